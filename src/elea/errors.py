@@ -1,0 +1,163 @@
+"""Every exception Elea raises, as one hierarchy.
+
+    EleaError                          public alias ZError, the name zenoh-python users catch
+    ├── KeyExprError (ValueError)      .text .offset .reason
+    ├── ConfigError (ValueError)       .path .reason
+    ├── SelectorError (ValueError)     .text .offset .reason   parameters and time ranges
+    ├── LocatorError (ValueError)      .text .offset .reason
+    ├── ProtocolError                  never raised itself;    .close_reason
+    │   ├── DecodeError                bytes are no message;   .offset .reason
+    │   ├── RemoteProtocolError        legal bytes, illegal now
+    │   └── LocalProtocolError         our caller asked for an illegal step
+    ├── LimitError                     a bound of limits.py was hit; .limit .value .bound
+    ├── MissingDependencyError         an optional extra is not installed; .extra
+    ├── LinkError (ConnectionError)    connect, read or write failed
+    ├── ClosedError                    used after close;       .reason
+    └── StoreError
+        └── CorruptLogError            .segment .offset
+
+A peer's fault is a ProtocolError and costs that peer its link; a caller's fault raises where the
+call was made. A bound that hostile bytes run into while they are decoded is a DecodeError, so that
+the codec has exactly one way to say no.
+"""
+
+from __future__ import annotations
+
+CLOSE_GENERIC = 0x00
+CLOSE_INVALID = 0x02
+
+
+class EleaError(Exception):
+    """Base of everything Elea raises on purpose."""
+
+
+ZError = EleaError
+
+
+class _TextError(EleaError, ValueError):
+    """A text that does not follow its grammar: what it was, where it fails and why."""
+
+    kind = "text"
+
+    def __init__(self, text: str, offset: int, reason: str) -> None:
+        super().__init__(text, offset, reason)
+        self.text = text
+        self.offset = offset
+        self.reason = reason
+
+    def __str__(self) -> str:
+        shown = self.text if len(self.text) <= 80 else self.text[:77] + "..."
+        return f"{self.kind} {ascii(shown)} is refused at offset {self.offset}: {self.reason}"
+
+
+class KeyExprError(_TextError):
+    """A string that is no key expression."""
+
+    kind = "key expression"
+
+
+class SelectorError(_TextError):
+    """A selector, its parameters or its time range do not parse."""
+
+    kind = "selector"
+
+
+class LocatorError(_TextError):
+    """A string that is no locator or endpoint."""
+
+    kind = "locator"
+
+
+class ConfigError(EleaError, ValueError):
+    """A configuration that cannot be used; `path` names the key, as `transport/unicast/lowlatency`."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+class ProtocolError(EleaError):
+    """The conversation with a peer broke its rules; `close_reason` is what CLOSE will say."""
+
+    close_reason = CLOSE_GENERIC
+
+
+class DecodeError(ProtocolError):
+    """Bytes that are no message. `offset` is where the decoder stopped, from the batch's start."""
+
+    close_reason = CLOSE_INVALID
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(reason, offset)
+        self.reason = reason
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return f"at byte {self.offset}: {self.reason}"
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer sent legal bytes at a moment when they are illegal."""
+
+    close_reason = CLOSE_INVALID
+
+
+class LocalProtocolError(ProtocolError):
+    """Our own caller asked for a step the protocol forbids."""
+
+
+class LimitError(EleaError):
+    """A bound of `elea.limits` was hit."""
+
+    def __init__(self, limit: str, value: int, bound: int) -> None:
+        super().__init__(limit, value, bound)
+        self.limit = limit
+        self.value = value
+        self.bound = bound
+
+    def __str__(self) -> str:
+        return f"{self.limit} allows {self.bound}, got {self.value}"
+
+
+class MissingDependencyError(EleaError):
+    """A feature needs an optional package; `extra` is what to install it with."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(feature, extra)
+        self.feature = feature
+        self.extra = extra
+
+    def __str__(self) -> str:
+        return f"{self.feature} needs an optional package: pip install 'elea[{self.extra}]'"
+
+
+class LinkError(EleaError, ConnectionError):
+    """Connecting, reading or writing failed."""
+
+
+class ClosedError(EleaError):
+    """Something was used after it was closed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class StoreError(EleaError):
+    """The durable log or a storage failed."""
+
+
+class CorruptLogError(StoreError):
+    """A log segment whose bytes do not match their checksum."""
+
+    def __init__(self, segment: str, offset: int) -> None:
+        super().__init__(segment, offset)
+        self.segment = segment
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return f"log segment {self.segment} is corrupt at offset {self.offset}"
