@@ -1,0 +1,1 @@
+"""What applications say: PUT DEL QUERY REPLY ERR."""

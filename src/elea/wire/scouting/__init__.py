@@ -1,0 +1,1 @@
+"""SCOUT and HELLO: who is there?"""
