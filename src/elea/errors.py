@@ -5,6 +5,7 @@
     ├── ConfigError (ValueError)       .path .reason
     ├── SelectorError (ValueError)     .text .offset .reason   parameters and time ranges
     ├── LocatorError (ValueError)      .text .offset .reason
+    ├── InvalidValueError (ValueError) .kind .reason           an id, encoding, time or QoS octet
     ├── ProtocolError                  never raised itself;    .close_reason
     │   ├── DecodeError                bytes are no message;   .offset .reason
     │   ├── RemoteProtocolError        legal bytes, illegal now
@@ -47,7 +48,7 @@ class _TextError(EleaError, ValueError):
 
     def __str__(self) -> str:
         shown = self.text if len(self.text) <= 80 else self.text[:77] + "..."
-        return f"{self.kind} {ascii(shown)} is refused at offset {self.offset}: {self.reason}"
+        return f"{self.kind} {shown!a} is refused at offset {self.offset}: {self.reason}"
 
 
 class KeyExprError(_TextError):
@@ -68,8 +69,20 @@ class LocatorError(_TextError):
     kind = "locator"
 
 
+class InvalidValueError(EleaError, ValueError):
+    """A value outside its type: an identifier, an encoding, a timestamp, a QoS octet."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(kind, reason)
+        self.kind = kind
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"no {self.kind}: {self.reason}"
+
+
 class ConfigError(EleaError, ValueError):
-    """A configuration that cannot be used; `path` names the key, as `transport/unicast/lowlatency`."""
+    """A configuration that cannot be used; `path` names the key, as `scouting/multicast/ttl`."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
