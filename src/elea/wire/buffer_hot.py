@@ -134,9 +134,7 @@ class Reader:
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise DecodeError(
-                f"{field} is not UTF-8: {error.reason}", at + error.start
-            ) from None
+            raise DecodeError(f"{field} is not UTF-8: {error.reason}", at + error.start) from None
 
     def window(self, length: int, field: str) -> Reader:
         """A Reader over the next `length` octets, which this one steps over."""
@@ -163,9 +161,7 @@ class Reader:
 
     def short(self, field: str, wanted: int) -> DecodeError:
         """The error for a field that needs more octets than remain."""
-        return DecodeError(
-            f"{field} needs {wanted} octet(s), {self.remaining()} remain", self.pos
-        )
+        return DecodeError(f"{field} needs {wanted} octet(s), {self.remaining()} remain", self.pos)
 
     def too_wide(self, field: str, value: int, bits: int) -> DecodeError:
         """The error for an integer that its field cannot hold."""

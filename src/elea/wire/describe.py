@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from elea.encoding import PREDEFINED
+from elea.encoding import NAMES as ENCODING_NAMES
 from elea.wire.buffer_hot import Reader
 from elea.wire.extensions import ENC_MASK, ENC_NAMES, Chain, Extension, ExtensionTable, Extras, Tree
 from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
@@ -45,7 +45,7 @@ def stamp_tree(stamp: Stamp) -> Tree:
 def encoding_tree(encoding: WireEncoding) -> Tree:
     """An encoding: its name if the id is in the table, its schema if there is one."""
     tree: Tree = {"id": encoding.id}
-    name = PREDEFINED.get(encoding.id)
+    name = ENCODING_NAMES[encoding.id] if encoding.id < len(ENCODING_NAMES) else None
     if name is not None:
         tree["name"] = name
     if encoding.schema:
@@ -61,9 +61,7 @@ def resolution_tree(resolution: int) -> Tree:
     return {"frame_sn": 8 << (resolution & 3), "request_id": 8 << (resolution >> 2 & 3)}
 
 
-def add_extensions(
-    tree: Tree, chain: Chain, table: ExtensionTable, extras: Extras | None
-) -> None:
+def add_extensions(tree: Tree, chain: Chain, table: ExtensionTable, extras: Extras | None) -> None:
     """Put `ext` and `reserved` into a message's tree, if it has them."""
     arranged = chain.arrange()
     if arranged:

@@ -84,7 +84,17 @@ class ExtensionTable:
 class ChainReader:
     """Walks the chain of one message. `header` is the current extension's, without Z."""
 
-    __slots__ = ("_count", "_last", "_more", "_odd", "_order", "_unknown", "header", "reader", "table")
+    __slots__ = (
+        "_count",
+        "_last",
+        "_more",
+        "_odd",
+        "_order",
+        "_unknown",
+        "header",
+        "reader",
+        "table",
+    )
 
     def __init__(self, reader: Reader, table: ExtensionTable, message_header: int) -> None:
         self.reader = reader
@@ -260,7 +270,9 @@ def flags_of(chain: Chain, extras: Extras | None) -> int:
     return flags | extras.reserved if extras is not None else flags
 
 
-def no_extensions(reader: Reader, table: ExtensionTable, header: int, reserved: int) -> Extras | None:
+def no_extensions(
+    reader: Reader, table: ExtensionTable, header: int, reserved: int
+) -> Extras | None:
     """Read the chain of a message that defines no extension."""
     if not header & (FLAG_Z | reserved):
         return None

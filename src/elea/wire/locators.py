@@ -1,4 +1,4 @@
-"""A list of locators as HELLO and link state carry it: z64 count, then <utf8;z8> each. wire.md 2.10."""
+"""A list of locators, in HELLO and link state: z64 count, then <utf8;z8> each. wire.md 2.10."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from elea.wire.buffer_hot import Reader, Writer
 
 
 def read_locators(reader: Reader) -> tuple[str, ...]:
-    """A list of locators. The count is the peer's word: read one by one, stop at what is missing."""
+    """A list of locators. The count is the peer's word: they are read one by one."""
     count = reader.z64("locator count")
     bound = reader.limits.locators_count
     if count > bound:
@@ -32,7 +32,7 @@ def _read_locator(reader: Reader) -> str:
     at = reader.pos
     text = reader.utf8(length, "locator")
     try:
-        Locator.parse(text)
+        Locator(text)
     except LocatorError as error:
-        raise DecodeError(str(error), at + error.offset) from None
+        raise DecodeError(str(error), at) from None
     return text

@@ -1,13 +1,13 @@
 """DEL: the end of a key's value. wire.md 8.2.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|X|T|  DEL    |   T timestamp present
-    +-+-+-+---------+
-    ~ [timestamp]   ~   if T
-    +---------------+
-    ~ [extensions]  ~   if Z: SourceInfo 0x41, Attachment 0x42
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|X|T|  DEL    |   T timestamp present
++-+-+-+---------+
+~ [timestamp]   ~   if T
++---------------+
+~ [extensions]  ~   if Z: SourceInfo 0x41, Attachment 0x42
++---------------+
 """
 
 from __future__ import annotations

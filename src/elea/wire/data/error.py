@@ -1,15 +1,15 @@
 """ERR: a query that failed. wire.md 8.5.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|E|X|  ERR    |   E encoding present
-    +-+-+-+---------+
-    ~ [encoding]    ~   if E
-    +---------------+
-    ~ [extensions]  ~   if Z: SourceInfo 0x41, Shm 0x12
-    +---------------+
-    ~ payload       ~   <u8;z32>, also with Shm
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|E|X|  ERR    |   E encoding present
++-+-+-+---------+
+~ [encoding]    ~   if E
++---------------+
+~ [extensions]  ~   if Z: SourceInfo 0x41, Shm 0x12
++---------------+
+~ payload       ~   <u8;z32>, also with Shm
++---------------+
 """
 
 from __future__ import annotations

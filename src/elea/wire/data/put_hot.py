@@ -1,17 +1,17 @@
 """PUT: a value for a key. wire.md 8.1.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|E|T|  PUT    |   T timestamp present, E encoding present
-    +-+-+-+---------+
-    ~ [timestamp]   ~   if T
-    +---------------+
-    ~ [encoding]    ~   if E; absent means zenoh/bytes
-    +---------------+
-    ~ [extensions]  ~   if Z: SourceInfo 0x41, Shm 0x12, Attachment 0x43
-    +---------------+
-    ~ payload       ~   <u8;z32>; a slice list if Shm
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|E|T|  PUT    |   T timestamp present, E encoding present
++-+-+-+---------+
+~ [timestamp]   ~   if T
++---------------+
+~ [encoding]    ~   if E; absent means zenoh/bytes
++---------------+
+~ [extensions]  ~   if Z: SourceInfo 0x41, Shm 0x12, Attachment 0x43
++---------------+
+~ payload       ~   <u8;z32>; a slice list if Shm
++---------------+
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """QUERY: what a REQUEST asks. wire.md 8.3.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|P|C|  QUERY  |   C consolidation present, P parameters present
-    +-+-+-+---------+
-    % [consolidation] % if C: z64; absent means Auto
-    +---------------+
-    ~ [parameters]  ~   if P: <utf8;z64>
-    +---------------+
-    ~ [extensions]  ~   if Z: SourceInfo 0x41, Shm 0x04, QueryBody 0x43, Attachment 0x45
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|P|C|  QUERY  |   C consolidation present, P parameters present
++-+-+-+---------+
+% [consolidation] % if C: z64; absent means Auto
++---------------+
+~ [parameters]  ~   if P: <utf8;z64>
++---------------+
+~ [extensions]  ~   if Z: SourceInfo 0x41, Shm 0x04, QueryBody 0x43, Attachment 0x45
++---------------+
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ CONSOLIDATION_AUTO: Final = 0
 
 
 def _describe_body(value: Value, reader: Reader) -> Tree:
-    return {"encoding": encoding_tree(read_encoding(reader)), "payload": octets(reader.rest("payload"))}
+    return {
+        "encoding": encoding_tree(read_encoding(reader)),
+        "payload": octets(reader.rest("payload")),
+    }
 
 
 # Shm must immediately precede the body it speaks of (wire.md 2.19).

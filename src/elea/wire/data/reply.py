@@ -1,15 +1,15 @@
 """REPLY: one answer to a query, holding a PUT or a DEL. wire.md 8.4.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|X|C|  REPLY  |   C consolidation present
-    +-+-+-+---------+
-    % [consolidation] % if C: z64; absent means Auto
-    +---------------+
-    ~ [extensions]  ~   if Z; none defined
-    +---------------+
-    ~ PUT or DEL    ~
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|X|C|  REPLY  |   C consolidation present
++-+-+-+---------+
+% [consolidation] % if C: z64; absent means Auto
++---------------+
+~ [extensions]  ~   if Z; none defined
++---------------+
+~ PUT or DEL    ~
++---------------+
 """
 
 from __future__ import annotations

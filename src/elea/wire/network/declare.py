@@ -1,15 +1,15 @@
 """DECLARE: one declaration on its way. wire.md 7.6.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|X|I| DECLARE |   I: part of the answer to an INTEREST
-    +-+-+-+---------+
-    % [interest_id] %   if I: z32
-    +---------------+
-    ~ [extensions]  ~   if Z: QoS 0x21, Timestamp 0x42, NodeId 0x33
-    +---------------+
-    ~ declaration   ~   exactly one, with a header octet of its own: `declaration/`
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|X|I| DECLARE |   I: part of the answer to an INTEREST
++-+-+-+---------+
+% [interest_id] %   if I: z32
++---------------+
+~ [extensions]  ~   if Z: QoS 0x21, Timestamp 0x42, NodeId 0x33
++---------------+
+~ declaration   ~   exactly one, with a header octet of its own: `declaration/`
++---------------+
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """INTEREST: ask for declarations, once or from now on. wire.md 7.7.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|Mod| INTEREST|   Mod 00 Final, 01 Current, 10 Future, 11 CurrentFuture
-    +-+---+---------+
-    %   id : z32    %
-    +---------------+
-    |A|M|N|R|T|Q|S|K|   if Mod != Final
-    +---------------+
-    % key scope z16 %   if Mod != Final and R
-    +---------------+
-    ~ [key suffix]  ~   if Mod != Final and R and N
-    +---------------+
-    ~ [extensions]  ~   if Z: QoS 0x21, Timestamp 0x42, NodeId 0x33
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|Mod| INTEREST|   Mod 00 Final, 01 Current, 10 Future, 11 CurrentFuture
++-+---+---------+
+%   id : z32    %
++---------------+
+|A|M|N|R|T|Q|S|K|   if Mod != Final
++---------------+
+% key scope z16 %   if Mod != Final and R
++---------------+
+~ [key suffix]  ~   if Mod != Final and R and N
++---------------+
+~ [extensions]  ~   if Z: QoS 0x21, Timestamp 0x42, NodeId 0x33
++---------------+
 """
 
 from __future__ import annotations

@@ -1,29 +1,29 @@
 """Link state and gossip: the body of network OAM 1. wire.md 9.
 
-    % count : z64   %
-    +---------------+
-    ~ record        ~   count times
-    +---------------+
+% count : z64   %
++---------------+
+~ record        ~   count times
++---------------+
 
-    record:
-    % options : z64 %   bit 0 PID zid present, 1 WAI role present, 2 LOC locators present,
-    +---------------+   3 WGT weights present, 4 GWY the node is a gateway
-    % psid : z64    %   the described node in the sender's numbering
-    +---------------+
-    %   sn : z64    %   version of this description
-    +---------------+
-    ~ [zid <u8;z64>]~   if PID
-    +---------------+
-    | [whatami: u8] |   if WAI: 1 router, 2 peer, 4 client
-    +---------------+
-    ~ [locators]    ~   if LOC
-    +---------------+
-    % nlinks : z64  %
-    +---------------+
-    % psid : z64    %   nlinks times
-    +---------------+
-    % [weight: z16] %   if WGT: nlinks times
-    +---------------+
+record:
+% options : z64 %   bit 0 PID zid present, 1 WAI role present, 2 LOC locators present,
++---------------+   3 WGT weights present, 4 GWY the node is a gateway
+% psid : z64    %   the described node in the sender's numbering
++---------------+
+%   sn : z64    %   version of this description
++---------------+
+~ [zid <u8;z64>]~   if PID
++---------------+
+| [whatami: u8] |   if WAI: 1 router, 2 peer, 4 client
++---------------+
+~ [locators]    ~   if LOC
++---------------+
+% nlinks : z64  %
++---------------+
+% psid : z64    %   nlinks times
++---------------+
+% [weight: z16] %   if WGT: nlinks times
++---------------+
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """PUSH: a PUT or a DEL on its way to subscribers. wire.md 7.1.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|M|N|  PUSH   |   N key suffix present, M mapping
-    +-+-+-+---------+
-    % key scope z16 %
-    +---------------+
-    ~ [key suffix]  ~   if N: <utf8;z16>
-    +---------------+
-    ~ [extensions]  ~   if Z: QoS 0x21, Timestamp 0x42, NodeId 0x33, TsStack 0x47
-    +---------------+
-    ~ PUT or DEL    ~
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|M|N|  PUSH   |   N key suffix present, M mapping
++-+-+-+---------+
+% key scope z16 %
++---------------+
+~ [key suffix]  ~   if N: <utf8;z16>
++---------------+
+~ [extensions]  ~   if Z: QoS 0x21, Timestamp 0x42, NodeId 0x33, TsStack 0x47
++---------------+
+~ PUT or DEL    ~
++---------------+
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """REQUEST: a query on its way to queryables. wire.md 7.2.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|M|N| REQUEST |   N key suffix present, M mapping
-    +-+-+-+---------+
-    % request id z32%   chosen by the sender of this hop
-    +---------------+
-    % key scope z16 %
-    +---------------+
-    ~ [key suffix]  ~   if N
-    +---------------+
-    ~ [extensions]  ~   if Z: QoS 0x21, Timestamp 0x42, NodeId 0x33, Target 0x34, Budget 0x25,
-    +---------------+         Timeout 0x26, TsStack 0x47
-    ~ QUERY         ~
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|M|N| REQUEST |   N key suffix present, M mapping
++-+-+-+---------+
+% request id z32%   chosen by the sender of this hop
++---------------+
+% key scope z16 %
++---------------+
+~ [key suffix]  ~   if N
++---------------+
+~ [extensions]  ~   if Z: QoS 0x21, Timestamp 0x42, NodeId 0x33, Target 0x34, Budget 0x25,
++---------------+         Timeout 0x26, TsStack 0x47
+~ QUERY         ~
++---------------+
 """
 
 from __future__ import annotations

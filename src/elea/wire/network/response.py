@@ -1,19 +1,19 @@
 """RESPONSE: one answer on its way back. wire.md 7.3.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|M|N| RESPONSE|   N key suffix present, M mapping
-    +-+-+-+---------+
-    % request id z32%   of the REQUEST on this transport
-    +---------------+
-    % key scope z16 %   0 without suffix is legal for ERR
-    +---------------+
-    ~ [key suffix]  ~   if N
-    +---------------+
-    ~ [extensions]  ~   if Z: QoS 0x21, Timestamp 0x42, ResponderId 0x43, TsStack 0x47
-    +---------------+
-    ~ REPLY or ERR  ~
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|M|N| RESPONSE|   N key suffix present, M mapping
++-+-+-+---------+
+% request id z32%   of the REQUEST on this transport
++---------------+
+% key scope z16 %   0 without suffix is legal for ERR
++---------------+
+~ [key suffix]  ~   if N
++---------------+
+~ [extensions]  ~   if Z: QoS 0x21, Timestamp 0x42, ResponderId 0x43, TsStack 0x47
++---------------+
+~ REPLY or ERR  ~
++---------------+
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """RESPONSE_FINAL: no more answers will come for a request. wire.md 7.4.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|X|X| RES_FIN |
-    +-+-+-+---------+
-    % request id z32%
-    +---------------+
-    ~ [extensions]  ~   if Z: QoS 0x21, Timestamp 0x42
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|X|X| RES_FIN |
++-+-+-+---------+
+% request id z32%
++---------------+
+~ [extensions]  ~   if Z: QoS 0x21, Timestamp 0x42
++---------------+
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """HELLO: here I am, and here is how to reach me. wire.md 4.2.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|X|L|  HELLO  |
-    +-+-+-+---------+
-    | version : u8  |
-    +---------------+
-    |zid_len|X|X|wai|   wai: role index
-    +---------------+
-    ~ zid : [u8]    ~
-    +---------------+
-    ~ [locators]    ~   if L: z64 count, then <utf8;z8> each
-    +---------------+
-    ~ [extensions]  ~   if Z; none defined, unknown ones skipped whatever their M bit
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|X|L|  HELLO  |
++-+-+-+---------+
+| version : u8  |
++---------------+
+|zid_len|X|X|wai|   wai: role index
++---------------+
+~ zid : [u8]    ~
++---------------+
+~ [locators]    ~   if L: z64 count, then <utf8;z8> each
++---------------+
+~ [extensions]  ~   if Z; none defined, unknown ones skipped whatever their M bit
++---------------+
 """
 
 from __future__ import annotations

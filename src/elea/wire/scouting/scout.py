@@ -1,17 +1,17 @@
 """SCOUT: who is there? wire.md 4.1.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|X|X|  SCOUT  |
-    +-+-+-+---------+
-    | version : u8  |
-    +---------------+
-    |zid_len|I|what |   what: bitmap of wanted roles; I: zid present
-    +---------------+
-    ~ [zid]         ~   if I: zid_len + 1 octets
-    +---------------+
-    ~ [extensions]  ~   if Z; none defined, unknown ones skipped whatever their M bit
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|X|X|  SCOUT  |
++-+-+-+---------+
+| version : u8  |
++---------------+
+|zid_len|I|what |   what: bitmap of wanted roles; I: zid present
++---------------+
+~ [zid]         ~   if I: zid_len + 1 octets
++---------------+
+~ [extensions]  ~   if Z; none defined, unknown ones skipped whatever their M bit
++---------------+
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """CLOSE: end one link, or the whole transport. wire.md 5.5.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|X|S|  CLOSE  |   S=1 close the transport, S=0 only this link
-    +-+-+-+---------+
-    |    reason     |   u8; known values in CloseReason
-    +---------------+
-    ~ [extensions]  ~   if Z; none defined
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|X|S|  CLOSE  |   S=1 close the transport, S=0 only this link
++-+-+-+---------+
+|    reason     |   u8; known values in CloseReason
++---------------+
+~ [extensions]  ~   if Z; none defined
++---------------+
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """FRAGMENT: a piece of a network message too long for one batch. wire.md 5.10.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|M|R| FRAGMENT|   M more fragments follow, R reliable channel
-    +-+-+-+---------+
-    %   sn : z32    %   z64 at 64-bit resolution
-    +---------------+
-    ~ [extensions]  ~   if Z: QoS 0x31, First 0x02, Drop 0x03
-    +---------------+
-    ~  [u8]         ~   to the end of the batch
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|M|R| FRAGMENT|   M more fragments follow, R reliable channel
++-+-+-+---------+
+%   sn : z32    %   z64 at 64-bit resolution
++---------------+
+~ [extensions]  ~   if Z: QoS 0x31, First 0x02, Drop 0x03
++---------------+
+~  [u8]         ~   to the end of the batch
++---------------+
 """
 
 from __future__ import annotations
@@ -94,9 +94,7 @@ def describe(fragment: Fragment) -> Tree:
 
 def _chain(fragment: Fragment) -> Chain:
     chain = Chain(fragment.extras)
-    chain.add(
-        PRIORITY.header, fragment.priority, present=fragment.priority != PRIORITY_DEFAULT
-    )
+    chain.add(PRIORITY.header, fragment.priority, present=fragment.priority != PRIORITY_DEFAULT)
     if fragment.first:
         chain.add(FIRST)
     if fragment.drop:

@@ -1,23 +1,23 @@
 """INIT: who I am and what I offer; the answer carries a cookie. wire.md 5.1.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|S|A|  INIT   |   A=0 InitSyn (opener), A=1 InitAck (acceptor)
-    +-+-+-+---------+
-    | version : u8  |
-    +---------------+
-    |zid_len|X|X|wai|   zid_len: length - 1; wai: role index
-    +---------------+
-    ~ zid : [u8]    ~
-    +---------------+
-    |X|X|X|X|rid|fsn|   if S, else 0x0A
-    +---------------+
-    | batch size    |   if S: u16le, else 65535
-    +---------------+
-    ~ [cookie]      ~   if A: <u8;z16>
-    +---------------+
-    ~ [extensions]  ~   if Z: QoS 0x01, QoSLink 0x21, Shm 0x42, Auth 0x43, MultiLink 0x44,
-    +---------------+         LowLatency 0x05, Compression 0x06, Patch 0x27, RegionName 0x48
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|S|A|  INIT   |   A=0 InitSyn (opener), A=1 InitAck (acceptor)
++-+-+-+---------+
+| version : u8  |
++---------------+
+|zid_len|X|X|wai|   zid_len: length - 1; wai: role index
++---------------+
+~ zid : [u8]    ~
++---------------+
+|X|X|X|X|rid|fsn|   if S, else 0x0A
++---------------+
+| batch size    |   if S: u16le, else 65535
++---------------+
+~ [cookie]      ~   if A: <u8;z16>
++---------------+
+~ [extensions]  ~   if Z: QoS 0x01, QoSLink 0x21, Shm 0x42, Auth 0x43, MultiLink 0x44,
++---------------+         LowLatency 0x05, Compression 0x06, Patch 0x27, RegionName 0x48
 """
 
 from __future__ import annotations

@@ -1,27 +1,27 @@
 """JOIN: I am in this multicast group. wire.md 6.1.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|S|T|  JOIN   |   T=1 lease in seconds (bit positions differ from OPEN)
-    +-+-+-+---------+
-    | version : u8  |
-    +---------------+
-    |zid_len|X|X|wai|
-    +---------------+
-    ~ zid : [u8]    ~
-    +---------------+
-    |X|X|X|X|rid|fsn|   if S, else 0x0A
-    +---------------+
-    | batch size    |   if S: u16le, else 8192
-    +---------------+
-    %  lease : z64  %
-    +---------------+
-    % next sn : z32 %   reliable
-    +---------------+
-    % next sn : z32 %   best effort
-    +---------------+
-    ~ [extensions]  ~   if Z: QoS 0x51, Shm 0x52, Patch 0x27
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|S|T|  JOIN   |   T=1 lease in seconds (bit positions differ from OPEN)
++-+-+-+---------+
+| version : u8  |
++---------------+
+|zid_len|X|X|wai|
++---------------+
+~ zid : [u8]    ~
++---------------+
+|X|X|X|X|rid|fsn|   if S, else 0x0A
++---------------+
+| batch size    |   if S: u16le, else 8192
++---------------+
+%  lease : z64  %
++---------------+
+% next sn : z32 %   reliable
++---------------+
+% next sn : z32 %   best effort
++---------------+
+~ [extensions]  ~   if Z: QoS 0x51, Shm 0x52, Patch 0x27
++---------------+
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """KEEP_ALIVE: nothing to say, still here. wire.md 5.6.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|X|X| K_ALIVE |
-    +-+-+-+---------+
-    ~ [extensions]  ~   if Z; none defined
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|X|X| K_ALIVE |
++-+-+-+---------+
+~ [extensions]  ~   if Z; none defined
++---------------+
 """
 
 from __future__ import annotations

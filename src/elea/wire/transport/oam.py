@@ -1,15 +1,15 @@
 """OAM of the transport layer: none is defined, receivers ignore them. wire.md 5.11.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|ENC|   OAM   |   ENC 00 Unit, 01 Z64, 10 ZBuf
-    +-+---+---------+
-    %   id : z16    %
-    +---------------+
-    ~ [extensions]  ~   if Z: QoS 0x31
-    +---------------+
-    ~   body        ~   Unit: nothing; Z64: z64; ZBuf: <u8;z64>
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|ENC|   OAM   |   ENC 00 Unit, 01 Z64, 10 ZBuf
++-+---+---------+
+%   id : z16    %
++---------------+
+~ [extensions]  ~   if Z: QoS 0x31
++---------------+
+~   body        ~   Unit: nothing; Z64: z64; ZBuf: <u8;z64>
++---------------+
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """OPEN: my lease and first sequence number; the opener returns the cookie. wire.md 5.2.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|T|A|  OPEN   |   A=0 OpenSyn (opener), A=1 OpenAck (acceptor); T=1 lease in seconds
-    +-+-+-+---------+
-    %  lease : z64  %   seconds or milliseconds
-    +---------------+
-    % initial sn z32%   z64 at 64-bit resolution
-    +---------------+
-    ~ [cookie]      ~   if A=0: <u8;z64>, as received in InitAck
-    +---------------+
-    ~ [extensions]  ~   if Z: QoS 0x01, Shm 0x42 (0x22 up to 1.9), Auth 0x43,
-    +---------------+         MultiLinkSyn 0x44 or MultiLinkAck 0x04, LowLatency 0x05,
-                              Compression 0x06, RemoteBound 0x27
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|T|A|  OPEN   |   A=0 OpenSyn (opener), A=1 OpenAck (acceptor); T=1 lease in seconds
++-+-+-+---------+
+%  lease : z64  %   seconds or milliseconds
++---------------+
+% initial sn z32%   z64 at 64-bit resolution
++---------------+
+~ [cookie]      ~   if A=0: <u8;z64>, as received in InitAck
++---------------+
+~ [extensions]  ~   if Z: QoS 0x01, Shm 0x42 (0x22 up to 1.9), Auth 0x43,
++---------------+         MultiLinkSyn 0x44 or MultiLinkAck 0x04, LowLatency 0x05,
+                          Compression 0x06, RemoteBound 0x27
 """
 
 from __future__ import annotations

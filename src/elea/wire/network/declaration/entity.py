@@ -1,17 +1,17 @@
 """The layout that D_SUBSCRIBER, D_QUERYABLE and D_TOKEN share. wire.md 7.6.3.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|M|N| D_...   |   N key suffix present, M mapping
-    +-+-+-+---------+
-    % entity id z32 %   0 between routers, where the key is the identity
-    +---------------+
-    % key scope z16 %
-    +---------------+
-    ~ [key suffix]  ~   if N
-    +---------------+
-    ~ [extensions]  ~   if Z
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|M|N| D_...   |   N key suffix present, M mapping
++-+-+-+---------+
+% entity id z32 %   0 between routers, where the key is the identity
++---------------+
+% key scope z16 %
++---------------+
+~ [key suffix]  ~   if N
++---------------+
+~ [extensions]  ~   if Z
++---------------+
 """
 
 from __future__ import annotations

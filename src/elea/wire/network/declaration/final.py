@@ -1,11 +1,11 @@
 """D_FINAL: the current state asked for by an INTEREST has been told. wire.md 7.6.5.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|X|X| D_FINAL |
-    +-+-+-+---------+
-    ~ [extensions]  ~   if Z; none defined
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|X|X| D_FINAL |
++-+-+-+---------+
+~ [extensions]  ~   if Z; none defined
++---------------+
 """
 
 from __future__ import annotations

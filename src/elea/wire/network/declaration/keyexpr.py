@@ -13,8 +13,8 @@
     ~ [extensions]  ~   if Z; none defined
     +---------------+
 
-There is no M flag. Always declare with scope 0 and the whole text: implementations disagree on whose
-table another scope would mean.
+There is no M flag. Always declare with scope 0 and the whole text: implementations disagree on
+whose table another scope would mean.
 """
 
 from __future__ import annotations
@@ -77,7 +77,11 @@ def decode_declare(reader: Reader, header: int) -> DeclareKeyExpr:
 
 def describe_declare(message: DeclareKeyExpr) -> Tree:
     """A D_KEYEXPR as a tree."""
-    tree: Tree = {"msg": NAME_DECLARE, "id": message.id, "key": key_tree(message.key, mapping=False)}
+    tree: Tree = {
+        "msg": NAME_DECLARE,
+        "id": message.id,
+        "key": key_tree(message.key, mapping=False),
+    }
     add_extensions(tree, Chain(message.extras), _TABLE_DECLARE, message.extras)
     return tree
 

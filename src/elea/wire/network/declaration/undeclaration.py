@@ -1,13 +1,13 @@
 """The layout that U_SUBSCRIBER, U_QUERYABLE and U_TOKEN share. wire.md 7.6.4.
 
-     7 6 5 4 3 2 1 0
-    +-+-+-+-+-+-+-+-+
-    |Z|X|X| U_...   |
-    +-+-+-+---------+
-    % entity id z32 %
-    +---------------+
-    ~ [extensions]  ~   if Z: WireExpr 0x5f
-    +---------------+
+ 7 6 5 4 3 2 1 0
++-+-+-+-+-+-+-+-+
+|Z|X|X| U_...   |
++-+-+-+---------+
+% entity id z32 %
++---------------+
+~ [extensions]  ~   if Z: WireExpr 0x5f
++---------------+
 """
 
 from __future__ import annotations

@@ -1,0 +1,186 @@
+"""Conversation: both directions of one link, followed from outside.
+
+Decoding a batch needs what the handshake agreed: whether a compression header stands in front,
+whether messages stand outside FRAMEs, and what earlier FRAGMENTs held. A Conversation watches INIT
+and OPEN go by and keeps that state, for `elea explain` and for captures. It judges nothing: what a
+node must refuse is the transport's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from elea.errors import DecodeError
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.wire import compression
+from elea.wire.codec import (
+    decode_one,
+    decode_scouting,
+    describe_batch,
+    describe_network,
+    describe_scouting,
+    encode_batch,
+    encode_scouting,
+)
+from elea.wire.codec_hot import BatchDecoder, Message, NetworkMessage
+from elea.wire.dialect import Dialect
+from elea.wire.extensions import Tree
+from elea.wire.trace import Trace
+from elea.wire.transport.fragment import Fragment
+from elea.wire.transport.init import Init
+from elea.wire.transport.open import Open
+
+
+class Direction(Enum):
+    """Who sent a batch: the node that dialled, or the one that accepted."""
+
+    INITIATOR = "i2a"
+    ACCEPTOR = "a2i"
+
+
+@dataclass(slots=True)
+class Seen:
+    """One batch, decoded."""
+
+    batch: bytes
+    tree: Tree
+    reencoded: bytes
+    trace: Trace
+    unpacked: bytes  # what the trace's offsets count in, when the batch was compressed
+
+
+@dataclass(slots=True)
+class _Side:
+    """What is remembered of one direction."""
+
+    compression: bool = False
+    low_latency: bool = False
+    handshaking: bool = True
+    partial: dict[tuple[int, bool], bytearray] = field(default_factory=dict)
+
+
+class Conversation:
+    """Follows the batches of one link in the order they were sent."""
+
+    __slots__ = ("_dialect", "_limits", "_sides")
+
+    def __init__(
+        self, *, dialect: Dialect = Dialect.ECLIPSE, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        self._dialect = dialect
+        self._limits = limits
+        self._sides = {direction: _Side() for direction in Direction}
+
+    def low_latency(self, direction: Direction) -> bool:
+        """Whether the next batch of `direction` has the low-latency framing."""
+        return self._in_force(direction) and all(one.low_latency for one in self._sides.values())
+
+    def compressed(self, direction: Direction) -> bool:
+        """Whether the next batch of `direction` starts with a compression header."""
+        return self._in_force(direction) and all(one.compression for one in self._sides.values())
+
+    def batch(self, data: bytes, direction: Direction, *, bare: bool | None = None) -> Seen:
+        """Decode the next batch of `direction`.
+
+        Args:
+            data: The batch without its length prefix.
+            direction: Who sent it.
+            bare: Whether network messages may stand outside a FRAME; by default as negotiated.
+
+        Raises:
+            DecodeError: if the octets are no batch.
+            MissingDependencyError: if it is compressed and lz4 is not installed.
+        """
+        tree: Tree = {}
+        unpacked = data
+        packed = bool(data) and self.compressed(direction)
+        if packed:
+            unpacked = compression.unpack(data, limits=self._limits)
+            tree["batch_header"] = data[0]
+            if data[0] & compression.FLAG_COMPRESSED:
+                tree["decompressed_len"] = len(unpacked)
+        trace = Trace()
+        messages = self._decode(unpacked, direction, trace, bare)
+        trees = describe_batch(messages)
+        self._reassemble(messages, trees, direction)
+        self._watch(messages, direction)
+        tree["messages"] = trees
+        reencoded = encode_batch(messages, dialect=self._dialect)
+        if packed:
+            reencoded = self._repack(data, unpacked, reencoded)
+        return Seen(data, tree, reencoded, trace, unpacked)
+
+    def scouting(self, data: bytes) -> Seen:
+        """Decode a scouting datagram.
+
+        Raises:
+            DecodeError: if it holds neither SCOUT nor HELLO.
+        """
+        trace = Trace()
+        message = decode_scouting(data, limits=self._limits, dialect=self._dialect, trace=trace)
+        tree: Tree = {"messages": [describe_scouting(message)]}
+        return Seen(data, tree, encode_scouting(message), trace, data)
+
+    def _in_force(self, direction: Direction) -> bool:
+        # Both apply after each side's own OPEN: INIT and OPEN are never packed (wire.md 3.3, 3.4).
+        return not self._sides[direction].handshaking
+
+    def _decode(
+        self, data: bytes, direction: Direction, trace: Trace, bare: bool | None
+    ) -> list[Message]:
+        if bare is None:
+            bare = self.low_latency(direction)
+        decoder = BatchDecoder(data, self._limits, self._dialect, trace, bare)
+        messages = list(iter(decoder.next, None))
+        if decoder.ignored:
+            start = len(data) - decoder.ignored
+            trace.field(start, len(data), "ignored", data[start:])
+            trace.meaning("octets after INIT or OPEN mean nothing")
+        return messages
+
+    def _watch(self, messages: list[Message], direction: Direction) -> None:
+        side = self._sides[direction]
+        for message in messages:
+            if isinstance(message, Init):
+                side.compression = message.compression
+                side.low_latency = message.low_latency
+                side.handshaking = True
+            elif isinstance(message, Open):
+                side.handshaking = False
+
+    def _reassemble(self, messages: list[Message], trees: list[Tree], direction: Direction) -> None:
+        for message, tree in zip(reversed(messages), reversed(trees), strict=False):
+            # A FRAGMENT fills the rest of its batch: only the last message can be one.
+            if not isinstance(message, Fragment):
+                return
+            whole = self._collect(message, self._sides[direction])
+            if whole is not None:
+                tree["reassembled"] = describe_network(whole)
+            return
+
+    def _collect(self, fragment: Fragment, side: _Side) -> NetworkMessage | None:
+        conduit = (fragment.priority, fragment.reliable)
+        if fragment.first or fragment.drop:
+            side.partial.pop(conduit, None)
+        if fragment.drop:
+            return None
+        partial = side.partial.setdefault(conduit, bytearray())
+        partial += fragment.payload
+        if len(partial) > self._limits.message_len:
+            del side.partial[conduit]
+            raise DecodeError(
+                f"a fragmented message of more than {self._limits.message_len} octets", 0
+            )
+        if fragment.more:
+            return None
+        del side.partial[conduit]
+        return decode_one(bytes(partial), limits=self._limits, dialect=self._dialect)
+
+    def _repack(self, data: bytes, unpacked: bytes, reencoded: bytes) -> bytes:
+        if not data[0] & compression.FLAG_COMPRESSED:
+            return data[:1] + reencoded
+        if reencoded == unpacked:
+            # The same content: what another compressor made of it stays as it is.
+            return data
+        return compression.pack(reencoded)
