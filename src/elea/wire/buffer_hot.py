@@ -163,6 +163,10 @@ class Reader:
         """The error for a field that needs more octets than remain."""
         return DecodeError(f"{field} needs {wanted} octet(s), {self.remaining()} remain", self.pos)
 
+    def cut_vle(self, field: str) -> DecodeError:
+        """The error for an integer whose continuation is missing."""
+        return DecodeError(f"{field}: the input ends inside a variable-length integer", self.end)
+
     def too_wide(self, field: str, value: int, bits: int) -> DecodeError:
         """The error for an integer that its field cannot hold."""
         return DecodeError(f"{field} is {value}, legal is below 2^{bits}", self.pos)
@@ -170,24 +174,27 @@ class Reader:
     def _long(self, field: str) -> int:
         start: i64 = self.pos
         pos: i64 = start
-        value = 0
-        shift = 0
-        while True:
+        low: i64 = 0  # the first eight groups: 56 bits, always a machine integer
+        shift: i64 = 0
+        while shift < 56:
             if pos >= self.end:
-                raise DecodeError(f"{field}: the input ends inside a variable-length integer", pos)
-            octet: int = self.data[pos]
+                raise self.cut_vle(field)
+            octet: i64 = self.data[pos]
             pos += 1
-            if shift == 56:
-                # The ninth octet has no continuation bit: all eight bits are value (wire.md 2.2).
-                value |= octet << 56
-                break
-            value |= (octet & 0x7F) << shift
+            low |= (octet & 0x7F) << shift
             if octet < 0x80:
-                break
+                return self._read_long(low, pos, field)
             shift += 7
-        self.pos = pos
+        if pos >= self.end:
+            raise self.cut_vle(field)
+        # The ninth octet has no continuation bit: all eight bits are value (wire.md 2.2).
+        top: int = self.data[pos]
+        return self._read_long(top << 56 | low, pos + 1, field)
+
+    def _read_long(self, value: int, pos: i64, field: str) -> int:
         if self.trace is not None:
-            self.trace.field(start, pos, field, value)
+            self.trace.field(self.pos, pos, field, value)
+        self.pos = pos
         return value
 
 
@@ -213,13 +220,11 @@ class Writer:
 
     def z64(self, value: int) -> None:
         """A variable-length integer, in its shortest form."""
-        if value < 0x80:
+        if 0 <= value < 0x80:
             self.parts.append(OCTETS[value])
             self.size += 1
         else:
-            piece = vle(value)
-            self.parts.append(piece)
-            self.size += len(piece)
+            self._long(value)
 
     def raw(self, value: bytes) -> None:
         """Octets as they are."""
@@ -250,17 +255,18 @@ class Writer:
         """Everything written so far."""
         return b"".join(self.parts)
 
-
-def vle(value: int) -> bytes:
-    """The shortest variable-length form of `value` (wire.md 2.2)."""
-    if value < 0 or value > 0xFFFFFFFFFFFFFFFF:
-        raise ValueError(f"a variable-length integer holds 0 to 2^64-1, got {value}")
-    out: list[int] = []
-    while value > 0x7F and len(out) < 8:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    def _long(self, value: int) -> None:
+        if value < 0 or value > 0xFFFFFFFFFFFFFFFF:
+            raise ValueError(f"a variable-length integer holds 0 to 2^64-1, got {value}")
+        low: i64 = value & 0xFFFFFFFFFFFFFF  # what the first eight octets can hold
+        top = value >> 56
+        count: i64 = 1
+        while count < 9 and (low > 0x7F or top > 0):
+            self.parts.append(OCTETS[low & 0x7F | 0x80])
+            low >>= 7
+            count += 1
+        self.parts.append(OCTETS[top if count == 9 else low])
+        self.size += count
 
 
 def check_zid(zid: bytes, at: int) -> bytes:

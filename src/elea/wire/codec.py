@@ -14,7 +14,6 @@ from elea.wire.codec_hot import (
     BatchDecoder,
     Message,
     NetworkMessage,
-    decode_network,
 )
 from elea.wire.codec_hot import encode as encode_message
 from elea.wire.dialect import Dialect
@@ -80,16 +79,6 @@ def encode_batch(messages: Iterable[Message], *, dialect: Dialect = Dialect.ECLI
     for message in messages:
         encode_message(writer, message)
     return writer.to_bytes()
-
-
-def decode_one(
-    data: bytes, *, limits: Limits = DEFAULT_LIMITS, dialect: Dialect = Dialect.ECLIPSE
-) -> NetworkMessage:
-    """The network message that `data` holds, as reassembled from fragments.
-
-    Octets after it are ignored (wire.md 5.10).
-    """
-    return decode_network(Reader(data, limits=limits, dialect=dialect))
 
 
 def decode_scouting(

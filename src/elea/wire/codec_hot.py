@@ -114,6 +114,23 @@ def decode_transport(reader: Reader) -> TransportMessage:
     return message
 
 
+def decode_one(
+    data: bytes, limits: Limits = DEFAULT_LIMITS, dialect: Dialect = Dialect.ECLIPSE
+) -> NetworkMessage:
+    """The network message that `data` holds, as reassembled from fragments.
+
+    Octets after it are ignored (wire.md 5.10).
+    """
+    return decode_network(Reader(data, 0, -1, limits, dialect))
+
+
+def encode_one(message: Message, dialect: Dialect = Dialect.ECLIPSE) -> bytes:
+    """The octets of one message."""
+    writer = Writer(dialect)
+    encode(writer, message)
+    return writer.to_bytes()
+
+
 class BatchDecoder:
     """Decodes one batch, message by message.
 

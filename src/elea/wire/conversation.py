@@ -15,7 +15,6 @@ from elea.errors import DecodeError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.wire import compression
 from elea.wire.codec import (
-    decode_one,
     decode_scouting,
     describe_batch,
     describe_network,
@@ -23,7 +22,7 @@ from elea.wire.codec import (
     encode_batch,
     encode_scouting,
 )
-from elea.wire.codec_hot import BatchDecoder, Message, NetworkMessage
+from elea.wire.codec_hot import BatchDecoder, Message, NetworkMessage, decode_one
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Tree
 from elea.wire.trace import Trace
@@ -132,7 +131,7 @@ class Conversation:
         if bare is None:
             bare = self.low_latency(direction)
         decoder = BatchDecoder(data, self._limits, self._dialect, trace, bare)
-        messages = list(iter(decoder.next, None))
+        messages: list[Message] = list(iter(decoder.next, None))
         if decoder.ignored:
             start = len(data) - decoder.ignored
             trace.field(start, len(data), "ignored", data[start:])
@@ -175,7 +174,7 @@ class Conversation:
         if fragment.more:
             return None
         del side.partial[conduit]
-        return decode_one(bytes(partial), limits=self._limits, dialect=self._dialect)
+        return decode_one(bytes(partial), self._limits, self._dialect)
 
     def _repack(self, data: bytes, unpacked: bytes, reencoded: bytes) -> bytes:
         if not data[0] & compression.FLAG_COMPRESSED:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from elea.wire.buffer_hot import Reader, Writer
-from elea.wire.data import sample
+from elea.wire.data import sample_hot as sample
 from elea.wire.data.query import CONSOLIDATION_AUTO, consolidation_name
 from elea.wire.describe import add_extensions
 from elea.wire.extensions import Chain, ExtensionTable, Extras, Tree, flags_of, no_extensions

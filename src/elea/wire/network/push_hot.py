@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 from elea.wire.buffer_hot import Reader, Writer
-from elea.wire.data import sample
+from elea.wire.data import sample_hot as sample
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import ID as PUT_ID
 from elea.wire.data.put_hot import Put
