@@ -47,7 +47,7 @@ class _TextError(EleaError, ValueError):
 
     def __str__(self) -> str:
         shown = self.text if len(self.text) <= 80 else self.text[:77] + "..."
-        return f"{self.kind} {ascii(shown)} is refused at offset {self.offset}: {self.reason}"
+        return f"{self.kind} {shown!a} is refused at offset {self.offset}: {self.reason}"
 
 
 class KeyExprError(_TextError):
@@ -69,7 +69,7 @@ class LocatorError(_TextError):
 
 
 class ConfigError(EleaError, ValueError):
-    """A configuration that cannot be used; `path` names the key, as `transport/unicast/lowlatency`."""
+    """A configuration that cannot be used; `path` names the key: `transport/unicast/lowlatency`."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
