@@ -1,0 +1,81 @@
+# Everything a developer runs. `make` alone lists the targets.
+# Paths are relative, so a clone may live in a directory whose name has spaces.
+
+PY := .venv/bin/python
+INSTALLED := .venv/.installed
+
+# Arguments passed on: make test PYTEST_ARGS="-k keyexpr", make fuzz FUZZ_ARGS="--runs 1000".
+PYTEST_ARGS ?=
+FUZZ_ARGS ?=
+BENCH_ARGS ?=
+CONVERSATION ?= $(firstword $(wildcard examples/conversation.jsonl tests/vectors/put_delete_publisher.jsonl))
+
+# What also has to hold for the interpreted sources: everything that runs through hot modules.
+BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/keyexpr tests/property tests/vectors)
+
+TYPED := src tests setup.py $(sort $(dir $(wildcard bench/*.py fuzz/*.py tools/*.py)))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup hot lint test run bench fuzz docs clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' Makefile | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
+
+setup: hot ## create .venv, install everything, compile the hot modules
+
+hot: $(INSTALLED)
+	@$(PY) tools/build_hot.py
+
+lint: hot ## ruff and mypy --strict over everything
+	@echo "==> ruff"
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m ruff format --quiet --check .
+	@echo "==> mypy --strict"
+	@$(PY) -m mypy $(TYPED)
+
+test: lint ## everything that must hold before a change lands
+	@set -e; \
+	if $(PY) -c 'import sys; from elea.version import COMPILED; sys.exit(not COMPILED)'; then \
+	  build=compiled; \
+	  echo "==> pytest, interpreted sources: codec and key expressions"; \
+	  ELEA_PURE=1 $(PY) -m pytest -q --build interpreted $(BOTH_BUILDS) $(PYTEST_ARGS); \
+	else \
+	  build=interpreted; \
+	  echo "==> the hot modules are not compiled: one run, interpreted, covers everything"; \
+	fi; \
+	echo "==> pytest, all tests, $$build build"; \
+	$(PY) -m pytest -q --build $$build $(PYTEST_ARGS)
+
+run: hot ## explain a captured conversation, byte by byte
+	@.venv/bin/elea explain "$(CONVERSATION)"
+
+bench: hot ## measure the hot paths; JSON lines on stdout
+	@set -e; for file in bench/*.py; do \
+	  test -e "$$file" || continue; \
+	  echo "==> $$file" >&2; $(PY) "$$file" $(BENCH_ARGS); \
+	done
+
+fuzz: hot ## fuzz every decoder, a million inputs and more
+	@$(PY) fuzz/run.py all $(FUZZ_ARGS)
+
+docs: hot ## regenerate docs/reference and check every link
+	@$(PY) tools/gen_docs.py
+	@$(PY) -m pytest -q tests/meta/test_docs.py
+
+clean: ## remove everything that can be made again
+	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	@find src tests bench fuzz tools \( -name '*.so' -o -name '*.pyc' \) -delete 2>/dev/null || true
+	@find src tests bench fuzz tools -name __pycache__ -empty -delete 2>/dev/null || true
+
+# PYTHON chooses the interpreter; otherwise the first on PATH that is new enough.
+$(INSTALLED): pyproject.toml setup.py
+	@set -e; test -x $(PY) && exit 0; for python in "$(PYTHON)" python3 python3.13 python3.12 python3.11 python; do \
+	  if test -n "$$python" && "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	  then found="$$python"; break; fi; \
+	done; \
+	test -n "$$found" || { echo "Elea needs Python 3.11 or newer on PATH, or make PYTHON=..." >&2; exit 1; }; \
+	echo "==> creating .venv with $$("$$found" --version)"; \
+	"$$found" -m venv .venv
+	@echo "==> installing elea[dev] into .venv (a minute or two the first time) ..."
+	@$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@

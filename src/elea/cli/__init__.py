@@ -1,0 +1,1 @@
+"""The `elea` command: one module per verb, dispatched by `main`."""

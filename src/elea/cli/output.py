@@ -1,0 +1,99 @@
+"""What the command prints: text with or without colour, JSON lines, and never raw remote bytes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import TextIO, TypeAlias
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def printable(text: str) -> str:
+    """Make text safe to print: what a terminal would act on, or hide, is shown escaped.
+
+    Control characters, bidirectional overrides, invisible characters and lone surrogates become
+    backslash escapes. Printable characters of any script stay as they are.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
+
+
+def escape(text: str) -> str:
+    r"""Like `printable`, for text from the network; a backslash is doubled to stay unambiguous.
+
+    Example:
+        >>> escape("caf\u00e9 \x1b[31m C:\\")
+        'café \\x1b[31m C:\\\\'
+    """
+    return printable(text.replace("\\", "\\\\"))
+
+
+def _escaped(char: str) -> str:
+    return _NAMED.get(char) or char.encode("unicode_escape").decode("ascii")
+
+
+class Style(Enum):
+    """How a piece of text looks on a terminal; the value is its SGR parameter."""
+
+    BOLD = "1"
+    DIM = "2"
+    RED = "31"
+    GREEN = "32"
+    YELLOW = "33"
+    BLUE = "34"
+    MAGENTA = "35"
+    CYAN = "36"
+
+
+class Painter:
+    """Wraps text in colour, or returns it untouched when colour is off."""
+
+    __slots__ = ("enabled",)
+
+    def __init__(self, *, enabled: bool) -> None:
+        self.enabled = enabled
+
+    def __call__(self, text: str, *styles: Style) -> str:
+        if not self.enabled or not styles or not text:
+            return text
+        return f"\x1b[{';'.join(style.value for style in styles)}m{text}\x1b[0m"
+
+
+def add_color_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--color auto|always|never`; its value goes to `painter`."""
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="colour the output; auto means on a terminal, NO_COLOR and FORCE_COLOR are honoured",
+    )
+
+
+def painter(mode: str, stream: TextIO, environ: Mapping[str, str] = os.environ) -> Painter:
+    """The painter for `stream`: the option decides, then the environment, then the terminal."""
+    if mode != "auto":
+        return Painter(enabled=mode == "always")
+    if environ.get("NO_COLOR"):
+        return Painter(enabled=False)
+    if environ.get("FORCE_COLOR"):
+        return Painter(enabled=True)
+    return Painter(enabled=stream.isatty() and environ.get("TERM") != "dumb")
+
+
+def json_line(value: Json) -> str:
+    """One value as one line: ASCII only, keys in the order given."""
+    return json.dumps(value, ensure_ascii=True, allow_nan=False)
+
+
+def print_json_lines(values: Iterable[Json], stream: TextIO) -> None:
+    """Print one JSON value per line, each as soon as it is known."""
+    for value in values:
+        stream.write(json_line(value) + "\n")
+        stream.flush()

@@ -1,0 +1,78 @@
+"""Which build of the hot modules is in use, and the switch that forces the interpreted one.
+
+Files named `*_hot.py` may lie beside an extension module compiled from them. Python prefers the
+extension; with `ELEA_PURE=1` in the environment a finder in front of Python's own picks the source.
+`elea/__init__.py` installs it before anything else is imported. Nothing here knows what the hot
+modules do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# `typing` would cost every `import elea` several milliseconds; type checkers know this idiom.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+FORCED = os.environ.get("ELEA_PURE", "") not in ("", "0")
+
+_PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__))
+
+
+class SourceFinder:
+    """A meta path finder for `elea.*_hot` that only ever finds the `.py` file."""
+
+    @staticmethod
+    def find_spec(
+        fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if path is None or not (fullname.startswith("elea.") and fullname.endswith("_hot")):
+            return None
+        from importlib.util import spec_from_file_location  # late: only interpreted runs need it
+
+        for entry in path:
+            source = os.path.join(entry, fullname.rpartition(".")[2] + ".py")
+            if os.path.isfile(source):
+                return spec_from_file_location(fullname, source)
+        return None
+
+
+def install() -> None:
+    """Put the finder in front of Python's path finder, once, if `ELEA_PURE` asks for it."""
+    if not FORCED or SourceFinder in sys.meta_path:
+        return
+    # In front of the path finder and not of everything: a coverage tool that wraps the finders
+    # behind its own must still see these modules.
+    names = [getattr(finder, "__name__", "") for finder in sys.meta_path]
+    at = names.index("PathFinder") if "PathFinder" in names else len(names)
+    sys.meta_path.insert(at, SourceFinder)
+
+
+def hot_modules() -> list[str]:
+    """The dotted names of all hot modules, from their sources, sorted."""
+    names = []
+    for folder, _, files in os.walk(_PACKAGE_DIR):
+        package = os.path.relpath(folder, os.path.dirname(_PACKAGE_DIR)).replace(os.sep, ".")
+        names += [f"{package}.{name[:-3]}" for name in files if name.endswith("_hot.py")]
+    return sorted(names)
+
+
+def is_compiled(name: str) -> bool:
+    """Whether the hot module `name` is, or would be, loaded from an extension module.
+
+    It imports neither the module nor its package.
+    """
+    from importlib.machinery import ExtensionFileLoader, PathFinder  # late: `import elea` is lean
+
+    loaded = sys.modules.get(name)
+    if loaded is not None and loaded.__spec__ is not None:
+        return isinstance(loaded.__spec__.loader, ExtensionFileLoader)
+    if FORCED:
+        return False
+    folder = os.path.join(os.path.dirname(_PACKAGE_DIR), *name.split(".")[:-1])
+    spec = PathFinder.find_spec(name, [folder])
+    return spec is not None and isinstance(spec.loader, ExtensionFileLoader)

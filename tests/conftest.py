@@ -1,0 +1,62 @@
+"""What every test shares: Hypothesis profiles, and which build of the hot modules is under test."""
+
+from __future__ import annotations
+
+import importlib
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from elea import pure, version
+
+# `ci` draws the same examples on every run, so that a red run is about the change and nothing else;
+# `nightly` looks for new ones: HYPOTHESIS_PROFILE=nightly.
+settings.register_profile(
+    "ci",
+    max_examples=100,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("nightly", max_examples=5_000, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--build",
+        choices=("compiled", "interpreted", "any"),
+        default=os.environ.get("ELEA_EXPECT_BUILD", "any"),
+        help="the build of the hot modules these tests are meant for; refuse to run on another",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Import every hot module and refuse to test anything but the build that was asked for."""
+    expected = str(config.getoption("--build"))
+    if expected not in ("compiled", "interpreted", "any"):
+        raise pytest.UsageError(f"ELEA_EXPECT_BUILD={expected}: compiled, interpreted or any")
+    for name in pure.hot_modules():
+        importlib.import_module(name)
+        actual = "compiled" if pure.is_compiled(name) else "interpreted"
+        if expected not in (actual, "any"):
+            raise pytest.UsageError(
+                f"{name} is {actual}, but these tests are for --build {expected}"
+            )
+    if expected == "compiled" and not pure.hot_modules():
+        raise pytest.UsageError("--build compiled: there are no hot modules")
+
+
+def pytest_report_header() -> str:
+    return f"elea {version.VERSION}, wire version {version.WIRE_VERSION}, {_build()} hot modules"
+
+
+@pytest.fixture(scope="session")
+def build() -> str:
+    """The build under test: `compiled` or `interpreted`."""
+    return _build()
+
+
+def _build() -> str:
+    return "compiled" if version.COMPILED else "interpreted"

@@ -1,0 +1,45 @@
+"""Every fuzz target for a short, repeatable run; the long ones are `make fuzz`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import pytest
+from fuzz.run import Checker, load_target, mutations, run_mutations, target_names
+from tests.meta.tree import ROOT
+
+INPUTS = 2_000
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_mutated_seeds_keep_the_bounds(name: str) -> None:
+    target = load_target(name)
+    assert target.seeds, "a target without seeds only meets its first branch"
+    checker = Checker(target, "mutation")
+    run_mutations(checker, INPUTS, seconds=None, seed=1)
+    assert checker.runs == INPUTS
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_a_run_is_repeatable(name: str) -> None:
+    target = load_target(name)
+    assert list(mutations(target, 200, seed=7)) == list(mutations(target, 200, seed=7))
+
+
+@pytest.mark.parametrize("name", [name for name in target_names() if name == "batch"])
+def test_the_real_fuzzer_runs(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "fuzz/run.py", name, "--runs", "3000"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert summary["runs"] == 3000
+    has_atheris = importlib.util.find_spec("atheris") is not None
+    assert summary["engine"] == ("atheris" if has_atheris else "mutation")

@@ -1,0 +1,46 @@
+"""The build step: no compiler is said in one line, a stale build is noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tools import build_hot
+
+
+@pytest.mark.parametrize("compiler", ["/bin/false", "/nonexistent/cc"])
+def test_a_compiler_that_does_not_work_is_named_with_the_way_out(compiler: str) -> None:
+    assert build_hot.compiler_trouble(compiler) == (
+        f"no working C compiler (CC={compiler}): running interpreted; install gcc or set CC"
+    )
+
+
+def test_missing_headers_are_told_apart_from_a_missing_compiler(tmp_path: Path) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\necho 'fatal error: Python.h: No such file' >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    trouble = build_hot.compiler_trouble(str(compiler))
+    assert trouble is not None
+    assert trouble.startswith(f"no Python.h for {compiler}")
+
+
+def test_a_change_in_an_imported_module_makes_the_build_stale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Constants of imported modules are compiled in, so an old build would keep the old value."""
+    source = tmp_path / "src"
+    (source / "elea").mkdir(parents=True)
+    (tmp_path / "setup.py").write_text("")
+    (source / "elea" / "limits.py").write_text("BOUND = 1\n")
+    (source / "elea" / "other.py").write_text("")
+    hot = source / "elea" / "fields_hot.py"
+    hot.write_text("from elea.limits import BOUND\n")
+    monkeypatch.setattr(build_hot, "ROOT", tmp_path)
+    monkeypatch.setattr(build_hot, "SOURCE", source)
+
+    first = build_hot.build_digest([hot], "cc")
+    (source / "elea" / "other.py").write_text("UNRELATED = 1\n")
+    assert build_hot.build_digest([hot], "cc") == first
+    assert build_hot.build_digest([hot], "clang") != first
+    (source / "elea" / "limits.py").write_text("BOUND = 2\n")
+    assert build_hot.build_digest([hot], "cc") != first

@@ -1,0 +1,67 @@
+"""Exactly the hot modules are compiled, and a compiled build really runs compiled code."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.meta.tree import PACKAGE, ROOT, module_name, relative
+
+from elea import pure
+
+HOT = sorted(PACKAGE.rglob("*_hot.py"))
+
+
+def test_setup_compiles_exactly_the_hot_modules() -> None:
+    sources = runpy.run_path(str(ROOT / "setup.py"))["hot_sources"]()
+    assert sources == [relative(path) for path in HOT]
+    assert pure.hot_modules() == sorted(module_name(path) for path in HOT)
+
+
+@pytest.mark.parametrize("path", HOT, ids=relative)
+def test_a_hot_module_comes_from_the_build_under_test(path: Path, build: str) -> None:
+    module = importlib.import_module(module_name(path))
+    assert module.__file__ is not None
+    assert Path(module.__file__).suffix == (".py" if build == "interpreted" else _suffix(module))
+    assert pure.is_compiled(module_name(path)) == (build == "compiled")
+
+
+def _suffix(module: object) -> str:
+    """What an extension module's file ends in here; never that of a source."""
+    suffix = Path(str(getattr(module, "__file__", ""))).suffix
+    assert suffix in (".so", ".pyd")
+    return suffix
+
+
+@pytest.mark.parametrize("path", HOT, ids=relative)
+def test_elea_pure_forces_the_source(path: Path) -> None:
+    name = module_name(path)
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {name}; print({name}.__file__)"],
+        env={**os.environ, "ELEA_PURE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Path(done.stdout.strip()) == path
+
+
+@pytest.mark.parametrize("path", HOT, ids=relative)
+def test_what_only_the_compiler_needs_is_not_imported_at_run_time(path: Path) -> None:
+    """`mypy_extensions` stands below `if TYPE_CHECKING:`, nowhere else: it is no dependency."""
+    tree = ast.parse(path.read_bytes())
+    guarded = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "mypy_extensions":
+            assert id(node) in guarded

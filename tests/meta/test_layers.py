@@ -1,0 +1,181 @@
+"""Imports point down the layers, never up or sideways. This table is the authority.
+
+6  applications     daemon   web   dds   spark   store   cli
+5  public API       session, and its doorways handlers, ext, shm, aio
+4  drivers, disk    link   sim   store.log
+3  composition      node
+2  machines         transport   routing   xrce
+1  bytes            wire
+0  vocabulary       in the order of VOCABULARY: a module imports only from its left
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.meta.tree import PACKAGE, Import, imports, module_name, relative
+
+VOCABULARY: Final = (
+    *("pure", "version", "errors", "limits", "secret", "ids", "qos", "encoding", "timestamp"),
+    *("zbytes", "parameters", "locator", "keyexpr", "predicate", "selector", "sample", "config"),
+)
+
+# Units above the vocabulary, by layer. A unit may import every unit of a lower layer.
+LAYERS: Final[dict[int, tuple[str, ...]]] = {
+    1: ("wire",),
+    2: ("transport", "routing", "xrce"),
+    3: ("node",),
+    4: ("link", "sim", "store.log"),
+    5: ("session",),
+    6: ("daemon", "web", "dds", "spark", "store", "cli"),
+}
+DOORWAYS: Final = ("handlers", "ext", "shm", "aio")  # re-exports of the session
+
+UNITS: Final = (*VOCABULARY, *(unit for row in LAYERS.values() for unit in row), *DOORWAYS)
+
+# The exceptions. Applications see the session and the vocabulary, nothing between.
+MAY_IMPORT: Final[dict[str, set[str]]] = {
+    "xrce": {*VOCABULARY},  # another protocol: shares the vocabulary only
+    "web": {*VOCABULARY, "session", *DOORWAYS},
+    "dds": {*VOCABULARY, "session", *DOORWAYS},
+    "spark": {*VOCABULARY, "session", *DOORWAYS, "store.log"},
+    "store": {*VOCABULARY, "session", *DOORWAYS, "store.log"},
+    "daemon": {*UNITS} - {"cli", "spark"},  # composes the process
+    "cli": {*UNITS},  # any application, and the tools of the layers below
+    **{doorway: {*VOCABULARY, "session"} for doorway in DOORWAYS},
+}
+
+SANS_IO: Final = {*VOCABULARY, "wire", "transport", "routing", "xrce", "node"} - {"pure"}
+FORBIDDEN_IN_SANS_IO: Final = {
+    *("asyncio", "socket", "ssl", "selectors", "threading", "time", "random", "os"),
+    *("secrets", "subprocess"),
+}
+
+# The core installs nothing. An optional package is imported in the unit it serves and nowhere else;
+# mypy_extensions exists for type checkers and the compiler only (see test below).
+THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
+    "lz4": ("wire",),
+    "yaml": ("config",),
+    "uvloop": ("link",),
+    "starlette": ("web",),
+    "uvicorn": ("web",),
+    "cyclonedds": ("dds",),
+    "pyspark": ("spark",),
+    "pyarrow": ("spark", "predicate"),
+    "mypy_extensions": UNITS,
+}
+
+
+def unit_of(module: str) -> str | None:
+    """The longest unit a module belongs to: `elea.store.log.reader` is in `store.log`."""
+    inner = module.removeprefix("elea.")
+    found = [unit for unit in UNITS if inner == unit or inner.startswith(unit + ".")]
+    return max(found, key=len, default=None)
+
+
+def allowed(unit: str) -> set[str]:
+    """The units that `unit` may import, itself aside."""
+    if unit in MAY_IMPORT:
+        return MAY_IMPORT[unit]
+    if unit in VOCABULARY:
+        return {*VOCABULARY[: VOCABULARY.index(unit)]}
+    layer = next(layer for layer, row in LAYERS.items() if unit in row)
+    below = {lower for index, row in LAYERS.items() if index < layer for lower in row}
+    return {*VOCABULARY, *below}
+
+
+def target_unit(found: Import) -> str | None:
+    """The unit an import of `elea...` reaches; None for the root package or an unknown unit."""
+    if found.module == "elea":
+        return unit_of(f"elea.{found.name}") if found.name else None
+    return unit_of(found.module)
+
+
+def violations(path: Path) -> list[str]:
+    unit = unit_of(module_name(path))
+    if unit is None:
+        return [f"{relative(path)}: not in the layer table; add its unit where it belongs"]
+    found = []
+    for entry in imports(path):
+        where = f"{relative(path)}:{entry.line}"
+        top = entry.module.partition(".")[0]
+        if top == "elea":
+            target = target_unit(entry)
+            if target is None:
+                found.append(f"{where}: imports {entry.module}; import the defining module")
+            elif target != unit and target not in allowed(unit):
+                found.append(f"{where}: {unit} must not import {target}")
+        elif top in sys.stdlib_module_names:
+            if top in FORBIDDEN_IN_SANS_IO and unit in SANS_IO:
+                found.append(f"{where}: {unit} is sans-IO and must not import {top}")
+        elif unit not in THIRD_PARTY.get(top, ()):
+            found.append(f"{where}: {unit} must not import {top}")
+    return found
+
+
+FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_imports_point_down(path: Path) -> None:
+    assert violations(path) == []
+
+
+def test_the_root_package_loads_only_the_build_switch() -> None:
+    """Everything else in `elea/__init__.py` is for type checkers, or loaded on first use."""
+    text = (PACKAGE / "__init__.py").read_text(encoding="utf-8")
+    before_types = text.partition("if TYPE_CHECKING:")[0]
+    at_run_time = [
+        line for line in before_types.splitlines() if line.startswith(("import", "from"))
+    ]
+    assert at_run_time == ["from elea import pure"]
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "complaint"),
+    [
+        ("wire/codec.py", "from elea.transport.unicast import Transport", "must not import"),
+        ("transport/lease.py", "from elea.routing.face import Face", "must not import routing"),
+        ("qos.py", "from elea.encoding import Encoding", "qos must not import encoding"),
+        ("routing/pubsub.py", "import time", "sans-IO"),
+        ("keyexpr/canon.py", "def f():\n    from os import path", "sans-IO"),
+        ("wire/network/oam.py", "from ...node import node", "must not import node"),
+        ("web/app.py", "from elea.node.node import Node", "must not import node"),
+        ("wire/framing.py", "import yaml", "must not import yaml"),
+        ("sample.py", "from elea import KeyExpr", "defining module"),
+        ("helpers.py", "", "not in the layer table"),
+    ],
+)
+def test_a_wrong_import_is_found(
+    module: str, source: str, complaint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "src" / "elea" / module
+    path.parent.mkdir(parents=True)
+    path.write_text(source, encoding="utf-8")
+    monkeypatch.setattr("tests.meta.tree.ROOT", tmp_path)
+    monkeypatch.setattr("tests.meta.tree.SOURCE", tmp_path / "src")
+    [found] = violations(path)
+    assert complaint in found
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("wire/codec.py", "import struct\nfrom elea.errors import DecodeError\nimport lz4.block"),
+        ("sample.py", "from elea import limits\nfrom elea.keyexpr.keyexpr import KeyExpr"),
+        ("store/service.py", "import time\nfrom elea.store.log.log import Log"),
+        ("cli/explain.py", "from elea.wire import explain\nimport os"),
+    ],
+)
+def test_a_right_import_is_left_alone(
+    module: str, source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "src" / "elea" / module
+    path.parent.mkdir(parents=True)
+    path.write_text(source, encoding="utf-8")
+    monkeypatch.setattr("tests.meta.tree.ROOT", tmp_path)
+    monkeypatch.setattr("tests.meta.tree.SOURCE", tmp_path / "src")
+    assert violations(path) == []

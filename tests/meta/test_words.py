@@ -1,0 +1,79 @@
+"""Words that must not be left behind, and calls that must never be made."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.meta.tree import ROOT, python_files, relative
+
+SELF: Final = Path(__file__)
+
+NOWHERE: Final = {
+    "unfinished": r"\b(?:FIXME|TODO|XXX)\b|\bNotImplementedError\b",
+    "a path of one machine": r"[\"'\s(=](?:/root|/home|/work|/Users)/",
+    "unpickling": r"\bpickle\.loads?\(",
+    "evaluating text": r"(?<![\w.])(?:eval|exec)\(",
+    "unsafe YAML": r"\byaml\.(?:load|full_load|unsafe_load)\(",
+    "a shell": r"\bshell\s*=\s*True\b|\bos\.system\(",
+}
+ONLY_IN_CLI: Final = r"(?<![\w.])print\("
+
+
+def words(text: str, patterns: dict[str, str]) -> list[str]:
+    return [
+        f"line {number}: {what}: {line.strip()}"
+        for number, line in enumerate(text.splitlines(), 1)
+        for what, pattern in patterns.items()
+        if re.search(pattern, line)
+    ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        path
+        for path in [*python_files("src", "bench", "fuzz", "tools", "examples"), ROOT / "setup.py"]
+        if path != SELF
+    ],
+    ids=relative,
+)
+def test_no_forbidden_word(path: Path) -> None:
+    patterns = dict(NOWHERE)
+    if relative(path).startswith("src/") and "/cli/" not in relative(path):
+        patterns["print outside the command"] = ONLY_IN_CLI
+    assert words(path.read_text(encoding="utf-8"), patterns) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "Makefile"],
+    ids=relative,
+)
+def test_texts_are_finished_and_know_no_machine(path: Path) -> None:
+    patterns = {key: NOWHERE[key] for key in ("unfinished", "a path of one machine")}
+    patterns["unfinished"] = r"\b(?:FIXME|TODO|TBD|XXX)\b"
+    assert words(path.read_text(encoding="utf-8"), patterns) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# TODO later",
+        'open("/home/me/data")',
+        "pickle.loads(data)",
+        "eval(text)",
+        "yaml.load(text)",
+        "run(command, shell=True)",
+        "raise NotImplementedError",
+    ],
+)
+def test_each_word_is_found(line: str) -> None:
+    assert len(words(line, NOWHERE)) == 1
+
+
+@pytest.mark.parametrize("line", ["self.evaluate(x)", "yaml.safe_load(t)", "literal_eval(x)"])
+def test_harmless_lines_pass(line: str) -> None:
+    assert words(line, NOWHERE) == []

@@ -1,0 +1,122 @@
+"""Dispatch: verbs are loaded when needed, every outcome has its exit code, no traceback escapes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from elea.cli.main import VERBS, main
+from elea.errors import LinkError
+
+VERB = "elea_test_verb"
+
+
+@pytest.fixture
+def verbs(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A table with one verb, `greet`, and one whose module does not exist."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("how")
+
+    def run(args: argparse.Namespace) -> int:
+        match args.how:
+            case "well":
+                sys.stdout.write("hello")
+                return 0
+            case "interrupted":
+                raise KeyboardInterrupt
+            case "missing":
+                Path("/nonexistent/\x1bfile").read_bytes()
+        raise LinkError("peer said \x1b[2J\nbye")
+
+    module = types.ModuleType(VERB)
+    vars(module).update(NAME="greet", SUMMARY="say hello", configure=configure, run=run)
+    monkeypatch.setitem(sys.modules, VERB, module)
+    return {"greet": VERB, "later": "elea.cli.there_is_no_such_verb"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["greet", "well"], 0),
+        (["greet", "badly"], 1),
+        (["greet", "missing"], 1),
+        (["greet"], 2),
+        (["greet", "well", "--bogus"], 2),
+        (["greet", "interrupted"], 130),
+        (["greet", "--help"], 0),
+        (["no-such-verb"], 2),
+    ],
+)
+def test_exit_codes(arguments: list[str], code: int, verbs: dict[str, str]) -> None:
+    assert main(arguments, verbs) == code
+
+
+def test_an_error_is_one_safe_line(
+    verbs: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["greet", "badly"], verbs)
+    main(["greet", "missing"], verbs)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        r"elea: peer said \x1b[2J\nbye",
+        r"elea: /nonexistent/\x1bfile: No such file or directory",
+    ]
+
+
+def test_an_unknown_verb_names_the_nearest(
+    verbs: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["great"], verbs)
+    main(["zzzz"], verbs)
+    assert capsys.readouterr().err.splitlines() == [
+        "elea: no verb 'great'; did you mean 'greet'?",
+        "elea: no verb 'zzzz'; `elea --help` lists the verbs",
+    ]
+
+
+def test_without_a_verb_the_help_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([], {}) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("usage: elea")
+
+
+def test_version_is_four_lines(capsys: pytest.CaptureFixture[str], build: str) -> None:
+    assert main(["--version"]) == 0
+    package, wire, compiled, python = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"elea \d+\.\d+\.\d+(\.dev\d+)?", package)
+    assert wire == "wire version: 9"
+    assert compiled == f"compiled: {'yes' if build == 'compiled' else 'no'}"
+    assert python.startswith(f"Python: {sys.version_info[0]}.{sys.version_info[1]}.")
+
+
+def test_every_verb_of_the_table_keeps_the_contract() -> None:
+    for name, module_name in VERBS.items():
+        module = importlib.import_module(module_name)
+        assert name == module.NAME
+        assert module.SUMMARY
+        module.configure(argparse.ArgumentParser())
+        assert callable(module.run)
+
+
+def test_a_reader_that_leaves_early_causes_no_noise() -> None:
+    command = [sys.executable, "-c", "import sys; from elea.cli.main import main; sys.exit(main())"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [*command, "--version"], stdout=writer, stderr=subprocess.PIPE, check=False
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (1, b"")
