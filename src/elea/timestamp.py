@@ -114,9 +114,7 @@ class NTP64:
 
     def to_string_rfc3339_lossy(self) -> str:
         """RFC 3339 in UTC with nine digits; some of the 32 bits of fraction are lost."""
-        seconds, nanoseconds = divmod(self.as_nanos(), NANOS_PER_SECOND)
-        whole = _EPOCH + timedelta(seconds=seconds)
-        return f"{whole:%Y-%m-%dT%H:%M:%S}.{nanoseconds:09}Z"
+        return format_rfc3339(self.as_nanos(), digits=9)
 
     def __int__(self) -> int:
         return self.value
@@ -205,6 +203,14 @@ class Timestamp:
 
     def __repr__(self) -> str:
         return f"Timestamp.parse('{self}')"
+
+
+def format_rfc3339(nanoseconds: int, *, digits: int = 0) -> str:
+    """RFC 3339 in UTC for nanoseconds since 1970, with the fraction that is needed or `digits`."""
+    seconds, fraction = divmod(nanoseconds, NANOS_PER_SECOND)
+    whole = _EPOCH + timedelta(seconds=seconds)
+    decimals = f"{fraction:09}".rstrip("0").ljust(digits, "0")
+    return f"{whole:%Y-%m-%dT%H:%M:%S}{'.' if decimals else ''}{decimals}Z"
 
 
 class HybridClock:

@@ -1,0 +1,56 @@
+"""How a query is delivered and how its replies are merged (wire.md 2.17)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+
+class QueryTarget(Enum):
+    """Which of the matching queryables get a query; the values travel."""
+
+    BEST_MATCHING = 0  # one complete queryable if there is any, else all
+    ALL = 1
+    ALL_COMPLETE = 2
+    DEFAULT = BEST_MATCHING
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+
+class ConsolidationMode(Enum):
+    """What happens to several replies with one key; the values travel."""
+
+    AUTO = 0  # chosen by the selector: none for a time range, else latest
+    NONE = 1  # all are delivered
+    MONOTONIC = 2  # delivered at once, unless a newer one with that key was before
+    LATEST = 3  # held back to the end, only the newest per key is delivered
+    DEFAULT = AUTO
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+
+class ReplyKeyExpr(Enum):
+    """Which keys the replies to a query may have."""
+
+    ANY = 0
+    MATCHING_QUERY = 1
+    DEFAULT = MATCHING_QUERY
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryConsolidation:
+    """A consolidation mode, as `get` accepts it."""
+
+    mode: ConsolidationMode
+
+    AUTO: ClassVar[QueryConsolidation]
+    DEFAULT: ClassVar[QueryConsolidation]
+
+
+QueryConsolidation.AUTO = QueryConsolidation.DEFAULT = QueryConsolidation(ConsolidationMode.AUTO)

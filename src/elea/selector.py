@@ -1,0 +1,97 @@
+"""Selector: a key expression and the parameters of a query, `key?name=value;...` (wire.md 10.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from elea.errors import SelectorError
+from elea.keyexpr import KeyExpr
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.parameters import Parameters
+from elea.timerange import TimeRange
+
+TIME_RANGE_KEY: Final = "_time"
+ANY_KEY_EXPR_KEY: Final = "_anyke"  # replies on keys outside the query's are accepted
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Selector:
+    """What a query asks for.
+
+    `parameters` is a copy each time: changing it does not change the selector.
+
+    Args:
+        arg: a key expression, or a whole "key?name=value" text if there are no `parameters`.
+        parameters: the parameters, if `arg` is a key expression alone.
+
+    Raises:
+        KeyExprError: if the key is no key expression.
+        SelectorError: if the text is longer than the limit.
+
+    Example:
+        >>> selector = Selector("robot/*/pose?_time=[now(-10s)..];unit=m")
+        >>> str(selector.key_expr), selector.parameters["unit"], str(selector.time_range())
+        ('robot/*/pose', 'm', '[now(-10s)..]')
+    """
+
+    key_expr: KeyExpr
+    _parameters: str
+
+    def __init__(
+        self,
+        arg: KeyExpr | str,
+        /,
+        parameters: Parameters | Mapping[str, str] | str | None = None,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        text = str(arg)
+        if len(text) > limits.selector_len:
+            raise SelectorError(
+                text, limits.selector_len, f"at most {limits.selector_len} characters are legal"
+            )
+        key = text
+        if isinstance(arg, str) and parameters is None:
+            key, _, parameters = text.partition("?")
+        object.__setattr__(self, "key_expr", arg if isinstance(arg, KeyExpr) else KeyExpr(key))
+        object.__setattr__(self, "_parameters", str(Parameters(parameters)))
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters."""
+        return Parameters(self._parameters)
+
+    def time_range(self) -> TimeRange | None:
+        """The range of `_time`, if there is one.
+
+        Raises:
+            SelectorError: if its value is no time range.
+        """
+        return time_range_of(self.parameters)
+
+    def __str__(self) -> str:
+        return f"{self.key_expr}?{self._parameters}" if self._parameters else str(self.key_expr)
+
+    def __repr__(self) -> str:
+        return f"Selector({str(self)!a})"
+
+
+def time_range_of(parameters: Parameters) -> TimeRange | None:
+    """The range of `_time`, if there is one.
+
+    `[start;duration]` holds the character that separates parameters; the two halves are joined.
+
+    Raises:
+        SelectorError: if the value is no time range.
+    """
+    segments = str(parameters).split(";")
+    for index, segment in enumerate(segments):
+        name, _, value = segment.partition("=")
+        if name == TIME_RANGE_KEY:
+            following = segments[index + 1 : index + 2]
+            if value[-1:] not in ("[", "]") and following and following[0][-1:] in ("[", "]"):
+                value = f"{value};{following[0]}"
+            return TimeRange.parse(value)
+    return None
