@@ -90,7 +90,7 @@ encodings = st.builds(WireEncoding, u16s, st.one_of(short_octets, st.binary(max_
 entities = st.builds(EntityRef, zids, u32s)
 sources = st.builds(SourceRef, zids, u32s, u32s)
 stacks = st.builds(
-    TimestampStack,
+    TimestampStack.of,
     st.integers(min_value=1, max_value=255),
     st.lists(st.builds(StackRecord, u8s, short_octets), max_size=4).map(tuple),
 )

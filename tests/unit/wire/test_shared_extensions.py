@@ -22,12 +22,19 @@ CARRIERS = {
 
 def test_a_stack_is_read_by_eclipse_and_kept_by_the_specification() -> None:
     octets = bytes.fromhex(CARRIERS["PUSH"].format(STACK))
-    stack = TimestampStack(7, (StackRecord(1, b"\xff"),))
+    stack = TimestampStack.of(7, (StackRecord(1, b"\xff"),))
     assert decode_batch(octets, bare=True) == [Push(WireExpr(1), Del(), ts_stack=stack)]
     kept = Extras(unknown=(Extension(0x47, bytes.fromhex("07010101ff")),))
     assert decode_batch(octets, bare=True, dialect=Dialect.SPECIFICATION) == [
         Push(WireExpr(1), Del(), extras=kept)
     ]
+
+
+def test_the_records_of_a_stack() -> None:
+    records = [StackRecord(1, b"\xff"), StackRecord(0x82, b"")]
+    stack = TimestampStack.of(7, records)
+    assert stack.count == 2
+    assert list(stack.records) == records
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)

@@ -32,7 +32,7 @@ EXAMPLES: Examples = {
         Push(
             KEY,
             BODY,
-            ts_stack=TimestampStack(7, (StackRecord(1, b"\xff"), StackRecord(0x82, b""))),
+            ts_stack=TimestampStack.of(7, (StackRecord(1, b"\xff"), StackRecord(0x82, b""))),
         ),
     ),
     "another order, a default, an unknown one": (

@@ -40,7 +40,7 @@ EXAMPLES: Examples = {
             timeout_ms=3,
             timestamp=Stamp(5, b"\xaa"),
             node_id=4,
-            ts_stack=TimestampStack(1, (StackRecord(1, b""),)),
+            ts_stack=TimestampStack.of(1, (StackRecord(1, b""),)),
         ),
     ),
     "unknown extension": (

@@ -32,7 +32,7 @@ EXAMPLES: Examples = {
             0x0D,
             EntityRef(b"\xaa", 0),
             Stamp(5, b"\xaa"),
-            TimestampStack(1, (StackRecord(1, b""),)),
+            TimestampStack.of(1, (StackRecord(1, b""),)),
         ),
     ),
     "QoS written out": ("db 01 01 21 05 04 02", Response(1, KEY, BODY, extras=Extras(b"\x21"))),
