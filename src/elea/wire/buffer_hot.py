@@ -189,8 +189,10 @@ class Reader:
         if pos >= self.end:
             raise self.cut_vle(field)
         # The ninth octet has no continuation bit: all eight bits are value (wire.md 2.2).
+        # Together they need 64 bits without a sign: plain integers, or compiled code overflows.
         top: int = self.data[pos]
-        return self._read_long(top << 56 | low, pos + 1, field)
+        base: int = low
+        return self._read_long(top << 56 | base, pos + 1, field)
 
     def _read_long(self, value: int, pos: i64, field: str) -> int:
         if self.trace is not None:
