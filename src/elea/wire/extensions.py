@@ -275,8 +275,9 @@ def no_extensions(
     reader: Reader, table: ExtensionTable, header: int, reserved: int
 ) -> Extras | None:
     """Read the chain of a message that defines no extension."""
-    if not header & (FLAG_Z | reserved):
-        return None
+    if not header & FLAG_Z:
+        # Spelled out, because a batch may hold 65 535 messages that end here.
+        return Extras(reserved=header & reserved) if header & reserved else None
     chain = ChainReader(reader, table, header)
     while chain.next():
         chain.keep()
