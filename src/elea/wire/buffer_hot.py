@@ -155,6 +155,11 @@ class Reader:
         if self.trace is not None:
             self.trace.meaning(text)
 
+    def name(self, name: str) -> None:
+        """Say, in a trace, what the last field is called once its flags are known."""
+        if self.trace is not None:
+            self.trace.notes[-1].field = name
+
     def error(self, reason: str) -> DecodeError:
         """A DecodeError at the current position."""
         return DecodeError(reason, self.pos)

@@ -174,11 +174,10 @@ class ChainReader:
         assert trace is not None
         known = self.table.known.get(self.header)
         encoding = ENC_NAMES.get(self.header & ENC_MASK, "reserved")
-        trace.meaning(
-            f"{known.name if known else 'unknown'}: Z={octet >> 7} enc={encoding} "
-            f"M={octet >> 4 & 1} id=0x{octet & 0x0F:x}"
+        trace.extension(
+            known.name if known else "unknown",
+            f"Z={octet >> 7} enc={encoding} M={octet >> 4 & 1} id=0x{octet & 0x0F:x}",
         )
-        trace.depth += 1
 
 
 class Chain:
