@@ -38,6 +38,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "16 bit": {"transport/link/tx/sequence_number_resolution": "16bit"},
     "no qos": {"transport/unicast/qos/enabled": False},
     "timestamps": {"timestamping/enabled": True},
+    "shared memory": {"transport/shared_memory/enabled": True},
 }
 
 
@@ -112,7 +113,7 @@ def chatter(one: zenoh.Session, other: zenoh.Session, rng: random.Random, *, lar
         )
         one.put(
             f"fleet/r{number}/é",
-            rng.randbytes(rng.choice([0, 8, 900])),
+            rng.randbytes(rng.choice([0, 8, 900, 5_000])),
             priority=rng.choice(PRIORITIES),
             congestion_control=rng.choice(CONGESTION),
             express=rng.random() < 0.3,
@@ -124,7 +125,7 @@ def chatter(one: zenoh.Session, other: zenoh.Session, rng: random.Random, *, lar
             "fleet/big", rng.randbytes(120_000), congestion_control=zenoh.CongestionControl.BLOCK
         )
     for target in (zenoh.QueryTarget.ALL, zenoh.QueryTarget.BEST_MATCHING):
-        replies = list(one.get("svc/x?a=1;b=2", target=target, payload=b"ask", timeout=WAIT_S))
+        replies = list(one.get("svc/x?a=1;b=2", target=target, payload=b"ask" * rng.choice([1, 2_000]), timeout=WAIT_S))
         assert len(replies) == 1
     assert list(one.get("bad/x", attachment=b"why", timeout=WAIT_S))
     assert list(one.liveliness().get("alive/*", timeout=WAIT_S))
