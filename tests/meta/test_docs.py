@@ -91,7 +91,7 @@ def test_the_commands_of_the_readme_give_what_they_say() -> None:
         with contextlib.redirect_stdout(output):
             code = main(shlex.split(command, comments=True))
         assert code == 0, command
-        assert not expected or output.getvalue() == expected, command
+        assert output.getvalue().strip() == expected.strip(), command
 
 
 def test_every_change_fragment_has_a_kind_and_is_assembled() -> None:
