@@ -30,6 +30,7 @@ INTERRUPTED: Final = 130
 # Verb to module, in the order of the help.
 VERBS: Final[Mapping[str, str]] = {
     "explain": "elea.cli.explain",
+    "keyexpr": "elea.cli.keyexpr",
 }
 
 
