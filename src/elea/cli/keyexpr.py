@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import BinaryIO, Final
 
+from elea.cli.output import printable
 from elea.errors import EleaError, KeyExprError
 from elea.keyexpr.keyexpr import KeyExpr
 
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 def _run_verb(args: argparse.Namespace) -> int:
     verb: str = args.keyexpr_verb
     if verb == "canon":
-        print(_printable(str(KeyExpr.autocanonize(args.s))))
+        print(printable(str(KeyExpr.autocanonize(args.s))))
         return 0
     a, b = KeyExpr(args.a), KeyExpr(args.b)
     if verb == "relation":
@@ -158,8 +159,3 @@ def _dump(record: dict[str, object]) -> bytes:
         return json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return json.dumps(record).encode()
-
-
-def _printable(text: str) -> str:
-    """Escape what could steer a terminal."""
-    return "".join([char if char.isprintable() else ascii(char)[1:-1] for char in text])

@@ -193,8 +193,10 @@ class Reader:
         if pos >= self.end:
             raise self.cut_vle(field)
         # The ninth octet has no continuation bit: all eight bits are value (wire.md 2.2).
+        # Widened first: in compiled code a machine integer would pull the result down to 63 bits.
         top: int = self.data[pos]
-        return self._read_long(top << 56 | low, pos + 1, field)
+        wide: int = low
+        return self._read_long(top << 56 | wide, pos + 1, field)
 
     def _read_long(self, value: int, pos: i64, field: str) -> int:
         if self.trace is not None:
