@@ -246,7 +246,7 @@ class Roles:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An object with known names; those not `required` are null when absent."""
+    """An object with known names; a null is the same as an absent name."""
 
     fields: Mapping[str, Kind]
     required: frozenset[str] = frozenset()
@@ -271,8 +271,6 @@ class Record:
                 read[name] = kind.read(value[name], f"{path}/{name}")
             elif name in self.required:
                 raise ConfigError(path, f"{name} is missing; legal is {kind.legal}")
-            else:
-                read[name] = None
         return read
 
 

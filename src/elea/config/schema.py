@@ -325,7 +325,7 @@ _OPERATION: Final = (
         "plugins_loading/search_dirs",
         shapes.SEARCH_DIRS,
         [
-            {"kind": "current_exe_parent", "value": None},
+            {"kind": "current_exe_parent"},
             ".",
             "~/.zenoh/lib",
             "/opt/homebrew/lib",

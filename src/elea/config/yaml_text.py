@@ -44,9 +44,19 @@ def loads(text: str, limits: Limits = DEFAULT_LIMITS) -> Json:
         raise MissingDependencyError("reading YAML", "yaml") from None
     if len(text) > limits.config_len:
         raise LimitError("config_len", len(text), limits.config_len)
+    depth_max = limits.config_depth
+
+    class Loader(yaml.SafeLoader):
+        """Its scanner reads ahead of the events, in a time that is quadratic in the depth."""
+
+        def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
+            if self.flow_level > depth_max:
+                raise LimitError("config_depth", self.flow_level, depth_max)
+            super().fetch_flow_collection_start(token)
+
     builder = _Builder(limits)
     try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        for event in yaml.parse(text, Loader=Loader):
             builder.feed(event)
     except yaml.MarkedYAMLError as error:
         problem = error.problem or error.context or "no YAML"
