@@ -19,6 +19,7 @@ from unittest.mock import patch
 
 from elea import errors, limits
 from elea.cli.main import VERBS, build_parser, version_text
+from elea.config import reference as config_reference
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 REFERENCE: Final = ROOT / "docs" / "reference"
@@ -40,6 +41,7 @@ def pages() -> dict[str, str]:
     """File name to content, for every generated page."""
     return {
         "cli.md": cli_page(),
+        "config.md": config_reference.markdown(),
         "errors.md": errors_page(),
         "limits.md": limits_page(),
         "messages.md": messages_page(),

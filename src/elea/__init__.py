@@ -10,6 +10,7 @@ pure.install()  # first: it decides which build of the hot modules every later i
 # Where each public name is defined. A name stands here and in the imports for type checkers below;
 # tests/meta/test_exports.py holds the two equal.
 _HOMES = {
+    "elea.config.config": "Config",
     "elea.encoding": "Encoding",
     "elea.errors": """
         ClosedError ConfigError CorruptLogError DecodeError EleaError InvalidValueError
@@ -43,6 +44,7 @@ __all__ = sorted(_HOME_OF)
 # `typing` would cost every `import elea` some milliseconds; type checkers know this idiom.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from elea.config.config import Config as Config
     from elea.encoding import Encoding as Encoding
     from elea.errors import ClosedError as ClosedError
     from elea.errors import ConfigError as ConfigError
