@@ -232,8 +232,8 @@ def test_yaml_reads_json(value: Json) -> None:
 @given(st.dictionaries(texts(), json_values(), max_size=4))
 def test_free_subtrees_survive(metadata: dict[str, Json]) -> None:
     config = Config.from_mapping({"metadata": metadata})
-    again = Config.from_json5(str(config))
     if not config.has_secrets():
+        again = Config.from_json5(str(config))
         assert json.loads(again.get_json("metadata")) == metadata
     assert pickle.loads(pickle.dumps(config)).mode is config.mode
 
