@@ -60,6 +60,15 @@ def loads(text: str, limits: Limits = DEFAULT_LIMITS) -> Json:
     return value
 
 
+def join_surrogates(text: str) -> str:
+    """The text with escaped pairs, such as \\ud83d\\ude00, as the characters they mean.
+
+    Raises:
+        UnicodeDecodeError: if there is half of a pair alone, which is no character.
+    """
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16")
+
+
 class _Reader:
     """A cursor over the text; every method leaves it behind what it read."""
 
@@ -186,10 +195,8 @@ class _Reader:
                 self.refuse(f"{quote} at the end of the text")
             self.at += 1
             parts.append(self.escape())
-        text = "".join(parts)
         try:
-            # \ud83d\ude00 is one character; a half of such a pair alone is none.
-            return text.encode("utf-16", "surrogatepass").decode("utf-16")
+            return join_surrogates("".join(parts))
         except UnicodeDecodeError:
             self.refuse("no lone surrogate in the text", start)
 

@@ -154,9 +154,7 @@ class Config:
         """
         key = _key(path)
         if key.path in self._lost:
-            raise ConfigError(
-                key.path, f"its secret did not travel with the pickle; read {self.origin} again"
-            )
+            raise _lost_secret(key.path, self.origin)
         mode = str(self.mode)
         return _copy(_effective(key.kind, self._values.get(key.path), key.default, mode))
 
@@ -214,21 +212,20 @@ class Config:
 
     def _below_free(self, path: str, value: Value) -> tuple[str, Value]:
         """A path inside a subtree without schema: that subtree, changed."""
-        for key in KEYS:
-            if isinstance(key.kind, Free) and path.startswith(key.path + "/"):
-                root = _copy(self._values.get(key.path, {}))
-                node = root
-                names = path[len(key.path) + 1 :].split("/")
-                if len(names) > DEFAULT_LIMITS.config_depth:
-                    raise LimitError("config_depth", len(names), DEFAULT_LIMITS.config_depth)
-                for name in names[:-1]:
-                    if isinstance(node, dict):
-                        node = node.setdefault(name, {})
-                if not isinstance(node, dict):
-                    raise ConfigError(path, "there is a value above it that is no object")
-                node[names[-1]] = value
-                return key.path, root
-        raise _unknown(path)
+        top, names = _free(path)
+        if top in self._lost:
+            raise _lost_secret(top, self.origin)
+        if len(names) > DEFAULT_LIMITS.config_depth:
+            raise LimitError("config_depth", len(names), DEFAULT_LIMITS.config_depth)
+        root = _copy(self._values.get(top, {}))
+        node = root
+        for name in names[:-1]:
+            if isinstance(node, dict):
+                node = node.setdefault(name, {})
+        if not isinstance(node, dict):
+            raise ConfigError(path, "there is a value above it that is no object")
+        node[names[-1]] = value
+        return top, root
 
     def _below(self, path: str) -> dict[str, Value]:
         found: dict[str, Value] = {}
@@ -244,15 +241,13 @@ class Config:
         key = BY_PATH.get(path)
         if key is not None:
             return self._values.get(path, None if key.unset else key.default)
-        for leaf in KEYS:
-            if isinstance(leaf.kind, Free) and path.startswith(leaf.path + "/"):
-                node = self._values.get(leaf.path)
-                for name in path[len(leaf.path) + 1 :].split("/"):
-                    if not isinstance(node, dict) or name not in node:
-                        raise ConfigError(path, "is not set")
-                    node = node[name]
-                return node
-        raise _unknown(path)
+        top, names = _free(path)
+        node = self._values.get(top)
+        for name in names:
+            if not isinstance(node, dict) or name not in node:
+                raise ConfigError(path, "is not set")
+            node = node[name]
+        return node
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Config):
@@ -317,6 +312,19 @@ def _unknown(path: str) -> ConfigError:
         known = below
     siblings = [f"{known}/{name}" if known else name for name in CHILDREN[known]]
     return unknown_key(path, siblings, (*CHILDREN, *BY_PATH))
+
+
+def _lost_secret(path: str, origin: str | None) -> ConfigError:
+    source = origin or "it from where it came"
+    return ConfigError(path, f"its secret did not travel with the pickle; read {source} again")
+
+
+def _free(path: str) -> tuple[str, list[str]]:
+    """The subtree without schema that a path lies in, and the names below it."""
+    for key in KEYS:
+        if isinstance(key.kind, Free) and path.startswith(key.path + "/"):
+            return key.path, path[len(key.path) + 1 :].split("/")
+    raise _unknown(path)
 
 
 def _key(path: str) -> Key:

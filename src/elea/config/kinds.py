@@ -16,7 +16,7 @@ from elea.errors import ConfigError, EleaError
 from elea.ids import WhatAmI
 from elea.json5 import Json
 from elea.locator import Endpoint
-from elea.secret import Secret
+from elea.secret import REDACTED, Secret
 
 Value: TypeAlias = (
     "bool | int | float | str | Secret | Endpoint | list[Value] | dict[str, Value] | None"
@@ -185,7 +185,7 @@ class Hidden:
             return value
         if not isinstance(value, str):
             raise ConfigError(path, f"saw a {type(value).__name__}; legal is {self.legal}")
-        return Secret(value)
+        return _secret(value, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,10 @@ class EndpointText:
         text = Text(self.legal, lambda text: Endpoint.parse(text).reveal()).read(value, path)
         assert isinstance(text, str)
         endpoint = Endpoint.parse(text)
-        return endpoint if any(isinstance(v, Secret) for _, v in endpoint.config) else text
+        secrets = [value for _, value in endpoint.config if isinstance(value, Secret)]
+        for secret in secrets:
+            _secret(secret.reveal(), path)
+        return endpoint if secrets else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,9 +346,16 @@ def is_secret_name(name: str) -> bool:
     return lower == "private" or any(word in lower for word in _SECRET_WORDS)
 
 
+def _secret(text: str, path: str) -> Secret:
+    # Whoever reads a printed configuration back must hear of it now, not when a login fails.
+    if text == REDACTED:
+        raise ConfigError(path, f"{REDACTED} is how a secret prints; the secret itself is missing")
+    return Secret(text)
+
+
 def _hide(value: Value, path: str, *, hidden: bool) -> Value:
     if isinstance(value, str) and hidden:
-        return Secret(value)
+        return _secret(value, path)
     if isinstance(value, float) and not isfinite(value):
         refuse(path, "what JSON can hold", value)
     if isinstance(value, list):

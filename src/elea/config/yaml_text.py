@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from elea.errors import ConfigError, LimitError, MissingDependencyError
-from elea.json5 import Json
+from elea.json5 import Json, join_surrogates
 from elea.limits import DEFAULT_LIMITS, Limits
 
 _NUMBER_LEN_MAX: Final = 64
@@ -114,7 +114,7 @@ class _Builder:
             case "ScalarEvent":
                 self.charge(1)
                 plain = bool(getattr(event, "implicit", (False,))[0])
-                scalar = _scalar(str(getattr(event, "value", "")), plain, mark)
+                scalar = _scalar(join_surrogates(str(getattr(event, "value", ""))), plain)
                 self.remember(anchor, scalar, 1)
                 self.put(scalar, mark)
             case "AliasEvent":
@@ -157,7 +157,7 @@ class _Builder:
             frame.key = None
 
 
-def _scalar(text: str, plain: bool, mark: object) -> Json:
+def _scalar(text: str, plain: bool) -> Json:
     if not plain:
         return text
     if text in _NULL:

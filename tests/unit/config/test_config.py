@@ -307,6 +307,14 @@ def test_secrets_show_nowhere() -> None:
     assert not Config().has_secrets()
 
 
+def test_a_printed_configuration_does_not_pass_for_one_with_secrets() -> None:
+    for path in ("plugins", "transport/auth/usrpwd", "connect/endpoints"):
+        config = Config.from_mapping(WITH_SECRETS)
+        with pytest.raises(ConfigError, match="how a secret prints"):
+            config.insert_json5(path, config.get_json(path))
+        assert config == Config.from_mapping(WITH_SECRETS)
+
+
 def test_secrets_are_at_hand_for_who_asks() -> None:
     config = Config.from_mapping(WITH_SECRETS)
     assert config.secret("transport/auth/usrpwd/password") == Secret(CANARY)
@@ -345,6 +353,8 @@ def test_a_pickle_holds_no_secret_and_says_what_it_lost() -> None:
         travelled.secret("transport/auth/usrpwd/password")
     assert pickle.loads(pickle.dumps(travelled)) == travelled
     assert travelled.with_secrets_of(config) == config
+    with pytest.raises(ConfigError, match="did not travel"):
+        travelled.insert_json5("plugins/rest/port", "1")
     travelled.insert_json5("transport/auth/usrpwd/password", "'new'")
     assert travelled.secret("transport/auth/usrpwd/password") == Secret("new")
 

@@ -28,6 +28,7 @@ from elea.limits import DEFAULT_LIMITS
         ("a: |\n  one\n  two\n", {"a": "one\ntwo\n"}),
         ("9" * 100, "9" * 100),
         ("2024-07-01", "2024-07-01"),
+        (r'"\ud83d\ude00"', "😀"),
     ],
 )
 def test_values(text: str, value: Json) -> None:
@@ -50,6 +51,7 @@ def test_values(text: str, value: Json) -> None:
         ("\x00", "no YAML"),
         ('"\\UFFFFFFFF"', "no YAML"),
         ("a:\tb: c", "line 1"),
+        (r'"\ud83d"', "no YAML"),
     ],
 )
 def test_refusals(text: str, reason: str) -> None:
