@@ -33,7 +33,7 @@ class Limits:
     locators_count: int = 64  # per HELLO or link-state record
     linkstate_records_count: int = 2_048  # per OAM; one record per node of the network
     linkstate_links_count: int = 8_192  # per OAM, over all its records
-    shm_slices_count: int = 256  # per payload
+    shm_slices_count: int = 64  # per payload; one of ten octets becomes an object of 200
     decompressed_len: int = BATCH_LEN_MAX  # an LZ4 block never grows past a batch (T08)
     message_len: int = 64 * 1024 * 1024  # one reassembled network message (T05)
     fragments_len: int = 64 * 1024 * 1024  # all unfinished messages of one conversation

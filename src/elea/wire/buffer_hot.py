@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 OCTETS: Final[list[bytes]] = [bytes((octet,)) for octet in range(256)]
+_RUN_LEN: Final = 64
 
 
 class Reader:
@@ -260,7 +261,13 @@ class Writer:
 
     def to_bytes(self) -> bytes:
         """Everything written so far."""
-        return b"".join(self.parts)
+        parts = self.parts
+        if len(parts) <= _RUN_LEN:
+            return b"".join(parts)
+        # join() reserves 80 bytes per piece while it works; in runs, a message of many small
+        # integers does not cost a hundred times its length.
+        runs = [b"".join(parts[at : at + _RUN_LEN]) for at in range(0, len(parts), _RUN_LEN)]
+        return b"".join(runs)
 
     def _long(self, value: int) -> None:
         if value < 0 or value > 0xFFFFFFFFFFFFFFFF:

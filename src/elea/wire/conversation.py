@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from elea.errors import DecodeError
 from elea.limits import DEFAULT_LIMITS, Limits
@@ -22,13 +23,16 @@ from elea.wire.codec import (
     encode_batch,
     encode_scouting,
 )
-from elea.wire.codec_hot import BatchDecoder, Message, NetworkMessage, decode_one
+from elea.wire.codec_hot import BatchDecoder, Message, decode_one
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Tree
 from elea.wire.trace import Trace
 from elea.wire.transport.fragment import Fragment
 from elea.wire.transport.init import Init
 from elea.wire.transport.open import Open
+
+# What follows the largest sequence number of each resolution is 0 (wire.md 5.9).
+_SN_WRAPS: Final = frozenset({2**7, 2**14, 2**28, 2**63})
 
 
 class Direction(Enum):
@@ -51,13 +55,22 @@ class Seen:
 
 
 @dataclass(slots=True)
+class _Partial:
+    """The fragments of an unfinished message, and the number the next one must have."""
+
+    next_sn: int
+    data: bytearray = field(default_factory=bytearray)
+
+
+@dataclass(slots=True)
 class _Side:
     """What is remembered of one direction."""
 
     compression: bool = False
     low_latency: bool = False
+    patch: int = 0
     handshaking: bool = True
-    partial: dict[tuple[int, bool], bytearray] = field(default_factory=dict)
+    partial: dict[tuple[int, bool], _Partial] = field(default_factory=dict)
 
 
 class Conversation:
@@ -150,6 +163,7 @@ class Conversation:
             if isinstance(message, Init):
                 side.compression = message.compression
                 side.low_latency = message.low_latency
+                side.patch = message.patch
                 side.handshaking = True
             elif isinstance(message, Open):
                 side.handshaking = False
@@ -161,26 +175,48 @@ class Conversation:
                 return
             whole = self._collect(message, self._sides[direction])
             if whole is not None:
-                tree["reassembled"] = describe_network(whole)
+                tree["reassembled"] = self._describe_whole(whole)
             return
 
-    def _collect(self, fragment: Fragment, side: _Side) -> NetworkMessage | None:
+    def _describe_whole(self, whole: bytes) -> Tree:
+        try:
+            return describe_network(decode_one(whole, self._limits, self._dialect))
+        except DecodeError as error:
+            # It costs the peer this message only, not the batch (wire.md 3.6).
+            return {"error": {"offset": error.offset, "reason": error.reason}}
+
+    def _collect(self, fragment: Fragment, side: _Side) -> bytes | None:
+        """Add a fragment to its message as wire.md 5.10 has it; the message, if it is whole."""
         conduit = (fragment.priority, fragment.reliable)
-        if fragment.first or fragment.drop:
-            side.partial.pop(conduit, None)
+        partial = side.partial.pop(conduit, None)
         if fragment.drop:
             return None
-        partial = side.partial.setdefault(conduit, bytearray())
-        partial += fragment.payload
-        if len(partial) > self._limits.message_len:
-            del side.partial[conduit]
-            raise DecodeError(
-                f"a fragmented message of more than {self._limits.message_len} octets", 0
-            )
-        if fragment.more:
-            return None
-        del side.partial[conduit]
-        return decode_one(bytes(partial), self._limits, self._dialect)
+        if fragment.first:
+            partial = None
+        if partial is None:
+            if not fragment.first and all(one.patch for one in self._sides.values()):
+                return None  # the rest of a message whose beginning was lost
+            partial = _Partial(fragment.sn)
+        if fragment.sn != partial.next_sn and not (
+            fragment.sn == 0 and partial.next_sn in _SN_WRAPS
+        ):
+            return None  # a piece is missing
+        partial.next_sn = fragment.sn + 1
+        self._check_room(len(partial.data) + len(fragment.payload))
+        partial.data += fragment.payload
+        if not fragment.more:
+            return bytes(partial.data)
+        side.partial[conduit] = partial
+        return None
+
+    def _check_room(self, length: int) -> None:
+        others = sum(len(p.data) for one in self._sides.values() for p in one.partial.values())
+        for bound, wanted in (
+            (self._limits.message_len, length),
+            (self._limits.fragments_len, length + others),
+        ):
+            if wanted > bound:
+                raise DecodeError(f"unfinished messages of more than {bound} octets", 0)
 
     def _repack(self, data: bytes, unpacked: bytes, reencoded: bytes) -> bytes:
         if not data[0] & compression.FLAG_COMPRESSED:

@@ -65,7 +65,12 @@ def add_extensions(tree: Tree, chain: Chain, table: ExtensionTable, extras: Extr
     """Put `ext` and `reserved` into a message's tree, if it has them."""
     arranged = chain.arrange()
     if arranged:
-        tree["ext"] = [_extension_tree(one, table) for one in arranged]
+        # What was kept as unknown is shown as unknown, also where the other dialect knows it.
+        kept = extras.unknown if extras is not None else ()
+        tree["ext"] = [
+            unknown_tree(one) if any(one is other for other in kept) else _known_tree(one, table)
+            for one in arranged
+        ]
     if extras is not None and extras.reserved:
         tree["reserved"] = extras.reserved
 
@@ -83,10 +88,8 @@ def unknown_tree(one: Extension) -> Tree:
     return tree
 
 
-def _extension_tree(one: Extension, table: ExtensionTable) -> Tree:
-    known = table.known.get(one.header)
-    if known is None:
-        return unknown_tree(one)
+def _known_tree(one: Extension, table: ExtensionTable) -> Tree:
+    known = table.known[one.header]
     tree: Tree = {"ext": known.name}
     if known.describe is not None:
         body = one.value if isinstance(one.value, bytes) else b""

@@ -90,9 +90,8 @@ class ChainReader:
 
     __slots__ = (
         "_count",
-        "_last",
+        "_explicit",
         "_more",
-        "_odd",
         "_order",
         "_unknown",
         "header",
@@ -107,8 +106,7 @@ class ChainReader:
         self._more = bool(message_header & FLAG_Z)
         self._order = bytearray()
         self._unknown: list[Extension] = []
-        self._last = -1
-        self._odd = False
+        self._explicit = 0  # one bit per header whose default value was written out
         self._count = 0
 
     def next(self) -> bool:
@@ -125,10 +123,10 @@ class ChainReader:
         octet = self.reader.u8("extension")
         self._more = bool(octet & FLAG_Z)
         self.header = octet & 0x7F
-        rank = self.table.rank.get(self.header, _RANK_UNKNOWN)
-        if rank < self._last or (rank == self._last and rank != _RANK_UNKNOWN):
-            self._odd = True
-        self._last = rank
+        if self.header in self._order and self.header in self.table.rank:
+            # Repeated although it must not be: the last one wins, in its place (wire.md 2.4).
+            self._order.remove(self.header)
+            self._explicit &= ~(1 << self.header)
         self._order.append(self.header)
         if trace is not None:
             self._trace_header(octet)
@@ -138,7 +136,7 @@ class ChainReader:
         """The value of a Z64 extension; `default` is what its absence means."""
         value = self.reader.z64(field)
         if value == default:
-            self._odd = True
+            self._explicit |= 1 << self.header
         return value
 
     def bounded(self, field: str, bits: int, default: int = -1) -> int:
@@ -169,9 +167,11 @@ class ChainReader:
 
     def extras(self, reserved: int = 0) -> Extras | None:
         """What has to be kept beside the fields, if anything."""
-        if not (self._odd or self._unknown or reserved):
+        ranks = [self.table.rank.get(header, _RANK_UNKNOWN) for header in self._order]
+        odd = self._explicit or ranks != sorted(ranks)
+        if not (odd or self._unknown or reserved):
             return None
-        return Extras(bytes(self._order) if self._odd else b"", tuple(self._unknown), reserved)
+        return Extras(bytes(self._order) if odd else b"", tuple(self._unknown), reserved)
 
     def _trace_header(self, octet: int) -> None:
         trace = self.reader.trace
@@ -214,9 +214,10 @@ class Chain:
         pending = [*self.items, *extras.unknown]
         if not extras.order:
             return pending
+        absent = self._absent.copy()
         ordered: list[Extension] = []
         for header in extras.order:
-            one = _pop(pending, header) or _pop(self._absent, header)
+            one = _pop(pending, header) or _pop(absent, header)
             if one is not None:
                 ordered.append(one)
         return ordered + pending

@@ -6,6 +6,7 @@ stands in the message's own file.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,10 +55,32 @@ class StackRecord:
 
 @dataclass(slots=True)
 class TimestampStack:
-    """The passages of an instrumented message, oldest first."""
+    """The passages of an instrumented message, oldest first.
+
+    They stay octets until they are asked for: most nodes only pass them on, and 255 of them would
+    cost twenty times their length as objects.
+    """
 
     conf_flags: int
-    records: tuple[StackRecord, ...]
+    count: int
+    packed: bytes
+
+    @classmethod
+    def of(cls, conf_flags: int, records: Iterable[StackRecord]) -> TimestampStack:
+        """The stack of these passages."""
+        writer = Writer()
+        count = 0
+        for one in records:
+            writer.u8(one.flags)
+            writer.block(one.stamp)
+            count += 1
+        return cls(conf_flags, count, writer.to_bytes())
+
+    @property
+    def records(self) -> Iterator[StackRecord]:
+        """The passages, one by one."""
+        reader = Reader(self.packed)
+        return (_read_stack_record(reader) for _ in range(self.count))
 
 
 # QoS of network messages.
@@ -163,12 +186,16 @@ def _read_stack(body: Reader) -> TimestampStack:
         raise body.error(
             f"a timestamp stack holds at most {TIMESTAMP_STACK_COUNT_MAX} records, got {count}"
         )
-    records: list[StackRecord] = []
+    start = body.pos
     for _ in range(count):
-        flags = body.u8("record flags")
-        records.append(StackRecord(flags, body.take(body.z64("record length"), "record timestamp")))
+        _read_stack_record(body)
     body.finish("timestamp stack")
-    return TimestampStack(conf_flags, tuple(records))
+    return TimestampStack(conf_flags, count, body.data[start : body.pos])
+
+
+def _read_stack_record(body: Reader) -> StackRecord:
+    flags = body.u8("record flags")
+    return StackRecord(flags, body.take(body.z64("record length"), "record timestamp"))
 
 
 def _describe_stack(value: Value, reader: Reader) -> Tree:
@@ -193,10 +220,8 @@ def add_ts_stack(chain: Chain, stack: TimestampStack | None) -> None:
         return
     body = Writer()
     body.u8(stack.conf_flags)
-    body.z64(len(stack.records))
-    for one in stack.records:
-        body.u8(one.flags)
-        body.block(one.stamp)
+    body.z64(stack.count)
+    body.raw(stack.packed)
     chain.body(TS_STACK.header, body)
 
 

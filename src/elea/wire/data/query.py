@@ -122,6 +122,8 @@ def decode(reader: Reader, header: int) -> Query:
     chain = ChainReader(reader, EXTENSIONS, header)
     shm = False
     while chain.next():
+        if shm and chain.header != BODY:
+            break
         if chain.header == BODY:
             query.body = _read_body(chain, shm)
         elif chain.header == ATTACHMENT:
@@ -131,6 +133,8 @@ def decode(reader: Reader, header: int) -> Query:
         elif chain.header != SHM:
             chain.keep()
         shm = chain.header == SHM
+    if shm:
+        raise reader.error("QUERY: Shm must stand immediately before the body it speaks of")
     query.extras = chain.extras()
     return query
 

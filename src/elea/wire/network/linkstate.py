@@ -28,10 +28,13 @@ record:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from elea.errors import DecodeError
+from elea.limits import DEFAULT_LIMITS, Limits
 from elea.wire.buffer_hot import Reader, Writer, check_zid
 from elea.wire.extensions import Tree
 from elea.wire.locators import read_locators, write_locators
@@ -46,29 +49,78 @@ _ROLES: Final = (1, 2, 4)
 
 @dataclass(slots=True)
 class LinkState:
-    """What the sender knows of one node. `whatami` is a bitmap value; absent it reads as router."""
+    """What the sender knows of one node. `whatami` is a bitmap value; absent it reads as router.
+
+    Links and weights are packed, whatever sequence they were given as: a tuple of two-octet numbers
+    would cost twenty times their length.
+    """
 
     psid: int
     sn: int
     zid: bytes | None = None
     whatami: int | None = None
     locators: tuple[str, ...] | None = None
-    links: tuple[int, ...] = ()
-    weights: tuple[int, ...] | None = None
+    links: Sequence[int] = ()
+    weights: Sequence[int] | None = None
     gateway: bool = False
 
+    def __post_init__(self) -> None:
+        self.links = array("Q", self.links)
+        if self.weights is not None:
+            self.weights = array("H", self.weights)
 
-@dataclass(slots=True)
+
 class LinkStateList:
-    """The records of one message."""
+    """The records of one message, to be iterated over.
 
-    records: list[LinkState] = field(default_factory=list)
+    A decoded list is checked once and stays octets; its records are made one at a time, as they are
+    asked for. A record of four octets costs thirty times that as an object: held all at once, one
+    batch of them would be two megabytes.
+    """
+
+    __slots__ = ("_count", "_limits", "_packed", "_records")
+
+    def __init__(self, records: Iterable[LinkState] = ()) -> None:
+        self._records: tuple[LinkState, ...] | None = tuple(records)
+        self._count = len(self._records)
+        self._packed = b""
+        self._limits = DEFAULT_LIMITS
+
+    @classmethod
+    def checked(cls, count: int, packed: bytes, limits: Limits) -> LinkStateList:
+        """`count` records that stay octets; `decode` has found nothing wrong with them."""
+        states = cls()
+        states._records = None
+        states._count = count
+        states._packed = packed
+        states._limits = limits
+        return states
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[LinkState]:
+        if self._records is not None:
+            return iter(self._records)
+        reader = Reader(self._packed, limits=self._limits)
+        bound = self._limits.linkstate_links_count
+        return (_read_record(reader, bound) for _ in range(self._count))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LinkStateList):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # as every message
+
+    def __repr__(self) -> str:
+        return f"LinkStateList({list(self)!r})"
 
 
 def encode(writer: Writer, states: LinkStateList) -> None:
     """Write a list of records."""
-    writer.z64(len(states.records))
-    for one in states.records:
+    writer.z64(len(states))
+    for one in states:
         _write_record(writer, one)
 
 
@@ -80,24 +132,22 @@ def to_bytes(states: LinkStateList) -> bytes:
 
 
 def decode(reader: Reader) -> LinkStateList:
-    """Read a list of records that fills its Reader."""
+    """Read, and so check, a list of records that fills its Reader."""
     count = reader.z64("record count")
     bound = reader.limits.linkstate_records_count
     if count > bound:
         raise reader.error(f"link state holds at most {bound} records, got {count}")
-    records: list[LinkState] = []
+    start = reader.pos
     links_left = reader.limits.linkstate_links_count
     for _ in range(count):
-        record = _read_record(reader, links_left)
-        links_left -= len(record.links)
-        records.append(record)
+        links_left -= len(_read_record(reader, links_left).links)
     reader.finish("link state")
-    return LinkStateList(records)
+    return LinkStateList.checked(count, reader.data[start : reader.pos], reader.limits)
 
 
 def describe(states: LinkStateList) -> list[Tree]:
     """The records as trees."""
-    return [_record_tree(one) for one in states.records]
+    return [_record_tree(one) for one in states]
 
 
 def _read_record(reader: Reader, links_left: int) -> LinkState:
@@ -124,9 +174,13 @@ def _read_record(reader: Reader, links_left: int) -> LinkState:
         raise reader.error(
             f"link state holds at most {reader.limits.linkstate_links_count} links in all"
         )
-    record.links = tuple([reader.z64("link psid") for _ in range(count)])
+    record.links = array("Q")
+    for _ in range(count):
+        record.links.append(reader.z64("link psid"))
     if options & OPTION_WGT:
-        record.weights = tuple([reader.z16("link weight") for _ in range(count)])
+        record.weights = array("H")
+        for _ in range(count):
+            record.weights.append(reader.z16("link weight"))
     if trace is not None:
         trace.depth -= 1
     return record

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from elea.errors import DecodeError
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.describe import octets, unknown_tree
 from elea.wire.extensions import (
@@ -189,10 +190,18 @@ def _method_tree(one: Extension) -> Tree:
         if encoding == ENC_Z64:
             return {"ext": "usrpwd", "nonce": one.value}
         if isinstance(one.value, bytes):
-            user, proof = read_usrpwd(Reader(one.value))
-            return {"ext": "usrpwd", "user": octets(user), "hmac": octets(proof)}
+            return _usrpwd_tree(one, one.value)
     if method == METHOD_PUBKEY and encoding == ENC_UNIT:
         return {"ext": "pubkey"}
     if method == METHOD_PUBKEY and encoding == ENC_ZBUF and isinstance(one.value, bytes):
         return {"ext": "pubkey", "value": octets(one.value)}
     return unknown_tree(one)
+
+
+def _usrpwd_tree(one: Extension, value: bytes) -> Tree:
+    try:
+        user, proof = read_usrpwd(Reader(value))
+    except DecodeError:
+        # The authenticator will refuse it; to describe it must not fail.
+        return unknown_tree(one)
+    return {"ext": "usrpwd", "user": octets(user), "hmac": octets(proof)}
