@@ -10,12 +10,31 @@ pure.install()  # first: it decides which build of the hot modules every later i
 # Where each public name is defined. A name stands here and in the imports for type checkers below;
 # tests/meta/test_exports.py holds the two equal.
 _HOMES = {
+    "elea.config.config": "Config",
+    "elea.encoding": "Encoding",
     "elea.errors": """
-        ClosedError ConfigError CorruptLogError DecodeError EleaError KeyExprError LimitError
-        LinkError LocalProtocolError LocatorError MissingDependencyError ProtocolError
-        RemoteProtocolError SelectorError StoreError ZError
+        ClosedError ConfigError CorruptLogError DecodeError EleaError InvalidValueError
+        KeyExprError LimitError LinkError LocalProtocolError LocatorError
+        MissingDependencyError ProtocolError RemoteProtocolError SelectorError StoreError
+        ZError
     """,
+    "elea.ids": "EntityGlobalId WhatAmI WhatAmIMatcher ZenohId",
+    "elea.keyexpr.keyexpr": "KeyExpr SetIntersectionLevel",
+    "elea.keyexpr.template": "KeyFormat",
+    "elea.keyexpr.tree_hot": "KeyExprTree",
     "elea.limits": "Limits",
+    "elea.locator": "Endpoint Locator",
+    "elea.parameters": "Parameters",
+    "elea.qos": "CongestionControl Locality Priority Reliability",
+    "elea.query": "ConsolidationMode QueryConsolidation QueryTarget ReplyKeyExpr",
+    "elea.sample": """
+        Hello InterceptionPoint Reply ReplyError Sample SampleKind SourceInfo
+        TimestampInstrumentation TimestampStack TimestampStackRecord
+    """,
+    "elea.selector": "Selector",
+    "elea.timerange": "TimeRange",
+    "elea.timestamp": "NTP64 HybridClock Timestamp TimestampId",
+    "elea.zbytes": "ZBytes",
 }
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -25,11 +44,14 @@ __all__ = sorted(_HOME_OF)
 # `typing` would cost every `import elea` some milliseconds; type checkers know this idiom.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from elea.config.config import Config as Config
+    from elea.encoding import Encoding as Encoding
     from elea.errors import ClosedError as ClosedError
     from elea.errors import ConfigError as ConfigError
     from elea.errors import CorruptLogError as CorruptLogError
     from elea.errors import DecodeError as DecodeError
     from elea.errors import EleaError as EleaError
+    from elea.errors import InvalidValueError as InvalidValueError
     from elea.errors import KeyExprError as KeyExprError
     from elea.errors import LimitError as LimitError
     from elea.errors import LinkError as LinkError
@@ -41,7 +63,43 @@ if TYPE_CHECKING:
     from elea.errors import SelectorError as SelectorError
     from elea.errors import StoreError as StoreError
     from elea.errors import ZError as ZError
+    from elea.ids import EntityGlobalId as EntityGlobalId
+    from elea.ids import WhatAmI as WhatAmI
+    from elea.ids import WhatAmIMatcher as WhatAmIMatcher
+    from elea.ids import ZenohId as ZenohId
+    from elea.keyexpr.keyexpr import KeyExpr as KeyExpr
+    from elea.keyexpr.keyexpr import SetIntersectionLevel as SetIntersectionLevel
+    from elea.keyexpr.template import KeyFormat as KeyFormat
+    from elea.keyexpr.tree_hot import KeyExprTree as KeyExprTree
     from elea.limits import Limits as Limits
+    from elea.locator import Endpoint as Endpoint
+    from elea.locator import Locator as Locator
+    from elea.parameters import Parameters as Parameters
+    from elea.qos import CongestionControl as CongestionControl
+    from elea.qos import Locality as Locality
+    from elea.qos import Priority as Priority
+    from elea.qos import Reliability as Reliability
+    from elea.query import ConsolidationMode as ConsolidationMode
+    from elea.query import QueryConsolidation as QueryConsolidation
+    from elea.query import QueryTarget as QueryTarget
+    from elea.query import ReplyKeyExpr as ReplyKeyExpr
+    from elea.sample import Hello as Hello
+    from elea.sample import InterceptionPoint as InterceptionPoint
+    from elea.sample import Reply as Reply
+    from elea.sample import ReplyError as ReplyError
+    from elea.sample import Sample as Sample
+    from elea.sample import SampleKind as SampleKind
+    from elea.sample import SourceInfo as SourceInfo
+    from elea.sample import TimestampInstrumentation as TimestampInstrumentation
+    from elea.sample import TimestampStack as TimestampStack
+    from elea.sample import TimestampStackRecord as TimestampStackRecord
+    from elea.selector import Selector as Selector
+    from elea.timerange import TimeRange as TimeRange
+    from elea.timestamp import NTP64 as NTP64
+    from elea.timestamp import HybridClock as HybridClock
+    from elea.timestamp import Timestamp as Timestamp
+    from elea.timestamp import TimestampId as TimestampId
+    from elea.zbytes import ZBytes as ZBytes
 
     __version__: str
 else:

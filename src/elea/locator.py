@@ -42,6 +42,12 @@ class Locator:
     text: str
 
     def __post_init__(self) -> None:
+        _check_utf8(self.text)
+        length = len(self.text.encode())
+        if length > LOCATOR_LEN_MAX:
+            raise LocatorError(
+                self.text, len(self.text), f"at most {LOCATOR_LEN_MAX} octets travel, got {length}"
+            )
         parts = _split(self.text)
         if parts.config is not None:
             at = self.text.index("#")
@@ -49,12 +55,7 @@ class Locator:
         names = [name for name, _ in parts.metadata]
         if names != sorted(names):
             at = self.text.index("?") + 1
-            raise LocatorError(self.text, at, f"metadata is not sorted by name: {names[:8]}")
-        length = len(self.text.encode())
-        if length > LOCATOR_LEN_MAX:
-            raise LocatorError(
-                self.text, LOCATOR_LEN_MAX, f"at most {LOCATOR_LEN_MAX} octets travel, got {length}"
-            )
+            raise LocatorError(self.text, at, f"metadata is not sorted by name: {names[:8]!a}")
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -54,7 +54,7 @@ class Reliability(Enum):
 
     BEST_EFFORT = 0
     RELIABLE = 1
-    DEFAULT = RELIABLE
+    DEFAULT = BEST_EFFORT  # as in zenoh-python; a publisher that is not told is reliable
 
     def __int__(self) -> int:
         return int(self.value)

@@ -84,8 +84,7 @@ class NTP64:
             )
         year, month, day, hour, minute, second = map(int, match.groups()[:6])
         nanoseconds = int((match[7] or "0")[:9].ljust(9, "0"))
-        if second == 60:  # a leap second has no number of its own in NTP64
-            second, nanoseconds = 59, 0
+        second = 59 if second == 60 else second  # a leap second repeats the one before
         try:
             whole = datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _EPOCH
         except ValueError as error:
@@ -236,7 +235,7 @@ class HybridClock:
         self.id = id
         self.max_drift_ns = max_drift_ns
         self.refused_count = 0
-        self._last = 0
+        self._last = -1
 
     def now(self, wall_ns: int) -> Timestamp:
         """A new timestamp, greater than every one issued or accepted before."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from fuzz.run import Checker, load_target, mutations, run_mutations, target_names
+from fuzz.run import Checker, Finding, load_target, mutations, report, run_mutations, target_names
 from tests.meta.tree import ROOT
 
 INPUTS = 2_000
@@ -19,7 +19,11 @@ def test_mutated_seeds_keep_the_bounds(name: str) -> None:
     target = load_target(name)
     assert target.seeds, "a target without seeds only meets its first branch"
     checker = Checker(target, "mutation")
-    run_mutations(checker, INPUTS, seconds=None, seed=1)
+    try:
+        run_mutations(checker, INPUTS, seconds=None, seed=1)
+    except Finding as finding:
+        report(target, finding)  # keeps the input and prints how to see it again
+        pytest.fail(finding.reason)
     assert checker.runs == INPUTS
 
 

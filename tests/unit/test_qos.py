@@ -25,7 +25,7 @@ def test_names_and_numbers() -> None:
     assert [int(value) for value in CongestionControl] == [0, 1, 2]
     assert CongestionControl["DEFAULT"].name == "DROP"
     assert [int(value) for value in Reliability] == [0, 1]
-    assert Reliability["DEFAULT"].name == "RELIABLE"
+    assert Reliability["DEFAULT"].name == "BEST_EFFORT"
     assert [int(value) for value in Locality] == [0, 1, 2]
     assert Locality["DEFAULT"].name == "ANY"
 

@@ -28,7 +28,10 @@ WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
 
 # Verb to module, in the order of the help.
-VERBS: Final[Mapping[str, str]] = {}
+VERBS: Final[Mapping[str, str]] = {
+    "explain": "elea.cli.explain",
+    "keyexpr": "elea.cli.keyexpr",
+}
 
 
 class Verb(Protocol):

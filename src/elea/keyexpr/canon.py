@@ -24,18 +24,18 @@ def validate(text: str, limits: Limits = DEFAULT_LIMITS) -> None:
 
     Raises:
         KeyExprError: it is no key expression, or not in canonical form.
-        LimitError: it is one, but larger than this node takes.
+        LimitError: it is larger than `limits` allow; this is looked at first.
     """
-    _check_len(text, limits)
+    _check_size(text, limits)
     if not _is_plain_key(text):
         _check_grammar(text)
         _check_canonical(text)
-    _check_counts(text, limits)
+    _check_wildcards(text, limits)
 
 
 def canonize(text: str, limits: Limits = DEFAULT_LIMITS) -> str:
     """Return the canonical form of `text`, or raise as `validate` does."""
-    _check_len(text, limits)
+    _check_size(text, limits)
     if not _is_plain_key(text):
         _check_grammar(text)
         canonical = _canonical(text)
@@ -46,7 +46,7 @@ def canonize(text: str, limits: Limits = DEFAULT_LIMITS) -> str:
                 f"runs of `$*` that Zenoh 1.10 does not canonise; write {canonical!r}",
             )
         text = canonical
-    _check_counts(text, limits)
+    _check_wildcards(text, limits)
     return text
 
 
@@ -171,30 +171,26 @@ def _is_refused_by_reference(octets: bytes) -> bool:
             at += 2
 
 
-def _check_len(text: str, limits: Limits) -> None:
-    # Before anything reads the text: a hostile megabyte must cost nothing. A character is at least
-    # one octet, so only a text that might fit is measured in octets.
+def _check_size(text: str, limits: Limits) -> None:
+    # Before anything reads or splits the text: a hostile megabyte must cost nothing. A character is
+    # at least one octet, so only a text that might fit is measured in octets.
     octets_len = len(text)
     if octets_len <= limits.keyexpr_len and not text.isascii():
         octets_len = len(text.encode(errors="replace"))
     if octets_len > limits.keyexpr_len:
         raise LimitError("keyexpr_len", octets_len, limits.keyexpr_len)
-
-
-def _check_counts(text: str, limits: Limits) -> None:
     chunks_count = text.count("/") + 1
     if chunks_count > limits.keyexpr_chunks_count:
         raise LimitError("keyexpr_chunks_count", chunks_count, limits.keyexpr_chunks_count)
+
+
+def _check_wildcards(text: str, limits: Limits) -> None:
     if "*" not in text:
         return
-    double_wild_count = text.count("**")
-    if double_wild_count > limits.keyexpr_double_wild_count:
-        raise LimitError(
-            "keyexpr_double_wild_count", double_wild_count, limits.keyexpr_double_wild_count
-        )
+    count = text.count("**")
+    if count > limits.keyexpr_double_wild_count:
+        raise LimitError("keyexpr_double_wild_count", count, limits.keyexpr_double_wild_count)
     if text.count("$*") > limits.keyexpr_sub_wild_count:
-        sub_wild_count = max([chunk.count("$*") for chunk in text.split("/")])
-        if sub_wild_count > limits.keyexpr_sub_wild_count:
-            raise LimitError(
-                "keyexpr_sub_wild_count", sub_wild_count, limits.keyexpr_sub_wild_count
-            )
+        count = max([chunk.count("$*") for chunk in text.split("/")])
+        if count > limits.keyexpr_sub_wild_count:
+            raise LimitError("keyexpr_sub_wild_count", count, limits.keyexpr_sub_wild_count)

@@ -156,6 +156,11 @@ class Reader:
         if self.trace is not None:
             self.trace.meaning(text)
 
+    def name(self, name: str) -> None:
+        """Say, in a trace, what the last field is called once its flags are known."""
+        if self.trace is not None:
+            self.trace.notes[-1].field = name
+
     def error(self, reason: str) -> DecodeError:
         """A DecodeError at the current position."""
         return DecodeError(reason, self.pos)
@@ -189,10 +194,10 @@ class Reader:
         if pos >= self.end:
             raise self.cut_vle(field)
         # The ninth octet has no continuation bit: all eight bits are value (wire.md 2.2).
-        # Together they need 64 bits without a sign: plain integers, or compiled code overflows.
+        # Widened first: in compiled code a machine integer would pull the result down to 63 bits.
         top: int = self.data[pos]
-        base: int = low
-        return self._read_long(top << 56 | base, pos + 1, field)
+        wide: int = low
+        return self._read_long(top << 56 | wide, pos + 1, field)
 
     def _read_long(self, value: int, pos: i64, field: str) -> int:
         if self.trace is not None:

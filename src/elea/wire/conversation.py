@@ -51,6 +51,7 @@ class Seen:
     reencoded: bytes
     trace: Trace
     unpacked: bytes  # what the trace's offsets count in, when the batch was compressed
+    ignored: int = 0  # octets after an INIT, OPEN or scouting message, which mean nothing
 
 
 @dataclass(slots=True)
@@ -92,13 +93,21 @@ class Conversation:
         """Whether the next batch of `direction` starts with a compression header."""
         return self._in_force(direction) and all(one.compression for one in self._sides.values())
 
-    def batch(self, data: bytes, direction: Direction, *, bare: bool | None = None) -> Seen:
+    def batch(
+        self,
+        data: bytes,
+        direction: Direction,
+        *,
+        bare: bool | None = None,
+        trace: Trace | None = None,
+    ) -> Seen:
         """Decode the next batch of `direction`.
 
         Args:
             data: The batch without its length prefix.
             direction: Who sent it.
             bare: Whether network messages may stand outside a FRAME; by default as negotiated.
+            trace: Where to note the fields; given, it survives an error.
 
         Raises:
             DecodeError: if the octets are no batch.
@@ -112,8 +121,16 @@ class Conversation:
             tree["batch_header"] = data[0]
             if data[0] & compression.FLAG_COMPRESSED:
                 tree["decompressed_len"] = len(unpacked)
-        trace = Trace()
-        messages = self._decode(unpacked, direction, trace, bare)
+        trace = Trace() if trace is None else trace
+        decoder = BatchDecoder(
+            unpacked,
+            self._limits,
+            self._dialect,
+            trace,
+            self.low_latency(direction) if bare is None else bare,
+        )
+        messages: list[Message] = list(iter(decoder.next, None))
+        _note_ignored(trace, unpacked, decoder.ignored)
         trees = describe_batch(messages)
         self._reassemble(messages, trees, direction)
         self._watch(messages, direction)
@@ -121,35 +138,24 @@ class Conversation:
         reencoded = encode_batch(messages, dialect=self._dialect)
         if packed:
             reencoded = self._repack(data, unpacked, reencoded)
-        return Seen(data, tree, reencoded, trace, unpacked)
+        return Seen(data, tree, reencoded, trace, unpacked, decoder.ignored)
 
-    def scouting(self, data: bytes) -> Seen:
+    def scouting(self, data: bytes, *, trace: Trace | None = None) -> Seen:
         """Decode a scouting datagram.
 
         Raises:
             DecodeError: if it holds neither SCOUT nor HELLO.
         """
-        trace = Trace()
+        trace = Trace() if trace is None else trace
         message = decode_scouting(data, limits=self._limits, dialect=self._dialect, trace=trace)
         tree: Tree = {"messages": [describe_scouting(message)]}
-        return Seen(data, tree, encode_scouting(message), trace, data)
+        ignored = len(data) - max(note.stop for note in trace.notes)
+        _note_ignored(trace, data, ignored)
+        return Seen(data, tree, encode_scouting(message), trace, data, ignored)
 
     def _in_force(self, direction: Direction) -> bool:
         # Both apply after each side's own OPEN: INIT and OPEN are never packed (wire.md 3.3, 3.4).
         return not self._sides[direction].handshaking
-
-    def _decode(
-        self, data: bytes, direction: Direction, trace: Trace, bare: bool | None
-    ) -> list[Message]:
-        if bare is None:
-            bare = self.low_latency(direction)
-        decoder = BatchDecoder(data, self._limits, self._dialect, trace, bare)
-        messages: list[Message] = list(iter(decoder.next, None))
-        if decoder.ignored:
-            start = len(data) - decoder.ignored
-            trace.field(start, len(data), "ignored", data[start:])
-            trace.meaning("octets after INIT or OPEN mean nothing")
-        return messages
 
     def _watch(self, messages: list[Message], direction: Direction) -> None:
         side = self._sides[direction]
@@ -219,3 +225,10 @@ class Conversation:
             # The same content: what another compressor made of it stays as it is.
             return data
         return compression.pack(reencoded)
+
+
+def _note_ignored(trace: Trace, data: bytes, count: int) -> None:
+    if count:
+        start = len(data) - count
+        trace.field(start, len(data), "ignored", data[start:])
+        trace.meaning("octets after this message mean nothing")

@@ -37,10 +37,14 @@ Value = int | bytes | None
 
 @dataclass(slots=True)
 class Extension:
-    """An extension as octets: `header` without Z; `value` None, an integer or a body."""
+    """An extension as octets: `header` without Z; `value` None, an integer or a body.
+
+    `declared_len` is written instead of the body's length where a sender is known to lie about it.
+    """
 
     header: int
     value: Value = None
+    declared_len: int | None = None
 
     @property
     def mandatory(self) -> bool:
@@ -174,11 +178,10 @@ class ChainReader:
         assert trace is not None
         known = self.table.known.get(self.header)
         encoding = ENC_NAMES.get(self.header & ENC_MASK, "reserved")
-        trace.meaning(
-            f"{known.name if known else 'unknown'}: Z={octet >> 7} enc={encoding} "
-            f"M={octet >> 4 & 1} id=0x{octet & 0x0F:x}"
+        trace.extension(
+            known.name if known else "unknown",
+            f"Z={octet >> 7} enc={encoding} M={octet >> 4 & 1} id=0x{octet & 0x0F:x}",
         )
-        trace.depth += 1
 
 
 class Chain:
@@ -199,9 +202,9 @@ class Chain:
         """Append one extension."""
         (self.items if present else self._absent).append(Extension(header, value))
 
-    def body(self, header: int, writer: Writer) -> None:
+    def body(self, header: int, writer: Writer, declared_len: int | None = None) -> None:
         """Append a ZBuf extension whose body has been written to `writer`."""
-        self.items.append(Extension(header, writer.to_bytes()))
+        self.items.append(Extension(header, writer.to_bytes(), declared_len))
 
     def arrange(self) -> list[Extension]:
         """All extensions in the order they are written."""
@@ -225,7 +228,11 @@ class Chain:
         last = len(arranged) - 1
         for index, one in enumerate(arranged):
             writer.u8(one.header | (FLAG_Z if index < last else 0))
-            write_value(writer, one.value)
+            if one.declared_len is not None and isinstance(one.value, bytes):
+                writer.z64(one.declared_len)
+                writer.raw(one.value)
+            else:
+                write_value(writer, one.value)
 
     def __bool__(self) -> bool:
         return bool(self.arrange())

@@ -52,11 +52,18 @@ class Trace:
             for bit, letter in zip((7, 6, 5), flags, strict=True)
             if letter != "-"
         )
-        if self.notes:
-            self.notes[-1].field = name
-            self.notes[-1].meaning = f"{bits} id=0x{header & 0x1F:02x}".strip()
-        self.depth += 1
+        self._rename(name, f"{bits} id=0x{header & 0x1F:02x}".strip())
+
+    def extension(self, name: str, meaning: str) -> None:
+        """Name the extension whose header octet was the last field, and indent what follows."""
+        self._rename(f"extension {name}", meaning)
 
     def leave(self) -> None:
         """End the innermost message or extension."""
         self.depth -= 1
+
+    def _rename(self, field: str, meaning: str) -> None:
+        # The octet's value is in the dump; what it stands for says more.
+        last = self.notes[-1]
+        last.field, last.value, last.meaning = field, None, meaning
+        self.depth += 1

@@ -71,11 +71,16 @@ EXTENSIONS: Final = ExtensionTable(
 
 @dataclass(slots=True)
 class QueryBody:
-    """The value a query carries; `slices` instead of `payload` if it lies in shared memory."""
+    """The value a query carries; `slices` instead of `payload` if it lies in shared memory.
+
+    With slices, Eclipse 1.10 declares the length of the data they point to, not of the extension:
+    `declared_len` keeps it.
+    """
 
     encoding: WireEncoding
     payload: bytes
     slices: tuple[Slice, ...] | None = None
+    declared_len: int | None = None
 
 
 @dataclass(slots=True)
@@ -158,9 +163,12 @@ def _read_body(chain: ChainReader, shm: bool) -> QueryBody:
         return QueryBody(encoding, body.rest("query payload"))
     # With shared memory the declared length is not reliable: the slices delimit themselves.
     reader = chain.reader
-    reader.z32("extension length")
+    declared_len = reader.z32("extension length")
+    start = reader.pos
     encoding = read_encoding(reader)
-    return QueryBody(encoding, b"", read_slices(reader))
+    slices = read_slices(reader)
+    honest = declared_len == reader.pos - start
+    return QueryBody(encoding, b"", slices, None if honest else declared_len)
 
 
 def _chain(query: Query) -> Chain:
@@ -175,6 +183,6 @@ def _chain(query: Query) -> Chain:
             write_slices(writer, body.slices)
         else:
             writer.raw(body.payload)
-        chain.body(BODY, writer)
+        chain.body(BODY, writer, body.declared_len)
     add_attachment(chain, ATTACHMENT, query.attachment)
     return chain

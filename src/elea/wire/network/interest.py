@@ -94,7 +94,9 @@ def encode(writer: Writer, interest: Interest) -> None:
 
 def decode(reader: Reader, header: int) -> Interest:
     """Read an INTEREST after its header."""
-    interest = Interest(reader.z32("interest id"), InterestMode(header >> 5 & 3))
+    mode = InterestMode(header >> 5 & 3)
+    reader.meaning(f"mode {mode.name.lower()}")
+    interest = Interest(reader.z32("interest id"), mode)
     if interest.mode is not InterestMode.FINAL:
         options = reader.u8("options")
         reader.meaning(", ".join(_option_names(options)))

@@ -18,7 +18,7 @@ from typing import Final
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.describe import add_extensions
 from elea.wire.extensions import Chain, ChainReader, ExtensionTable, Extras, Tree, flags_of
-from elea.wire.fields_hot import QOS_DEFAULT, Stamp
+from elea.wire.fields_hot import FLAG_Z, QOS_DEFAULT, Stamp
 from elea.wire.shared_extensions import (
     QOS,
     TIMESTAMP,
@@ -56,6 +56,8 @@ def encode(writer: Writer, final: ResponseFinal) -> None:
 def decode(reader: Reader, header: int) -> ResponseFinal:
     """Read a RESPONSE_FINAL after its header."""
     final = ResponseFinal(reader.z32("request id"))
+    if not header & (FLAG_Z | RESERVED):
+        return final
     chain = ChainReader(reader, EXTENSIONS, header)
     while chain.next():
         if chain.header == QOS.header:

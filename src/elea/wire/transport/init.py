@@ -165,6 +165,7 @@ def encode(writer: Writer, init: Init) -> None:
 
 def decode(reader: Reader, header: int) -> Init:
     """Read an INIT after its header."""
+    reader.name(NAME_ACK if header & FLAG_A else NAME_SYN)
     version = reader.u8("version")
     flags = reader.u8("zid length and role")
     whatami = read_role(reader, flags)

@@ -132,6 +132,7 @@ def decode(reader: Reader, header: int) -> Join:
         reader.meaning(resolution_meaning(resolution))
         batch_len = reader.u16le("batch size")
     lease = reader.z64("lease")
+    reader.meaning("seconds" if header & FLAG_T else "milliseconds")
     join = Join(
         zid,
         whatami,

@@ -138,10 +138,11 @@ def encode(writer: Writer, message: Open) -> None:
 
 def decode(reader: Reader, header: int) -> Open:
     """Read an OPEN after its header."""
+    reader.name(NAME_ACK if header & FLAG_A else NAME_SYN)
     ack = bool(header & FLAG_A)
-    message = Open(
-        reader.z64("lease"), reader.z64("initial sn"), lease_in_seconds=bool(header & FLAG_T)
-    )
+    lease = reader.z64("lease")
+    reader.meaning("seconds" if header & FLAG_T else "milliseconds")
+    message = Open(lease, reader.z64("initial sn"), lease_in_seconds=bool(header & FLAG_T))
     if not ack:
         message.cookie = reader.take(reader.z64("cookie length"), "cookie")
     chain = ChainReader(reader, EXTENSIONS_ACK if ack else EXTENSIONS_SYN, header)

@@ -1,0 +1,105 @@
+"""Reading configuration files: the I/O that `elea.config` leaves out (a driver-layer module).
+
+A file that holds secrets and that other users of the machine may read is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final, TypeVar
+
+from elea.config import Config
+from elea.errors import ConfigError, LimitError
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.secret import Secret
+
+C = TypeVar("C", bound=Config)
+_YAML_ENDINGS: Final = (".yaml", ".yml")
+
+
+def read_config(cls: type[C], path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> C:
+    """The configuration in a file: YAML if its name says so, else JSON5.
+
+    Raises:
+        ConfigError: if it cannot be read or is not legal, or if it holds secrets and other users
+            may read it.
+        LimitError: if it is larger than the limits allow.
+    """
+    file = Path(path)
+    text, exposed = _read_text(file, limits)
+    try:
+        if file.suffix.lower() in _YAML_ENDINGS:
+            config = cls.from_yaml(text, limits)
+        else:
+            config = cls.from_json5(text, limits)
+    except ConfigError as error:
+        raise ConfigError(error.path, f"{error.reason} (in {file})") from None
+    if config.has_secrets() and exposed:
+        raise _exposed(file)
+    config.origin = str(file)
+    return config
+
+
+def read_config_from_env(cls: type[C], limits: Limits = DEFAULT_LIMITS) -> C:
+    """The configuration in the file that `ZENOH_CONFIG` names.
+
+    Raises:
+        ConfigError: if the variable is not set, or as `read_config`.
+    """
+    path = os.environ.get(Config.DEFAULT_CONFIG_PATH_ENV)
+    if not path:
+        raise ConfigError("", f"the variable {Config.DEFAULT_CONFIG_PATH_ENV} names no file")
+    return read_config(cls, path, limits)
+
+
+def restore_secrets(config: Config) -> Config:
+    """The configuration with the secrets that did not travel, read again from its file.
+
+    Raises:
+        ConfigError: if it came from no file, or as `read_config`.
+    """
+    if not config.lost_secrets:
+        return config
+    if config.origin is None:
+        raise ConfigError(
+            config.lost_secrets[0], "its secret did not travel, and no file is known to hold it"
+        )
+    return config.with_secrets_of(read_config(type(config), config.origin))
+
+
+def read_secret(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> Secret:
+    """The text of a key or password file.
+
+    Raises:
+        ConfigError: if it cannot be read, or if other users may read it.
+        LimitError: if it is larger than a configuration may be.
+    """
+    file = Path(path)
+    text, exposed = _read_text(file, limits)
+    if exposed:
+        raise _exposed(file)
+    return Secret(text)
+
+
+def _read_text(file: Path, limits: Limits) -> tuple[str, bool]:
+    """The text, and whether every user of the machine may read it."""
+    try:
+        with file.open("rb") as stream:
+            exposed = bool(os.fstat(stream.fileno()).st_mode & stat.S_IROTH)
+            data = stream.read(limits.config_len + 1)
+    except OSError as error:
+        raise ConfigError("", f"{file}: {error.strerror}") from None
+    if len(data) > limits.config_len:
+        raise LimitError("config_len", len(data), limits.config_len)
+    try:
+        return data.decode(), exposed
+    except UnicodeDecodeError as error:
+        raise ConfigError("", f"{file}: not UTF-8 at byte {error.start}") from None
+
+
+def _exposed(file: Path) -> ConfigError:
+    return ConfigError(
+        "", f"{file} holds secrets and every user may read it; run: chmod o-rwx {file}"
+    )
