@@ -151,7 +151,8 @@ dels = st.builds(
 def query_bodies(draw: DrawFn) -> QueryBody:
     """The value of a query, in the message or in shared memory."""
     if draw(flags):
-        return QueryBody(draw(encodings), b"", draw(slice_lists()))
+        dishonest = 2**32 - 1 if draw(flags) else None
+        return QueryBody(draw(encodings), b"", draw(slice_lists()), dishonest)
     return QueryBody(draw(encodings), draw(payloads))
 
 

@@ -211,16 +211,16 @@ def notes(data: bytes, like: Part, dialect: Dialect = Dialect.ECLIPSE) -> tuple[
 def chain_of(part: Part, dialect: Dialect) -> bytes:
     """The headers of the chain that `part` is written with, from a trace of its octets."""
     depth = 1 if isinstance(part, (Scout, Hello)) or wrap(part) is part else 2
-    _, found = notes(encode(part, dialect), part, dialect)
+    octets = encode(part, dialect)
+    _, found = notes(octets, part, dialect)
     headers = bytearray()
     for note in found:
         if note.depth < depth:
             headers.clear()  # still in the carrier
         elif note.depth == depth and note.field in _NAMES:
             break  # the body that `part` carries itself
-        elif note.depth == depth and note.field == "extension":
-            assert isinstance(note.value, int)
-            headers.append(note.value & 0x7F)
+        elif note.depth == depth and note.field.startswith("extension ") and note.value is None:
+            headers.append(octets[note.start] & 0x7F)
     return bytes(headers)
 
 
