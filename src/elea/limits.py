@@ -22,6 +22,7 @@ SCHEMA_LEN_MAX: Final = 255
 REGION_NAME_LEN_MAX: Final = 32
 TIMESTAMP_STACK_COUNT_MAX: Final = 255
 LOW_LATENCY_LEN_MAX: Final = 0xFFFF_FFFF  # the low-latency prefix is a u32
+BATCH_LEN_MIN: Final = 64  # smaller ones are refused: headers would outweigh what they carry (T06)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,20 @@ class Limits:
     config_len: int = 1024 * 1024
     config_depth: int = 32
     config_nodes_count: int = 20_000
+
+    # Transport: what a neighbour, or somebody who wants to become one, may hold (T05 to T12).
+    handshake_ns: int = 10_000_000_000  # from the link to OPEN, then the link goes (T09)
+    cookie_ns: int = 10_000_000_000  # a cookie is as old as its handshake may be (T12)
+    cookies_used_count: int = 4_096  # remembered until they expire, so that none works twice
+    lease_min_ns: int = 1_000_000_000  # a lease of 0 must not end a link at once (T07)
+    lease_max_ns: int = 60_000_000_000  # one of years must not keep a dead link (T07)
+    fragment_idle_ns: int = 10_000_000_000  # an unfinished message without news is dropped (T05)
+    tx_queue_len: int = 1024 * 1024  # waiting per priority and neighbour; past it, congestion
+    close_flush_ns: int = 2_500_000_000  # how long CLOSE waits for what was sent before it
+    group_members_count: int = 1_000  # of one multicast group; as many as transports
+    scout_replies_count: int = 100  # HELLOs per second, to everybody together (T11)
+    scout_replies_source_count: int = 10  # HELLOs per second to one address (T11)
+    scout_sources_count: int = 1_024  # addresses whose rate is remembered
 
 
 DEFAULT_LIMITS: Final = Limits()
