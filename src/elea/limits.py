@@ -65,5 +65,12 @@ class Limits:
     scout_replies_source_count: int = 10  # HELLOs per second to one address (T11)
     scout_sources_count: int = 1_024  # addresses whose rate is remembered
 
+    # Links: sockets, and those who knock (T09, T10, T49).
+    link_addresses_count: int = 8  # tried at once per connection, over all names it has
+    link_read_len: int = 65_536  # one read; a larger buffer costs a page fault per page, each time
+    link_turn_len: int = 256 * 1024  # read from one link before the others have their turn
+    link_turn_datagrams_count: int = 64  # the same for links where one read is one batch
+    link_queue_len: int = 4 * 1024 * 1024  # waiting to be written to one link
+
 
 DEFAULT_LIMITS: Final = Limits()
