@@ -11,12 +11,12 @@ one buffer is one batch: `write` takes a buffer whole or not at all, `read` give
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from elea.link.address import Address
 from elea.link.settings import LinkSettings
 from elea.locator import Endpoint, Locator
+from elea.node.ports import LinkInfo
 
 # What to watch a descriptor for. BUFFERED: octets wait inside the link, no descriptor will tell.
 READ: Final = 1
@@ -25,42 +25,6 @@ BUFFERED: Final = 4
 
 Callback = Callable[[], None]
 Buffer = bytes | memoryview
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkInfo:
-    """What is known about a link once it is made.
-
-    Example:
-        >>> info = LinkInfo(
-        ...     scheme="tcp",
-        ...     local=Locator("tcp/127.0.0.1:40001"),
-        ...     remote=Locator("tcp/127.0.0.1:7447"),
-        ...     stream=True,
-        ...     reliable=True,
-        ...     batch_len_max=65_482,
-        ... )
-        >>> info.mtu, info.peer_common_name
-        (65482, None)
-    """
-
-    scheme: str
-    local: Locator
-    remote: Locator
-    stream: bool  # batches carry their length
-    reliable: bool
-    batch_len_max: int  # of a whole batch, the two length octets of a stream included
-    group: Locator | None = None  # the multicast group, if it is one
-    interfaces: tuple[str, ...] = ()
-    priorities: tuple[int, int] | None = None  # the range this link is kept for
-    peer_common_name: str | None = None  # of a certificate that was verified
-    peer_names: tuple[str, ...] = ()  # that certificate's subject alternative names
-    expires_s: int | None = None  # when to close it, in seconds since 1970: a certificate ends
-
-    @property
-    def mtu(self) -> int:
-        """The name that Eclipse gives to `batch_len_max`."""
-        return self.batch_len_max
 
 
 class Link(Protocol):
