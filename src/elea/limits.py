@@ -44,6 +44,18 @@ class Limits:
     keyexpr_double_wild_count: int = 16  # `**` per expression
     keyexpr_sub_wild_count: int = 8  # `$*` per chunk
 
+    # Routing: what one neighbour may make us remember (T22 to T27). Sessions of our own process
+    # are exempt where a bound guards against strangers only.
+    aliases_count: int = 4_096  # per face and direction
+    declarations_count: int = 10_000  # entities per face, over all kinds
+    interests_count: int = 256  # per face; each may return every declaration
+    queries_count: int = 1_024  # open queries per face that asked
+    query_timeout_ns: int = 60 * 1_000_000_000  # longest a forwarded query stays open
+    query_replies_count: int = 100_000  # per query
+    query_replies_len: int = 256 * 1024 * 1024  # payload octets per query
+    routes_count: int = 4_096  # cached routes per region and kind of message
+    gossip_nodes_count: int = 2_048  # psids remembered per neighbour, and candidates not fetched
+
     # Texts handed to us by users and files.
     selector_len: int = 65_535
     config_len: int = 1024 * 1024
