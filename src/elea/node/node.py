@@ -154,6 +154,14 @@ class Node:
         self._dirty.clear()
         return taken
 
+    def has_dirty(self) -> bool:
+        """Whether some link has something to pull."""
+        return bool(self._dirty)
+
+    def pending_len(self) -> int:
+        """Octets that wait to be pulled, over all neighbours."""
+        return sum(one.transport.pending_len for one in self._neighbours.values())
+
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
         times = [self.routing.next_timer_ns()]
