@@ -29,8 +29,8 @@ from elea.node.ports import CloseLink, Connect, Effect
 _LOG: Final = logging.getLogger("elea.link")
 _WRITE_AHEAD_LEN: Final = 256 * 1024  # pulled into a link's own queue before it must drain
 _BUFFERS_COUNT: Final = 32  # batches handed to one write
-_BURST_NS: Final = 30_000  # a message this soon after the last write is part of a burst
-_BURST_LEN: Final = 32 * 1024  # of a burst wait for the poller; more is written at once
+_BURST_NS: Final = 100_000  # a message this soon after the last write is part of a burst
+_BURST_COUNT: Final = 1_024  # messages of a burst that wait for the poller; then they are written
 
 
 class Dialler(Protocol):
@@ -140,20 +140,20 @@ class Driver:
 
     def flush_locked(self, *, express: bool = False) -> None:
         """After local calls, with the lock: write now, or with the rest of a burst."""
-        if not self.node.has_dirty():
-            return
-        now_ns = self.now_ns()
-        if (
-            not express
-            and now_ns - self._last_write_ns < _BURST_NS
-            and self.node.pending_len() < _BURST_LEN
-        ):
-            if not self._flush_asked:
+        egress = self.node.egress
+        if not express and egress.backlog < _BURST_COUNT:
+            if self._flush_asked or not egress.backlog:
+                return
+            if self.now_ns() - self._last_write_ns < _BURST_NS:
                 self._flush_asked = True
                 self._poller.call_soon_threadsafe(self._flush_now)
-            return
-        self._last_write_ns = now_ns
-        self._settle()
+                return
+        # No timer moves nearer by writing: what was said only puts the next keep-alive off.
+        for link_id in self.node.dirty_links():
+            self._write(link_id)
+        self._last_write_ns = self.now_ns()  # after the write, which may have taken its time
+        if self.node.has_effects():
+            self._settle()
 
     def wait_room(self, face_id: int, deadline_ns: int) -> bool:
         """Wait, without the lock, until blocking messages need not wait; False at the deadline."""
@@ -169,8 +169,8 @@ class Driver:
     def _flush_now(self) -> None:
         with self.lock:
             self._flush_asked = False
-            self._last_write_ns = self.now_ns()
             self._settle()
+            self._last_write_ns = self.now_ns()
 
     def _accepted(self, link: Link) -> None:
         self._adopt(link, lambda link_id, now_ns: self.node.link_opened(link_id, link.info, now_ns))

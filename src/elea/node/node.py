@@ -15,6 +15,7 @@ from elea.errors import ConfigError, DecodeError, RemoteProtocolError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.connector import Connector, Phase
+from elea.node.egress_hot import FULL, SENT, Egress, LocalSink, Outlet
 from elea.node.ports import (
     CloseLink,
     Connect,
@@ -31,7 +32,6 @@ from elea.routing.face import FaceSpec, local_face
 from elea.routing.roles.client import CLIENT_ROLE
 from elea.routing.roles.peer import PEER_ROLE
 from elea.timestamp import HybridClock
-from elea.transport.batching_hot import DROPPED, FULL, SENT
 from elea.transport.cookie import CookieJar
 from elea.transport.events import Events, KeepAliveDue, LinkLost
 from elea.transport.handshake import Acceptor, Opener, State
@@ -44,18 +44,11 @@ from elea.wire.framing import StreamDecoder, frame
 from elea.wire.network.push_hot import Push
 from elea.wire.transport.close import CloseReason
 
-_QOS_BLOCK: Final = 0x08
 _ROLES: Final = {WhatAmI.CLIENT: CLIENT_ROLE, WhatAmI.PEER: PEER_ROLE}
 
 
-class LocalSink(Protocol):
-    """A session, seen from its node."""
-
-    def push(self, key: str, push: Push, reliable: bool) -> None:
-        """A sample for this session."""
-
-    def receive(self, message: NetworkMessage, reliable: bool) -> None:
-        """Anything else for this session; keys are full text."""
+class Session(LocalSink, Protocol):
+    """A session, as a node knows it."""
 
     def neighbour(self, event: NeighbourUp | NeighbourDown) -> None:
         """A transport came or went."""
@@ -72,9 +65,8 @@ class _Neighbour:
     sink: FaceSink
     info: LinkInfo
     agreed: Agreed
+    outlet: Outlet
     links: dict[int, None] = field(default_factory=dict)
-    # Blocking messages that found no room, in order; whoever sent them waits (behaviour.md 2.5).
-    waiting: deque[tuple[NetworkMessage, bool]] = field(default_factory=deque)
     waiting_since_ns: int = 0
 
 
@@ -105,13 +97,15 @@ class Node:
         role = _ROLES.get(settings.whatami)
         if role is None:
             raise ConfigError("mode", f"a node of role {settings.whatami} cannot be run yet")
-        self.routing = Routing(settings.zid, role, self, limits, settings.routing)
+        self.egress = Egress(self._wait)
+        self.routing = Routing(settings.zid, role, self.egress, limits, settings.routing)
         self._rng = rng
         self._cookies = CookieJar(rng, limits=limits)
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
         self._links: dict[int, _Link] = {}
         self._neighbours: dict[bytes, _Neighbour] = {}
-        self._faces: dict[int, _Neighbour | LocalSink] = {}
+        self._by_face: dict[int, _Neighbour] = {}
+        self._sessions: dict[int, Session] = {}
         self._connectors: dict[int, Connector] = {}
         self._effects: list[Effect] = []
         self._dirty: dict[int, None] = {}
@@ -138,6 +132,7 @@ class Node:
         self._closed = True
         self._connectors.clear()
         for neighbour in list(self._neighbours.values()):
+            self._mute(neighbour)
             neighbour.transport.close(CloseReason.GENERIC, now_ns)
         for link in list(self._links.values()):
             self._dirty[link.id] = None
@@ -150,17 +145,22 @@ class Node:
 
     def dirty_links(self) -> list[int]:
         """Links that have something to pull; taken once."""
+        egress = self.egress
+        if egress.dirty:
+            egress.backlog = 0
+            dirty, egress.dirty = egress.dirty, []
+            for outlet in dirty:
+                outlet.dirty = False
+                neighbour = self._by_face.get(outlet.face_id)
+                if neighbour is not None:
+                    self._dirty.update(neighbour.links)
         taken = list(self._dirty)
         self._dirty.clear()
         return taken
 
-    def has_dirty(self) -> bool:
-        """Whether some link has something to pull."""
-        return bool(self._dirty)
-
-    def pending_len(self) -> int:
-        """Octets that wait to be pulled, over all neighbours."""
-        return sum(one.transport.pending_len for one in self._neighbours.values())
+    def has_effects(self) -> bool:
+        """Whether the driver shall do something."""
+        return bool(self._effects)
 
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
@@ -170,7 +170,7 @@ class Node:
                 times.append(link.handshake.next_timer_ns())
         for neighbour in self._neighbours.values():
             times.append(neighbour.transport.next_timer_ns())
-            if neighbour.waiting:
+            if neighbour.outlet.waiting:
                 times.append(neighbour.waiting_since_ns + self.settings.wait_before_close_ns)
         times += [one.due_ns for one in self._connectors.values() if one.phase is Phase.WAITING]
         return min((time for time in times if time is not None), default=None)
@@ -268,7 +268,7 @@ class Node:
         if neighbour is None:
             return None
         data = neighbour.transport.pull(link_id, now_ns)
-        if neighbour.waiting:
+        if neighbour.outlet.waiting:
             self._retry_waiting(neighbour)
             if data is None:
                 data = neighbour.transport.pull(link_id, now_ns)
@@ -276,11 +276,12 @@ class Node:
 
     # Sessions.
 
-    def attach(self, sink: LocalSink, now_ns: int) -> int:
+    def attach(self, session: Session, now_ns: int) -> int:
         """A face for a session."""
         self._now_ns = now_ns
         face_id = self._next_id()
-        self._faces[face_id] = sink
+        self._sessions[face_id] = session
+        self.egress.outlets[face_id] = Outlet(face_id, session, None)
         self.routing.open_face(face_id, local_face(self.zid, self.whatami.index), now_ns)
         return face_id
 
@@ -288,7 +289,8 @@ class Node:
         """The session is gone, and with it all it declared."""
         self._now_ns = now_ns
         self.routing.close_face(face_id, now_ns)
-        self._faces.pop(face_id, None)
+        self._sessions.pop(face_id, None)
+        self.egress.outlets.pop(face_id, None)
 
     def local_push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
         """A sample of a session goes out."""
@@ -307,38 +309,20 @@ class Node:
 
     def has_room(self, face_id: int) -> bool:
         """Whether no blocking message waits for room."""
-        return not any(one.waiting for one in self._neighbours.values())
+        return not any(one.outlet.waiting for one in self._neighbours.values())
 
     def timestamp(self, wall_ns: int) -> Stamp:
         """A timestamp of this node's clock."""
         stamp = self._clock.now(wall_ns)
         return Stamp(stamp.time.value, stamp.id.to_bytes())
 
-    # Output of routing.
-
-    def send(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
-        """A message of routing goes to a neighbour or into a session."""
-        face = self._faces.get(face_id)
-        if face is None:
-            return DROPPED
-        if not isinstance(face, _Neighbour):
-            if isinstance(message, Push):
-                face.push(message.key.suffix, message, reliable)
-            else:
-                face.receive(message, reliable)
-            return SENT
-        # Order within a priority: nothing that may not be dropped overtakes what waits already.
-        must_wait = bool(face.waiting) and message.qos & _QOS_BLOCK != 0
-        result = FULL if must_wait else face.transport.send(message, reliable, self._now_ns)
-        if result == FULL:
-            if not face.waiting:
-                face.waiting_since_ns = self._now_ns
-            face.waiting.append((message, reliable))
-        for link_id in face.links:
-            self._dirty[link_id] = None
-        return result
-
     # Inside.
+
+    def _wait(self, face_id: int) -> None:
+        """A blocking message found no room and waits."""
+        neighbour = self._by_face[face_id]
+        if len(neighbour.outlet.waiting) == 1:
+            neighbour.waiting_since_ns = self._now_ns
 
     def _next_id(self) -> int:
         self._last_id += 1
@@ -444,17 +428,20 @@ class Node:
             self._end_link(link, "a client does not connect to a client")
             return
         face_id = self._next_id()
+        transport = Transport(agreed, limits=self.limits)
         neighbour = _Neighbour(
             agreed.peer_zid,
             agreed.peer_whatami,
             face_id,
-            Transport(agreed, limits=self.limits),
+            transport,
             FaceSink(self.routing, face_id),
             link.info,
             agreed,
+            Outlet(face_id, None, transport.queues),
         )
         self._neighbours[agreed.peer_zid] = neighbour
-        self._faces[face_id] = neighbour
+        self._by_face[face_id] = neighbour
+        self.egress.outlets[face_id] = neighbour.outlet
         self._join(neighbour, link, agreed, now_ns)
         self._announce(NeighbourUp(neighbour.zid, neighbour.whatami, link.info))
         spec = FaceSpec(
@@ -478,9 +465,8 @@ class Node:
 
     def _announce(self, event: NeighbourUp | NeighbourDown) -> None:
         self._effects.append(event)
-        for face in self._faces.values():
-            if not isinstance(face, _Neighbour):
-                face.neighbour(event)
+        for session in self._sessions.values():
+            session.neighbour(event)
 
     def _settle(self, events: Events, now_ns: int) -> None:
         """Act on what a transport noticed."""
@@ -496,8 +482,8 @@ class Node:
     def _time_neighbour(self, neighbour: _Neighbour, now_ns: int) -> None:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
         patience_ns = self.settings.wait_before_close_ns
-        if neighbour.waiting and now_ns - neighbour.waiting_since_ns >= patience_ns:
-            neighbour.waiting.clear()
+        if neighbour.outlet.waiting and now_ns - neighbour.waiting_since_ns >= patience_ns:
+            self._mute(neighbour)
             neighbour.transport.close(CloseReason.UNRESPONSIVE, now_ns, flush=False)
         if neighbour.transport.phase is not TransportPhase.OPEN:
             for link_id in list(neighbour.links):
@@ -505,12 +491,18 @@ class Node:
                 self._end_link(self._links[link_id], "closed here")
 
     def _retry_waiting(self, neighbour: _Neighbour) -> None:
-        while neighbour.waiting:
-            message, reliable = neighbour.waiting[0]
+        waiting = neighbour.outlet.waiting
+        while waiting:
+            message, reliable = waiting[0]
             if neighbour.transport.send(message, reliable, self._now_ns) == FULL:
                 return
-            neighbour.waiting.popleft()
+            del waiting[0]
             neighbour.waiting_since_ns = self._now_ns
+
+    def _mute(self, neighbour: _Neighbour) -> None:
+        """Nothing more goes to a neighbour that is being closed."""
+        neighbour.outlet.waiting.clear()
+        self.egress.outlets.pop(neighbour.face_id, None)
 
     def _drop_link(self, link: _Link, reason: str, now_ns: int) -> None:
         """Forget what depended on a link; the link itself may still write its last words."""
@@ -527,7 +519,8 @@ class Node:
         neighbour.links.pop(link.id, None)
         if not neighbour.links:
             del self._neighbours[neighbour.zid]
-            del self._faces[neighbour.face_id]
+            del self._by_face[neighbour.face_id]
+            self._mute(neighbour)
             self.routing.close_face(neighbour.face_id, now_ns)
             self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
 

@@ -285,6 +285,11 @@ class Transport:
         return batch
 
     @property
+    def queues(self) -> TxQueues:
+        """The queues behind `send`, for a caller that sends often and knows the phase."""
+        return self._tx
+
+    @property
     def pending_len(self) -> int:
         """Octets that wait to be pulled."""
         return self._tx.pending_len()
