@@ -161,32 +161,10 @@ class TxQueues:
         else:
             qos = message.qos
         lane = self._lanes[qos & 0x07 if self._qos else 0]
-        writer = lane.open
-        if lane.queued_len + writer.size > self._queue_len:
+        if lane.queued_len + lane.open.size > self._queue_len:
             return self._congested(lane, message, qos)
         lane.waiting = None
-        mark = writer.mark()
-        channel: i64 = 1 if reliable else 0
-        starts = lane.channel != channel and not self._bare
-        if starts:
-            self._begin_frame(lane, reliable)
-        try:
-            if isinstance(message, Push):
-                encode_push(writer, message)
-            else:
-                encode(writer, message)
-        except BaseException:
-            writer.rollback(mark)
-            raise
-        if writer.size > self._batch_len:
-            writer.rollback(mark)
-            return self._overflow(lane, message, reliable, qos)
-        if starts:
-            self._count_frame(lane, reliable)
-        if qos & _EXPRESS:
-            self.express_pending = True
-        self._stats.sent_messages += 1
-        return SENT
+        return self._place(lane, message, reliable, qos)
 
     # To the link.
 
@@ -209,7 +187,9 @@ class TxQueues:
         """Octets that wait, on all priorities."""
         total: i64 = 0
         for lane in self._lanes:
-            total += lane.queued_len + lane.open.size - self._prefix_len
+            total += lane.queued_len
+            if lane.open.size > self._prefix_len:
+                total += lane.open.size
         return total
 
     def waits_for(self, link_id: int) -> bool:
@@ -279,6 +259,32 @@ class TxQueues:
             writer.raw(bytes(self._prefix_len))  # the length is known when the batch is sealed
         return writer
 
+    def _place(self, lane: Lane, message: NetworkMessage, reliable: bool, qos: int) -> int:
+        """Write a message behind what the open batch holds."""
+        writer = lane.open
+        mark = writer.mark()
+        channel: i64 = 1 if reliable else 0
+        starts = lane.channel != channel and not self._bare
+        if starts:
+            self._begin_frame(lane, reliable)
+        try:
+            if isinstance(message, Push):
+                encode_push(writer, message)
+            else:
+                encode(writer, message)
+        except BaseException:
+            writer.rollback(mark)
+            raise
+        if writer.size > self._batch_len:
+            writer.rollback(mark)
+            return self._overflow(lane, message, reliable, qos)
+        if starts:
+            self._count_frame(lane, reliable)
+        if qos & _EXPRESS:
+            self.express_pending = True
+        self._stats.sent_messages += 1
+        return SENT
+
     def _begin_frame(self, lane: Lane, reliable: bool) -> None:
         """Write a FRAME header; the number is taken only once a message stands behind it."""
         writer = lane.open
@@ -305,7 +311,7 @@ class TxQueues:
         """The message did not fit behind what the open batch holds."""
         if lane.open.size > self._prefix_len:
             self._seal(lane)
-            return self.send(message, reliable)
+            return self._place(lane, message, reliable, qos)
         if self._bare:
             self._stats.dropped_too_long += 1
             return DROPPED
