@@ -152,7 +152,7 @@ class Driver:
         for link_id in self.node.dirty_links():
             self._write(link_id)
         self._last_write_ns = self.now_ns()  # after the write, which may have taken its time
-        if self.node.has_effects():
+        if self.node.has_work():
             self._settle()
 
     def wait_room(self, face_id: int, deadline_ns: int) -> bool:
@@ -210,9 +210,14 @@ class Driver:
         self._run_due()
 
     def _on_data(self, link_id: int, data: bytes, now_ns: int) -> None:
+        node = self.node
         with self.lock:
-            self.node.link_data(link_id, data, now_ns)
-            self._settle()
+            node.link_data(link_id, data, now_ns)
+            if node.has_work():
+                self._settle()
+            else:
+                # Hearing something only puts timers of links off; routing may have a nearer one.
+                self._arm(node.routing.next_timer_ns())
         self._run_due()
 
     def _on_closed(self, link_id: int, reason: str) -> None:
@@ -248,12 +253,15 @@ class Driver:
                 self._apply(effect)
             if not dirty and not effects:
                 break
-        due_ns = node.next_timer_ns()
-        if due_ns != self._timer_ns:
-            self._timer_ns = due_ns
-            self._poller.set_deadline(due_ns, self._tick)
+        self._arm(node.next_timer_ns())
         if self._waiters:
             self._room.notify_all()
+
+    def _arm(self, due_ns: int | None) -> None:
+        """Set the timer, if it is not set to something nearer: a tick too early does no harm."""
+        if due_ns is not None and (self._timer_ns is None or due_ns < self._timer_ns):
+            self._timer_ns = due_ns
+            self._poller.set_deadline(due_ns, self._tick)
 
     def _write(self, link_id: int) -> None:
         pump = self._pumps.get(link_id)

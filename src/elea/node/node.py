@@ -158,9 +158,9 @@ class Node:
         self._dirty.clear()
         return taken
 
-    def has_effects(self) -> bool:
-        """Whether the driver shall do something."""
-        return bool(self._effects)
+    def has_work(self) -> bool:
+        """Whether there is something to write, or something else for the driver to do."""
+        return bool(self._effects or self.egress.dirty or self._dirty)
 
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
