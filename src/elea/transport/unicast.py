@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum
+from typing import Final
 
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.transport.batching_hot import DROPPED, TxQueues
@@ -36,7 +37,7 @@ from elea.transport.stats_hot import TransportStats
 from elea.wire import compression
 from elea.wire.codec_hot import NetworkMessage, encode_one
 from elea.wire.dialect import Dialect
-from elea.wire.framing import PREFIX_LEN, PREFIX_LEN_LOW_LATENCY
+from elea.wire.framing import PREFIX_LEN, PREFIX_LEN_LOW_LATENCY, StreamDecoder
 from elea.wire.transport.close import Close, reason_name
 from elea.wire.transport.keepalive import KeepAlive
 
@@ -207,8 +208,11 @@ class Transport:
 
     def _room(self, link: _Link) -> int:
         """The longest batch that a link can carry, counted as batches wait."""
-        wrapping = link.prefix_len + (1 if link.agreed.compression else 0)
-        return link.agreed.batch_len - wrapping + self._prefix_len
+        agreed = link.agreed
+        if agreed.low_latency:
+            return agreed.batch_len + self._prefix_len  # there the length in front does not count
+        wrapping = link.prefix_len + (1 if agreed.compression else 0)
+        return agreed.batch_len - wrapping + self._prefix_len
 
     def _best_link(self, priority: int) -> int:
         def width(link_id: int) -> int:
@@ -368,7 +372,17 @@ class Transport:
         return tuple(events)
 
 
-_KEEP_ALIVE = encode_one(KeepAlive())
+_KEEP_ALIVE: Final = encode_one(KeepAlive())
+
+
+def adapt_stream(stream: StreamDecoder, agreed: Agreed, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Let a stream cut batches as `agreed` has it, from the first one after the handshake."""
+    stream.low_latency = agreed.low_latency
+    # Eclipse Zenoh sends low-latency units of any length, although it refuses what is longer than
+    # a batch: we send none of those and take what we would take in fragments.
+    stream.batch_len_max = (
+        limits.message_len if agreed.low_latency else agreed.batch_len - PREFIX_LEN
+    )
 
 
 def _prefix_len(agreed: Agreed, *, stream: bool) -> int:

@@ -67,6 +67,34 @@ def test_low_latency_carries_what_fits_a_batch() -> None:
     assert pair.b.sink.messages == messages
 
 
+def test_low_latency_counts_the_message_and_not_the_length_in_front() -> None:
+    pair = pair_of({"batch_len": 100, **LOW_LATENCY[0]}, LOW_LATENCY[1])
+    overhead = len(encode_one(put(b"")))
+    assert pair.a.transport.send(put(bytes(100 - overhead)), True, 0) == SENT
+    assert pair.a.transport.send(put(bytes(101 - overhead)), True, 0) == DROPPED
+    batch = pair.a.transport.pull(LINK, 0)
+    assert batch is not None
+    assert batch[:4] == b"\x64\0\0\0"
+    assert len(batch) == 104
+
+
+def test_a_long_low_latency_unit_is_taken_although_we_send_none() -> None:
+    """Eclipse Zenoh sends them."""
+    pair = pair_of(*LOW_LATENCY)
+    unit = encode_one(put(bytes(200_000)))
+    pair.b.take(LINK, len(unit).to_bytes(4, "little") + unit, 0)
+    assert pair.b.sink.messages == [put(bytes(200_000))]
+    too_long = DEFAULT_LIMITS.message_len + 1
+    with pytest.raises(DecodeError):
+        pair.b.take(LINK, too_long.to_bytes(4, "little"), 0)
+
+
+def test_a_batch_longer_than_agreed_is_refused_at_its_length() -> None:
+    pair = pair_of({"batch_len": 1_000}, {})
+    with pytest.raises(DecodeError, match="998"):
+        pair.b.take(LINK, (999).to_bytes(2, "little"), 0)
+
+
 @pytest.mark.parametrize(("resolution", "count"), [(0x00, 400), (0x05, 20_000)])
 def test_sequence_numbers_wrap_in_both_directions(resolution: int, count: int) -> None:
     pair = pair_of({"resolution": resolution}, {})
