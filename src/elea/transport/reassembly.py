@@ -92,6 +92,11 @@ class Reassembly:
                 return
             self._give_up(conduit, IDLE)
 
+    def clear(self) -> None:
+        """Give everything up to make room for others."""
+        while self._chains:
+            self._give_up(next(iter(self._chains)), CROWDED)
+
     def _begin(self, conduit: tuple[int, bool], fragment: Fragment, now_ns: int) -> _Chain | None:
         """The chain that `fragment` continues or begins; None if it does neither."""
         chain = self._chains.get(conduit)
