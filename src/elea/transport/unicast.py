@@ -111,12 +111,12 @@ class Transport:
 
     __slots__ = (
         "_close_message",
-        "_flush_ns",
         "_limits",
         "_links",
         "_prefix_len",
         "_rx",
         "_tx",
+        "_wake_ns",
         "agreed",
         "phase",
         "stats",
@@ -136,7 +136,7 @@ class Transport:
         self._links: dict[int, _Link] = {}  # oldest first
         self._prefix_len = _prefix_len(agreed, stream=True)
         self._close_message = b""
-        self._flush_ns = 0
+        self._wake_ns: int | None = None
         self._tx = TxQueues(
             batch_len=agreed.batch_len,
             prefix_len=self._prefix_len,
@@ -170,19 +170,21 @@ class Transport:
     def add_link(self, link_id: int, agreed: Agreed, now_ns: int, *, stream: bool = True) -> None:
         """Let a link join whose handshake agreed on the same parameters (`Agreed.joins`)."""
         assert self.phase is Phase.OPEN
-        self._links[link_id] = _Link(agreed, stream=stream, now_ns=now_ns, limits=self._limits)
+        link = _Link(agreed, stream=stream, now_ns=now_ns, limits=self._limits)
+        self._links[link_id] = link
         self._arrange()
+        self._wake_by(link.lease.next_timer_ns)
 
     def remove_link(self, link_id: int, reason: str) -> Events:
         """Forget a link that failed; TransportClosed if it was the last."""
         if self._links.pop(link_id, None) is None:
             return NO_EVENTS
         if not self._links:
-            self.phase = Phase.CLOSED
+            self._end()
             return (TransportClosed(reason, by_peer=False),)
         self._arrange()
         if self.phase is Phase.CLOSING and self._all_said():
-            self.phase = Phase.CLOSED
+            self._end()
         return NO_EVENTS
 
     def _arrange(self) -> None:
@@ -244,6 +246,8 @@ class Transport:
         if link.agreed.compression and batch:
             batch = compression.unpack(batch, limits=link.limits)
         closed = self._rx.batch(batch, sink, now_ns)
+        if self._rx.reassembly.pending_len:
+            self._wake_by(now_ns + self._limits.fragment_idle_ns)
         return NO_EVENTS if closed is None else self._receive_close(link_id, closed)
 
     def _receive_close(self, link_id: int, message: Close) -> Events:
@@ -256,7 +260,7 @@ class Transport:
         if self._links:
             self._arrange()
         else:
-            self.phase = Phase.CLOSED
+            self._end()
             events.append(TransportClosed(reason, by_peer=True, close_reason=message.reason))
         return tuple(events)
 
@@ -318,7 +322,7 @@ class Transport:
         self.phase = Phase.CLOSING
         self._close_message = encode_one(Close(close_reason))
         waits_ns = [link.lease.interval_ns for link in self._links.values()]
-        self._flush_ns = now_ns + min([self._limits.close_flush_ns, *waits_ns])
+        self._wake_ns = now_ns + min([self._limits.close_flush_ns, *waits_ns])
         if not flush:
             self._tx.clear()
 
@@ -330,7 +334,7 @@ class Transport:
     def _pull_close(self, link: _Link) -> bytes:
         link.close_sent = True
         if self._all_said():
-            self.phase = Phase.CLOSED
+            self._end()
         return link.wrap(self._close_message)
 
     def _all_said(self) -> bool:
@@ -339,25 +343,18 @@ class Transport:
     # Time
 
     def next_timer_ns(self) -> int | None:
-        """When `handle_timer` wants to be called, or None if there is nothing to wait for."""
-        if self.phase is Phase.CLOSED:
-            return None
-        if self.phase is Phase.CLOSING:
-            return self._flush_ns
-        nearest = self._rx.reassembly.next_timer_ns()
-        for link in self._links.values():
-            timer_ns = link.lease.next_timer_ns
-            nearest = timer_ns if nearest is None else min(nearest, timer_ns)
-        return nearest
+        """When `handle_timer` wants to be called, or None if there is nothing to wait for.
+
+        It may be earlier than anything is due: batches that come and go meanwhile put things off.
+        """
+        return self._wake_ns
 
     def handle_timer(self, now_ns: int) -> Events:
         """Do what is due: keep-alives, silent links, unfinished messages, an overdue close."""
-        if self.phase is Phase.CLOSED:
+        if self._wake_ns is None or now_ns < self._wake_ns:
             return NO_EVENTS
         if self.phase is Phase.CLOSING:
-            if now_ns < self._flush_ns:
-                return NO_EVENTS
-            self.phase = Phase.CLOSED
+            self._end()
             return (TransportClosed("closed here, not everything was sent", by_peer=False),)
         self._rx.reassembly.handle_timer(now_ns)
         events: list[TransportEvent] = []
@@ -369,7 +366,19 @@ class Transport:
             elif link.lease.keep_alive_due(now_ns):
                 link.keep_alive = True
                 events.append(KeepAliveDue(link_id))
+        if self._links:
+            timers_ns = [link.lease.next_timer_ns for link in self._links.values()]
+            idle_ns = self._rx.reassembly.next_timer_ns()
+            self._wake_ns = min(timers_ns if idle_ns is None else [*timers_ns, idle_ns])
         return tuple(events)
+
+    def _wake_by(self, timer_ns: int) -> None:
+        if self._wake_ns is None or timer_ns < self._wake_ns:
+            self._wake_ns = timer_ns
+
+    def _end(self) -> None:
+        self.phase = Phase.CLOSED
+        self._wake_ns = None
 
 
 _KEEP_ALIVE: Final = encode_one(KeepAlive())
