@@ -21,7 +21,6 @@ from elea.wire.codec_hot import NetworkMessage
 from elea.wire.framing import StreamDecoder, frame
 from elea.wire.transport.close import CloseReason
 
-LINK = 1
 WAIT_S = 10
 _READ_LEN = 1 << 20
 
@@ -36,41 +35,43 @@ class RefusedError(Exception):
 
 @dataclass
 class Node:
-    """An established transport on a socket."""
+    """An established transport, on one socket or more."""
 
-    sock: socket.socket
-    stream: StreamDecoder
     transport: Transport
     sink: Collector = field(default_factory=Collector)
-    closed: bool = False
+    links: dict[int, tuple[socket.socket, StreamDecoder]] = field(default_factory=dict)
 
     @classmethod
     def dial(cls, port: int, offer: Offer) -> Self:
         """Open a transport to a listener on loopback."""
-        sock = socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
-        return cls._establish(sock, Opener(offer, time.monotonic_ns()))
+        link = dial(port, offer)
+        node = cls(Transport(link[2]))
+        node.add(link)
+        return node
 
     @classmethod
     def accept(cls, listener: socket.socket, offer: Offer) -> Self:
         """Take the next connection of a listener."""
-        listener.settimeout(WAIT_S)
-        sock, address = listener.accept()
-        jar = CookieJar(seeded())
-        return cls._establish(sock, Acceptor(offer, jar, str(address), time.monotonic_ns()))
+        link = accept(listener, offer)
+        node = cls(Transport(link[2]))
+        node.add(link)
+        return node
 
-    @classmethod
-    def _establish(cls, sock: socket.socket, side: Opener | Acceptor) -> Self:
-        sock.settimeout(WAIT_S)
-        stream = StreamDecoder()
-        try:
-            agreed = _shake(sock, stream, side)
-        except BaseException:
-            sock.close()
-            raise
+    def add(self, link: Link) -> int:
+        """Let a link join; its number."""
+        sock, stream, agreed = link
+        assert agreed.joins(self.transport.agreed) or not self.links
+        link_id = max(self.links, default=0) + 1
         adapt_stream(stream, agreed)
-        transport = Transport(agreed)
-        transport.add_link(LINK, agreed, time.monotonic_ns())
-        return cls(sock, stream, transport)
+        self.links[link_id] = sock, stream
+        self.transport.add_link(link_id, agreed, time.monotonic_ns())
+        return link_id
+
+    def drop(self, link_id: int) -> None:
+        """Lose a link without a word."""
+        sock, _ = self.links.pop(link_id)
+        sock.close()
+        self.transport.remove_link(link_id, "dropped by the test")
 
     def send(self, message: NetworkMessage, *, reliable: bool = True) -> None:
         """Send one message, now."""
@@ -78,36 +79,78 @@ class Node:
         self.flush()
 
     def flush(self) -> None:
-        while (batch := self.transport.pull(LINK, time.monotonic_ns())) is not None:
-            self.sock.sendall(batch)
+        for link_id, (sock, _) in self.links.items():
+            while (batch := self.transport.pull(link_id, time.monotonic_ns())) is not None:
+                sock.sendall(batch)
 
     def run_until(self, reached: Callable[[], bool], wait_s: float = WAIT_S) -> None:
         """Read, deliver and keep alive until something is the case."""
         end = time.monotonic() + wait_s
         while not reached():
-            left = end - time.monotonic()
-            assert left > 0, "it did not happen in time"
-            timer_ns = self.transport.next_timer_ns()
-            pause = 0.02 if timer_ns is None else (timer_ns - time.monotonic_ns()) / 1e9
-            readable, _, _ = select.select([self.sock], [], [], min(max(pause, 0), 0.02))
-            if readable:
-                self._read()
+            assert time.monotonic() < end, "it did not happen in time"
+            sockets = {sock: link_id for link_id, (sock, _) in self.links.items()}
+            readable, _, _ = select.select(list(sockets), [], [], 0.02)
+            for sock in readable:
+                self._read(sockets[sock])
             self.transport.handle_timer(time.monotonic_ns())
             self.flush()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the peer is gone."""
+        return self.transport.closed
 
     def close(self) -> None:
         """Say goodbye."""
         self.transport.close(CloseReason.GENERIC, time.monotonic_ns())
         self.flush()
-        self.sock.close()
+        self.release()
 
-    def _read(self) -> None:
-        data = self.sock.recv(_READ_LEN)
-        self.closed = self.closed or not data
-        self.stream.feed(data)
-        while not self.closed and (batch := self.stream.next_batch()) is not None:
+    def release(self) -> None:
+        """Close the sockets."""
+        for sock, _ in self.links.values():
+            sock.close()
+
+    def _read(self, link_id: int) -> None:
+        sock, stream = self.links[link_id]
+        data = sock.recv(_READ_LEN)
+        if not data:
+            self.drop(link_id)
+            return
+        stream.feed(data)
+        while (batch := stream.next_batch()) is not None:
             now_ns = time.monotonic_ns()
-            self.closed = bool(self.transport.receive_batch(LINK, batch, now_ns, self.sink))
+            if self.transport.receive_batch(link_id, batch, now_ns, self.sink):
+                sock.close()
+                del self.links[link_id]
+                return
+
+
+Link = tuple[socket.socket, StreamDecoder, Agreed]
+
+
+def dial(port: int, offer: Offer) -> Link:
+    """A link to a listener on loopback, after its handshake."""
+    sock = socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
+    return _establish(sock, Opener(offer, time.monotonic_ns()))
+
+
+def accept(listener: socket.socket, offer: Offer) -> Link:
+    """The next link of a listener, after its handshake."""
+    listener.settimeout(WAIT_S)
+    sock, address = listener.accept()
+    jar = CookieJar(seeded())
+    return _establish(sock, Acceptor(offer, jar, str(address), time.monotonic_ns()))
+
+
+def _establish(sock: socket.socket, side: Opener | Acceptor) -> Link:
+    sock.settimeout(WAIT_S)
+    stream = StreamDecoder()
+    try:
+        return sock, stream, _shake(sock, stream, side)
+    except BaseException:
+        sock.close()
+        raise
 
 
 def _shake(sock: socket.socket, stream: StreamDecoder, side: Opener | Acceptor) -> Agreed:

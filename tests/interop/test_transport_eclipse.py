@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import zenoh
-from tests.interop.blocking_node import Node, RefusedError, drain
+from tests.interop.blocking_node import Node, RefusedError, dial, drain
 
 from elea.secret import Secret
 from elea.transport.negotiation import Offer
@@ -184,7 +184,7 @@ def test_as_the_acceptor_for_an_eclipse_client(variant: Variant) -> None:
         assert payloads(node.sink.messages) == [*numbered(variant.burst), big]
         session.close()  # type: ignore[no-untyped-call]
         node.run_until(lambda: node.closed)
-        node.sock.close()
+        node.release()
 
 
 def send_all(session: zenoh.Session, what: list[bytes]) -> None:
@@ -305,7 +305,7 @@ def test_an_eclipse_client_must_know_its_password(
             assert node.transport.agreed.peer_user == "alice"
             assert isinstance(session, zenoh.Session)
             session.close()  # type: ignore[no-untyped-call]
-            node.sock.close()
+            node.release()
         else:
             with pytest.raises(RefusedError):
                 Node.accept(listener, offer)
@@ -326,3 +326,25 @@ def test_a_second_link_of_one_client_is_refused_and_the_first_goes_on() -> None:
         node.send(put("m/x", b"still here"))
         assert drain(got, 1) == [b"still here"]
         node.close()
+
+
+def test_two_nodes_that_dial_each_other_have_one_transport_with_two_links() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        offer = client(whatami=1)
+        dialling = {"mode": "peer", "connect/endpoints": [f"tcp/127.0.0.1:{port}"]}
+        with router({**dialling}) as (session, eclipse_port):
+            got = collect(session, "t/**")
+            node = Node.accept(listener, offer)
+            second = node.add(dial(eclipse_port, offer))
+            listener.close()  # what Eclipse dials again must be refused at once
+            node.send(subscribe("t/**"))
+            node.send(put("t/x", b"by the first"))
+            assert drain(got, 1) == [b"by the first"]
+            node.drop(1)
+            node.send(put("t/x", b"by the second"))
+            assert drain(got, 1) == [b"by the second"]
+            session.put("t/y", bytes(MEBI))
+            node.run_until(lambda: bytes(MEBI) in payloads(node.sink.messages))
+            assert node.transport.link_ids == [second]
+            node.close()
