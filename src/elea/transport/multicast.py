@@ -142,7 +142,7 @@ class GroupTransport:
             dialect=dialect,
         )
         for priority in self._tx.priorities():
-            self._tx.assign(priority, _LINK)
+            self._tx.assign(priority, _LINK, offer.batch_len)
         self._pending: list[bytes] = []  # JOIN or CLOSE, before or after what is queued
         self._announce(now_ns)
         self._wake_ns = self._join_ns

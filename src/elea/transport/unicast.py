@@ -191,22 +191,11 @@ class Transport:
         """Fit the queues to the links there are."""
         # A priority may move to any link, so batches must fit every one of them. Those that wait
         # go on the link they were made for, unless it is gone.
-        orphaned = self._assign()
-        batch_len = min(self._room(link) for link in self._links.values())
-        self._tx.resize(batch_len)
-        if orphaned:
-            self._tx.drop_longer(batch_len)
-
-    def _assign(self) -> bool:
-        """Give every priority without a link the one that suits it best (behaviour.md 2.9)."""
-        orphans = [
-            priority
-            for priority in self._tx.priorities()
-            if self._tx.link_of(priority) not in self._links
-        ]
-        for priority in orphans:
-            self._tx.assign(priority, self._best_link(priority))
-        return bool(orphans)
+        self._tx.resize(min(self._room(link) for link in self._links.values()))
+        for priority in self._tx.priorities():
+            if self._tx.link_of(priority) not in self._links:
+                link_id = self._best_link(priority)
+                self._tx.assign(priority, link_id, self._room(self._links[link_id]))
 
     def _room(self, link: _Link) -> int:
         """The longest batch that a link can carry, counted as batches wait."""
@@ -217,6 +206,8 @@ class Transport:
         return agreed.batch_len - wrapping + self._prefix_len
 
     def _best_link(self, priority: int) -> int:
+        """The link for a priority: the narrowest range that holds it, then the oldest (2.9)."""
+
         def width(link_id: int) -> int:
             restricted = self._links[link_id].agreed.qos_link
             if restricted is None or restricted.priorities is None:
@@ -224,7 +215,7 @@ class Transport:
             first, last = restricted.priorities
             return last - first if first <= priority <= last else 9
 
-        return min(self._links, key=width)  # the oldest of the narrowest
+        return min(self._links, key=width)
 
     # Receiving
 
@@ -255,8 +246,11 @@ class Transport:
         gone = list(self._links) if message.whole_transport else [link_id]
         events: list[TransportEvent] = []
         for one in gone:
-            del self._links[one]
-            events.append(LinkLost(one, reason, by_peer=True))
+            # A sink may have removed the link while it took what stood before CLOSE.
+            if self._links.pop(one, None) is not None:
+                events.append(LinkLost(one, reason, by_peer=True))
+        if not events:
+            return NO_EVENTS
         if self._links:
             self._arrange()
         else:
@@ -278,7 +272,7 @@ class Transport:
         link = self._links.get(link_id)
         if link is None or link.close_sent:
             return None
-        batch = self._tx.pull(link_id)
+        batch = None if link.keep_alive and link.agreed.low_latency else self._tx.pull(link_id)
         if batch is not None:
             if link.rewrap:
                 batch = link.wrap(batch[self._prefix_len :])

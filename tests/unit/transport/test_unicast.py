@@ -13,6 +13,7 @@ from elea.limits import DEFAULT_LIMITS
 from elea.transport.batching_hot import DROPPED, FULL, SENT
 from elea.transport.events import KeepAliveDue, LinkLost, TransportClosed
 from elea.transport.unicast import Phase, Transport
+from elea.wire.buffer_hot import Reader
 from elea.wire.codec import decode_batch, encode_batch
 from elea.wire.codec_hot import encode_one
 from elea.wire.transport.close import Close, CloseReason
@@ -191,6 +192,9 @@ def test_low_latency_keeps_alive_whatever_else_is_sent() -> None:
     pair.a.transport.send(put(), True, 2 * SECOND)
     pair.carry(2 * SECOND)
     assert pair.a.transport.handle_timer(2_500_000_000) == (KeepAliveDue(LINK),)
+    pair.a.transport.send(put(), True, 2_500_000_000)
+    assert pair.a.transport.pull(LINK, 2_500_000_000) == b"\x01\0\0\0" + encode_one(KeepAlive())
+    assert pair.carry(2_500_000_000) == 1
 
 
 def test_a_silent_peer_is_dropped_after_its_own_lease_without_a_word() -> None:
@@ -491,6 +495,19 @@ def test_a_restricted_link_serves_its_priorities() -> None:
         transport.send(put(qos=priority), True, 0)
         assert transport.wants_pull(link_id)
         assert transport.pull(link_id, 0) is not None
+
+
+def test_a_sink_may_remove_the_link_whose_batch_it_reads() -> None:
+    pair = Pair()
+
+    class Leaving(Collector):
+        def frame(self, reader: Reader, priority: int, reliable: bool) -> None:
+            super().frame(reader, priority, reliable)
+            pair.b.transport.remove_link(LINK, "enough")
+
+    batch = encode_batch([Frame(pair.views[0].own_initial_sn), put(), Close(CloseReason.GENERIC)])
+    assert pair.b.transport.receive_batch(LINK, batch, 0, Leaving()) == ()
+    assert pair.b.transport.closed
 
 
 def test_a_sink_per_call() -> None:
