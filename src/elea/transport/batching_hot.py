@@ -211,9 +211,20 @@ class TxQueues:
         """The link that serves a priority."""
         return self._lane(priority).link_id
 
-    def assign(self, priority: int, link_id: int) -> None:
-        """Let `link_id` serve a priority from now on."""
-        self._lane(priority).link_id = link_id
+    def assign(self, priority: int, link_id: int, batch_len: int) -> None:
+        """Let `link_id` serve a priority; what waits and is too long for it is dropped."""
+        lane = self._lane(priority)
+        lane.link_id = link_id
+        if lane.queued_len == 0:
+            return
+        kept: deque[bytes | Split] = deque()
+        for item in lane.ready:
+            if self._item_len(lane, item) > batch_len:
+                self._stats.dropped_link += 1
+                lane.queued_len -= _waiting_len(item)
+            else:
+                kept.append(item)
+        lane.ready = kept
 
     def next_sn(self, priority: int, reliable: bool) -> int:
         """The sequence number that the next FRAME of a conduit will have."""
@@ -226,18 +237,6 @@ class TxQueues:
         for lane in self._lanes:
             if lane.open.size > self._batch_len:
                 self._seal(lane)
-
-    def drop_longer(self, batch_len: int) -> None:
-        """Drop batches that wait and are longer: the link that could carry them is gone."""
-        for lane in self._lanes:
-            kept: deque[bytes | Split] = deque()
-            for item in lane.ready:
-                if self._item_len(lane, item) > batch_len:
-                    self._stats.dropped_link += 1
-                    lane.queued_len -= _waiting_len(item)
-                else:
-                    kept.append(item)
-            lane.ready = kept
 
     def clear(self) -> None:
         """Forget everything that waits."""

@@ -51,7 +51,7 @@ class Bench:
             stats=self.stats,
         )
         for priority in self.tx.priorities():
-            self.tx.assign(priority, LINK)
+            self.tx.assign(priority, LINK, batch_len)
 
     def pull(self) -> list[Message] | None:
         batch = self.tx.pull(LINK)
@@ -312,7 +312,7 @@ def test_express_is_pending_until_it_was_pulled() -> None:
 
 def test_a_priority_is_served_by_its_link_alone() -> None:
     bench = Bench()
-    bench.tx.assign(1, 9)
+    bench.tx.assign(1, 9, 1_000)
     bench.tx.send(put(qos=1), True)
     assert bench.tx.pull(LINK) is None
     assert not bench.tx.waits_for(LINK)
@@ -337,7 +337,7 @@ def test_batches_too_long_for_the_only_link_left_are_dropped_and_counted() -> No
     bench.tx.send(put(bytes(5_000)), True)
     bench.tx.resize(100)
     bench.tx.send(put(), True)
-    bench.tx.drop_longer(100)
+    bench.tx.assign(5, LINK, 100)
     assert bench.stats.dropped_link == 2
     [[frame, message]] = bench.pull_all()
     assert message == put()

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 
 import pytest
+from tests.meta.tree import ROOT
 from tests.pairs import acceptor_offer, opener_offer, seeded, shake_hands
 
 from elea.errors import LocalProtocolError
@@ -208,6 +209,13 @@ def test_tables_name_only_their_own_states() -> None:
     for table, states in ((OPENER, OPENER_STATES), (ACCEPTOR_DATAGRAM, ACCEPTOR_STATES)):
         named = {state for state, _ in table} | set(table.values())
         assert named == set(states)
+
+
+@pytest.mark.parametrize("table", [OPENER, ACCEPTOR], ids=["opener", "acceptor"])
+def test_the_documentation_shows_the_table(table: dict[tuple[State, Input], State]) -> None:
+    text = (ROOT / "docs" / "topics" / "transport.md").read_text(encoding="utf-8")
+    for (state, input_), following in table.items():
+        assert f"| {state.name} | {input_.value} | {following.name} |" in text
 
 
 @pytest.mark.parametrize(

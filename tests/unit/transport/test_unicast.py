@@ -13,6 +13,7 @@ from elea.limits import DEFAULT_LIMITS
 from elea.transport.batching_hot import DROPPED, FULL, SENT
 from elea.transport.events import KeepAliveDue, LinkLost, TransportClosed
 from elea.transport.unicast import Phase, Transport
+from elea.wire.buffer_hot import Reader
 from elea.wire.codec import decode_batch, encode_batch
 from elea.wire.codec_hot import encode_one
 from elea.wire.transport.close import Close, CloseReason
@@ -65,6 +66,34 @@ def test_low_latency_carries_what_fits_a_batch() -> None:
     assert pair.a.transport.stats.dropped_too_long == 1
     pair.carry()
     assert pair.b.sink.messages == messages
+
+
+def test_low_latency_counts_the_message_and_not_the_length_in_front() -> None:
+    pair = pair_of({"batch_len": 100, **LOW_LATENCY[0]}, LOW_LATENCY[1])
+    overhead = len(encode_one(put(b"")))
+    assert pair.a.transport.send(put(bytes(100 - overhead)), True, 0) == SENT
+    assert pair.a.transport.send(put(bytes(101 - overhead)), True, 0) == DROPPED
+    batch = pair.a.transport.pull(LINK, 0)
+    assert batch is not None
+    assert batch[:4] == b"\x64\0\0\0"
+    assert len(batch) == 104
+
+
+def test_a_long_low_latency_unit_is_taken_although_we_send_none() -> None:
+    """Eclipse Zenoh sends them."""
+    pair = pair_of(*LOW_LATENCY)
+    unit = encode_one(put(bytes(200_000)))
+    pair.b.take(LINK, len(unit).to_bytes(4, "little") + unit, 0)
+    assert pair.b.sink.messages == [put(bytes(200_000))]
+    too_long = DEFAULT_LIMITS.message_len + 1
+    with pytest.raises(DecodeError):
+        pair.b.take(LINK, too_long.to_bytes(4, "little"), 0)
+
+
+def test_a_batch_longer_than_agreed_is_refused_at_its_length() -> None:
+    pair = pair_of({"batch_len": 1_000}, {})
+    with pytest.raises(DecodeError, match="998"):
+        pair.b.take(LINK, (999).to_bytes(2, "little"), 0)
 
 
 @pytest.mark.parametrize(("resolution", "count"), [(0x00, 400), (0x05, 20_000)])
@@ -163,6 +192,9 @@ def test_low_latency_keeps_alive_whatever_else_is_sent() -> None:
     pair.a.transport.send(put(), True, 2 * SECOND)
     pair.carry(2 * SECOND)
     assert pair.a.transport.handle_timer(2_500_000_000) == (KeepAliveDue(LINK),)
+    pair.a.transport.send(put(), True, 2_500_000_000)
+    assert pair.a.transport.pull(LINK, 2_500_000_000) == b"\x01\0\0\0" + encode_one(KeepAlive())
+    assert pair.carry(2_500_000_000) == 1
 
 
 def test_a_silent_peer_is_dropped_after_its_own_lease_without_a_word() -> None:
@@ -463,6 +495,19 @@ def test_a_restricted_link_serves_its_priorities() -> None:
         transport.send(put(qos=priority), True, 0)
         assert transport.wants_pull(link_id)
         assert transport.pull(link_id, 0) is not None
+
+
+def test_a_sink_may_remove_the_link_whose_batch_it_reads() -> None:
+    pair = Pair()
+
+    class Leaving(Collector):
+        def frame(self, reader: Reader, priority: int, reliable: bool) -> None:
+            super().frame(reader, priority, reliable)
+            pair.b.transport.remove_link(LINK, "enough")
+
+    batch = encode_batch([Frame(pair.views[0].own_initial_sn), put(), Close(CloseReason.GENERIC)])
+    assert pair.b.transport.receive_batch(LINK, batch, 0, Leaving()) == ()
+    assert pair.b.transport.closed
 
 
 def test_a_sink_per_call() -> None:
