@@ -98,8 +98,8 @@ class Routing:
         self._limits = limits
         self._stats = stats
         self._timers = Timers()
-        self._tables = Tables(role.regions)
-        self._demands = Demands()
+        self._tables = Tables(role.regions, limits)
+        self._demands = Demands(limits)
         self._egress = Egress(output, self._tables)
         self._declarations = Declarations(self._tables, self._demands, self._egress)
         self._interests = Interests(
@@ -128,8 +128,12 @@ class Routing:
             limits,
             settings,
         )
-        self._gossip = Gossip(zid, role.whatami, output, limits, settings) if role.gossips else None
-        self._violations: list[Violation] = []
+        self._gossip = (
+            Gossip(zid, role.whatami, output, limits, settings)
+            if role.gossips and settings.gossip
+            else None
+        )
+        self._violations: dict[Violation, None] = {}
         self._pushes = PushRouter(output, self._routes.samples)
         # Bound once: an interpreted method in between would cost as much as the routing.
         self.push = self._pushes.push
@@ -146,7 +150,7 @@ class Routing:
         if spec.region not in self.role.regions:
             raise LocalProtocolError(f"{spec.region} is no region of this role; use Role.place")
         face = Face(face_id, spec, Aliases(self._limits.aliases_count))
-        face.ready = not face.is_mutual and not spec.gateway
+        face.ready = not face.is_mutual and not (spec.gateway and self._gossip is not None)
         self._tables.faces[face_id] = face
         cache = self._tables.caches[spec.region.name]
         aliases = face.aliases
@@ -164,18 +168,17 @@ class Routing:
 
         Unknown ids are ignored.
         """
-        face = self._tables.faces.get(face_id)
+        face = self._tables.faces.pop(face_id, None)
         if face is None:
             return
         del self._pushes.sources[face_id]
+        self._tables.routes_changed()
         self._declarations.mute(face)
         self._interests.close_face(face)
         self._declarations.close_face(face)
         self._queries.close_face(face)
         if self._gossip is not None:
             self._gossip.close_face(face)
-        del self._tables.faces[face_id]
-        self._tables.routes_changed()
 
     def receive(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> None:
         """A message came in on a face. What cannot be used is dropped and counted."""
@@ -192,9 +195,9 @@ class Routing:
             case Interest():
                 self._interest(face, message, now_ns)
             case Request():
-                self._request(face, message, now_ns)
+                self._request(face, message, reliable, now_ns)
             case Response():
-                self._response(face, message)
+                self._response(face, message, reliable)
             case ResponseFinal():
                 self._queries.final(face, message.id)
             case Oam():
@@ -231,7 +234,8 @@ class Routing:
 
     def take_violations(self) -> list[Violation]:
         """Rules that neighbours broke since the last call; the node may close their faces."""
-        violations, self._violations = self._violations, []
+        violations = list(self._violations)
+        self._violations.clear()
         return violations
 
     @property
@@ -295,18 +299,20 @@ class Routing:
                 assert_never(body)
 
     def _declare_final(self, face: Face, interest_id: int | None) -> None:
-        if interest_id is None or interest_id == _INITIAL_INTEREST:
+        if interest_id == _INITIAL_INTEREST:
             if face.is_mutual and not face.ready:
                 face.ready = True
                 self._tables.routes_changed()
-        else:
+        elif interest_id is not None:
             self._interests.ended(face, interest_id)
+        else:
+            self._stats.drop(Drop.UNKNOWN_INTEREST)
 
     def _alias(self, face: Face, body: DeclareKeyExpr) -> None:
-        if body.key.scope != 0:
+        if body.key.scope != 0 or body.id == 0:
             self._stats.drop(Drop.ALIAS_SCOPE)
             return
-        if body.id == 0 or not self._routes.is_valid(body.key.suffix):
+        if not self._routes.is_valid(body.key.suffix):
             return
         match face.aliases.declared(body.id, body.key.suffix):
             case AliasAnswer.STORED:
@@ -314,7 +320,7 @@ class Routing:
             case AliasAnswer.CONFLICT:
                 self._stats.drop(Drop.ALIAS_CONFLICT)
                 reason = f"alias {body.id} declared again for another key"
-                self._violations.append(Violation(face.id, reason))
+                self._violations[Violation(face.id, reason)] = None
             case AliasAnswer.FULL:
                 self._stats.drop(Drop.ALIAS_LIMIT)
             case AliasAnswer.KNOWN:
@@ -352,11 +358,19 @@ class Routing:
         full = face.declared_count >= self._limits.declarations_count and not face.spec.local
         if full and name not in face.remote[kind]:
             self._stats.drop(Drop.DECLARATION_LIMIT)
+            self._overflow(face)
             return
         if asked is not None and kind is Kind.TOKEN:
             self._liveliness.answered(face, asked, name, key)
         else:
             self._declarations.declare(kind, face, name, key, info)
+
+    def _overflow(self, face: Face) -> None:
+        """A face declared more than may be kept: what it has is unknown from now on."""
+        self._violations[Violation(face.id, "more declarations than allowed")] = None
+        if not face.overflowed:
+            face.overflowed = True
+            self._tables.routes_changed()
 
     def _entity_gone(self, face: Face, kind: Kind, entity_id: int, wire: WireExpr | None) -> None:
         """A neighbour or a session took an entity back, by its id, or by its key if that is 0."""
@@ -384,13 +398,14 @@ class Routing:
                 return
         self._interests.receive(face, message, key, now_ns)
 
-    def _request(self, face: Face, message: Request, now_ns: int) -> None:
+    def _request(self, face: Face, message: Request, reliable: bool, now_ns: int) -> None:
         if face.spec.multicast:
             self._stats.drop(Drop.MULTICAST)
             return
-        self._queries.request(face, message, self._resolve(face, message.key), now_ns)
+        key = self._resolve(face, message.key)
+        self._queries.request(face, message, key, reliable, now_ns)
 
-    def _response(self, face: Face, message: Response) -> None:
+    def _response(self, face: Face, message: Response, reliable: bool) -> None:
         key = ""
         # An error may come without a key; nothing else may.
         if not isinstance(message.body, Err) or message.key.scope or message.key.suffix:
@@ -398,7 +413,7 @@ class Routing:
             if resolved is None:
                 return
             key = resolved
-        self._queries.response(face, message, key)
+        self._queries.response(face, message, key, reliable)
 
     def _oam(self, face: Face, message: Oam) -> None:
         if not isinstance(message.body, LinkStateList):

@@ -56,10 +56,19 @@ class Declarations:
             face.told[kind].clear()
 
     def close_face(self, face: Face) -> None:
-        """All that a face declared is gone with it."""
+        """All that a face declared is gone with it.
+
+        First all of it, then the news: whoever reacts to the first piece must not find the rest.
+        """
+        changes: dict[tuple[Kind, str], Change] = {}
         for kind in Kind:
             for name in list(face.remote[kind]):
-                self.undeclare(kind, face, name)
+                change = self._tables.remove(kind, face, name)
+                if change is not None:
+                    changes[kind, change.entry.key] = change
+        for change in changes.values():
+            self._propagate(change)
+            self._tables.prune(change.entry)
 
     def declare(
         self,

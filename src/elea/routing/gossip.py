@@ -160,6 +160,6 @@ class Gossip:
         )
 
     def _send(self, to: _Neighbour, records: list[LinkState]) -> None:
-        if self._settings.gossip and self._settings.gossip_target >> to.face.spec.whatami & 1:
+        if self._settings.gossip_target >> to.face.spec.whatami & 1:
             message = Oam(ID_LINKSTATE, LinkStateList(records), QOS_DECLARE)
             self._output.send(to.face.id, message, True)

@@ -75,7 +75,7 @@ class Interests:
         "_registered",
         "_role",
         "_settings",
-        "_silent",
+        "_settled",
         "_stats",
         "_tables",
         "_timers",
@@ -104,7 +104,8 @@ class Interests:
         self._limits = limits
         self._settings = settings
         self._gateways: dict[int, Face] = {}
-        self._silent: dict[tuple[int, Kind], dict[str, int]] = {}  # see `is_settled`
+        # Keys on which a gateway has told everything, with how many interests say so.
+        self._settled: dict[tuple[int, Kind], dict[str, int]] = {}
         self._registered: dict[int, dict[int, Registered]] = {}  # by face, then by interest
         self._asked: dict[int, dict[int, Asked]] = {}
         self._waiting: dict[int, list[Waiting]] = {}
@@ -113,7 +114,7 @@ class Interests:
         """Whether nothing is remembered."""
         return not (
             self._gateways
-            or self._silent
+            or self._settled
             or self._registered
             or self._asked
             or self._waiting
@@ -136,20 +137,23 @@ class Interests:
             self._abandon(waiting)
         for registered in list(self._registered.pop(face.id, {}).values()):
             self._withdraw(registered)
-        for asked in self._asked.pop(face.id, {}).values():
+        lost = self._asked.pop(face.id, {})
+        for asked in lost.values():
             if asked.demand is not None:
                 asked.demand.upstream.pop(face.id, None)
-            self._release(asked)
         for kind in Kind:
-            self._silent.pop((face.id, kind), None)
+            self._settled.pop((face.id, kind), None)
+        # Whoever waited may speak again at once: by now nothing refers to the face any more.
+        for asked in lost.values():
+            self._release(asked)
 
     def is_settled(self, face: Face, kind: Kind, key: str) -> bool:
         """Whether gateway `face` has told all it knows of `kind` on exactly `key`.
 
         Then it is sent data only for what it declared (behaviour.md 4.8).
         """
-        keys = self._silent.get((face.id, kind))
-        return keys is not None and key in keys and "*" not in key
+        keys = self._settled.get((face.id, kind))
+        return keys is not None and key in keys and "*" not in key and not face.overflowed
 
     def receive(self, face: Face, interest: Interest, key: str | None, now_ns: int) -> None:
         """A neighbour or a session said INTEREST; `key` is its resolved key."""
@@ -250,8 +254,9 @@ class Interests:
     def _is_full(self, face: Face) -> bool:
         if face.spec.local:
             return False
-        used = len(self._registered.get(face.id, {})) + len(self._waiting.get(face.id, []))
-        return used >= self._limits.interests_count
+        registered = self._registered.get(face.id, {})
+        snapshots = [one for one in self._waiting.get(face.id, ()) if one.id not in registered]
+        return len(registered) + len(snapshots) >= self._limits.interests_count
 
     def _register(self, face: Face, interest_id: int, options: int, key: str | None) -> Registered:
         demand = self._demands.open(options, key)
@@ -340,12 +345,12 @@ class Interests:
         for kind in (Kind.SUBSCRIBER, Kind.QUERYABLE):
             if asked.options & OPTIONS[kind]:
                 self._tables.routes_changed()
-                keys = self._silent.setdefault((asked.face.id, kind), {})
+                keys = self._settled.setdefault((asked.face.id, kind), {})
                 keys[asked.key] = keys.get(asked.key, 0) + step
                 if keys[asked.key] == 0:
                     del keys[asked.key]
                     if not keys:
-                        del self._silent[asked.face.id, kind]
+                        del self._settled[asked.face.id, kind]
 
     def _release(self, asked: Asked) -> None:
         """One of those who were asked is done: whoever waited for it alone is served."""
@@ -403,13 +408,12 @@ class Interests:
         if demand.sources:
             return
         self._demands.discard(demand)
-        for gateway_id, ids in list(demand.upstream.items()):
-            gateway = self._tables.faces[gateway_id]
+        upstream, demand.upstream = demand.upstream, {}
+        for gateway_id, ids in upstream.items():
             for interest_id in ids:
                 asked = self._asked[gateway_id][interest_id]
                 self._forget_asked(asked)
                 if asked.ended and asked.current and asked.key is not None:
                     self._settle(asked, -1)
-                self._egress.interest_final(gateway, interest_id)
-            self._declarations.unlearn(gateway, demand.options, demand.key)
-        demand.upstream.clear()
+                self._egress.interest_final(asked.face, interest_id)
+            self._declarations.unlearn(self._gateways[gateway_id], demand.options, demand.key)

@@ -77,7 +77,7 @@ class Routes:
         return [
             face
             for face in self._tables.faces.values()
-            if (face.is_mutual and not face.ready)
+            if (face.is_mutual and (face.overflowed or not face.ready))
             or (
                 face.spec.gateway
                 and face.is_north

@@ -120,7 +120,9 @@ class Queries:
         """Whether no query is open."""
         return not self._open and not self._legs
 
-    def request(self, face: Face, request: Request, key: str | None, now_ns: int) -> None:
+    def request(
+        self, face: Face, request: Request, key: str | None, reliable: bool, now_ns: int
+    ) -> None:
         """`face` asks; `key` is None if it could not be resolved."""
         mine = self._open.get(face.id, {})
         if request.id in mine:
@@ -149,11 +151,11 @@ class Queries:
             if not leg.is_open:
                 continue  # ended while others were asked
             message = _readdressed(request, leg.id, one.key)
-            if self._output.send(one.face_id, message, True) != SENT and leg.is_open:
+            if self._output.send(one.face_id, message, reliable) != SENT and leg.is_open:
                 self._stats.drop(Drop.QUERY_CONGESTED)
                 self._end_leg(leg)
 
-    def response(self, face: Face, response: Response, key: str) -> None:
+    def response(self, face: Face, response: Response, key: str, reliable: bool) -> None:
         """`face` answered one of its requests; `key` is the resolved key of the answer."""
         leg = self._legs.get(face.id, {}).get(response.id)
         if leg is None:
@@ -181,7 +183,7 @@ class Queries:
             response.ts_stack,
             response.extras,
         )
-        self._output.send(query.source.id, message, True)
+        self._output.send(query.source.id, message, reliable)
 
     def final(self, face: Face, request_id: int) -> None:
         """`face` will not answer this request any more."""
