@@ -56,6 +56,8 @@ class Limits:
     link_turn_len: int = 256 * 1024  # read from one link before the others have their turn
     link_turn_datagrams_count: int = 64  # the same for links where one read is one batch
     link_queue_len: int = 4 * 1024 * 1024  # waiting to be written to one link
+    udp_sources_count: int = 1_000  # links of one UDP listener
+    udp_inbox_len: int = 1024 * 1024  # datagrams of one source that nobody has read yet
 
 
 DEFAULT_LIMITS: Final = Limits()

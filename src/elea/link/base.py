@@ -144,6 +144,9 @@ class Listener(Protocol):
             LinkError: if this newcomer was lost, or no descriptor is left for it.
         """
 
+    def notify(self, changed: Callback) -> None:
+        """Call this, from any thread, when `wants` answers something else than before."""
+
     def writable(self) -> None:
         """The descriptor can be written, which `wants` had asked for."""
 
