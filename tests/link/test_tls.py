@@ -65,6 +65,8 @@ def attempt(
             return None
     except LinkError as error:
         said[side] = str(error)
+        assert one is not None
+        one.close()
         return None
     return one
 
@@ -142,8 +144,10 @@ def test_a_plain_tcp_client_and_a_plain_tcp_listener_are_told_apart(rig: MakeRig
         def try_it() -> None:
             accepted = None
             for _ in turns():
-                accepted = accepted or listener.accept()
+                if accepted is None:
+                    accepted = listener.accept()
                 if accepted is not None:
+                    one.closing.append(accepted)
                     accepted.step()
                 wait([(listener.fileno(), 1)])
 

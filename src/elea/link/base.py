@@ -120,7 +120,8 @@ class PendingLink(Protocol):
         """Go on as far as possible; None if it takes longer.
 
         Raises:
-            LinkError: if there will be no link; it is closed then.
+            LinkError: if there will be no link. It is not closed yet: a descriptor that is
+                watched is closed by its owner, after it is no longer watched.
         """
 
     def close(self) -> None: ...

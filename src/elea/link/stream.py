@@ -167,6 +167,7 @@ class Connecting:
         except OSError as error:
             # In progress is the usual case. EAGAIN is not: a local listener's queue is full.
             if error.errno not in (errno.EINPROGRESS, errno.EINTR):
+                sock.close()
                 raise self._failed(error) from error
             self._connected = False
 
@@ -204,7 +205,6 @@ class Connecting:
         return True
 
     def _failed(self, error: OSError) -> LinkError:
-        self._socket.close()
         if isinstance(error, LinkError):
             return error
         return link_error(f"connect to {self._remote}", error)

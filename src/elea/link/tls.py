@@ -126,15 +126,12 @@ class TlsHandshake:
             info = _info(self._endpoint, self._settings, self._socket, self._machine)
             return TlsLink(self._socket, self._machine, info)
         except ssl.SSLError as error:
-            self.close()
             raise _tls_error(doing, error) from error
         except EOFError:
-            self.close()
             raise LinkError(
                 f"{doing}: the other side closed the connection; its log tells why"
             ) from None
         except OSError as error:
-            self.close()
             raise link_error(doing, error) from error
 
     def close(self) -> None:

@@ -106,10 +106,8 @@ class WsHandshake:
                 tcp_info(self._endpoint, self._socket), stream=False, batch_len_max=BATCH_LEN_MAX
             )
         except LinkError:
-            self.close()
             raise
         except OSError as error:
-            self.close()
             raise link_error(doing, error) from error
         return WsLink(self._socket, self._protocol, self._outbox, info)
 
