@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,6 +12,7 @@ from tests.link.rig import turns
 
 from elea.errors import LimitError
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.link.base import Buffer
 from elea.link.memory import memory_pair
 from elea.link.pump import CLOSED_HERE, PEER_CLOSED, LinkPump
 from elea.link.stream import StreamLink
@@ -173,6 +174,39 @@ def test_close_drops_what_waits_and_drain_does_not(loop: Loop, links: Links) -> 
     assert one.closed == ["enough"]
     assert other.closed == [PEER_CLOSED]
     assert len(other.received) == sent
+
+
+class Holding(StreamLink):
+    """Takes everything, and passes it on one octet per write: as TLS may hold a whole record."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, link: StreamLink) -> None:
+        super().__init__(link._socket, link.info)
+        self.held = bytearray()
+
+    def wants(self, writing: bool) -> int:
+        return super().wants(writing or bool(self.held))
+
+    def write(self, buffers: Sequence[Buffer]) -> int:
+        for buffer in buffers:
+            self.held += buffer
+        if self.held:
+            super().write([bytes(self.held[:1])])
+            del self.held[:1]
+        return sum(map(len, buffers))
+
+
+@pytest.mark.parametrize("drain", [True, False])
+def test_what_the_link_itself_holds_is_written_too(drain: bool, loop: Loop, links: Links) -> None:
+    one, other = End(loop, Holding(links[0])), End(loop, links[1])
+    one.pump.start()
+    other.pump.start()
+    assert one.pump.send([b"one octet ", b"at a time"]) == 0
+    if drain:
+        one.pump.close(drain=True)
+        loop.until(lambda: bool(other.closed))
+    loop.until(lambda: other.received == b"one octet at a time")
 
 
 def test_a_second_close_ends_the_draining(loop: Loop, links: Links) -> None:

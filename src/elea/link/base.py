@@ -84,7 +84,8 @@ class PendingLink(Protocol):
         """Go on as far as possible; None if it takes longer.
 
         Raises:
-            LinkError: if there will be no link; it is closed then.
+            LinkError: if there will be no link. It is not closed yet: a descriptor that is
+                watched is closed by its owner, after it is no longer watched.
         """
 
     def close(self) -> None: ...
@@ -107,6 +108,9 @@ class Listener(Protocol):
         Raises:
             LinkError: if this newcomer was lost, or no descriptor is left for it.
         """
+
+    def notify(self, changed: Callback) -> None:
+        """Call this, from any thread, when `wants` answers something else than before."""
 
     def writable(self) -> None:
         """The descriptor can be written, which `wants` had asked for."""

@@ -16,8 +16,9 @@ from elea.errors import LinkError
 from elea.limits import BATCH_LEN_MAX
 from elea.link.address import Address
 from elea.link.base import READ, PendingLink
+from elea.link.base import LinkInfo, PendingLink
 from elea.link.settings import LinkSettings
-from elea.link.stream import Ready, StreamLink
+from elea.link.stream import PlainListener, Ready, StreamLink
 from elea.locator import Endpoint, Locator
 from elea.node.ports import LinkInfo
 
@@ -48,7 +49,7 @@ class Memory:
         return MemoryListener(address.host)
 
 
-class MemoryListener:
+class MemoryListener(PlainListener):
     """A name in this process."""
 
     def __init__(self, name: str) -> None:
@@ -83,21 +84,12 @@ class MemoryListener:
     def fileno(self) -> int:
         return self._ear.fileno()
 
-    def wants(self) -> int:
-        return READ
-
     def accept(self) -> PendingLink | None:
         with _LOCK:
             if not self._waiting:
                 return None
             self._ear.recv(1)
             return Ready(self._waiting.popleft(), "memory")
-
-    def writable(self) -> None:
-        """Nothing is ever written to it."""
-
-    def reload(self) -> None:
-        """There are no certificates."""
 
     def close(self) -> None:
         with _LOCK:

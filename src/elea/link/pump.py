@@ -147,8 +147,9 @@ class LinkPump:
             drain: first write what waits. A second call without it ends the wait.
         """
         with self._lock:
-            if drain and self._queued_len and self._ending is None:
+            if drain and self._ending is None and self._unwritten():
                 self._draining = reason
+                self._watch()
                 return
             self._end(reason)
 
@@ -210,7 +211,7 @@ class LinkPump:
                 self._end(str(error))
                 return
             drained = not self._queued_len
-            if drained and self._draining is not None:
+            if self._draining is not None and not self._unwritten():
                 self._end(self._draining)
                 return
             self._watch()
@@ -241,6 +242,10 @@ class LinkPump:
         self._queue.extend(buffers)
         self._queued_len = total
         return total
+
+    def _unwritten(self) -> bool:
+        """Whether octets wait here, or in the link itself, which then wants to write."""
+        return bool(self._queued_len or self._wants(False) & WRITE)
 
     def _watched(self) -> int:
         """What the descriptor is to be watched for now."""
