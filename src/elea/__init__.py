@@ -28,8 +28,9 @@ _HOMES = {
     "elea.qos": "CongestionControl Locality Priority Reliability",
     "elea.query": "ConsolidationMode QueryConsolidation QueryTarget ReplyKeyExpr",
     "elea.sample": """
-        Hello InterceptionPoint Reply ReplyError Sample SampleKind SourceInfo
-        TimestampInstrumentation TimestampStack TimestampStackRecord
+        Hello InterceptionPoint Reply ReplyError Sample SampleKind SourceInfo TimestampContext
+        TimestampInstrumentation TimestampInstrumentationBuilder TimestampStack
+        TimestampStackRecord
     """,
     "elea.selector": "Selector",
     "elea.timerange": "TimeRange",
@@ -90,7 +91,9 @@ if TYPE_CHECKING:
     from elea.sample import Sample as Sample
     from elea.sample import SampleKind as SampleKind
     from elea.sample import SourceInfo as SourceInfo
+    from elea.sample import TimestampContext as TimestampContext
     from elea.sample import TimestampInstrumentation as TimestampInstrumentation
+    from elea.sample import TimestampInstrumentationBuilder as TimestampInstrumentationBuilder
     from elea.sample import TimestampStack as TimestampStack
     from elea.sample import TimestampStackRecord as TimestampStackRecord
     from elea.selector import Selector as Selector
