@@ -117,6 +117,12 @@ class Sample:
         return key if isinstance(key, KeyExpr) else KeyExpr._trusted(key)
 
     @property
+    def key_text(self) -> str:
+        """The key as text, without making a `KeyExpr` of it."""
+        key = self._key
+        return str(key) if isinstance(key, KeyExpr) else key
+
+    @property
     def payload(self) -> ZBytes:
         """The octets; none if it is a deletion."""
         payload = self._payload
