@@ -21,7 +21,7 @@ from tests.meta.tree import PACKAGE, Import, imports, module_name, relative
 VOCABULARY: Final = (
     *("pure", "version", "errors", "limits", "secret", "ids", "qos", "encoding", "timestamp"),
     *("zbytes", "parameters", "locator", "keyexpr", "predicate", "timerange", "query", "selector"),
-    *("sample", "json5", "config"),
+    *("provenance", "sample_hot", "sample", "json5", "config"),
 )
 
 # Units above the vocabulary, by layer. A unit may import every unit of a lower layer.
