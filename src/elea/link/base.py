@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from elea.link.address import Address
 from elea.link.settings import LinkSettings
 from elea.locator import Endpoint, Locator
-from elea.node.ports import LinkInfo
+from elea.node.ports import LinkInfo as LinkInfo
 
 # What to watch a descriptor for. BUFFERED: octets wait inside the link, no descriptor will tell.
 READ: Final = 1

@@ -13,18 +13,36 @@ batch, which goes out when it is full or when the poller's turn comes.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
+from elea.config.config import Config
+from elea.errors import LinkError
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.link.base import Link, Listener
-from elea.link.poller import Poller
+from elea.link.accept import AcceptLoop
+from elea.link.admission import Admission, Ticket
+from elea.link.base import Link
+from elea.link.connect import Attempt, Connected, Connector
+from elea.link.interfaces import advertised
+from elea.link.poller import Poller, SelectorPoller
 from elea.link.pump import LinkPump
+from elea.link.registry import Registry
+from elea.link.settings import LinkSettings
+from elea.link.timers import Timer, Timers
 from elea.locator import Endpoint
-from elea.node.node import Node
-from elea.node.ports import CloseLink, Connect, Effect
+from elea.node.node import ConnectionState, Node
+from elea.node.ports import (
+    CallbackThread,
+    CloseLink,
+    Connect,
+    ConnectFailed,
+    Effect,
+    NeighbourUp,
+)
+from elea.node.settings import NodeSettings
 
 _LOG: Final = logging.getLogger("elea.link")
 _WRITE_AHEAD_LEN: Final = 256 * 1024  # pulled into a link's own queue before it must drain
@@ -33,44 +51,23 @@ _BURST_NS: Final = 100_000  # a message this soon after the last write is part o
 _BURST_COUNT: Final = 1_024  # messages of a burst that wait for the poller; then they are written
 
 
-class Dialler(Protocol):
-    """Makes links; calls back on the poller."""
-
-    def dial(
-        self,
-        endpoints: tuple[Endpoint, ...],
-        timeout_ns: int,
-        on_link: Callable[[Link], None],
-        on_failed: Callable[[str], None],
-    ) -> None:
-        """Try all endpoints at once; exactly one of the callbacks is called."""
-
-    def listen(self, endpoint: Endpoint, on_link: Callable[[Link], None]) -> Listener:
-        """Accept links from now on.
-
-        Raises:
-            LinkError: if the endpoint cannot be bound.
-        """
-
-    def close(self) -> None:
-        """Give up what is being dialled and listened on."""
-
-
 class Driver:
-    """Runs one node on real links.
+    """Runs one node on real links: `elea.session.ports.DriverPort`.
 
     Args:
         node: The node.
         poller: The loop that watches its links.
-        dialler: Makes links.
+        settings: Of the links.
         limits: The node's bounds.
     """
+
+    callback_thread = CallbackThread.SESSION
 
     def __init__(
         self,
         node: Node,
         poller: Poller,
-        dialler: Dialler,
+        settings: LinkSettings,
         *,
         limits: Limits = DEFAULT_LIMITS,
         clock: Callable[[], int] = time.monotonic_ns,
@@ -80,19 +77,24 @@ class Driver:
         self.lock = threading.Lock()
         self.now_ns = clock
         self.wall_ns = wall_clock
-        self.listeners: list[Listener] = []
         self._poller = poller
-        self._dialler = dialler
+        self._settings = settings
+        self._timers = Timers(poller, clock)
+        self._connector = Connector(poller, self._timers, settings, Registry(), clock)
+        self._admission = Admission(limits)
+        self._accepting: list[AcceptLoop] = []
+        self._attempts: dict[int, Attempt] = {}
         self._limits = limits
         self._pumps: dict[int, LinkPump] = {}
+        self._tickets: dict[int, Ticket] = {}  # of links whose handshake goes on
         self._last_link_id = 0
-        self._timer_ns: int | None = None
+        self._timer: Timer | None = None
         self._last_write_ns = 0
         self._flush_asked = False
         self._room = threading.Condition(self.lock)
         self._waiters = 0
-        self._due: tuple[Callable[[], None], ...] = ()
-        self._closed = threading.Event()
+        self._ready = threading.Event()  # something came of an attempt to connect
+        self.failures: dict[int, str] = {}  # by connector: why its last attempt failed
 
     # Life.
 
@@ -104,17 +106,21 @@ class Driver:
         """
         for group in self.node.settings.listen:
             for endpoint in group:
-                self.listeners.append(self._dialler.listen(endpoint, self._accepted))
+                self._listen(endpoint)
         with self.lock:
-            locators = tuple(str(one.locator) for one in self.listeners)
-            self.node.routing.set_locators(locators)
+            bound = [one.listener.locator for one in self._accepting]
+            told = tuple(str(one) for one in advertised(bound, asker_loopback=False))
+            self.node.routing.set_locators(told)
             self.node.start(self.now_ns())
             self._settle()
 
     def close(self, timeout_ns: int) -> None:
         """Say goodbye to every neighbour, and end when that is written or the time is over."""
+        for loop in self._accepting:
+            self._poller.call_soon_threadsafe(loop.close)
         with self.lock:
-            self._dialler.close()
+            for attempt in self._attempts.values():
+                attempt.cancel()
             self.node.close(self.now_ns())
             self._settle()
             deadline_ns = self.now_ns() + timeout_ns
@@ -126,17 +132,50 @@ class Driver:
         for pump in pumps:
             pump.close()
         self._poller.stop()
-        self._closed.set()
 
-    def on_due(self, call: Callable[[], None]) -> None:
-        """Have `call` run, without the lock, after each turn that may have made something due."""
-        self._due = (*self._due, call)
+    def wait_connected(self) -> None:
+        """Wait until `open` may return. behaviour.md 1.11, 1.12.
 
-    def off_due(self, call: Callable[[], None]) -> None:
-        """The opposite of `on_due`."""
-        self._due = tuple(one for one in self._due if one != call)
+        Raises:
+            LinkError: if connecting is what was asked for and it failed.
+        """
+        settings = self.node.settings
+        deadline_ns = self.now_ns() + settings.scouting_delay_ns
+        while True:
+            with self.lock:
+                state = self.node.connection_state()
+                self._ready.clear()
+            if state is ConnectionState.CONNECTED:
+                return
+            if state is ConnectionState.FAILED and settings.exit_on_failure:
+                raise LinkError(f"cannot connect: {'; '.join(self.failures.values())}")
+            waits_for_ever = settings.exit_on_failure and settings.connect
+            left_ns = None if waits_for_ever else deadline_ns - self.now_ns()
+            if left_ns is not None and left_ns <= 0:
+                return
+            # A tick now and then: declarations of a peer are no event of their own.
+            self._ready.wait(0.02 if left_ns is None else min(left_ns / 1e9, 0.02))
 
     # Sessions.
+
+    def flush(self) -> None:
+        """After local calls, without the lock: write now, or with the rest of a burst."""
+        with self.lock:
+            self.flush_locked()
+
+    def relieve(self) -> bool:
+        """User code never runs on the poller's thread: there is nobody to relieve."""
+        return False
+
+    def hold_reading(self, held: bool) -> None:
+        """Stop, or go on, reading from all links."""
+        with self.lock:
+            pumps = list(self._pumps.values())
+        for pump in pumps:
+            if held:
+                pump.pause_reading()
+            else:
+                pump.resume_reading()
 
     def flush_locked(self, *, express: bool = False) -> None:
         """After local calls, with the lock: write now, or with the rest of a burst."""
@@ -172,10 +211,42 @@ class Driver:
             self._settle()
             self._last_write_ns = self.now_ns()
 
-    def _accepted(self, link: Link) -> None:
-        self._adopt(link, lambda link_id, now_ns: self.node.link_opened(link_id, link.info, now_ns))
+    def _listen(self, endpoint: Endpoint) -> None:
+        scheme = self._connector.registry.scheme(endpoint.protocol, self._settings.protocols)
+        for address in scheme.resolve(endpoint, listening=True):
+            listener = scheme.listen(endpoint, address, self._settings)
+            loop = AcceptLoop(
+                listener,
+                self._poller,
+                self._timers,
+                self._admission,
+                on_link=self._accepted,
+                on_failure=self._not_accepted,
+                limits=self._limits,
+                clock=self.now_ns,
+            )
+            self._accepting.append(loop)
+            loop.start()
 
-    def _dialled(self, link: Link, connector_id: int) -> None:
+    def _accepted(self, link: Link, ticket: Ticket) -> None:
+        self._adopt(
+            link,
+            lambda link_id, now_ns: self.node.link_opened(link_id, link.info, now_ns),
+            ticket,
+        )
+
+    def _not_accepted(self, source: str, error: LinkError) -> None:
+        _LOG.info("a link from %s came to nothing: %s", source, error)
+
+    def _connected(self, connector_id: int, outcome: Connected | LinkError) -> None:
+        self._attempts.pop(connector_id, None)
+        if isinstance(outcome, LinkError):
+            with self.lock:
+                self.node.connect_failed(connector_id, str(outcome), self.now_ns())
+                self._settle()
+            self._run_due()
+            return
+        link = outcome.link
         self._adopt(
             link,
             lambda link_id, now_ns: self.node.link_opened(
@@ -183,7 +254,9 @@ class Driver:
             ),
         )
 
-    def _adopt(self, link: Link, opened: Callable[[int, int], None]) -> None:
+    def _adopt(
+        self, link: Link, opened: Callable[[int, int], None], ticket: Ticket | None = None
+    ) -> None:
         with self.lock:
             self._last_link_id += 1
             link_id = self._last_link_id
@@ -197,15 +270,12 @@ class Driver:
                 clock=self.now_ns,
             )
             self._pumps[link_id] = pump
+            if ticket is not None:
+                self._tickets[link_id] = ticket
+                ticket.on_evicted = pump.close
             opened(link_id, self.now_ns())
         pump.start()
         with self.lock:
-            self._settle()
-        self._run_due()
-
-    def _not_dialled(self, connector_id: int, reason: str) -> None:
-        with self.lock:
-            self.node.connect_failed(connector_id, reason, self.now_ns())
             self._settle()
         self._run_due()
 
@@ -223,6 +293,7 @@ class Driver:
     def _on_closed(self, link_id: int, reason: str) -> None:
         with self.lock:
             self._pumps.pop(link_id, None)
+            self._settle_ticket(link_id)
             self.node.link_closed(link_id, reason, self.now_ns())
             self._settle()
         self._run_due()
@@ -234,7 +305,7 @@ class Driver:
 
     def _tick(self) -> None:
         with self.lock:
-            self._timer_ns = None
+            self._timer = None
             self.node.handle_timer(self.now_ns())
             self._settle()
         self._run_due()
@@ -259,9 +330,16 @@ class Driver:
 
     def _arm(self, due_ns: int | None) -> None:
         """Set the timer, if it is not set to something nearer: a tick too early does no harm."""
-        if due_ns is not None and (self._timer_ns is None or due_ns < self._timer_ns):
-            self._timer_ns = due_ns
-            self._poller.set_deadline(due_ns, self._tick)
+        if due_ns is None or (self._timer is not None and self._timer.at_ns <= due_ns):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._timers.call_at(due_ns, self._tick)
+
+    def _settle_ticket(self, link_id: int) -> None:
+        ticket = self._tickets.pop(link_id, None)
+        if ticket is not None:
+            ticket.settle()
 
     def _write(self, link_id: int) -> None:
         pump = self._pumps.get(link_id)
@@ -283,12 +361,19 @@ class Driver:
         match effect:
             case Connect():
                 connector_id = effect.connector_id
-                self._dialler.dial(
+                self._attempts[connector_id] = self._connector.connect(
                     effect.endpoints,
-                    effect.timeout_ns,
-                    lambda link: self._dialled(link, connector_id),
-                    lambda reason: self._not_dialled(connector_id, reason),
+                    timeout_ns=effect.timeout_ns,
+                    on_done=lambda outcome: self._connected(connector_id, outcome),
                 )
+            case NeighbourUp():
+                for link_id in list(self._tickets):
+                    if self.node.is_established(link_id):
+                        self._settle_ticket(link_id)
+                self._ready.set()
+            case ConnectFailed():
+                self.failures[effect.connector_id] = effect.reason
+                self._ready.set()
             case CloseLink():
                 self._write(effect.link_id)
                 pump = self._pumps.get(effect.link_id)
@@ -307,5 +392,23 @@ class Driver:
     # Without the lock.
 
     def _run_due(self) -> None:
-        for call in self._due:
-            call()
+        for session in self.node.sessions():
+            session.deliver()
+
+
+def open_driver(config: Config) -> Driver:
+    """A node for this configuration on real links: listening, and connected as far as it must be.
+
+    Raises:
+        LinkError: if it cannot listen, or cannot connect although it must.
+        ConfigError: if the configuration asks for something that cannot be.
+    """
+    node = Node(NodeSettings.from_config(config, os.urandom), rng=os.urandom)
+    driver = Driver(node, SelectorPoller(), LinkSettings.from_config(config))
+    try:
+        driver.start()
+        driver.wait_connected()
+    except BaseException:
+        driver.close(0)
+        raise
+    return driver

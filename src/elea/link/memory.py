@@ -15,12 +15,10 @@ from typing import Final
 from elea.errors import LinkError
 from elea.limits import BATCH_LEN_MAX
 from elea.link.address import Address
-from elea.link.base import READ, PendingLink
 from elea.link.base import LinkInfo, PendingLink
 from elea.link.settings import LinkSettings
 from elea.link.stream import PlainListener, Ready, StreamLink
 from elea.locator import Endpoint, Locator
-from elea.node.ports import LinkInfo
 
 _WAITING_COUNT_MAX: Final = 128  # connections that a listener has not taken yet
 

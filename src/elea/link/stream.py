@@ -11,11 +11,9 @@ from typing import Final
 
 from elea.errors import LinkError
 from elea.link.address import SocketAddress
-from elea.link.base import READ, WRITE, Buffer, Link, PendingLink
 from elea.link.base import READ, WRITE, Buffer, Callback, Link, LinkInfo, PendingLink
 from elea.link.failure import link_error
 from elea.locator import Locator
-from elea.node.ports import LinkInfo
 
 # The most buffers one call of sendmsg takes; POSIX promises 16, Linux has 1024.
 _BUFFERS_COUNT_MAX: Final = os.sysconf("SC_IOV_MAX") if hasattr(os, "sysconf") else 16

@@ -17,14 +17,12 @@ from elea.link.address import (
     plain_host,
     resolve_ip,
 )
-from elea.link.base import READ, PendingLink
 from elea.link.base import LinkInfo, PendingLink
 from elea.link.failure import link_error
 from elea.link.interfaces import interfaces_of
 from elea.link.settings import LinkSettings, SocketOptions, flag_option, priorities_option
 from elea.link.stream import Connecting, PlainListener, Ready, StreamLink
 from elea.locator import Endpoint, Locator
-from elea.node.ports import LinkInfo
 
 _HEADERS_LEN: Final = {socket.AF_INET: 40, socket.AF_INET6: 60}
 _BACKLOG_COUNT: Final = 1_024  # the kernel cuts it to net.core.somaxconn

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final, Protocol
 
 from elea.errors import ConfigError, DecodeError, RemoteProtocolError
@@ -48,10 +49,27 @@ _ROLES: Final = {WhatAmI.CLIENT: CLIENT_ROLE, WhatAmI.PEER: PEER_ROLE}
 
 
 class Session(LocalSink, Protocol):
-    """A session, as a node knows it."""
+    """A session, as a node knows it. Called under the lock; runs no user code there."""
 
     def neighbour(self, event: NeighbourUp | NeighbourDown) -> None:
         """A transport came or went."""
+
+    def next_timer_ns(self) -> int | None:
+        """When `handle_timer` wants to be called."""
+
+    def handle_timer(self, now_ns: int) -> None:
+        """Time passed."""
+
+    def deliver(self) -> None:
+        """Run what became due. WITHOUT the lock; cheap if there is nothing."""
+
+
+class ConnectionState(Enum):
+    """How far a node is with what it was told to connect to."""
+
+    WAITING = "waiting"
+    CONNECTED = "connected"  # and the neighbours have told what they have
+    FAILED = "failed"  # nothing was reached and nothing is tried any more
 
 
 @dataclass(slots=True)
@@ -165,6 +183,7 @@ class Node:
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
         times = [self.routing.next_timer_ns()]
+        times += [session.next_timer_ns() for session in self._sessions.values()]
         for link in self._links.values():
             if link.handshake is not None:
                 times.append(link.handshake.next_timer_ns())
@@ -188,6 +207,8 @@ class Node:
         for neighbour in list(self._neighbours.values()):
             self._time_neighbour(neighbour, now_ns)
         self.routing.handle_timer(now_ns)
+        for session in list(self._sessions.values()):
+            session.handle_timer(now_ns)
 
     # Links.
 
@@ -276,9 +297,9 @@ class Node:
 
     # Sessions.
 
-    def attach(self, session: Session, now_ns: int) -> int:
+    def attach(self, session: Session) -> int:
         """A face for a session."""
-        self._now_ns = now_ns
+        now_ns = self._now_ns
         face_id = self._next_id()
         self._sessions[face_id] = session
         self.egress.outlets[face_id] = Outlet(face_id, session, None)
@@ -302,6 +323,35 @@ class Node:
         self._now_ns = now_ns
         self.routing.receive(face_id, message, reliable, now_ns)
         return SENT if self.has_room(face_id) else FULL
+
+    def sessions(self) -> list[Session]:
+        """The sessions there are."""
+        return list(self._sessions.values())
+
+    def is_established(self, link_id: int) -> bool:
+        """Whether a link has become part of a transport."""
+        link = self._links.get(link_id)
+        return link is not None and link.neighbour is not None
+
+    def connection_state(self) -> ConnectionState:
+        """Whether what was to be connected is (behaviour.md 1.11, 1.12)."""
+        ready = [self.routing.is_ready(one.face_id) for one in self._neighbours.values()]
+        if self.whatami is WhatAmI.CLIENT:
+            if self._neighbours:
+                return ConnectionState.CONNECTED
+        elif all(ready) and all(one.phase is Phase.CONNECTED for one in self._connectors.values()):
+            return ConnectionState.CONNECTED
+        if self._connectors and all(
+            one.phase is Phase.GIVEN_UP for one in self._connectors.values()
+        ):
+            return ConnectionState.FAILED
+        if not self._connectors:
+            return (
+                ConnectionState.FAILED
+                if self.whatami is WhatAmI.CLIENT
+                else ConnectionState.CONNECTED
+            )
+        return ConnectionState.WAITING
 
     def neighbours(self) -> list[NeighbourUp]:
         """Who is connected."""
