@@ -14,6 +14,8 @@ from elea.transport.sequence_hot import following
 from elea.transport.stats_hot import TransportStats
 from elea.wire.transport.fragment import Fragment
 
+SMALL_LEN: Final = 4_096  # shorter pieces are gathered in one buffer
+
 BROKEN: Final = "a piece is missing"
 HEADLESS: Final = "its beginning is missing"
 ABANDONED: Final = "its sender gave up"
@@ -30,8 +32,20 @@ class _Chain:
     def __init__(self, expected_sn: int, now_ns: int) -> None:
         self.expected_sn = expected_sn
         self.length = 0
-        self.pieces: list[bytes | memoryview] = []
+        self.pieces: list[bytes | bytearray | memoryview] = []
         self.touched_ns = now_ns
+
+    def append(self, payload: bytes | memoryview) -> None:
+        self.length += len(payload)
+        if len(payload) >= SMALL_LEN:
+            self.pieces.append(payload)
+            return
+        # An object per octet would cost a hundred times what the bounds count.
+        last = self.pieces[-1] if self.pieces else None
+        if isinstance(last, bytearray):
+            last += payload
+        else:
+            self.pieces.append(bytearray(payload))
 
 
 class Reassembly:
@@ -87,8 +101,7 @@ class Reassembly:
         self._chains[conduit] = self._chains.pop(conduit)
         chain.expected_sn = following(sn, self._mask)
         chain.touched_ns = now_ns
-        chain.pieces.append(payload)
-        chain.length += len(payload)
+        chain.append(payload)
         self.pending_len += len(payload)
         if not more:
             self._forget(conduit)

@@ -118,9 +118,8 @@ class Reception:
             self._stats.stale_frames += 1
             return
         payload: bytes | memoryview
-        if 2 * reader.remaining() >= len(reader.data):
-            # Copied once, when the message is whole. What the view keeps alive beside its own
-            # octets is at most as much again.
+        if 8 * reader.remaining() >= 7 * len(reader.data):
+            # Copied once, when the message is whole; the view keeps little else alive.
             payload = memoryview(reader.data)[reader.pos :]
         else:
             payload = reader.rest("fragment")

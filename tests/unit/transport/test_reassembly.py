@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -139,6 +140,28 @@ def test_the_one_that_grows_past_all_bounds_goes_itself() -> None:
     bench.add(1, b"12345678901", first=True)
     assert bench.under_test.pending_len == 0
     assert bench.lost() == {reassembly.CROWDED: 1}
+
+
+def test_long_and_short_pieces_keep_their_order() -> None:
+    bench = Bench()
+    pieces = [bytes([n]) * length for n, length in enumerate((1, 5_000, 2, 3, 4_096, 4_095, 6))]
+    bench.add(0, b"", first=True)
+    for n, piece in enumerate(pieces):
+        whole = bench.add(n + 1, piece, more=n < 6)
+    assert whole == b"".join(pieces)
+
+
+def test_a_message_of_single_octets_costs_little_more_than_its_length() -> None:
+    bench = Bench()
+    tracemalloc.start()
+    try:
+        for n in range(20_000):
+            bench.add(n & MASK, b"xy", first=n == 0)
+        cost, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert bench.under_test.pending_len == 40_000
+    assert cost < 2 * 40_000 + 2_000
 
 
 def test_an_idle_message_dies_and_a_touched_one_does_not() -> None:

@@ -169,10 +169,19 @@ def test_a_frame_between_two_fragments_of_its_conduit_kills_the_message() -> Non
 def test_a_duplicated_fragment_does_no_harm() -> None:
     bench = Bench()
     data = encode_one(put(b"x" * 100))
-    for sn, payload, more in ((0, data[:50], True), (0, data[:50], True), (1, data[50:], False)):
-        bench.take(Fragment(sn, payload, more=more, first=sn == 0))
+    for sn, more in ((0, True), (0, True), (1, True), (1, True), (2, False)):
+        bench.take(Fragment(sn, data[40 * sn : 40 * sn + 40], more=more, first=sn == 0))
     assert bench.got() == [b"x" * 100]
-    assert bench.stats.stale_frames == 1
+    assert bench.stats.stale_frames == 2
+
+
+@pytest.mark.parametrize("before", [0, 30, 5_000])
+def test_a_fragment_may_stand_behind_other_messages(before: int) -> None:
+    bench = Bench()
+    data = encode_one(put(bytes(10_000)))
+    bench.take(Fragment(0, data[:5_000], more=True, first=True))
+    bench.take(Frame(0, priority=1), put(bytes(before)), Fragment(1, data[5_000:]))
+    assert bench.got() == [bytes(before), bytes(10_000)]
 
 
 def test_a_reassembled_message_that_is_none_costs_itself_only() -> None:

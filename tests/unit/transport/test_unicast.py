@@ -258,9 +258,12 @@ def test_close_comes_after_what_was_sent_before(settings: Settings, expected: st
 def test_nothing_is_received_after_close() -> None:
     pair = Pair()
     pair.b.transport.send(put(), True, 0)
+    batch = pair.b.transport.pull(LINK, 0)
+    assert batch is not None
     pair.a.transport.close(CloseReason.GENERIC, 0)
-    pair.carry()
+    pair.a.take(LINK, batch, 0)
     assert pair.a.sink.messages == []
+    assert pair.a.events == []
 
 
 def test_a_batch_after_the_peers_close_means_nothing() -> None:
