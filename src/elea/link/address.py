@@ -113,10 +113,15 @@ def resolve_ip(
 ) -> list[Address]:
     """Where `host:port` leads, without duplicates, the name service's best first.
 
+    A link-local IPv6 address without its zone, as nodes tell it, leads through every interface.
+
     Raises:
         LinkError: if the name leads nowhere.
     """
     host, port = endpoint.host_port()
+    if not listening and host.startswith("fe80:") and "%" not in host and is_literal(host):
+        scopes = [index for index, name in socket.if_nameindex() if not name.startswith("lo")]
+        return [Address(socket.AF_INET6, (host, port, 0, scope)) for scope in scopes][:count_max]
     kind = _SOCKET_TYPES.get(endpoint.protocol, socket.SOCK_STREAM)
     try:
         found = socket.getaddrinfo(
