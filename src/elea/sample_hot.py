@@ -11,17 +11,20 @@ from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from typing import Final, Protocol, final
 
-from elea.encoding import Encoding
+from elea.encoding import NAMES, Encoding
 from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.provenance import SampleKind, SourceInfo, TimestampStack
 from elea.qos import CongestionControl, Priority, QoS
 from elea.timestamp import NTP64, Timestamp
-from elea.zbytes import ZBytes
+from elea.zbytes_hot import ZBytes
 
 QOS_UNSET: Final = -1
 _QOS: Final = [QoS.from_octet(octet) for octet in range(256)]
-_ENCODING: Final = Encoding.ZENOH_BYTES
+_ENCODINGS: Final = [Encoding.from_parts(number) for number in range(len(NAMES))]
+_ENCODING: Final = _ENCODINGS[0]
+_KEYS_COUNT_MAX: Final = 4_096
+_KEYS: Final[dict[str, KeyExpr]] = {}  # keys that were asked for; they come again
 
 
 class RawStamp(Protocol):
@@ -114,7 +117,7 @@ class Sample:
     def key_expr(self) -> KeyExpr:
         """The key it was published on."""
         key = self._key
-        return key if isinstance(key, KeyExpr) else KeyExpr._trusted(key)
+        return key if isinstance(key, KeyExpr) else _key_expr(key)
 
     @property
     def key_text(self) -> str:
@@ -141,7 +144,10 @@ class Sample:
             return _ENCODING
         if isinstance(encoding, Encoding):
             return encoding
-        return Encoding.from_parts(encoding.id, encoding.schema or None)
+        number = encoding.id
+        if not encoding.schema and number < len(_ENCODINGS):
+            return _ENCODINGS[number]
+        return Encoding.from_parts(number, encoding.schema or None)
 
     @property
     def timestamp(self) -> Timestamp | None:
@@ -223,6 +229,16 @@ class Sample:
             self.source_info,
             self._stack,
         )
+
+
+def _key_expr(text: str) -> KeyExpr:
+    key = _KEYS.get(text)
+    if key is None:
+        if len(_KEYS) >= _KEYS_COUNT_MAX:
+            _KEYS.clear()
+        key = KeyExpr._trusted(text)
+        _KEYS[text] = key
+    return key
 
 
 def _restore(

@@ -20,7 +20,17 @@ from tests.meta.tree import PACKAGE, Import, imports, module_name, relative
 
 VOCABULARY: Final = (
     *("pure", "version", "errors", "limits", "secret", "ids", "qos", "encoding", "timestamp"),
-    *("zbytes", "parameters", "locator", "keyexpr", "predicate", "timerange", "query", "selector"),
+    *(
+        "zbytes_hot",
+        "zbytes",
+        "parameters",
+        "locator",
+        "keyexpr",
+        "predicate",
+        "timerange",
+        "query",
+        "selector",
+    ),
     *("provenance", "sample_hot", "sample", "json5", "config"),
 )
 
