@@ -36,6 +36,7 @@ from elea.transport.cookie import CookieJar
 from elea.transport.events import Events, KeepAliveDue, LinkLost
 from elea.transport.handshake import Acceptor, Opener, State
 from elea.transport.negotiation import Agreed, Offer
+from elea.transport.stats_hot import TransportStats
 from elea.transport.unicast import Phase as TransportPhase
 from elea.transport.unicast import Transport
 from elea.wire.codec_hot import NetworkMessage
@@ -296,6 +297,33 @@ class Node:
     def neighbours(self) -> list[NeighbourUp]:
         """Who is connected."""
         return [NeighbourUp(one.zid, one.whatami, one.info) for one in self._neighbours.values()]
+
+    def links_count(self, zid: bytes) -> int:
+        """How many links lead to a neighbour."""
+        neighbour = self._neighbours.get(zid)
+        return 0 if neighbour is None else len(neighbour.links)
+
+    def face_of(self, zid: bytes) -> int | None:
+        """The face of a neighbour in routing."""
+        neighbour = self._neighbours.get(zid)
+        return None if neighbour is None else neighbour.face_id
+
+    def transport_stats(self) -> dict[bytes, TransportStats]:
+        """What went through, and what did not, by neighbour."""
+        return {one.zid: one.transport.stats for one in self._neighbours.values()}
+
+    def is_empty(self) -> bool:
+        """Whether nothing is remembered and nothing is due: true when all is closed."""
+        return (
+            not self._links
+            and not self._neighbours
+            and not self._faces
+            and not self._connectors
+            and not self._effects
+            and not self._dirty
+            and self.next_timer_ns() is None
+            and self.routing.is_empty()
+        )
 
     def has_room(self, face_id: int) -> bool:
         """Whether no blocking message waits for room."""

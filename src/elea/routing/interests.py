@@ -120,6 +120,10 @@ class Interests:
             or len(self._demands)
         )
 
+    def registered(self, face_id: int) -> list[Registered]:
+        """The interests in the future that a face has."""
+        return list(self._registered.get(face_id, {}).values())
+
     def open_face(self, face: Face) -> None:
         """A gateway appeared: ask it for all that is wanted below (behaviour.md 1.11, 4.2)."""
         if not face.spec.gateway or face.spec.multicast:
