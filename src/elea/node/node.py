@@ -73,7 +73,9 @@ class _Neighbour:
     sink: FaceSink
     info: LinkInfo
     agreed: Agreed
+    since_ns: int
     links: dict[int, None] = field(default_factory=dict)
+    content: list[Connector] = field(default_factory=list)  # who wanted it and found it connected
     # Blocking messages that found no room, in order; whoever sent them waits (behaviour.md 2.5).
     waiting: deque[tuple[NetworkMessage, bool]] = field(default_factory=deque)
     waiting_since_ns: int = 0
@@ -88,6 +90,7 @@ class _Link:
     connector: Connector | None
     handshake: Opener | Acceptor | None
     stream: StreamDecoder | None
+    since_ns: int
     outgoing: deque[bytes] = field(default_factory=deque)
     neighbour: _Neighbour | None = None
     closing: bool = False
@@ -209,6 +212,7 @@ class Node:
             self._connectors.get(connector_id) if connector_id is not None else None,
             handshake,
             StreamDecoder(batch_len_max=info.batch_len_max) if info.stream else None,
+            now_ns,
         )
         self._links[link_id] = link
         self._advance(link, now_ns)
@@ -411,7 +415,7 @@ class Node:
         if isinstance(handshake, Opener) and handshake.state is State.PEER_KNOWN:
             self._decide_opening(link, handshake, now_ns)
         elif isinstance(handshake, Acceptor) and handshake.state is State.ADMITTING:
-            self._decide_accepting(handshake, now_ns)
+            self._decide_accepting(link, handshake, now_ns)
         for batch in handshake.outgoing():
             link.outgoing.append(frame(batch) if link.info.stream else batch)
             self._dirty[link.id] = None
@@ -425,21 +429,41 @@ class Node:
 
     def _decide_opening(self, link: _Link, handshake: Opener, now_ns: int) -> None:
         zid = handshake.peer_known
+        assert zid is not None  # what makes it a peer that is known
+        known = self._neighbours.get(zid)
         if zid == self.zid:
             handshake.refuse(CloseReason.CONNECTION_TO_SELF)
-        elif zid in self._neighbours and link.connector is None:
-            # Found by scouting or gossip, and connected meanwhile: one link is enough.
+        elif known is not None and not self._may_join(link, known):
+            # Connected already, or found by scouting and connected meanwhile: one link is enough.
+            connector, link.connector = link.connector, None
+            if connector is not None:
+                connector.connected()
+                known.content.append(connector)
             handshake.refuse(CloseReason.GENERIC)
         else:
             handshake.proceed(now_ns)
 
-    def _decide_accepting(self, handshake: Acceptor, now_ns: int) -> None:
+    @staticmethod
+    def _may_join(link: _Link, known: _Neighbour) -> bool:
+        """Whether a further link to a neighbour belongs to the transport that is there.
+
+        It does if both were begun at the same time, by two nodes that dial each other. Later, it
+        may come from a neighbour that has lost the transport or was started anew: then its numbers
+        and aliases would mean nothing here, and ours nothing there. It has to wait until the old
+        link is found dead.
+        """
+        return link.since_ns < known.since_ns
+
+    def _decide_accepting(self, link: _Link, handshake: Acceptor, now_ns: int) -> None:
         assert handshake.proposed is not None
         zid = handshake.proposed.peer_zid
         known = self._neighbours.get(zid)
         if zid == self.zid:
             handshake.refuse(CloseReason.CONNECTION_TO_SELF)
-        elif known is not None and any(link.connector is None for link in self._links_of(known)):
+        elif known is not None and (
+            not self._may_join(link, known)
+            or any(one.connector is None for one in self._links_of(known))
+        ):
             handshake.refuse(CloseReason.MAX_LINKS)
         elif known is None and len(self._neighbours) >= self.settings.sessions_max:
             handshake.refuse(CloseReason.INVALID)
@@ -472,6 +496,7 @@ class Node:
             FaceSink(self.routing, face_id),
             link.info,
             agreed,
+            now_ns,
         )
         self._neighbours[agreed.peer_zid] = neighbour
         self._faces[face_id] = neighbour
@@ -522,7 +547,7 @@ class Node:
         if neighbour.transport.phase is not TransportPhase.OPEN:
             for link_id in list(neighbour.links):
                 self._dirty[link_id] = None
-                self._end_link(self._links[link_id], "closed here")
+                self._end_link(self._links[link_id], "closed here: unresponsive")
 
     def _retry_waiting(self, neighbour: _Neighbour) -> None:
         while neighbour.waiting:
@@ -545,11 +570,33 @@ class Node:
             return
         neighbour.transport.remove_link(link.id, reason)
         neighbour.links.pop(link.id, None)
-        if not neighbour.links:
-            del self._neighbours[neighbour.zid]
-            del self._faces[neighbour.face_id]
-            self.routing.close_face(neighbour.face_id, now_ns)
-            self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
+        if neighbour.links:
+            if neighbour.transport.phase is TransportPhase.OPEN:
+                self._end_neighbour(neighbour, reason, now_ns)
+            return
+        del self._neighbours[neighbour.zid]
+        del self._faces[neighbour.face_id]
+        self.routing.close_face(neighbour.face_id, now_ns)
+        for waiting in neighbour.content:
+            if waiting.id in self._connectors:
+                waiting.lost(now_ns)
+        self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
+
+    def _end_neighbour(self, neighbour: _Neighbour, reason: str, now_ns: int) -> None:
+        """One link of several is lost: the others go as well.
+
+        What was on its way on the lost one is gone, declarations too, and nothing would repair the
+        tables of either side. A new transport does.
+        """
+        neighbour.transport.close(CloseReason.GENERIC, now_ns, flush=False)
+        for link_id in list(neighbour.links):
+            link = self._links[link_id]
+            last_words = neighbour.transport.pull(link_id, now_ns)
+            if last_words is not None:
+                link.outgoing.append(last_words)
+                self._dirty[link_id] = None
+            self._drop_link(link, reason, now_ns)
+            self._end_link(link, reason)
 
     def _end_link(self, link: _Link, reason: str) -> None:
         if not link.closing:

@@ -255,9 +255,9 @@ class Routing:
         """The interests in the future that a face has."""
         return self._interests.registered(face_id)
 
-    def wants(self, kind: Kind, key: str) -> bool:
-        """Whether any interest of a session or of a neighbour below asks for `kind` on `key`."""
-        return self._demands.wants(kind, key)
+    def has_asked(self, face_id: int, kind: Kind, key: str) -> bool:
+        """Whether gateway `face_id` was asked for `kind` on `key`: what is there, and will be."""
+        return self._interests.has_asked(face_id, kind, key)
 
     def destinations(self, face_id: int, key: str) -> list[int]:
         """The faces that a sample from `face_id` on `key` goes to, computed anew."""

@@ -166,8 +166,9 @@ class Actor:
         wish = self.wishes.pop(id_)
         if wish.aggregate:
             # Nothing more is said of the one declaration that stood for all; no entity has its key.
-            for name in [one for one, key in self.view.items() if key == wish.key]:
-                del self.view[name]
+            for kind, entity_id in list(self.view):
+                if kind is wish.kind and self.view[kind, entity_id] == wish.key:
+                    del self.view[kind, entity_id]
         self._history.add(Retracted(self.number, id_))
         self._send(Interest(id_, InterestMode.FINAL, qos=QOS_DECLARE))
 

@@ -11,6 +11,7 @@ from typing import Final
 from elea.keyexpr.match_hot import intersects
 from elea.routing.tables import Kind
 from elea.sim.history import (
+    Appeared,
     Asked,
     Attached,
     Cancelled,
@@ -212,15 +213,22 @@ def nothing_is_lost(
 
 
 def no_false_ends(events: Events, reaches: Callable[[str, str], bool]) -> list[str]:
-    """I11: without faults no session is told that a living token is gone."""
+    """I11: without faults no session is told of a token, and that it is gone, while it lives.
+
+    Who watches the future alone may hear the end of one that it never heard of, from the last node
+    that knew it.
+    """
     if any(isinstance(event, (LostNeighbour, Fault)) for _, event in events):
         return []
     homes = {event.session: event.node for _, event in events if isinstance(event, Attached)}
     tokens = [span for span in Spans(events).spans if span[1] is Kind.TOKEN]
+    told = {(event.session, event.key) for _, event in events if isinstance(event, Appeared)}
     return [
         f"{event} though session {session} has it"
         for time_ns, event in events
-        if isinstance(event, Vanished) and event.kind is Kind.TOKEN
+        if isinstance(event, Vanished)
+        and event.kind is Kind.TOKEN
+        and (event.session, event.key) in told
         for session, _, key, since_ns, to_ns in tokens
         if key == event.key
         and since_ns + SETTLING_NS <= time_ns < to_ns

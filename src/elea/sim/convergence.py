@@ -62,9 +62,13 @@ class Graph:
 
 
 def all_are_connected(world: World) -> list[str]:
-    """Every configured link is there, from both ends."""
+    """Every configured link is there, from both ends, and none to a node that is not."""
     broken = []
+    zids = {driver.node.zid for driver in world.nodes.values()}
     for driver in world.nodes.values():
+        for neighbour in driver.node.neighbours():
+            if neighbour.zid not in zids:
+                broken.append(f"{driver.name} is connected to {neighbour.zid.hex()}, a dead node")
         for group in driver.node.settings.connect:
             for far in world.nodes.values():
                 if far.listens_on(group[0]):
@@ -76,8 +80,16 @@ def all_are_connected(world: World) -> list[str]:
 
 
 def nothing_is_under_way(world: World) -> list[str]:
-    """No message waits for room, no query is open, every neighbour has told its first state."""
-    broken = []
+    """Every process runs and every dead link is known to be dead; no message waits for room, no
+    query is open, every neighbour has told its first state.
+    """
+    broken = [f"{one.name} stands still" for one in world.nodes.values() if not one.running]
+    broken += [
+        f"{end.node} believes in a dead link"
+        for pipe in world.network.pipes
+        for end in pipe.ends
+        if end.open and (pipe.dead or not pipe.other(end).open)
+    ]
     for driver in world.nodes.values():
         node = driver.node
         if not node.has_room(0):
@@ -113,8 +125,13 @@ def _compare(near: Node, far: Node) -> list[str]:
     told = _told(near.routing, near_face)
     remembered = _remembered(far.routing, far_face)
     if far_face.spec.gateway:
-        # Who asks below may have lost interest in what it was told; nobody says so to the other.
-        told = {name: one for name, one in told.items() if far.routing.wants(name[0], one[0])}
+        # Who asked may have forgotten what it was told, with its interest; nobody says so to the
+        # other, and asked again for the future alone, the other does not repeat it.
+        told = {
+            name: one
+            for name, one in told.items()
+            if name in remembered or far.routing.has_asked(far_face.id, name[0], one[0])
+        }
     broken = []
     if told != remembered:
         broken.append(f"told {near_face.spec.zid.hex()} {told}, which remembers {remembered}")

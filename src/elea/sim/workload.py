@@ -133,7 +133,9 @@ class Workload:
         aggregate = kind is not Kind.TOKEN and rng.random() < 0.3
         modes = [InterestMode.CURRENT_FUTURE] * 4 + [InterestMode.FUTURE, InterestMode.CURRENT]
         mode = InterestMode.CURRENT_FUTURE if aggregate else rng.choice(modes)
-        actor.wish(Wish(mode, kind, rng.choice(SUMMED if aggregate else WANTED), aggregate))
+        wish = Wish(mode, kind, rng.choice(SUMMED if aggregate else WANTED), aggregate)
+        if not aggregate or wish not in actor.wishes.values():  # as sessions share theirs
+            actor.wish(wish)
 
     def _unwish(self, actor: Actor) -> None:
         if actor.wishes:

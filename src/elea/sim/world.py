@@ -249,6 +249,8 @@ class SimDriver:
                 self.world.sometimes("neighbour lost")
                 if "lease" in effect.reason:
                     self.world.sometimes("lease expired")
+                elif "unresponsive" in effect.reason:
+                    self.world.sometimes("closed as unresponsive")
             case _:
                 self._note(str(effect))
 
