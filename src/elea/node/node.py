@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from elea.errors import ConfigError, DecodeError, RemoteProtocolError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
 from elea.node.ports import (
     CloseLink,
@@ -45,7 +46,6 @@ from elea.wire.framing import StreamDecoder, frame
 from elea.wire.network.push_hot import Push
 from elea.wire.transport.close import CloseReason
 
-_QOS_BLOCK: Final = 0x08
 _ROLES: Final = {WhatAmI.CLIENT: CLIENT_ROLE, WhatAmI.PEER: PEER_ROLE}
 
 
@@ -70,15 +70,13 @@ class _Neighbour:
     whatami: int
     face_id: int
     transport: Transport
+    backlog: Backlog
     sink: FaceSink
     info: LinkInfo
     agreed: Agreed
     since_ns: int
     links: dict[int, None] = field(default_factory=dict)
     content: list[Connector] = field(default_factory=list)  # who wanted it and found it connected
-    # Blocking messages that found no room, in order; whoever sent them waits (behaviour.md 2.5).
-    waiting: deque[tuple[NetworkMessage, bool]] = field(default_factory=deque)
-    waiting_since_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -166,8 +164,9 @@ class Node:
                 times.append(link.handshake.next_timer_ns())
         for neighbour in self._neighbours.values():
             times.append(neighbour.transport.next_timer_ns())
-            if neighbour.waiting:
-                times.append(neighbour.waiting_since_ns + self.settings.wait_before_close_ns)
+            stuck_ns = neighbour.backlog.stuck_since_ns()
+            if stuck_ns is not None:
+                times.append(stuck_ns + self.settings.wait_before_close_ns)
         times += [one.due_ns for one in self._connectors.values() if one.phase is Phase.WAITING]
         return min((time for time in times if time is not None), default=None)
 
@@ -265,8 +264,8 @@ class Node:
         if neighbour is None:
             return None
         data = neighbour.transport.pull(link_id, now_ns)
-        if neighbour.waiting:
-            self._retry_waiting(neighbour)
+        if neighbour.backlog:
+            neighbour.backlog.retry(now_ns)
             if data is None:
                 data = neighbour.transport.pull(link_id, now_ns)
         return data
@@ -331,7 +330,7 @@ class Node:
 
     def has_room(self, face_id: int) -> bool:
         """Whether no blocking message waits for room."""
-        return not any(one.waiting for one in self._neighbours.values())
+        return not any(one.backlog for one in self._neighbours.values())
 
     def timestamp(self, wall_ns: int) -> Stamp:
         """A timestamp of this node's clock."""
@@ -351,13 +350,7 @@ class Node:
             else:
                 face.receive(message, reliable)
             return SENT
-        # Order within a priority: nothing that may not be dropped overtakes what waits already.
-        must_wait = bool(face.waiting) and message.qos & _QOS_BLOCK != 0
-        result = FULL if must_wait else face.transport.send(message, reliable, self._now_ns)
-        if result == FULL:
-            if not face.waiting:
-                face.waiting_since_ns = self._now_ns
-            face.waiting.append((message, reliable))
+        result = face.backlog.send(message, reliable, self._now_ns)
         for link_id in face.links:
             self._dirty[link_id] = None
         return result
@@ -488,11 +481,13 @@ class Node:
             self._end_link(link, "a client does not connect to a client")
             return
         face_id = self._next_id()
+        transport = Transport(agreed, limits=self.limits)
         neighbour = _Neighbour(
             agreed.peer_zid,
             agreed.peer_whatami,
             face_id,
-            Transport(agreed, limits=self.limits),
+            transport,
+            Backlog(transport),
             FaceSink(self.routing, face_id),
             link.info,
             agreed,
@@ -540,22 +535,14 @@ class Node:
 
     def _time_neighbour(self, neighbour: _Neighbour, now_ns: int) -> None:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
-        patience_ns = self.settings.wait_before_close_ns
-        if neighbour.waiting and now_ns - neighbour.waiting_since_ns >= patience_ns:
-            neighbour.waiting.clear()
+        stuck_ns = neighbour.backlog.stuck_since_ns()
+        if stuck_ns is not None and now_ns - stuck_ns >= self.settings.wait_before_close_ns:
+            neighbour.backlog.clear()
             neighbour.transport.close(CloseReason.UNRESPONSIVE, now_ns, flush=False)
         if neighbour.transport.phase is not TransportPhase.OPEN:
             for link_id in list(neighbour.links):
                 self._dirty[link_id] = None
                 self._end_link(self._links[link_id], "closed here: unresponsive")
-
-    def _retry_waiting(self, neighbour: _Neighbour) -> None:
-        while neighbour.waiting:
-            message, reliable = neighbour.waiting[0]
-            if neighbour.transport.send(message, reliable, self._now_ns) == FULL:
-                return
-            neighbour.waiting.popleft()
-            neighbour.waiting_since_ns = self._now_ns
 
     def _drop_link(self, link: _Link, reason: str, now_ns: int) -> None:
         """Forget what depended on a link; the link itself may still write its last words."""

@@ -155,9 +155,11 @@ class Actor:
     def wish(self, wish: Wish) -> None:
         """Declare an interest."""
         id_ = self._next_id()
-        if wish.mode & InterestMode.FUTURE:
+        current = bool(wish.mode & InterestMode.CURRENT)
+        future = bool(wish.mode & InterestMode.FUTURE)
+        if future:
             self.wishes[id_] = wish
-        self._history.add(Interested(self.number, id_, bool(wish.mode & InterestMode.CURRENT)))
+        self._history.add(Interested(self.number, id_, wish.kind, wish.key, current, future))
         options = OPTIONS[wish.kind] | (OPTION_AGGREGATE if wish.aggregate else 0)
         self._send(Interest(id_, wish.mode, options, WireExpr(0, wish.key), QOS_DECLARE))
 

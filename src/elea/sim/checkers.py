@@ -11,7 +11,6 @@ from typing import Final
 from elea.keyexpr.match_hot import intersects
 from elea.routing.tables import Kind
 from elea.sim.history import (
-    Appeared,
     Asked,
     Attached,
     Cancelled,
@@ -213,27 +212,39 @@ def nothing_is_lost(
 
 
 def no_false_ends(events: Events, reaches: Callable[[str, str], bool]) -> list[str]:
-    """I11: without faults no session is told of a token, and that it is gone, while it lives.
+    """I11: without faults nobody who watches is told that a token is gone which lives.
 
-    Who watches the future alone may hear the end of one that it never heard of, from the last node
-    that knew it.
+    Who watches the future alone may be told so by the last node it knew it from: others that had it
+    before are none of its news.
     """
     if any(isinstance(event, (LostNeighbour, Fault)) for _, event in events):
         return []
     homes = {event.session: event.node for _, event in events if isinstance(event, Attached)}
     tokens = [span for span in Spans(events).spans if span[1] is Kind.TOKEN]
-    told = {(event.session, event.key) for _, event in events if isinstance(event, Appeared)}
-    return [
-        f"{event} though session {session} has it"
-        for time_ns, event in events
-        if isinstance(event, Vanished)
-        and event.kind is Kind.TOKEN
-        and (event.session, event.key) in told
-        for session, _, key, since_ns, to_ns in tokens
-        if key == event.key
-        and since_ns + SETTLING_NS <= time_ns < to_ns
-        and reaches(homes[session], homes[event.session])
-    ]
+    watched: dict[tuple[int, int], str] = {}
+    broken = []
+    for time_ns, event in events:
+        if isinstance(event, Interested):
+            if event.kind is Kind.TOKEN and event.current and event.future:
+                watched[event.session, event.id] = event.key
+        elif isinstance(event, Retracted):
+            watched.pop((event.session, event.id), None)
+        elif (
+            isinstance(event, Vanished)
+            and event.kind is Kind.TOKEN
+            and any(
+                session == event.session and intersects(key, event.key)
+                for (session, _), key in watched.items()
+            )
+        ):
+            broken += [
+                f"{event} though session {session} has it"
+                for session, _, key, since_ns, to_ns in tokens
+                if key == event.key
+                and since_ns + SETTLING_NS <= time_ns < to_ns
+                and reaches(homes[session], homes[event.session])
+            ]
+    return broken
 
 
 LAWS: Final[tuple[Law, ...]] = (

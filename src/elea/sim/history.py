@@ -110,11 +110,14 @@ class Cancelled:
 
 @dataclass(slots=True)
 class Interested:
-    """A session declared an interest; `current`: it asked for what is there, too."""
+    """A session declared an interest, in what is there, in what will be, or in both."""
 
     session: int
     id: int
+    kind: Kind
+    key: str
     current: bool
+    future: bool
 
 
 @dataclass(slots=True)

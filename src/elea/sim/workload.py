@@ -25,6 +25,11 @@ _ANSWERS: Final = (
     *(Answer.INSIDE, Answer.INSIDE, Answer.SOON, Answer.SOON, Answer.LATE, Answer.ERROR),
     *(Answer.TWICE, Answer.NEVER),
 )
+# Publishers and queriers want both; so do most who watch tokens (behaviour.md 4.2).
+_MODES: Final = (
+    *(InterestMode.CURRENT_FUTURE, InterestMode.CURRENT_FUTURE),
+    *(InterestMode.FUTURE, InterestMode.CURRENT),
+)
 _TIMEOUTS_MS: Final = (100, 500, 2_000, 6_000)
 
 
@@ -131,8 +136,7 @@ class Workload:
         rng = self._rng
         kind = rng.choice((Kind.SUBSCRIBER, Kind.QUERYABLE, Kind.TOKEN, Kind.TOKEN))
         aggregate = kind is not Kind.TOKEN and rng.random() < 0.3
-        modes = [InterestMode.CURRENT_FUTURE] * 4 + [InterestMode.FUTURE, InterestMode.CURRENT]
-        mode = InterestMode.CURRENT_FUTURE if aggregate else rng.choice(modes)
+        mode = rng.choice(_MODES) if kind is Kind.TOKEN else InterestMode.CURRENT_FUTURE
         wish = Wish(mode, kind, rng.choice(SUMMED if aggregate else WANTED), aggregate)
         if not aggregate or wish not in actor.wishes.values():  # as sessions share theirs
             actor.wish(wish)
