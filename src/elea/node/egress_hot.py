@@ -17,7 +17,6 @@ from elea.wire.network.push_hot import Push
 SENT: Final = 0
 DROPPED: Final = 1
 FULL: Final = 2
-_QOS_BLOCK: Final = 0x08
 
 
 class LocalSink(Protocol):
@@ -33,27 +32,27 @@ class LocalSink(Protocol):
 class Outlet:
     """One face, as messages leave through it: a session's sink, or a neighbour's queues."""
 
-    __slots__ = ("dirty", "face_id", "queues", "sink", "waiting")
+    __slots__ = ("dirty", "face_id", "queues", "sink", "stuck")
 
     def __init__(self, face_id: int, sink: LocalSink | None, queues: TxQueues | None) -> None:
         self.face_id = face_id
         self.sink = sink
         self.queues = queues
         self.dirty = False  # listed in Egress.dirty
-        # Blocking messages that found no room, in order; whoever sent them waits (behaviour 2.5).
-        self.waiting: list[tuple[NetworkMessage, bool]] = []
+        self.stuck = False  # messages wait for room, and others of their priority behind them
 
 
 class Egress:
     """The output of routing.
 
     `dirty` lists the outlets with something to pull; `backlog` weighs the messages that entered
-    batches since it was last set to 0. `on_full` is told when a message had to wait.
+    batches since it was last set to 0. `on_full` takes what finds no
+    room.
     """
 
     __slots__ = ("_on_full", "backlog", "dirty", "outlets")
 
-    def __init__(self, on_full: Callable[[int], None]) -> None:
+    def __init__(self, on_full: Callable[[int, NetworkMessage, bool], int]) -> None:
         self.outlets: dict[int, Outlet] = {}
         self.dirty: list[Outlet] = []
         self.backlog = 0
@@ -73,11 +72,9 @@ class Egress:
             else:
                 sink.receive(message, reliable)
             return SENT
-        if len(outlet.waiting) == 0:
-            result = queues.send(message, reliable)
-        else:
-            # Order within a priority: what may not be dropped does not overtake what waits.
-            result = FULL if message.qos & _QOS_BLOCK else queues.send(message, reliable)
+        result = FULL if outlet.stuck else queues.send(message, reliable)
+        if result == FULL:
+            result = self._on_full(face_id, message, reliable)
         if not outlet.dirty:
             outlet.dirty = True
             self.dirty.append(outlet)
@@ -87,7 +84,4 @@ class Egress:
             body = message.body
             if isinstance(body, Put):
                 self.backlog += len(body.payload) >> 5
-        if result == FULL:
-            outlet.waiting.append((message, reliable))
-            self._on_full(face_id)
         return result

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from elea.errors import ConfigError, DecodeError, RemoteProtocolError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
 from elea.node.egress_hot import FULL, SENT, Egress, LocalSink, Outlet
 from elea.node.ports import (
@@ -37,6 +38,7 @@ from elea.transport.cookie import CookieJar
 from elea.transport.events import Events, KeepAliveDue, LinkLost
 from elea.transport.handshake import Acceptor, Opener, State
 from elea.transport.negotiation import Agreed, Offer
+from elea.transport.stats_hot import TransportStats
 from elea.transport.unicast import Phase as TransportPhase
 from elea.transport.unicast import Transport
 from elea.wire.codec_hot import NetworkMessage
@@ -80,12 +82,14 @@ class _Neighbour:
     whatami: int
     face_id: int
     transport: Transport
+    backlog: Backlog
     sink: FaceSink
     info: LinkInfo
     agreed: Agreed
     outlet: Outlet
+    since_ns: int
     links: dict[int, None] = field(default_factory=dict)
-    waiting_since_ns: int = 0
+    content: list[Connector] = field(default_factory=list)  # who wanted it and found it connected
 
 
 @dataclass(slots=True)
@@ -97,6 +101,7 @@ class _Link:
     connector: Connector | None
     handshake: Opener | Acceptor | None
     stream: StreamDecoder | None
+    since_ns: int
     outgoing: deque[bytes] = field(default_factory=deque)
     neighbour: _Neighbour | None = None
     closing: bool = False
@@ -189,8 +194,9 @@ class Node:
                 times.append(link.handshake.next_timer_ns())
         for neighbour in self._neighbours.values():
             times.append(neighbour.transport.next_timer_ns())
-            if neighbour.outlet.waiting:
-                times.append(neighbour.waiting_since_ns + self.settings.wait_before_close_ns)
+            stuck_ns = neighbour.backlog.stuck_since_ns()
+            if stuck_ns is not None:
+                times.append(stuck_ns + self.settings.wait_before_close_ns)
         times += [one.due_ns for one in self._connectors.values() if one.phase is Phase.WAITING]
         return min((time for time in times if time is not None), default=None)
 
@@ -237,6 +243,7 @@ class Node:
             self._connectors.get(connector_id) if connector_id is not None else None,
             handshake,
             StreamDecoder(batch_len_max=info.batch_len_max) if info.stream else None,
+            now_ns,
         )
         self._links[link_id] = link
         self._advance(link, now_ns)
@@ -289,16 +296,19 @@ class Node:
         if neighbour is None:
             return None
         data = neighbour.transport.pull(link_id, now_ns)
-        if neighbour.outlet.waiting:
-            self._retry_waiting(neighbour)
+        if neighbour.backlog:
+            neighbour.backlog.retry(now_ns)
+            neighbour.outlet.stuck = bool(neighbour.backlog)
             if data is None:
                 data = neighbour.transport.pull(link_id, now_ns)
         return data
 
     # Sessions.
 
-    def attach(self, session: Session) -> int:
+    def attach(self, session: Session, now_ns: int | None = None) -> int:
         """A face for a session."""
+        if now_ns is not None:
+            self._now_ns = now_ns
         now_ns = self._now_ns
         face_id = self._next_id()
         self._sessions[face_id] = session
@@ -357,9 +367,37 @@ class Node:
         """Who is connected."""
         return [NeighbourUp(one.zid, one.whatami, one.info) for one in self._neighbours.values()]
 
+    def links_count(self, zid: bytes) -> int:
+        """How many links lead to a neighbour."""
+        neighbour = self._neighbours.get(zid)
+        return 0 if neighbour is None else len(neighbour.links)
+
+    def face_of(self, zid: bytes) -> int | None:
+        """The face of a neighbour in routing."""
+        neighbour = self._neighbours.get(zid)
+        return None if neighbour is None else neighbour.face_id
+
+    def transport_stats(self) -> dict[bytes, TransportStats]:
+        """What went through, and what did not, by neighbour."""
+        return {one.zid: one.transport.stats for one in self._neighbours.values()}
+
+    def is_empty(self) -> bool:
+        """Whether nothing is remembered and nothing is due: true when all is closed."""
+        return (
+            not self._links
+            and not self._neighbours
+            and not self._by_face
+            and not self._sessions
+            and not self._connectors
+            and not self._effects
+            and not self._dirty
+            and self.next_timer_ns() is None
+            and self.routing.is_empty()
+        )
+
     def has_room(self, face_id: int) -> bool:
         """Whether no blocking message waits for room."""
-        return not any(one.outlet.waiting for one in self._neighbours.values())
+        return not any(one.backlog for one in self._neighbours.values())
 
     def timestamp(self, wall_ns: int) -> Stamp:
         """A timestamp of this node's clock."""
@@ -368,11 +406,12 @@ class Node:
 
     # Inside.
 
-    def _wait(self, face_id: int) -> None:
-        """A blocking message found no room and waits."""
+    def _wait(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
+        """A message finds no room, or others of its priority that wait for some."""
         neighbour = self._by_face[face_id]
-        if len(neighbour.outlet.waiting) == 1:
-            neighbour.waiting_since_ns = self._now_ns
+        result = neighbour.backlog.send(message, reliable, self._now_ns)
+        neighbour.outlet.stuck = bool(neighbour.backlog)
+        return result
 
     def _next_id(self) -> int:
         self._last_id += 1
@@ -425,7 +464,7 @@ class Node:
         if isinstance(handshake, Opener) and handshake.state is State.PEER_KNOWN:
             self._decide_opening(link, handshake, now_ns)
         elif isinstance(handshake, Acceptor) and handshake.state is State.ADMITTING:
-            self._decide_accepting(handshake, now_ns)
+            self._decide_accepting(link, handshake, now_ns)
         for batch in handshake.outgoing():
             link.outgoing.append(frame(batch) if link.info.stream else batch)
             self._dirty[link.id] = None
@@ -439,21 +478,41 @@ class Node:
 
     def _decide_opening(self, link: _Link, handshake: Opener, now_ns: int) -> None:
         zid = handshake.peer_known
+        assert zid is not None  # what makes it a peer that is known
+        known = self._neighbours.get(zid)
         if zid == self.zid:
             handshake.refuse(CloseReason.CONNECTION_TO_SELF)
-        elif zid in self._neighbours and link.connector is None:
-            # Found by scouting or gossip, and connected meanwhile: one link is enough.
+        elif known is not None and not self._may_join(link, known):
+            # Connected already, or found by scouting and connected meanwhile: one link is enough.
+            connector, link.connector = link.connector, None
+            if connector is not None:
+                connector.connected()
+                known.content.append(connector)
             handshake.refuse(CloseReason.GENERIC)
         else:
             handshake.proceed(now_ns)
 
-    def _decide_accepting(self, handshake: Acceptor, now_ns: int) -> None:
+    @staticmethod
+    def _may_join(link: _Link, known: _Neighbour) -> bool:
+        """Whether a further link to a neighbour belongs to the transport that is there.
+
+        It does if both were begun at the same time, by two nodes that dial each other. Later, it
+        may come from a neighbour that has lost the transport or was started anew: then its numbers
+        and aliases would mean nothing here, and ours nothing there. It has to wait until the old
+        link is found dead.
+        """
+        return link.since_ns < known.since_ns
+
+    def _decide_accepting(self, link: _Link, handshake: Acceptor, now_ns: int) -> None:
         assert handshake.proposed is not None
         zid = handshake.proposed.peer_zid
         known = self._neighbours.get(zid)
         if zid == self.zid:
             handshake.refuse(CloseReason.CONNECTION_TO_SELF)
-        elif known is not None and any(link.connector is None for link in self._links_of(known)):
+        elif known is not None and (
+            not self._may_join(link, known)
+            or any(one.connector is None for one in self._links_of(known))
+        ):
             handshake.refuse(CloseReason.MAX_LINKS)
         elif known is None and len(self._neighbours) >= self.settings.sessions_max:
             handshake.refuse(CloseReason.INVALID)
@@ -484,10 +543,12 @@ class Node:
             agreed.peer_whatami,
             face_id,
             transport,
+            Backlog(transport),
             FaceSink(self.routing, face_id),
             link.info,
             agreed,
             Outlet(face_id, None, transport.queues),
+            now_ns,
         )
         self._neighbours[agreed.peer_zid] = neighbour
         self._by_face[face_id] = neighbour
@@ -531,27 +592,18 @@ class Node:
 
     def _time_neighbour(self, neighbour: _Neighbour, now_ns: int) -> None:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
-        patience_ns = self.settings.wait_before_close_ns
-        if neighbour.outlet.waiting and now_ns - neighbour.waiting_since_ns >= patience_ns:
+        stuck_ns = neighbour.backlog.stuck_since_ns()
+        if stuck_ns is not None and now_ns - stuck_ns >= self.settings.wait_before_close_ns:
             self._mute(neighbour)
             neighbour.transport.close(CloseReason.UNRESPONSIVE, now_ns, flush=False)
         if neighbour.transport.phase is not TransportPhase.OPEN:
             for link_id in list(neighbour.links):
                 self._dirty[link_id] = None
-                self._end_link(self._links[link_id], "closed here")
-
-    def _retry_waiting(self, neighbour: _Neighbour) -> None:
-        waiting = neighbour.outlet.waiting
-        while waiting:
-            message, reliable = waiting[0]
-            if neighbour.transport.send(message, reliable, self._now_ns) == FULL:
-                return
-            del waiting[0]
-            neighbour.waiting_since_ns = self._now_ns
+                self._end_link(self._links[link_id], "closed here: unresponsive")
 
     def _mute(self, neighbour: _Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
-        neighbour.outlet.waiting.clear()
+        neighbour.backlog.clear()
         self.egress.outlets.pop(neighbour.face_id, None)
 
     def _drop_link(self, link: _Link, reason: str, now_ns: int) -> None:
@@ -567,12 +619,34 @@ class Node:
             return
         neighbour.transport.remove_link(link.id, reason)
         neighbour.links.pop(link.id, None)
-        if not neighbour.links:
-            del self._neighbours[neighbour.zid]
-            del self._by_face[neighbour.face_id]
-            self._mute(neighbour)
-            self.routing.close_face(neighbour.face_id, now_ns)
-            self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
+        if neighbour.links:
+            if neighbour.transport.phase is TransportPhase.OPEN:
+                self._end_neighbour(neighbour, reason, now_ns)
+            return
+        del self._neighbours[neighbour.zid]
+        del self._by_face[neighbour.face_id]
+        self._mute(neighbour)
+        self.routing.close_face(neighbour.face_id, now_ns)
+        for waiting in neighbour.content:
+            if waiting.id in self._connectors:
+                waiting.lost(now_ns)
+        self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
+
+    def _end_neighbour(self, neighbour: _Neighbour, reason: str, now_ns: int) -> None:
+        """One link of several is lost: the others go as well.
+
+        What was on its way on the lost one is gone, declarations too, and nothing would repair the
+        tables of either side. A new transport does.
+        """
+        neighbour.transport.close(CloseReason.GENERIC, now_ns, flush=False)
+        for link_id in list(neighbour.links):
+            link = self._links[link_id]
+            last_words = neighbour.transport.pull(link_id, now_ns)
+            if last_words is not None:
+                link.outgoing.append(last_words)
+                self._dirty[link_id] = None
+            self._drop_link(link, reason, now_ns)
+            self._end_link(link, reason)
 
     def _end_link(self, link: _Link, reason: str) -> None:
         if not link.closing:

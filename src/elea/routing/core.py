@@ -11,7 +11,7 @@ from typing import assert_never
 from elea.errors import LocalProtocolError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.routing.declarations import Declarations
-from elea.routing.demands import Demands
+from elea.routing.demands import Demands, Registered
 from elea.routing.effects import Candidate, Output, Violation
 from elea.routing.egress import Egress
 from elea.routing.face import Face, FaceSpec
@@ -19,7 +19,7 @@ from elea.routing.gossip import Gossip
 from elea.routing.interests import Interests
 from elea.routing.liveliness import Liveliness
 from elea.routing.pubsub import Routes
-from elea.routing.pubsub_hot import PushRouter, PushSource
+from elea.routing.pubsub_hot import PushRouter, PushSource, RouteCache
 from elea.routing.queries import Queries
 from elea.routing.resources import AliasAnswer, Aliases
 from elea.routing.roles.role import Role
@@ -249,6 +249,29 @@ class Routing:
         self._pushes.unknown_face = 0
         self._pushes.unknown_scope = 0
         return self._stats
+
+    @property
+    def tables(self) -> Tables:
+        """What is known and what was told, for those who look at it and change nothing."""
+        return self._tables
+
+    def registered(self, face_id: int) -> list[Registered]:
+        """The interests in the future that a face has."""
+        return self._interests.registered(face_id)
+
+    def has_asked(self, face_id: int, kind: Kind, key: str) -> bool:
+        """Whether gateway `face_id` was asked for `kind` on `key`: what is there, and will be."""
+        return self._interests.has_asked(face_id, kind, key)
+
+    def destinations(self, face_id: int, key: str) -> list[int]:
+        """The faces that a sample from `face_id` on `key` goes to, computed anew."""
+        region = self._tables.faces[face_id].region.name
+        route = self._routes.samples(RouteCache(region), key) or []
+        return [one.face_id for one in route if one.face_id != face_id]
+
+    def is_quiet(self) -> bool:
+        """Whether nothing is under way: no open query, no interest that waits for its end."""
+        return self._queries.is_empty() and len(self._timers) == 0
 
     def is_empty(self) -> bool:
         """Whether nothing is remembered: true when all faces are closed."""

@@ -121,6 +121,20 @@ class Interests:
             or len(self._demands)
         )
 
+    def registered(self, face_id: int) -> list[Registered]:
+        """The interests in the future that a face has."""
+        return list(self._registered.get(face_id, {}).values())
+
+    def has_asked(self, face_id: int, kind: Kind, key: str) -> bool:
+        """Whether gateway `face_id` was asked for `kind` on `key`: what is there, and will be."""
+        return any(
+            asked.current
+            and asked.demand is not None
+            and asked.options & OPTIONS[kind]
+            and (asked.key is None or intersects(asked.key, key))
+            for asked in self._asked.get(face_id, {}).values()
+        )
+
     def open_face(self, face: Face) -> None:
         """A gateway appeared: ask it for all that is wanted below (behaviour.md 1.11, 4.2)."""
         if not face.spec.gateway or face.spec.multicast:

@@ -1,7 +1,9 @@
-"""The network of a world: links that delay, cut, duplicate, stall and break, by a seed.
+"""The network of a world: links that delay, cut, double, reorder, stall and break, by a seed.
 
 A stream link keeps its octets in order and whole until it breaks, as TCP does; the seed decides
-when they arrive and where they are cut. A datagram link loses, doubles and reorders batches.
+when they arrive and where they are cut. While two nodes are parted their streams wait, and go on
+when the parting ends early enough. A datagram link loses, doubles and reorders batches, and nobody
+is told when its other end is gone.
 """
 
 from __future__ import annotations
@@ -24,16 +26,24 @@ class Faults:
 
     delay_min_ns: int = 100_000
     delay_max_ns: int = 2_000_000
-    cut: float = 0.3  # a write arrives in several pieces
-    loss: float = 0.0  # datagrams only
-    duplicate: float = 0.0  # datagrams only
-    reset: float = 0.0  # a write breaks the link instead, at any octet
+    cut: float = 0.3  # a write arrives in several pieces; streams only
+    loss: float = 0.0  # datagrams only, as are the next two
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    reset: float = 0.0  # a write breaks the link instead, at any octet; streams only
     refuse: float = 0.0  # a connection attempt fails
 
 
 CALM: Final = Faults()
+SLOW: Final = Faults(delay_max_ns=50_000_000, cut=0.7, duplicate=0.02)
 ROUGH: Final = Faults(
-    delay_max_ns=50_000_000, cut=0.7, loss=0.05, duplicate=0.05, reset=0.002, refuse=0.1
+    delay_max_ns=50_000_000,
+    cut=0.7,
+    loss=0.05,
+    duplicate=0.05,
+    reorder=0.05,
+    reset=0.01,
+    refuse=0.1,
 )
 
 
@@ -46,7 +56,7 @@ class Scheduler(Protocol):
     def now_ns(self) -> int: ...
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class End:
     """One end of a link: the node it belongs to, and the id it has there."""
 
@@ -55,17 +65,22 @@ class End:
     on_data: Callable[[int, bytes], None]
     on_closed: Callable[[int, str], None]
     open: bool = True
-    arrives_ns: int = 0  # octets of a stream never overtake each other
+    arrives_ns: int = 0  # nothing overtakes, unless it shall
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Pipe:
     """A link between two nodes."""
 
     ends: tuple[End, End]
     stream: bool
-    held: bool = False  # half-open: nothing arrives, nobody is told
-    stalled: list[Callable[[], None]] = field(default_factory=list)
+    dead: bool = False  # half-open: nothing arrives any more, nobody is told
+    damaged: bool = False  # a datagram was lost or overtaken: the ends may disagree for good
+    held: list[tuple[End, Callable[[], None]]] = field(default_factory=list)
+
+    def other(self, end: End) -> End:
+        """The end that is not `end`."""
+        return self.ends[1] if end is self.ends[0] else self.ends[0]
 
 
 class Network:
@@ -75,68 +90,79 @@ class Network:
         self._scheduler = scheduler
         self._rng = rng
         self.faults = CALM
-        self.pipes: list[Pipe] = []
-        self._parted: set[frozenset[str]] = set()
+        self.pipes: dict[Pipe, None] = {}
+        self._parted: set[tuple[str, str]] = set()
 
-    def part(self, one: str, other: str) -> None:
-        """Nothing passes between two nodes; their links do not notice."""
-        self._parted.add(frozenset((one, other)))
+    def part(self, one: str, other: str, *, one_way: bool = False) -> None:
+        """Nothing passes between two nodes, or from `one` to `other`; links do not notice."""
+        self._parted.add((one, other))
+        if not one_way:
+            self._parted.add((other, one))
 
     def heal(self) -> None:
-        """Everybody reaches everybody; what was held back is lost with its links."""
+        """Everybody reaches everybody; streams that are still open go on where they were."""
         self._parted.clear()
         for pipe in list(self.pipes):
-            if pipe.held:
-                self.reset(pipe, "the network was parted")
+            held, pipe.held = pipe.held, []
+            for end, call in held:
+                self._schedule(pipe, end, call)
 
     def reachable(self, one: str, other: str) -> bool:
-        """Whether octets pass between two nodes."""
-        return frozenset((one, other)) not in self._parted
+        """Whether octets pass between two nodes, both ways."""
+        return (one, other) not in self._parted and (other, one) not in self._parted
 
     def join(self, near: End, far: End, *, stream: bool) -> Pipe:
         """Make a link."""
         pipe = Pipe((near, far), stream)
-        self.pipes.append(pipe)
+        self.pipes[pipe] = None
         return pipe
 
     def write(self, pipe: Pipe, end: End, data: bytes) -> None:
         """Octets leave one end."""
         faults = self.faults
-        other = pipe.ends[1] if end is pipe.ends[0] else pipe.ends[0]
-        if not end.open or not other.open:
-            return
-        if not self.reachable(end.node, other.node):
-            pipe.held = True
-        if pipe.held:
+        other = pipe.other(end)
+        if not end.open or not other.open or pipe.dead:
             return
         if pipe.stream:
-            if self._rng.random() < faults.reset:
-                data = data[: self._rng.randrange(len(data) + 1)]
-                self._deliver(pipe, other, data)
+            if faults.reset and self._rng.random() < faults.reset:
+                self._deliver(pipe, other, data[: self._rng.randrange(len(data) + 1)])
                 self.reset(pipe, "reset")
                 return
             for piece in self._pieces(data):
                 self._deliver(pipe, other, piece)
             return
-        if self._rng.random() < faults.loss:
+        if faults.loss and self._rng.random() < faults.loss:
+            pipe.damaged = True
             return
         self._deliver(pipe, other, data)
-        if self._rng.random() < faults.duplicate:
+        if faults.duplicate and self._rng.random() < faults.duplicate:
             self._deliver(pipe, other, data)
 
     def close(self, pipe: Pipe, end: End) -> None:
-        """One end closes; the other learns it after what was written before."""
-        other = pipe.ends[1] if end is pipe.ends[0] else pipe.ends[0]
+        """One end closes; that of a stream's other end learns it after what was written before."""
         if not end.open:
             return
         end.open = False
-        if not pipe.held:
-            self._at_other(pipe, other, lambda: self._end(pipe, other, "the peer closed the link"))
+        other = pipe.other(end)
+        if pipe.stream and not pipe.dead:
+            self._send(pipe, other, lambda: self._end(pipe, other, "the peer closed the link"))
+        self._forget(pipe)
 
     def reset(self, pipe: Pipe, reason: str) -> None:
-        """The link breaks for both ends."""
+        """The link breaks for both ends, each after what is on its way to it."""
         for end in pipe.ends:
-            self._at_other(pipe, end, lambda end=end: self._end(pipe, end, reason))  # type: ignore[misc]
+            self._schedule(pipe, end, lambda end=end: self._end(pipe, end, reason))  # type: ignore[misc]
+
+    def tear(self, pipe: Pipe, reason: str) -> None:
+        """The link breaks for both ends, each at its own time; what is on its way may be lost."""
+        for end in pipe.ends:
+            time_ns = self._scheduler.now_ns + self.delay_ns()
+            self._scheduler.at(time_ns, lambda end=end: self._end(pipe, end, reason))  # type: ignore[misc]
+
+    def kill(self, pipe: Pipe) -> None:
+        """The link is half-open from now on: nothing passes, and nobody is told."""
+        pipe.dead = True
+        pipe.held.clear()
 
     def delay_ns(self) -> int:
         """How long something takes to arrive."""
@@ -152,29 +178,46 @@ class Network:
             cut = self._rng.randrange(1, len(data))
             pieces.append(data[:cut])
             data = data[cut:]
-        return [*pieces, data]
+        pieces.append(data)
+        return pieces
 
     def _deliver(self, pipe: Pipe, end: End, data: bytes) -> None:
         if data or not pipe.stream:
-            self._at_other(pipe, end, lambda: self._arrive(end, data))
+            self._send(pipe, end, lambda: self._arrive(pipe, end, data))
 
-    def _at_other(self, pipe: Pipe, end: End, call: Callable[[], None]) -> None:
+    def _send(self, pipe: Pipe, end: End, call: Callable[[], None]) -> None:
+        """From one end to `end`: held back or lost while the two are parted."""
+        if self._parted and (pipe.other(end).node, end.node) in self._parted:
+            if pipe.stream:
+                pipe.held.append((end, call))
+            else:
+                pipe.damaged = True
+            return
+        self._schedule(pipe, end, call)
+
+    def _schedule(self, pipe: Pipe, end: End, call: Callable[[], None]) -> None:
         time_ns = self._scheduler.now_ns + self.delay_ns()
-        if pipe.stream:
+        if not pipe.stream and self.faults.reorder and self._rng.random() < self.faults.reorder:
+            pipe.damaged = True
+            time_ns += self.delay_ns()
+        else:
             time_ns = max(time_ns, end.arrives_ns + 1)
             end.arrives_ns = time_ns
         self._scheduler.at(time_ns, call)
 
-    def _arrive(self, end: End, data: bytes) -> None:
-        if end.open:
+    def _arrive(self, pipe: Pipe, end: End, data: bytes) -> None:
+        if end.open and not pipe.dead:
             end.on_data(end.link_id, data)
 
     def _end(self, pipe: Pipe, end: End, reason: str) -> None:
-        if end.open:
+        if end.open and not pipe.dead:
             end.open = False
             end.on_closed(end.link_id, reason)
-        if pipe in self.pipes and not any(one.open for one in pipe.ends):
-            self.pipes.remove(pipe)
+        self._forget(pipe)
+
+    def _forget(self, pipe: Pipe) -> None:
+        if not pipe.ends[0].open and not pipe.ends[1].open:
+            self.pipes.pop(pipe, None)
 
 
 def link_info(scheme: str, local: str, remote: str) -> LinkInfo:

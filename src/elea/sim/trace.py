@@ -10,14 +10,14 @@ LINES_COUNT: Final = 2_000  # kept for people; the hash covers all
 
 
 class Trace:
-    """What happened in a world."""
+    """What happened in a world; the last `lines_count` events as text, or all of them."""
 
     __slots__ = ("_hash", "count", "lines")
 
-    def __init__(self) -> None:
+    def __init__(self, lines_count: int | None = LINES_COUNT) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
         self.count = 0
-        self.lines: deque[str] = deque(maxlen=LINES_COUNT)
+        self.lines: deque[str] = deque(maxlen=lines_count)
 
     def add(self, now_ns: int, line: str) -> None:
         """Record one event."""

@@ -8,6 +8,7 @@ which they were asked for: two runs of one seed give one trace.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from random import Random
@@ -31,13 +32,23 @@ def seconds(value: float) -> int:
 
 
 class World:
-    """A simulated network of nodes."""
+    """A simulated network of nodes.
 
-    def __init__(self, seed: int) -> None:
+    Args:
+        seed: Decides everything.
+        node_type: The nodes of this world; a variant with a planted bug shows that a law is kept.
+        trace: Where events are written.
+    """
+
+    def __init__(
+        self, seed: int, *, node_type: type[Node] = Node, trace: Trace | None = None
+    ) -> None:
         self.seed = seed
-        self.rng = Random(seed)  # noqa: S311 - a simulation must be repeatable
-        self.trace = Trace()
-        self.network = Network(self, Random(self.rng.getrandbits(64)))  # noqa: S311 - as above
+        self.rng = Random(seed)
+        self.trace = trace or Trace()
+        self.node_type = node_type
+        self.reached: Counter[str] = Counter()
+        self.network = Network(self, Random(self.rng.getrandbits(64)))
         self.nodes: dict[str, SimDriver] = {}
         self._now_ns = SECOND_NS
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
@@ -66,10 +77,16 @@ class World:
         driver.start()
         return driver
 
-    def crash(self, name: str) -> None:
-        """A node is gone from one event to the next; its links break after a while."""
-        driver = self.nodes.pop(name)
-        driver.crash()
+    def sometimes(self, name: str) -> None:
+        """Count that a rare thing happened, so that a campaign can tell that it was tried."""
+        self.reached[name] += 1
+
+    def crash(self, name: str, *, silent: bool = False) -> None:
+        """A node is gone from one event to the next, and its sessions with it.
+
+        Its streams break after a while; not if it is `silent`, as when the power fails.
+        """
+        self.nodes.pop(name).crash(silent=silent)
 
     def step(self) -> bool:
         """Run the next event; False if there is none."""
@@ -104,13 +121,15 @@ class SimDriver:
         self.world = world
         self.name = name
         self.lock: AbstractContextManager[object] = nullcontext()
-        self.node = Node(settings, rng=world.rng.randbytes, limits=limits)
+        self.node = world.node_type(settings, rng=world.rng.randbytes, limits=limits)
         self.on_turn: list[Callable[[], None]] = []  # sessions deliver what is due
         self.stalled = False  # nothing can be written: the other ends do not read
+        self.alive = True
         self._pipes: dict[int, tuple[Pipe, End]] = {}
         self._last_link_id = 0
         self._timer_ns: int | None = None
-        self._alive = True
+        self._paused: list[Callable[[], None]] | None = None  # what happened meanwhile
+        self._met: set[bytes] = set()
 
     def now_ns(self) -> int:
         """The virtual monotonic time."""
@@ -127,7 +146,7 @@ class SimDriver:
 
     def flush(self) -> None:
         """Do what the node asks for, until it asks for nothing."""
-        if not self._alive:
+        if not self.alive:
             return
         while True:
             effects = self.node.effects()
@@ -160,17 +179,59 @@ class SimDriver:
         """The link of an end is there."""
         self._pipes[end.link_id] = (pipe, end)
 
-    def crash(self) -> None:
-        """Be gone. The other ends learn it when their links break."""
-        self._alive = False
+    def crash(self, *, silent: bool = False) -> None:
+        """Be gone. Those at the other ends of streams learn it, unless it was silent."""
+        self.alive = False
+        self._note("crashed")
+        network = self.world.network
         for pipe, end in list(self._pipes.values()):
-            end.open = False
-            self.world.network.reset(pipe, "the peer crashed")
+            if silent:
+                network.kill(pipe)
+            network.close(pipe, end)
+        self._pipes.clear()
 
     def close(self) -> None:
         """End the node in order."""
         self.node.close(self.world.now_ns)
         self.flush()
+
+    def unstall(self) -> None:
+        """The other ends read again."""
+        if not self._when_running(self.unstall):
+            return
+        self.stalled = False
+        for link_id in list(self._pipes):
+            self._write(link_id)
+        self.flush()
+
+    def pause(self, duration_ns: int) -> None:
+        """The process stands still: nothing is read, no timer fires, what arrives waits."""
+        if self._paused is None:
+            self._paused = []
+            self._note("paused")
+            self.world.after(duration_ns, self._resume)
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there and not paused."""
+        return self.alive and self._paused is None
+
+    @property
+    def links_count(self) -> int:
+        """How many links there are, as the network sees it."""
+        return len(self._pipes)
+
+    def _resume(self) -> None:
+        waiting, self._paused = self._paused or [], None
+        for call in waiting:
+            call()
+
+    def _when_running(self, call: Callable[[], None]) -> bool:
+        """True if the node can act now; otherwise `call` is made when it can again."""
+        if self._paused is not None:
+            self._paused.append(call)
+            return False
+        return self.alive
 
     def _apply(self, effect: object) -> None:
         match effect:
@@ -178,9 +239,18 @@ class SimDriver:
                 self._connect(effect)
             case CloseLink():
                 self._close_link(effect.link_id, effect.reason)
-            case NeighbourUp() | NeighbourDown():
-                kind = "up" if isinstance(effect, NeighbourUp) else "down"
-                self._note(f"neighbour {effect.zid.hex()} {kind}")
+            case NeighbourUp():
+                self._note(f"neighbour {effect.zid.hex()} up")
+                if effect.zid in self._met:
+                    self.world.sometimes("reconnected")
+                self._met.add(effect.zid)
+            case NeighbourDown():
+                self._note(f"neighbour {effect.zid.hex()} down: {effect.reason}")
+                self.world.sometimes("neighbour lost")
+                if "lease" in effect.reason:
+                    self.world.sometimes("lease expired")
+                elif "unresponsive" in effect.reason:
+                    self.world.sometimes("closed as unresponsive")
             case _:
                 self._note(str(effect))
 
@@ -191,11 +261,16 @@ class SimDriver:
         )
 
     def _dial(self, connector_id: int, endpoint: Endpoint) -> None:
-        if not self._alive:
+        if not self._when_running(lambda: self._dial(connector_id, endpoint)):
             return
         target = next((one for one in self.world.nodes.values() if one.listens_on(endpoint)), None)
         network = self.world.network
-        if target is None or not network.reachable(self.name, target.name) or network.refuses():
+        if (
+            target is None
+            or not target.running
+            or not network.reachable(self.name, target.name)
+            or network.refuses()
+        ):
             self.node.connect_failed(connector_id, f"{endpoint} refused", self.world.now_ns)
             self.flush()
             return
@@ -222,17 +297,18 @@ class SimDriver:
         return End(self.name, self._last_link_id, self._on_data, self._on_closed)
 
     def _on_data(self, link_id: int, data: bytes) -> None:
-        if self._alive:
+        if self._when_running(lambda: self._on_data(link_id, data)):
             self._note(f"link {link_id} data {len(data)} {data[:32].hex()}")
             self.node.link_data(link_id, data, self.world.now_ns)
             self.flush()
 
     def _on_closed(self, link_id: int, reason: str) -> None:
+        if not self._when_running(lambda: self._on_closed(link_id, reason)):
+            return
         self._pipes.pop(link_id, None)
-        if self._alive:
-            self._note(f"link {link_id} closed: {reason}")
-            self.node.link_closed(link_id, reason, self.world.now_ns)
-            self.flush()
+        self._note(f"link {link_id} closed: {reason}")
+        self.node.link_closed(link_id, reason, self.world.now_ns)
+        self.flush()
 
     def _write(self, link_id: int) -> None:
         held = self._pipes.get(link_id)
@@ -256,11 +332,12 @@ class SimDriver:
         if due_ns is None or (self._timer_ns is not None and self._timer_ns <= due_ns):
             return
         self._timer_ns = due_ns
-        self.world.at(due_ns, self._tick)
+        self.world.at(due_ns, lambda: self._tick(due_ns))
 
-    def _tick(self) -> None:
-        self._timer_ns = None
-        if self._alive:
+    def _tick(self, due_ns: int) -> None:
+        # A tick that an earlier one replaced means nothing any more.
+        if due_ns == self._timer_ns and self._when_running(lambda: self._tick(due_ns)):
+            self._timer_ns = None
             self.node.handle_timer(self.world.now_ns)
             self.flush()
 
