@@ -33,7 +33,8 @@ from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
 from elea.link.timers import Timer, Timers
 from elea.locator import Endpoint
-from elea.node.node import ConnectionState, Node
+from elea.node.neighbour import ConnectionState
+from elea.node.node import Node
 from elea.node.ports import (
     CallbackThread,
     CloseLink,

@@ -7,17 +7,15 @@ Everything here runs under the driver's one lock; nothing here calls user code.
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Final, Protocol
+from typing import Final
 
 from elea.errors import ConfigError, DecodeError, RemoteProtocolError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
-from elea.node.egress_hot import FULL, SENT, Egress, LocalSink, Outlet
+from elea.node.egress_hot import FULL, SENT, Egress, Outlet
+from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session
 from elea.node.ports import (
     CloseLink,
     Connect,
@@ -50,63 +48,6 @@ from elea.wire.transport.close import CloseReason
 _ROLES: Final = {WhatAmI.CLIENT: CLIENT_ROLE, WhatAmI.PEER: PEER_ROLE}
 
 
-class Session(LocalSink, Protocol):
-    """A session, as a node knows it. Called under the lock; runs no user code there."""
-
-    def neighbour(self, event: NeighbourUp | NeighbourDown) -> None:
-        """A transport came or went."""
-
-    def next_timer_ns(self) -> int | None:
-        """When `handle_timer` wants to be called."""
-
-    def handle_timer(self, now_ns: int) -> None:
-        """Time passed."""
-
-    def deliver(self) -> None:
-        """Run what became due. WITHOUT the lock; cheap if there is nothing."""
-
-
-class ConnectionState(Enum):
-    """How far a node is with what it was told to connect to."""
-
-    WAITING = "waiting"
-    CONNECTED = "connected"  # and the neighbours have told what they have
-    FAILED = "failed"  # nothing was reached and nothing is tried any more
-
-
-@dataclass(slots=True)
-class _Neighbour:
-    """One node at the other end of one or more links."""
-
-    zid: bytes
-    whatami: int
-    face_id: int
-    transport: Transport
-    backlog: Backlog
-    sink: FaceSink
-    info: LinkInfo
-    agreed: Agreed
-    outlet: Outlet
-    since_ns: int
-    links: dict[int, None] = field(default_factory=dict)
-    content: list[Connector] = field(default_factory=list)  # who wanted it and found it connected
-
-
-@dataclass(slots=True)
-class _Link:
-    """One link: in its handshake, or part of a neighbour's transport."""
-
-    id: int
-    info: LinkInfo
-    connector: Connector | None
-    handshake: Opener | Acceptor | None
-    stream: StreamDecoder | None
-    since_ns: int
-    outgoing: deque[bytes] = field(default_factory=deque)
-    neighbour: _Neighbour | None = None
-    closing: bool = False
-
-
 class Node:
     """One Zenoh node."""
 
@@ -125,9 +66,9 @@ class Node:
         self._rng = rng
         self._cookies = CookieJar(rng, limits=limits)
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
-        self._links: dict[int, _Link] = {}
-        self._neighbours: dict[bytes, _Neighbour] = {}
-        self._by_face: dict[int, _Neighbour] = {}
+        self._links: dict[int, NodeLink] = {}
+        self._neighbours: dict[bytes, Neighbour] = {}
+        self._by_face: dict[int, Neighbour] = {}
         self._sessions: dict[int, Session] = {}
         self._connectors: dict[int, Connector] = {}
         self._effects: list[Effect] = []
@@ -237,7 +178,7 @@ class Node:
         else:
             address = str(info.remote)
             handshake = Acceptor(offer, self._cookies, address, now_ns, limits=self.limits)
-        link = _Link(
+        link = NodeLink(
             link_id,
             info,
             self._connectors.get(connector_id) if connector_id is not None else None,
@@ -444,7 +385,7 @@ class Node:
         connector.failed(reason, now_ns)
         self._effects.append(ConnectFailed(connector.id, reason))
 
-    def _batch(self, link: _Link, batch: bytes, now_ns: int) -> None:
+    def _batch(self, link: NodeLink, batch: bytes, now_ns: int) -> None:
         neighbour = link.neighbour
         if neighbour is not None:
             neighbour.sink.now_ns = now_ns
@@ -456,7 +397,7 @@ class Node:
         link.handshake.receive_batch(batch, now_ns)
         self._advance(link, now_ns)
 
-    def _advance(self, link: _Link, now_ns: int) -> None:
+    def _advance(self, link: NodeLink, now_ns: int) -> None:
         """Act on what a handshake came to."""
         handshake = link.handshake
         if handshake is None:
@@ -476,7 +417,7 @@ class Node:
             link.handshake = None
             self._establish(link, handshake.agreed, now_ns)
 
-    def _decide_opening(self, link: _Link, handshake: Opener, now_ns: int) -> None:
+    def _decide_opening(self, link: NodeLink, handshake: Opener, now_ns: int) -> None:
         zid = handshake.peer_known
         assert zid is not None  # what makes it a peer that is known
         known = self._neighbours.get(zid)
@@ -493,7 +434,7 @@ class Node:
             handshake.proceed(now_ns)
 
     @staticmethod
-    def _may_join(link: _Link, known: _Neighbour) -> bool:
+    def _may_join(link: NodeLink, known: Neighbour) -> bool:
         """Whether a further link to a neighbour belongs to the transport that is there.
 
         It does if both were begun at the same time, by two nodes that dial each other. Later, it
@@ -503,7 +444,7 @@ class Node:
         """
         return link.since_ns < known.since_ns
 
-    def _decide_accepting(self, link: _Link, handshake: Acceptor, now_ns: int) -> None:
+    def _decide_accepting(self, link: NodeLink, handshake: Acceptor, now_ns: int) -> None:
         assert handshake.proposed is not None
         zid = handshake.proposed.peer_zid
         known = self._neighbours.get(zid)
@@ -519,10 +460,10 @@ class Node:
         else:
             handshake.admit(now_ns)
 
-    def _links_of(self, neighbour: _Neighbour) -> list[_Link]:
+    def _links_of(self, neighbour: Neighbour) -> list[NodeLink]:
         return [self._links[link_id] for link_id in neighbour.links]
 
-    def _establish(self, link: _Link, agreed: Agreed, now_ns: int) -> None:
+    def _establish(self, link: NodeLink, agreed: Agreed, now_ns: int) -> None:
         known = self._neighbours.get(agreed.peer_zid)
         if known is not None:
             if not agreed.joins(known.agreed):
@@ -538,7 +479,7 @@ class Node:
             return
         face_id = self._next_id()
         transport = Transport(agreed, limits=self.limits)
-        neighbour = _Neighbour(
+        neighbour = Neighbour(
             agreed.peer_zid,
             agreed.peer_whatami,
             face_id,
@@ -563,7 +504,7 @@ class Node:
         )
         self.routing.open_face(face_id, spec, now_ns)
 
-    def _join(self, neighbour: _Neighbour, link: _Link, agreed: Agreed, now_ns: int) -> None:
+    def _join(self, neighbour: Neighbour, link: NodeLink, agreed: Agreed, now_ns: int) -> None:
         link.neighbour = neighbour
         neighbour.links[link.id] = None
         neighbour.transport.add_link(link.id, agreed, now_ns, stream=link.info.stream)
@@ -590,7 +531,7 @@ class Node:
                     self._drop_link(link, event.reason, now_ns)
                     self._end_link(link, event.reason)
 
-    def _time_neighbour(self, neighbour: _Neighbour, now_ns: int) -> None:
+    def _time_neighbour(self, neighbour: Neighbour, now_ns: int) -> None:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
         stuck_ns = neighbour.backlog.stuck_since_ns()
         if stuck_ns is not None and now_ns - stuck_ns >= self.settings.wait_before_close_ns:
@@ -601,12 +542,12 @@ class Node:
                 self._dirty[link_id] = None
                 self._end_link(self._links[link_id], "closed here: unresponsive")
 
-    def _mute(self, neighbour: _Neighbour) -> None:
+    def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
         neighbour.backlog.clear()
         self.egress.outlets.pop(neighbour.face_id, None)
 
-    def _drop_link(self, link: _Link, reason: str, now_ns: int) -> None:
+    def _drop_link(self, link: NodeLink, reason: str, now_ns: int) -> None:
         """Forget what depended on a link; the link itself may still write its last words."""
         connector, link.connector = link.connector, None
         neighbour, link.neighbour = link.neighbour, None
@@ -632,7 +573,7 @@ class Node:
                 waiting.lost(now_ns)
         self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
 
-    def _end_neighbour(self, neighbour: _Neighbour, reason: str, now_ns: int) -> None:
+    def _end_neighbour(self, neighbour: Neighbour, reason: str, now_ns: int) -> None:
         """One link of several is lost: the others go as well.
 
         What was on its way on the lost one is gone, declarations too, and nothing would repair the
@@ -648,7 +589,7 @@ class Node:
             self._drop_link(link, reason, now_ns)
             self._end_link(link, reason)
 
-    def _end_link(self, link: _Link, reason: str) -> None:
+    def _end_link(self, link: NodeLink, reason: str) -> None:
         if not link.closing:
             link.closing = True
             self._effects.append(CloseLink(link.id, reason))
