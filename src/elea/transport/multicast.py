@@ -240,14 +240,13 @@ class GroupTransport:
         events.append(MemberJoined(source, join.zid, join.whatami))
 
     def _reception(self, join: Join) -> Reception:
-        # Eclipse Zenoh masks what it announces too widely: at a wrap it exceeds the modulus.
         numbers = Received(self._mask, 0)
         announced = {PRIORITY_DEFAULT: join.next_sn}
         if join.qos is not None:
             announced = dict(enumerate(join.qos))
         for priority, next_sn in announced.items():
-            numbers.start(priority, True, next_sn.reliable & self._mask)
-            numbers.start(priority, False, next_sn.best_effort & self._mask)
+            numbers.start(priority, True, next_sn.reliable)
+            numbers.start(priority, False, next_sn.best_effort)
         return Reception(
             numbers=numbers,
             reassembly=Reassembly(

@@ -7,6 +7,7 @@ from tests.pairs import acceptor_offer, agree, opener_offer, seeded, shake_hands
 
 from elea.errors import InvalidValueError, RemoteProtocolError
 from elea.secret import Secret
+from elea.transport import usrpwd
 from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Failure, Opener
 from elea.transport.negotiation import (
@@ -274,8 +275,14 @@ def test_the_right_password_names_the_user() -> None:
 
 @pytest.mark.parametrize(
     "opening",
-    [user("alice", "builder"), user("carol", "wonderland"), user("", ""), opener_offer()],
-    ids=["wrong password", "unknown user", "empty", "no credentials"],
+    [
+        user("alice", "builder"),
+        user("carol", "wonderland"),
+        user("carol", usrpwd._NOBODY.reveal()),
+        user("", ""),
+        opener_offer(),
+    ],
+    ids=["wrong password", "unknown user", "nobody's password", "empty", "no credentials"],
 )
 def test_whoever_proves_nothing_is_refused(opening: Offer) -> None:
     here, there = failure(opening, acceptor_offer(accounts=ACCOUNTS))

@@ -500,6 +500,16 @@ def test_a_restricted_link_serves_its_priorities() -> None:
         assert transport.pull(link_id, 0) is not None
 
 
+def test_a_better_link_does_not_take_over_what_may_be_under_way() -> None:
+    agreed, _ = agree(opener_offer(), acceptor_offer())
+    transport = Transport(agreed)
+    transport.add_link(1, agreed, 0)
+    transport.add_link(2, replace(agreed, qos_link=QosLink(priorities=(5, 5))), 0)
+    transport.send(put(), True, 0)
+    assert transport.pull(2, 0) is None
+    assert transport.pull(1, 0) is not None
+
+
 def test_a_sink_may_remove_the_link_whose_batch_it_reads() -> None:
     pair = Pair()
 
