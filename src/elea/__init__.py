@@ -38,6 +38,7 @@ _HOMES = {
     "elea.session.info": "LinkEventsListener SessionInfo TransportEventsListener",
     "elea.session.listeners": "MatchingListener",
     "elea.session.liveliness": "Liveliness LivelinessToken",
+    "elea.session.logs": "init_log_from_env_or try_init_log_from_env",
     "elea.session.matching": "MatchingStatus",
     "elea.session.neighbours": "Link LinkEvent Transport TransportEvent",
     "elea.session.publisher": "Publisher",
@@ -122,6 +123,8 @@ if TYPE_CHECKING:
     from elea.session.listeners import MatchingListener as MatchingListener
     from elea.session.liveliness import Liveliness as Liveliness
     from elea.session.liveliness import LivelinessToken as LivelinessToken
+    from elea.session.logs import init_log_from_env_or as init_log_from_env_or
+    from elea.session.logs import try_init_log_from_env as try_init_log_from_env
     from elea.session.matching import MatchingStatus as MatchingStatus
     from elea.session.neighbours import Link as Link
     from elea.session.neighbours import LinkEvent as LinkEvent
