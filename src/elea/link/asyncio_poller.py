@@ -85,6 +85,10 @@ class AsyncioPoller:
         else:
             self.call_soon_threadsafe(self._arm)
 
+    def relieve(self) -> bool:
+        """The loop is the application's: nobody can take its place."""
+        return False
+
     def in_loop(self) -> bool:
         return asyncio._get_running_loop() is self._loop
 

@@ -62,7 +62,7 @@ class Driver:
         limits: The node's bounds.
     """
 
-    callback_thread = CallbackThread.SESSION
+    callback_thread = CallbackThread.IO
 
     def __init__(
         self,
@@ -165,8 +165,8 @@ class Driver:
             self.flush_locked()
 
     def relieve(self) -> bool:
-        """User code never runs on the poller's thread: there is nobody to relieve."""
-        return False
+        """User code holds the poller's thread up: let another go on with the loop."""
+        return self._poller.relieve()
 
     def hold_reading(self, held: bool) -> None:
         """Stop, or go on, reading from all links."""

@@ -180,6 +180,8 @@ class LinkPump:
                 self._end_now(PEER_CLOSED)
                 return
             self._deliver(data)
+            if not self._poller.in_loop():
+                return  # relieved meanwhile: another thread reads on
             turn_len -= len(data)
             turn_count -= not self._stream
             if self._stream and len(data) < read_len and not self._wants(False) & BUFFERED:
