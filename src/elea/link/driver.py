@@ -43,13 +43,13 @@ from elea.node.ports import (
     Effect,
     NeighbourUp,
 )
+from elea.node.publish_hot import BURST_COUNT
 from elea.node.settings import NodeSettings
 
 _LOG: Final = logging.getLogger("elea.link")
 _WRITE_AHEAD_LEN: Final = 256 * 1024  # pulled into a link's own queue before it must drain
 _BUFFERS_COUNT: Final = 32  # batches handed to one write
 _BURST_NS: Final = 100_000  # a message this soon after the last write is part of a burst
-_BURST_COUNT: Final = 1_024  # messages of a burst that wait for the poller; then they are written
 
 
 class Driver:
@@ -91,7 +91,6 @@ class Driver:
         self._last_link_id = 0
         self._timer: Timer | None = None
         self._last_write_ns = 0
-        self._flush_asked = False
         self._room = threading.Condition(self.lock)
         self._waiters = 0
         self._ready = threading.Event()  # something came of an attempt to connect
@@ -181,11 +180,11 @@ class Driver:
     def flush_locked(self, *, express: bool = False) -> None:
         """After local calls, with the lock: write now, or with the rest of a burst."""
         egress = self.node.egress
-        if not express and egress.backlog < _BURST_COUNT:
-            if self._flush_asked or not egress.backlog:
+        if not express and egress.backlog < BURST_COUNT:
+            if egress.flush_asked or not egress.backlog:
                 return
             if self.now_ns() - self._last_write_ns < _BURST_NS:
-                self._flush_asked = True
+                egress.flush_asked = True
                 self._poller.call_soon_threadsafe(self._flush_now)
                 return
         # No timer moves nearer by writing: what was said only puts the next keep-alive off.
@@ -208,7 +207,7 @@ class Driver:
 
     def _flush_now(self) -> None:
         with self.lock:
-            self._flush_asked = False
+            self.node.egress.flush_asked = False
             self._settle()
             self._last_write_ns = self.now_ns()
 

@@ -50,12 +50,13 @@ class Egress:
     room.
     """
 
-    __slots__ = ("_on_full", "backlog", "dirty", "outlets")
+    __slots__ = ("_on_full", "backlog", "dirty", "flush_asked", "outlets")
 
     def __init__(self, on_full: Callable[[int, NetworkMessage, bool], int]) -> None:
         self.outlets: dict[int, Outlet] = {}
         self.dirty: list[Outlet] = []
         self.backlog = 0
+        self.flush_asked = False  # the driver's loop will write what is pending
         self._on_full = on_full
 
     def send(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:

@@ -15,7 +15,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
 from elea.node.egress_hot import FULL, SENT, Egress, Outlet
-from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session
+from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
 from elea.node.ports import (
     CloseLink,
     Connect,
@@ -25,6 +25,7 @@ from elea.node.ports import (
     NeighbourDown,
     NeighbourUp,
 )
+from elea.node.publish_hot import Publication
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
 from elea.routing.core import Routing
@@ -40,7 +41,7 @@ from elea.transport.stats_hot import TransportStats
 from elea.transport.unicast import Phase as TransportPhase
 from elea.transport.unicast import Transport
 from elea.wire.codec_hot import NetworkMessage
-from elea.wire.fields_hot import Stamp
+from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
 from elea.wire.framing import StreamDecoder, frame
 from elea.wire.network.push_hot import Push
 from elea.wire.transport.close import CloseReason
@@ -264,6 +265,19 @@ class Node:
         self._sessions.pop(face_id, None)
         self.egress.outlets.pop(face_id, None)
 
+    def publication(
+        self,
+        face_id: int,
+        wire_key: WireExpr,
+        encoding: WireEncoding | None,
+        qos: int,
+        reliable: bool,
+    ) -> Publication:
+        """A short way for a publisher whose samples carry nothing but a payload."""
+        return Publication(
+            self.routing.push, self.egress, face_id, wire_key, encoding, qos, reliable
+        )
+
     def local_push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
         """A sample of a session goes out."""
         self._now_ns = now_ns
@@ -286,23 +300,10 @@ class Node:
 
     def connection_state(self) -> ConnectionState:
         """Whether what was to be connected is (behaviour.md 1.11, 1.12)."""
-        ready = [self.routing.is_ready(one.face_id) for one in self._neighbours.values()]
-        if self.whatami is WhatAmI.CLIENT:
-            if self._neighbours:
-                return ConnectionState.CONNECTED
-        elif all(ready) and all(one.phase is Phase.CONNECTED for one in self._connectors.values()):
-            return ConnectionState.CONNECTED
-        if self._connectors and all(
-            one.phase is Phase.GIVEN_UP for one in self._connectors.values()
-        ):
-            return ConnectionState.FAILED
-        if not self._connectors:
-            return (
-                ConnectionState.FAILED
-                if self.whatami is WhatAmI.CLIENT
-                else ConnectionState.CONNECTED
-            )
-        return ConnectionState.WAITING
+        ready = all(self.routing.is_ready(one.face_id) for one in self._neighbours.values())
+        phases = [one.phase for one in self._connectors.values()]
+        is_client = self.whatami is WhatAmI.CLIENT
+        return state_of(phases, is_client, connected=bool(self._neighbours), ready=ready)
 
     def neighbours(self) -> list[NeighbourUp]:
         """Who is connected."""

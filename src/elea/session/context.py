@@ -15,18 +15,19 @@ from typing import Final, TypeVar
 
 from elea.errors import ClosedError, LinkError
 from elea.ids import EntityGlobalId, EntityId, ZenohId
+from elea.node.publish_hot import Publication
 from elea.provenance import TimestampInstrumentation
 from elea.qos import Locality
 from elea.session import dispatch
 from elea.session.core import SessionCore
 from elea.session.dispatch import Dispatcher
 from elea.session.face import SessionSettings
-from elea.session.ports import FULL, DriverPort
+from elea.session.ports import FULL, NOT_PLAIN, DriverPort
 from elea.session.queryables import MakeQuery
 from elea.session.stack import TimestampCallback
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
+from elea.wire.fields_hot import WireEncoding, WireExpr
 
 T = TypeVar("T")
 
@@ -102,6 +103,38 @@ class Context:
             dispatch.about_to_wait()
             deadline_ns = self.driver.now_ns() + BLOCK_NS
             self.driver.wait_room(core.face.id, deadline_ns)
+        return result
+
+    def publication(
+        self,
+        wire_key: WireExpr,
+        encoding: WireEncoding | None,
+        qos: int,
+        reliable: bool,
+        destination: Locality,
+    ) -> Publication | None:
+        """A short way for samples with nothing but a payload; None if they need the long one."""
+        face = self.core.face
+        if destination is Locality.SESSION_LOCAL or face.settings.timestamping:
+            return None
+        return self.driver.node.publication(face.id, wire_key, encoding, qos, reliable)
+
+    def publish_plain(self, publication: Publication, payload: bytes, express: bool) -> int:
+        """Send a sample with nothing but a payload; NOT_PLAIN if this session wants it, too."""
+        core = self.core
+        with self._lock:
+            if len(self._inbox.local):
+                return NOT_PLAIN
+            core.face.check_open()
+            result = publication.put(payload)
+            if express or publication.wants_flush():
+                self.driver.flush_locked(express=express)
+        if result == FULL:
+            dispatch.about_to_wait()
+            self.driver.wait_room(core.face.id, self.driver.now_ns() + BLOCK_NS)
+        inbox = self._inbox
+        if inbox.due or inbox.due_now or self._buried:
+            self.settle()
         return result
 
     def settle(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self, final, overload
+from typing import Final, Self, final, overload
 
 from elea.encoding import Encoding
 from elea.ids import EntityGlobalId
@@ -30,10 +30,12 @@ from elea.session.handlers import (
 )
 from elea.session.listeners import MatchingListener, listen_to_matches
 from elea.session.matching import MatchingStatus, Writer
-from elea.session.ports import DROPPED
+from elea.session.ports import DROPPED, NOT_PLAIN
 from elea.timestamp import Timestamp
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
+
+_QOS_EXPRESS: Final = 0x10
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,9 @@ class Publisher(Declared):
         "_destination",
         "_dropped_count",
         "_encoding",
+        "_express",
         "_key",
+        "_publication",
         "_qos",
         "_reliable",
         "_sent_count",
@@ -83,6 +87,10 @@ class Publisher(Declared):
         self._destination = writer.destination
         self._sent_count = 0
         self._dropped_count = 0
+        self._express = bool(qos & _QOS_EXPRESS)
+        self._publication = context.publication(
+            self._wire_key, self._wire_encoding, qos, reliable, writer.destination
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -150,6 +158,20 @@ class Publisher(Declared):
         Raises:
             ClosedError: the publisher or its session is gone.
         """
+        if (
+            encoding is None
+            and attachment is None
+            and timestamp is None
+            and timestamp_instrumentation is None
+            and source_info is None
+            and type(payload) is bytes
+            and self._publication is not None
+        ):
+            self._check()
+            result = self._context.publish_plain(self._publication, payload, self._express)
+            if result != NOT_PLAIN:
+                self._count(result)
+                return
         body = Put(
             octets(payload),
             None if timestamp is None else wire_stamp(timestamp),
@@ -229,6 +251,9 @@ class Publisher(Declared):
             self._destination,
             instrumentation,
         )
+        self._count(result)
+
+    def _count(self, result: int) -> None:
         if result == DROPPED:
             self._dropped_count += 1
         else:
