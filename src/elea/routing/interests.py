@@ -136,7 +136,7 @@ class Interests:
         for waiting in list(self._waiting.get(face.id, ())):
             self._abandon(waiting)
         for registered in list(self._registered.pop(face.id, {}).values()):
-            self._withdraw(registered)
+            self._withdraw(registered, forget=False)
         lost = self._asked.pop(face.id, {})
         for asked in lost.values():
             if asked.demand is not None:
@@ -391,20 +391,20 @@ class Interests:
         for waiting in list(self._waiting.get(face.id, ())):
             if waiting.id == interest_id:
                 self._abandon(waiting)
-        self._withdraw(registered)
-        demand = registered.demand
-        if not registered.aggregates and self._forgets(face):
-            self._declarations.forget(face, demand.options, demand.key)
+        self._withdraw(registered, forget=self._forgets(face))
 
     @staticmethod
     def _forgets(face: Face) -> bool:
         """To clients what was told stays told until it vanishes, and so it does to sessions."""
         return not face.spec.local and (face.spec.elea or not face.is_broker)
 
-    def _withdraw(self, registered: Registered) -> None:
+    def _withdraw(self, registered: Registered, *, forget: bool) -> None:
         """One source of a demand is gone; with the last one the gateways are told."""
         demand = registered.demand
         del demand.sources[registered.face.id, registered.id]
+        if forget and not registered.aggregates:
+            # Before the gateways' declarations go: the face is not to hear of that either.
+            self._declarations.forget(registered.face, demand.options, demand.key)
         if demand.sources:
             return
         self._demands.discard(demand)
