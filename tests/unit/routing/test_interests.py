@@ -279,13 +279,16 @@ def test_the_end_comes_after_ten_seconds_anyway() -> None:
 
 
 def test_final_while_the_end_is_outstanding() -> None:
-    """FINAL upstream, and no D_FINAL any more."""
-    node = Mesh().node("p")
+    """FINAL upstream, and no D_FINAL any more, neither now nor when the time is over."""
+    mesh = Mesh()
+    node = mesh.node("p")
     router, client = node.neighbour(ROUTER), node.neighbour(CLIENT)
     client.over(client.interest(CURFUT, S, "a"))
     assert router.heard()[1:] == ["INTEREST 1 CURFUT K+S+R (1)", "INTEREST 1 FINAL"]
     router.say(Declare(DeclareFinal(), 1))
+    mesh.wait(20)
     assert client.heard() == []
+    assert node.routing.next_timer_ns() is None
 
 
 def test_the_interests_of_a_lost_client_are_taken_back() -> None:
