@@ -284,6 +284,23 @@ def test_a_publisher_is_filtered_by_what_its_router_declares() -> None:
     assert router.heard() == []
 
 
+def test_without_its_publisher_a_key_is_not_filtered() -> None:
+    node = Mesh().node("c", "client")
+    one, two = node.session(), node.session()
+    router = node.neighbour(ROUTER)
+    numbers = one.publisher("p"), two.interest(InterestMode.CURRENT_FUTURE, S | Q, "p")
+    router.say(Declare(DeclareFinal(), 1))
+    router.say(Declare(DeclareFinal(), 2))
+    router.heard()
+    one.put("p")
+    one.over(numbers[0])
+    one.put("p")
+    assert router.heard() == ["INTEREST 1 FINAL"]
+    two.over(numbers[1])
+    one.put("p")
+    assert router.heard() == ["INTEREST 2 FINAL", "PUSH (1) x"]
+
+
 def test_a_publisher_on_a_wildcard_is_never_filtered() -> None:
     node = Mesh().node("c", "client")
     session = node.session()
