@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -258,6 +259,21 @@ def test_a_timer_that_fails_does_not_stop_the_others(loop: Loop) -> None:
     timers.call_at(time.monotonic_ns(), lambda: seen.append("next"))
     loop.until(lambda: seen == ["next"])
     assert [str(error) for error in loop.errors] == ["a timer"]
+
+
+def test_a_timer_may_stop_its_own_poller(loop: Loop) -> None:
+    timers = Timers(loop.poller)
+    stopped: list[bool] = []
+
+    def stop() -> None:
+        loop.poller.stop()
+        stopped.append(True)
+
+    timers.call_at(1 << 62, nothing)
+    timers.call_at(time.monotonic_ns(), stop)
+    with suppress(ClosedError):  # the loop may stop between two of these turns
+        loop.until(lambda: bool(stopped))
+    assert loop.errors == []
 
 
 def test_cancelled_timers_do_not_pile_up(loop: Loop) -> None:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,7 +26,10 @@ def nothing() -> None:
 
 def in_child(work: Callable[[], None]) -> None:
     """Fork; the child must do the work and leave, within bounds."""
-    pid = os.fork()
+    with warnings.catch_warnings():
+        # From Python 3.12 on: forking with threads is what this is about.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
     if pid == 0:
         code = 1
         try:

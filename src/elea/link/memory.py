@@ -38,7 +38,11 @@ class Memory:
             )
         near = Locator(f"memory/{address.host}.{next(_NUMBERS)}")
         one, other = memory_pair(near, listener.locator)
-        listener.knock(other)
+        try:
+            listener.knock(other)
+        except LinkError:
+            one.abort()
+            raise
         return Ready(one, "memory")
 
     def listen(

@@ -143,7 +143,7 @@ class SelectorPoller:
             return
         with self._lock:
             self._started()
-        self._deadline = (at_ns, call)
+            self._deadline = (at_ns, call)
         self._wake_from(at_ns)
 
     def in_loop(self) -> bool:
@@ -189,7 +189,9 @@ class SelectorPoller:
             self._call(self._calls.popleft())
         due = self._deadline
         if due is not None and due[0] <= time.monotonic_ns():
-            self._deadline = None
+            with self._lock:
+                if self._deadline is due:  # another thread may have set the next one meanwhile
+                    self._deadline = None
             self._call(due[1])
 
     def _patience_s(self) -> float | None:

@@ -78,8 +78,7 @@ class LinkPump:
     def start(self) -> None:
         """Begin to read; callbacks may run before this returns."""
         with self._lock:
-            self._interest = self._wants(False) & ~BUFFERED
-            interest = self._interest
+            interest = self._interest = self._watched()
         if self._fd >= 0:
             self._poller.register(self._fd, self._readable, self._writable, interest)
         else:
