@@ -209,6 +209,9 @@ class Exhausted(PlainListener):
         self.near.close()
         self.far.close()
 
+    def abort(self) -> None:
+        self.close()
+
 
 def test_without_descriptors_the_loop_rests_and_looks_again(
     loop: Loop, closing: ExitStack, monkeypatch: pytest.MonkeyPatch

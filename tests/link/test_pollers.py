@@ -228,6 +228,19 @@ def test_after_stop_nothing_is_called_and_everything_is_refused(loop: Loop, ends
     assert called == []
 
 
+def test_what_was_asked_for_before_the_end_is_done(loop: Loop) -> None:
+    done: list[int] = []
+
+    def ask_and_stop() -> None:
+        for number in range(3):
+            loop.poller.call_soon_threadsafe(partial(done.append, number))
+        loop.poller.stop()
+
+    loop.run(ask_and_stop)
+    loop.wait_for_the_end()
+    assert done == [0, 1, 2]
+
+
 def test_stop_on_the_loop_itself(loop: Loop) -> None:
     loop.run(loop.poller.stop)
     with pytest.raises(ClosedError):

@@ -104,6 +104,18 @@ def test_what_the_link_does_not_take_waits_and_then_goes(loop: Loop, links: Link
     assert one.pump.send([b"direct again"]) == 0
 
 
+def test_empty_buffers_mean_nothing_and_do_not_wait(loop: Loop, links: Links) -> None:
+    one, other = (End(loop, link) for link in links)
+    one.pump.start()
+    assert one.pump.send([b""]) == 0
+    sent = fill(one)
+    one.pump.send([b"", b"end", b""])
+    one.pump.send([b""])
+    other.pump.start()
+    loop.until(lambda: one.drained == 1)
+    loop.until(lambda: len(other.received) == sent + 3)
+
+
 def test_the_queue_has_a_bound(loop: Loop, links: Links) -> None:
     one = End(loop, links[0], replace(DEFAULT_LIMITS, link_queue_len=3 * len(BLOCK)))
     one.pump.start()

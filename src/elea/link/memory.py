@@ -103,6 +103,11 @@ class MemoryListener(PlainListener):
         for link in waiting:
             link.close()
 
+    def abort(self) -> None:
+        _LISTENERS.pop(self._name, None)  # in the child; without the lock, which may be held
+        self._bell.close()
+        self._ear.close()
+
 
 def memory_pair(one: Locator, other: Locator) -> tuple[StreamLink, StreamLink]:
     """Two links that are each other's other end.

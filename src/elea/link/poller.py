@@ -53,7 +53,7 @@ class Poller(Protocol):
         """Whether the caller runs on the loop."""
 
     def stop(self) -> None:
-        """End the loop; whatever was registered is forgotten, not closed."""
+        """End the loop. Calls made before are run; what was registered is forgotten, not closed."""
 
 
 def log_error(error: BaseException) -> None:
@@ -134,7 +134,7 @@ class SelectorPoller:
     def call_soon_threadsafe(self, call: Callback) -> None:
         with self._lock:
             self._started()
-        self._calls.append(call)
+            self._calls.append(call)
         self._wake_from(0)
 
     def set_deadline(self, at_ns: int | None, call: Callback | None) -> None:
@@ -164,6 +164,7 @@ class SelectorPoller:
         try:
             while not self._stopping:
                 self._turn(selector)
+            self._run_calls()  # what was asked for before the end
         finally:
             with self._lock:
                 self._close()
@@ -185,14 +186,17 @@ class SelectorPoller:
                 self._call(watch.on_readable)
             if mask & WRITE and watches.get(key.fd) is watch:
                 self._call(watch.on_writable)
-        for _ in range(len(self._calls)):  # those that calls add wait for the next turn
-            self._call(self._calls.popleft())
+        self._run_calls()
         due = self._deadline
         if due is not None and due[0] <= time.monotonic_ns():
             with self._lock:
                 if self._deadline is due:  # another thread may have set the next one meanwhile
                     self._deadline = None
             self._call(due[1])
+
+    def _run_calls(self) -> None:
+        for _ in range(len(self._calls)):  # those that calls add wait for the next turn
+            self._call(self._calls.popleft())
 
     def _patience_s(self) -> float | None:
         due = self._deadline
