@@ -56,7 +56,7 @@ class Poller(Protocol):
         """Another thread goes on with the loop; False if there cannot be another."""
 
     def stop(self) -> None:
-        """End the loop; whatever was registered is forgotten, not closed."""
+        """End the loop. Calls made before are run; what was registered is forgotten, not closed."""
 
 
 def log_error(error: BaseException) -> None:
@@ -137,7 +137,7 @@ class SelectorPoller:
     def call_soon_threadsafe(self, call: Callback) -> None:
         with self._lock:
             self._started()
-        self._calls.append(call)
+            self._calls.append(call)
         self._wake_from(0)
 
     def set_deadline(self, at_ns: int | None, call: Callback | None) -> None:
@@ -146,7 +146,7 @@ class SelectorPoller:
             return
         with self._lock:
             self._started()
-        self._deadline = (at_ns, call)
+            self._deadline = (at_ns, call)
         self._wake_from(at_ns)
 
     def in_loop(self) -> bool:
@@ -185,6 +185,7 @@ class SelectorPoller:
             self._turn(selector)
             if self._ident != ident:
                 return  # relieved: the loop belongs to another thread
+        self._run_calls()  # what was asked for before the end
         with self._lock:
             if self._ident == ident:
                 self._close()
@@ -208,14 +209,21 @@ class SelectorPoller:
                 return  # relieved; descriptors that are still ready tell it again
             if mask & WRITE and watches.get(key.fd) is watch:
                 self._call(watch.on_writable)
+        self._run_calls()
+        if not self.in_loop():
+            return
+        due = self._deadline
+        if due is not None and due[0] <= time.monotonic_ns():
+            with self._lock:
+                if self._deadline is due:  # another thread may have set the next one meanwhile
+                    self._deadline = None
+            self._call(due[1])
+
+    def _run_calls(self) -> None:
         for _ in range(len(self._calls)):  # those that calls add wait for the next turn
             self._call(self._calls.popleft())
             if not self.in_loop():
-                return
-        due = self._deadline
-        if due is not None and due[0] <= time.monotonic_ns():
-            self._deadline = None
-            self._call(due[1])
+                return  # relieved: the other thread runs the rest
 
     def _patience_s(self) -> float | None:
         due = self._deadline
