@@ -19,7 +19,7 @@ from elea.session.queries import has_any_key
 from elea.timestamp import Timestamp
 from elea.wire.fields_hot import Stamp, WireEncoding
 from elea.wire.shared_extensions import SourceRef
-from elea.zbytes import ZBytes
+from elea.zbytes import Shareable, ZBytes
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ IntoKeyExpr = KeyExpr | str
 IntoSelector = Selector | KeyExpr | str
 IntoParameters = Parameters | dict[str, str] | str
 IntoEncoding = Encoding | str
-IntoZBytes = ZBytes | bytes | bytearray | memoryview | str
+IntoZBytes = ZBytes | bytes | bytearray | memoryview | str | Shareable
 IntoQueryConsolidation = ConsolidationMode | QueryConsolidation
 
 _KEYS_COUNT_MAX: Final = 4_096
@@ -70,9 +70,8 @@ def octets(value: object) -> bytes:
         return value.to_bytes()
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    to_octets = getattr(value, "__bytes__", None)
-    if to_octets is not None and not isinstance(value, int):
-        return bytes(to_octets())
+    if hasattr(value, "__zbytes__"):
+        return ZBytes(value).to_bytes()
     raise TypeError(f"argument 'payload': expected bytes/str type, found '{type(value).__name__}'")
 
 

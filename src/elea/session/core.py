@@ -98,10 +98,9 @@ class SessionCore:
             return SENT
         return face.node.local_push(face.id, wire_key.suffix, push, reliable, face.now_ns())
 
-    def declare_writer(self, writer: Writer) -> None:
-        """A publisher or a querier."""
-        self.face.check_open()
-        self.writers.declare(writer)
+    def beat(self, key: str, wire_key: WireExpr, payload: bytes, qos: int) -> None:
+        """Publish a few octets by the clock rather than by a call of the application."""
+        self.publish(key, wire_key, Put(payload), qos, True, Locality.ANY, None)
 
     def undeclare_writer(self, writer: Writer) -> None:
         """It is gone, and its matching listeners with it."""
