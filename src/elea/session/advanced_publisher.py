@@ -172,7 +172,7 @@ class AdvancedPublisher:
         with self._lock:
             if self._sn is not None:
                 body.source = SourceRef(self._zid, self._eid, self._sn)
-            self._publisher._publish(body, instrumentation)
+            self._publisher.send(body, instrumentation)
             if self._cache is not None:
                 self._cache.keep(body)
             if self._sn is not None:
@@ -181,7 +181,7 @@ class AdvancedPublisher:
                 self._sn = (self._sn + 1) & _SN_MASK
 
     def __repr__(self) -> str:
-        return f"AdvancedPublisher({self._publisher._key!r})"
+        return f"AdvancedPublisher({self._publisher!r})"
 
 
 class _Cache:
@@ -276,16 +276,14 @@ class _Pulse:
         "_sporadic",
         "_timer",
         "_told_sn",
-        "_wire_key",
         "last_sn",
         "stopped",
     )
 
     def __init__(self, context: Context, beats: Publisher, config: MissDetectionConfig) -> None:
         self._core = context.core
-        self._key = beats._key
-        self._wire_key = beats._wire_key
-        self._qos = beats._qos
+        self._key = beats._lane.key
+        self._qos = beats._lane.qos
         self._period_ns = config.period_ns
         self._sporadic = config.sporadic
         self._told_sn: int | None = None
@@ -303,5 +301,5 @@ class _Pulse:
         sn = self.last_sn
         if sn is not None and not (self._sporadic and sn == self._told_sn):
             self._told_sn = sn
-            self._core.beat(self._key, self._wire_key, struct.pack("<I", sn), self._qos)
+            self._core.beat(self._key, struct.pack("<I", sn), self._qos)
         self.start()

@@ -31,6 +31,7 @@ IntoZBytes = ZBytes | bytes | bytearray | memoryview | str | Shareable
 IntoQueryConsolidation = ConsolidationMode | QueryConsolidation
 
 _KEYS_COUNT_MAX: Final = 4_096
+_PRIORITY: Final = Priority.DATA.value
 _FLAG_BLOCK: Final = 0x08
 _FLAG_EXPRESS: Final = 0x10
 _FLAG_BLOCK_FIRST: Final = 0x20
@@ -121,6 +122,8 @@ def qos_octet(
     default: CongestionControl = CongestionControl.DROP,
 ) -> int:
     """The three qualities as they travel."""
+    if priority is None and congestion_control is None and not express:
+        return _PRIORITY | _CONGESTION[default]
     chosen = checked_or("priority", priority, Priority, Priority.DATA)
     control = checked_or("congestion_control", congestion_control, CongestionControl, default)
     octet = chosen.value | _CONGESTION[control]
@@ -136,9 +139,7 @@ def checked(name: str, value: object, kind: type[T]) -> T:
 
 def checked_or(name: str, value: object, kind: type[T], default: T) -> T:
     """`value`, if it is of this type, or the default for None."""
-    if value is None:
-        return default
-    return checked(name, value, kind)
+    return default if value is None else checked(name, value, kind)
 
 
 def consolidation_mode(value: IntoQueryConsolidation | None) -> ConsolidationMode:
