@@ -33,6 +33,7 @@ from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
 from elea.link.timers import Timer, Timers
 from elea.locator import Endpoint
+from elea.node.egress_hot import BURST_COUNT
 from elea.node.neighbour import ConnectionState
 from elea.node.node import Node
 from elea.node.ports import (
@@ -43,7 +44,6 @@ from elea.node.ports import (
     Effect,
     NeighbourUp,
 )
-from elea.node.publish_hot import BURST_COUNT
 from elea.node.settings import NodeSettings
 
 _LOG: Final = logging.getLogger("elea.link")
@@ -160,6 +160,11 @@ class Driver:
 
     def flush(self) -> None:
         """After local calls, without the lock: write now, or with the rest of a burst."""
+        node = self.node
+        egress = node.egress
+        # Read without the lock: at worst it is taken for nothing.
+        if egress.flush_asked and not egress.wants_flush() and not node.timers_moved:
+            return
         with self.lock:
             self.flush_locked()
 
@@ -177,13 +182,16 @@ class Driver:
             else:
                 pump.resume_reading()
 
-    def flush_locked(self, *, express: bool = False) -> None:
-        """After local calls, with the lock: write now, or with the rest of a burst."""
+    def flush_locked(self) -> None:
+        """The same, with the lock."""
         egress = self.node.egress
-        if not express and egress.backlog < BURST_COUNT:
-            if egress.flush_asked or not egress.backlog:
+        if self.node.timers_moved:
+            self.node.timers_moved = False
+            self._arm(self.node.next_timer_ns())
+        if not egress.express and egress.backlog < BURST_COUNT:
+            if egress.flush_asked:
                 return
-            if self.now_ns() - self._last_write_ns < _BURST_NS:
+            if egress.backlog and self.now_ns() - self._last_write_ns < _BURST_NS:
                 egress.flush_asked = True
                 self._poller.call_soon_threadsafe(self._flush_now)
                 return

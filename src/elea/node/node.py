@@ -14,7 +14,7 @@ from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
-from elea.node.egress_hot import FULL, SENT, Egress, Outlet
+from elea.node.egress_hot import FULL, SENT, Door, Egress, Outlet
 from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
 from elea.node.ports import (
     CloseLink,
@@ -25,7 +25,6 @@ from elea.node.ports import (
     NeighbourDown,
     NeighbourUp,
 )
-from elea.node.publish_hot import Publication
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
 from elea.routing.core import Routing
@@ -41,9 +40,8 @@ from elea.transport.stats_hot import TransportStats
 from elea.transport.unicast import Phase as TransportPhase
 from elea.transport.unicast import Transport
 from elea.wire.codec_hot import NetworkMessage
-from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
+from elea.wire.fields_hot import Stamp
 from elea.wire.framing import StreamDecoder, frame
-from elea.wire.network.push_hot import Push
 from elea.wire.transport.close import CloseReason
 
 _ROLES: Final = {WhatAmI.CLIENT: CLIENT_ROLE, WhatAmI.PEER: PEER_ROLE}
@@ -64,6 +62,8 @@ class Node:
             raise ConfigError("mode", f"a node of role {settings.whatami} cannot be run yet")
         self.egress = Egress(self._wait)
         self.routing = Routing(settings.zid, role, self.egress, limits, settings.routing)
+        # A sample of a session goes out. Bound once: it takes no interpreted step.
+        self.local_push = Door(self.egress, self.routing.push).push
         self._rng = rng
         self._cookies = CookieJar(rng, limits=limits)
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
@@ -74,6 +74,7 @@ class Node:
         self._connectors: dict[int, Connector] = {}
         self._effects: list[Effect] = []
         self._dirty: dict[int, None] = {}
+        self.timers_moved = False  # a session did something that may have set a nearer timer
         self._last_id = 0
         self._now_ns = 0
         self._closed = False
@@ -113,6 +114,7 @@ class Node:
         egress = self.egress
         if egress.dirty:
             egress.backlog = 0
+            egress.express = False
             dirty, egress.dirty = egress.dirty, []
             for outlet in dirty:
                 outlet.dirty = False
@@ -265,28 +267,11 @@ class Node:
         self._sessions.pop(face_id, None)
         self.egress.outlets.pop(face_id, None)
 
-    def publication(
-        self,
-        face_id: int,
-        wire_key: WireExpr,
-        encoding: WireEncoding | None,
-        qos: int,
-        reliable: bool,
-    ) -> Publication:
-        """A short way for a publisher whose samples carry nothing but a payload."""
-        return Publication(
-            self.routing.push, self.egress, face_id, wire_key, encoding, qos, reliable
-        )
-
-    def local_push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
-        """A sample of a session goes out."""
-        self._now_ns = now_ns
-        return self.routing.push(face_id, key, push, reliable, now_ns)
-
     def local_send(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> int:
         """Anything else of a session goes out."""
         self._now_ns = now_ns
         self.routing.receive(face_id, message, reliable, now_ns)
+        self.timers_moved = True
         return SENT if self.has_room(face_id) else FULL
 
     def sessions(self) -> list[Session]:
@@ -351,7 +336,9 @@ class Node:
     def _wait(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
         """A message finds no room, or others of its priority that wait for some."""
         neighbour = self._by_face[face_id]
-        result = neighbour.backlog.send(message, reliable, self._now_ns)
+        # A session's put tells the time to the egress alone.
+        now_ns = max(self._now_ns, self.egress.now_ns)
+        result = neighbour.backlog.send(message, reliable, now_ns)
         neighbour.outlet.stuck = bool(neighbour.backlog)
         return result
 

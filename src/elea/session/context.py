@@ -15,19 +15,15 @@ from typing import Final, TypeVar
 
 from elea.errors import ClosedError, LinkError
 from elea.ids import EntityGlobalId, EntityId, ZenohId
-from elea.node.publish_hot import Publication
 from elea.provenance import TimestampInstrumentation
-from elea.qos import Locality
 from elea.session import dispatch
 from elea.session.core import SessionCore
 from elea.session.dispatch import Dispatcher
 from elea.session.face import SessionSettings
-from elea.session.ports import FULL, NOT_PLAIN, DriverPort
+from elea.session.ports import FULL, DriverPort
 from elea.session.queryables import MakeQuery
 from elea.session.stack import TimestampCallback
-from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireEncoding, WireExpr
+from elea.wire.shared_extensions import TimestampStack as WireStack
 
 T = TypeVar("T")
 
@@ -50,6 +46,7 @@ class Context:
     ) -> None:
         self.driver = driver
         self._lock = driver.lock
+        self._flush = driver.flush
         self._buried: deque[Callable[[], None]] = deque()
         self._close_lock = threading.Lock()
         self._closed = False
@@ -57,6 +54,7 @@ class Context:
             self.core = SessionCore(
                 driver.node,
                 settings,
+                lock=driver.lock,
                 now_ns=driver.now_ns,
                 wall_ns=driver.wall_ns,
                 make_query=make_query(self),
@@ -83,67 +81,27 @@ class Context:
         with self._lock:
             return function()
 
-    def publish(
-        self,
-        key: str,
-        wire_key: WireExpr,
-        body: Put | Del,
-        qos: int,
-        reliable: bool,
-        destination: Locality,
-        instrumentation: TimestampInstrumentation | None,
-    ) -> int:
-        """Send a sample; wait for room if it may not be dropped and there was none."""
-        core = self.core
-        with self._lock:
-            stack = None if instrumentation is None else core.stamper.sent(instrumentation)
-            result = core.publish(key, wire_key, body, qos, reliable, destination, stack)
+    def instrument(self, instrumentation: TimestampInstrumentation | None) -> WireStack | None:
+        """The timestamp stack of a message that is about to be sent."""
+        if instrumentation is None:
+            return None
+        return self.read(lambda: self.core.stamper.sent(instrumentation))
+
+    def settle_put(self, result: int) -> None:
+        """`settle`, and wait for room if a sample that may not be dropped found none."""
         self.settle()
         if result == FULL:
             dispatch.about_to_wait()
             deadline_ns = self.driver.now_ns() + BLOCK_NS
-            self.driver.wait_room(core.face.id, deadline_ns)
-        return result
-
-    def publication(
-        self,
-        wire_key: WireExpr,
-        encoding: WireEncoding | None,
-        qos: int,
-        reliable: bool,
-        destination: Locality,
-    ) -> Publication | None:
-        """A short way for samples with nothing but a payload; None if they need the long one."""
-        face = self.core.face
-        if destination is Locality.SESSION_LOCAL or face.settings.timestamping:
-            return None
-        return self.driver.node.publication(face.id, wire_key, encoding, qos, reliable)
-
-    def publish_plain(self, publication: Publication, payload: bytes, express: bool) -> int:
-        """Send a sample with nothing but a payload; NOT_PLAIN if this session wants it, too."""
-        core = self.core
-        with self._lock:
-            if len(self._inbox.local):
-                return NOT_PLAIN
-            core.face.check_open()
-            result = publication.put(payload)
-            if express or publication.wants_flush():
-                self.driver.flush_locked(express=express)
-        if result == FULL:
-            dispatch.about_to_wait()
-            self.driver.wait_room(core.face.id, self.driver.now_ns() + BLOCK_NS)
-        inbox = self._inbox
-        if inbox.due or inbox.due_now or self._buried:
-            self.settle()
-        return result
+            self.driver.wait_room(self.core.face.id, deadline_ns)
 
     def settle(self) -> None:
         """Write what is pending and run what is due. The lock is not held."""
-        if self._buried:
-            self._bury()
-        self.driver.flush()
-        inbox = self._inbox
-        if inbox.due or inbox.due_now:
+        self._flush()
+        if self._inbox.has_work():
+            if self._buried:
+                self._bury()
+                self._flush()
             self._dispatcher.deliver(on_io=False)
 
     def later(self, function: Callable[[], None]) -> None:

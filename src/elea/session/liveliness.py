@@ -159,7 +159,12 @@ class Liveliness:
         Raises:
             ClosedError: the session is closed.
         """
-        key = key_text(key_expr)
+        return self.watch(key_text(key_expr), handler, history=history)
+
+    def watch(
+        self, key: str, handler: AnyHandler[Sample], *, history: bool | None
+    ) -> Subscriber[object]:
+        """`declare_subscriber` for a key that is known to be one."""
         past = checked_or("history", history, bool, False)
         delivery = Delivery(handler)
         core = self._context.core

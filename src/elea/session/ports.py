@@ -19,15 +19,13 @@ from elea.config.config import Config
 from elea.ids import WhatAmI, WhatAmIMatcher
 from elea.node.ports import CallbackThread as CallbackThread
 from elea.node.ports import NeighbourDown, NeighbourUp
-from elea.node.publish_hot import Publication
 from elea.sample import Hello
 from elea.wire.codec_hot import NetworkMessage
-from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
+from elea.wire.fields_hot import Stamp
 from elea.wire.network.push_hot import Push
 
 SENT: Final = 0  # in a batch, or nobody wants it
 DROPPED: Final = 1  # counted; a queue was full and the message may be dropped
-NOT_PLAIN: Final = 3  # nothing was sent: the sample needs the long way
 FULL: Final = 2  # accepted, but the caller must wait for room before it goes on
 
 
@@ -80,16 +78,6 @@ class NodePort(Protocol):
     def detach(self, face_id: int, now_ns: int) -> None:
         """The face is gone, with all its declarations."""
 
-    def publication(
-        self,
-        face_id: int,
-        wire_key: WireExpr,
-        encoding: WireEncoding | None,
-        qos: int,
-        reliable: bool,
-    ) -> Publication | None:
-        """A short way for samples with nothing but a payload, if there is one."""
-
     def local_push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
         """A sample of this session: SENT, DROPPED or FULL."""
 
@@ -123,9 +111,6 @@ class DriverPort(Protocol):
 
     def flush(self) -> None:
         """Write what local calls left pending, or wake who does; re-arm the timer. No lock held."""
-
-    def flush_locked(self, *, express: bool = False) -> None:
-        """As `flush`, with the lock; `express` does not wait for company."""
 
     def wait_room(self, face_id: int, deadline_ns: int) -> bool:
         """Wait until `has_room`; False at the deadline. No lock held."""

@@ -136,7 +136,7 @@ class Query:
             wire_encoding(encoding),
             octets_or_none(attachment),
         )
-        self._reply(key_expr, body, express=bool(express))
+        self.answer(key_expr, body, express=bool(express))
 
     def reply_del(
         self,
@@ -150,7 +150,7 @@ class Query:
     ) -> None:
         """Answer that a key has no value any more; raises as `reply`."""
         body = Del(wire_stamp(timestamp), octets_or_none(attachment))
-        self._reply(key_expr, body, express=bool(express))
+        self.answer(key_expr, body, express=bool(express))
 
     def reply_err(self, payload: IntoZBytes, *, encoding: IntoEncoding | None = None) -> None:
         """Answer that the question cannot be served.
@@ -168,7 +168,8 @@ class Query:
             self._dropped = True
             self._context.call(self._exchange.finish)
 
-    def _reply(self, key_expr: IntoKeyExpr, body: Put | Del, *, express: bool) -> None:
+    def answer(self, key_expr: IntoKeyExpr, body: Put | Del, *, express: bool) -> None:
+        """Answer with what travels; `reply` and `reply_del` are for applications."""
         exchange = self._check()
         key = key_text(key_expr)
         exchange.check_key(key)

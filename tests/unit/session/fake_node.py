@@ -14,11 +14,10 @@ from elea.config.config import Config
 from elea.ids import WhatAmI
 from elea.keyexpr.match_hot import includes, intersects
 from elea.node.ports import NeighbourUp
-from elea.node.publish_hot import Publication
 from elea.session.ports import SENT, CallbackThread, LocalSink
 from elea.session.session import Session
 from elea.wire.codec_hot import NetworkMessage
-from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
+from elea.wire.fields_hot import Stamp, WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
@@ -118,16 +117,6 @@ class FakeNode:
 
     def neighbours(self) -> list[NeighbourUp]:
         return list(self.up)
-
-    def publication(
-        self,
-        face_id: int,
-        wire_key: WireExpr,
-        encoding: WireEncoding | None,
-        qos: int,
-        reliable: bool,
-    ) -> Publication | None:
-        return None  # every sample takes the long way
 
     def has_room(self, face_id: int) -> bool:
         return self.room
@@ -303,9 +292,6 @@ class FakeDriver:
         assert not self.lock.locked() or self.callback_thread is not CallbackThread.CALLER
         for face in list(self.node.faces.values()):
             face.sink.deliver()
-
-    def flush_locked(self, *, express: bool = False) -> None:
-        raise AssertionError("nothing is written under the lock here")
 
     def wait_room(self, face_id: int, deadline_ns: int) -> bool:
         self.waited.append(deadline_ns)
