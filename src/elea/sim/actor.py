@@ -200,9 +200,7 @@ class Actor:
         # Who asks travels as the value, so that those who answer can be checked.
         body = Query(parameters=f"from={self.number};id={id_}")
         self._send(
-            Request(
-                id_, WireExpr(0, key), body, QOS_REQUEST, target=target, timeout_ms=timeout_ms
-            )
+            Request(id_, WireExpr(0, key), body, QOS_REQUEST, target=target, timeout_ms=timeout_ms)
         )
         return id_
 

@@ -34,7 +34,9 @@ from elea.sim.history import (
 Events = list[tuple[int, Event]]
 Law = Callable[[Events], list[str]]
 
-SETTLING_NS: Final = 1_000_000_000  # more than a declaration needs to reach everybody, without faults
+SETTLING_NS: Final = (
+    1_000_000_000  # more than a declaration needs to reach everybody, without faults
+)
 
 
 def order_is_kept(events: Events) -> list[str]:
@@ -247,11 +249,10 @@ def no_false_ends(events: Events, reaches: Callable[[str, str], bool]) -> list[s
     return broken
 
 
-LAWS: Final[tuple[Law, ...]] = (
+ALWAYS: Final[tuple[Law, ...]] = (
     order_is_kept,
     only_declared_get,
     at_most_once,
     only_published_is_delivered,
-    queries_end_once,
-    interests_settle_once,
 )
+AT_REST: Final[tuple[Law, ...]] = (queries_end_once, interests_settle_once)

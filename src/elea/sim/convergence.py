@@ -317,14 +317,16 @@ def sessions_know_the_truth(world: World, actors: Sequence[Actor]) -> list[str]:
     return broken
 
 
-def expected_at(actors: Sequence[Actor], graph: Graph, source: Actor, kind: Kind, key: str) -> set[int]:
+def expected_at(
+    actors: Sequence[Actor], graph: Graph, source: Actor, kind: Kind, key: str
+) -> set[int]:
     """The sessions that a sample, or a query to all, from `source` on `key` must come to."""
     return {
         actor.number
         for actor in actors
         if actor is not source
         and graph.reaches(source.driver.name, actor.driver.name)
-        and any(of is kind and intersects(key, wanted) for (of, _), wanted in actor.entities.items())
+        and any(of is kind and intersects(key, has) for (of, _), has in actor.entities.items())
     }
 
 
@@ -346,5 +348,3 @@ def _leftovers(node: Node) -> str:
         f"neighbours {len(node.neighbours())}, faces {len(routing.tables.faces)}, entries"
         f" {routing.tables.count()}, timer {node.next_timer_ns()}, quiet {routing.is_quiet()}"
     )
-
-
