@@ -195,7 +195,11 @@ class GivesUp(Node):
 
 
 class Timeless(Node):
-    """Queries that nobody answers stay open: routing is never told the time."""
+    """Queries that nobody answers stay open: connected nodes are never told the time."""
+
+    def handle_timer(self, now_ns: int) -> None:
+        if not self._neighbours:
+            super().handle_timer(now_ns)
 
     def next_timer_ns(self) -> int | None:
         return None if self._neighbours else super().next_timer_ns()

@@ -8,7 +8,7 @@ import pytest
 
 from elea.sim.campaign import SOMETIMES, run
 
-SEEDS_PER_TEST = 40
+SEEDS_PER_TEST = 30
 TESTS = 10
 
 REACHED: Counter[str] = Counter()
