@@ -31,6 +31,7 @@ INTERRUPTED: Final = 130
 VERBS: Final[Mapping[str, str]] = {
     "explain": "elea.cli.explain",
     "keyexpr": "elea.cli.keyexpr",
+    "sim": "elea.cli.sim",
 }
 
 

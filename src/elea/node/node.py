@@ -28,6 +28,7 @@ from elea.node.ports import (
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
 from elea.routing.core import Routing
+from elea.routing.effects import Output
 from elea.routing.face import FaceSpec, local_face
 from elea.routing.roles.client import CLIENT_ROLE
 from elea.routing.roles.peer import PEER_ROLE
@@ -61,7 +62,7 @@ class Node:
         if role is None:
             raise ConfigError("mode", f"a node of role {settings.whatami} cannot be run yet")
         self.egress = Egress(self._wait)
-        self.routing = Routing(settings.zid, role, self.egress, limits, settings.routing)
+        self.routing = Routing(settings.zid, role, self._output(), limits, settings.routing)
         # A sample of a session goes out. Bound once: it takes no interpreted step.
         self.local_push = Door(self.egress, self.routing.push).push
         self._rng = rng
@@ -332,6 +333,10 @@ class Node:
         return Stamp(stamp.time.value, stamp.id.to_bytes())
 
     # Inside.
+
+    def _output(self) -> Output:
+        """Where the messages of routing go; a seam for simulations that plant bugs."""
+        return self.egress
 
     def _wait(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
         """A message finds no room, or others of its priority that wait for some."""
