@@ -20,7 +20,7 @@ from elea.session import dispatch
 from elea.session.core import SessionCore
 from elea.session.dispatch import Dispatcher
 from elea.session.face import SessionSettings
-from elea.session.ports import FULL, DriverPort
+from elea.session.ports import DriverPort
 from elea.session.queryables import MakeQuery
 from elea.session.stack import TimestampCallback
 from elea.wire.shared_extensions import TimestampStack as WireStack
@@ -46,7 +46,7 @@ class Context:
     ) -> None:
         self.driver = driver
         self._lock = driver.lock
-        self._flush = driver.flush
+        self.flush = driver.flush
         self._buried: deque[Callable[[], None]] = deque()
         self._close_lock = threading.Lock()
         self._closed = False
@@ -66,6 +66,7 @@ class Context:
         self._dispatcher = Dispatcher(
             self._inbox.due, self._inbox.due_now, driver.callback_thread, driver.relieve
         )
+        self.core.outbox.follow_up(self)
         _OPEN.add(self)
 
     def call(self, function: Callable[[], T]) -> T:
@@ -87,22 +88,24 @@ class Context:
             return None
         return self.read(lambda: self.core.stamper.sent(instrumentation))
 
-    def settle_put(self, result: int) -> None:
-        """`settle`, and wait for room if a sample that may not be dropped found none."""
-        self.settle()
-        if result == FULL:
-            dispatch.about_to_wait()
-            deadline_ns = self.driver.now_ns() + BLOCK_NS
-            self.driver.wait_room(self.core.face.id, deadline_ns)
-
     def settle(self) -> None:
         """Write what is pending and run what is due. The lock is not held."""
-        self._flush()
+        self.flush()
         if self._inbox.has_work():
-            if self._buried:
-                self._bury()
-                self._flush()
-            self._dispatcher.deliver(on_io=False)
+            self.work()
+
+    def work(self) -> None:
+        """Run what is due. The lock is not held."""
+        if self._buried:
+            self._bury()
+            self.flush()
+        self._dispatcher.deliver(on_io=False)
+
+    def wait_room(self) -> None:
+        """Wait until a sample that may not be dropped finds room, or the time is over."""
+        dispatch.about_to_wait()
+        deadline_ns = self.driver.now_ns() + BLOCK_NS
+        self.driver.wait_room(self.core.face.id, deadline_ns)
 
     def later(self, function: Callable[[], None]) -> None:
         """Run a function of the core under the lock, from a finaliser.
