@@ -381,8 +381,8 @@ class Session:
         """
         key = key_text(key_expr)
         origin = _locality("allowed_origin", allowed_origin)
-        delivery = Delivery(handler)
         context = self._context
+        delivery = Delivery(handler, context.pressure)
 
         def declare() -> Subscriber[object]:
             subscription = context.core.subscribe(key, delivery.outlet, origin)
@@ -440,8 +440,8 @@ class Session:
         key = key_text(key_expr)
         origin = _locality("allowed_origin", allowed_origin)
         whole = checked_or("complete", complete, bool, False)
-        delivery = Delivery(handler)
         context = self._context
+        delivery = Delivery(handler, context.pressure)
 
         def declare() -> Queryable[object]:
             answerer = context.core.declare_answerer(
