@@ -22,6 +22,7 @@ SCHEMA_LEN_MAX: Final = 255
 REGION_NAME_LEN_MAX: Final = 32
 TIMESTAMP_STACK_COUNT_MAX: Final = 255
 LOW_LATENCY_LEN_MAX: Final = 0xFFFF_FFFF  # the low-latency prefix is a u32
+BATCH_LEN_MIN: Final = 64  # smaller ones are refused: headers would outweigh what they carry (T06)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +45,51 @@ class Limits:
     keyexpr_double_wild_count: int = 16  # `**` per expression
     keyexpr_sub_wild_count: int = 8  # `$*` per chunk
 
+    # Routing: what one neighbour may make us remember (T22 to T27). Sessions of our own process
+    # are exempt where a bound guards against strangers only.
+    aliases_count: int = 4_096  # per face and direction
+    declarations_count: int = 10_000  # entities per face, over all kinds
+    interests_count: int = 256  # per face; each may return every declaration
+    queries_count: int = 1_024  # open queries per face that asked
+    query_timeout_ns: int = 60 * 1_000_000_000  # longest a forwarded query stays open
+    query_replies_count: int = 100_000  # per query
+    query_replies_len: int = 256 * 1024 * 1024  # payload octets per query
+    routes_count: int = 4_096  # cached routes per region and kind of message
+    gossip_nodes_count: int = 2_048  # psids remembered per neighbour, and candidates not fetched
+
     # Texts handed to us by users and files.
     selector_len: int = 65_535
     config_len: int = 1024 * 1024
     config_depth: int = 32
     config_nodes_count: int = 20_000
+
+    # Transport: what a neighbour, or somebody who wants to become one, may hold (T05 to T12).
+    handshake_ns: int = 10_000_000_000  # from the link to OPEN, then the link goes (T09)
+    cookie_ns: int = 10_000_000_000  # a cookie is as old as its handshake may be (T12)
+    cookies_used_count: int = 4_096  # remembered until they expire, so that none works twice
+    lease_min_ns: int = 1_000_000_000  # a lease of 0 must not end a link at once (T07)
+    lease_max_ns: int = 60_000_000_000  # one of years must not keep a dead link (T07)
+    fragment_idle_ns: int = 10_000_000_000  # an unfinished message without news is dropped (T05)
+    tx_queue_len: int = 1024 * 1024  # waiting per priority and neighbour; past it, congestion
+    close_flush_ns: int = 2_500_000_000  # how long CLOSE waits for what was sent before it
+    group_members_count: int = 1_000  # of one multicast group; as many as transports
+    scout_replies_count: int = 100  # HELLOs per second, to everybody together (T11)
+    scout_replies_source_count: int = 10  # HELLOs per second to one address (T11)
+    scout_sources_count: int = 1_024  # addresses whose rate is remembered
+    hello_len: int = 1_400  # an answer is one datagram, short enough for any path (T11)
+
+    # Links: sockets, and those who knock (T09, T10, T49).
+    link_addresses_count: int = 8  # tried at once per connection, over all names it has
+    link_read_len: int = 65_536  # one read; a larger buffer costs a page fault per page, each time
+    link_turn_len: int = 256 * 1024  # read from one link before the others have their turn
+    link_turn_datagrams_count: int = 64  # the same for links where one read is one batch
+    accept_pending_count: int = 512  # handshakes going on, over all listeners
+    accept_pending_per_address_count: int = 32  # of one IPv4 address or IPv6 /64
+    accept_turn_count: int = 64  # newcomers taken before the links have their turn
+    accept_handshake_ns: int = 5_000_000_000  # from the first octet to the open session
+    link_queue_len: int = 4 * 1024 * 1024  # waiting to be written to one link
+    udp_sources_count: int = 1_000  # links of one UDP listener
+    udp_inbox_len: int = 1024 * 1024  # datagrams of one source that nobody has read yet
 
 
 DEFAULT_LIMITS: Final = Limits()

@@ -73,6 +73,7 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "lz4": ("wire",),
     "yaml": ("config",),
     "uvloop": ("link",),
+    "websockets": ("link",),
     "starlette": ("web",),
     "uvicorn": ("web",),
     "cyclonedds": ("dds",),

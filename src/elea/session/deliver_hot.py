@@ -57,6 +57,9 @@ class MatchTable:
         self._tree: KeyExprTree[list[Subscription]] = KeyExprTree()
         self._cache: dict[str, list[Subscription]] = {}
 
+    def __len__(self) -> int:
+        return len(self._tree)
+
     def add(self, subscription: Subscription) -> None:
         """Start to find it."""
         key = KeyExpr._trusted(subscription.key)

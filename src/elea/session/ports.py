@@ -12,12 +12,12 @@ collects deliveries; user code runs when it is released:
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from types import TracebackType
 from typing import Final, Protocol
 
 from elea.config.config import Config
 from elea.ids import WhatAmI, WhatAmIMatcher
+from elea.node.ports import CallbackThread as CallbackThread
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.sample import Hello
 from elea.wire.codec_hot import NetworkMessage
@@ -27,14 +27,6 @@ from elea.wire.network.push_hot import Push
 SENT: Final = 0  # in a batch, or nobody wants it
 DROPPED: Final = 1  # counted; a queue was full and the message may be dropped
 FULL: Final = 2  # accepted, but the caller must wait for room before it goes on
-
-
-class CallbackThread(Enum):
-    """Whose thread calls functions of the user."""
-
-    SESSION = "session"  # threads of the session
-    IO = "io"  # the I/O thread while they are quick; `DriverPort.relieve` works
-    CALLER = "caller"  # there is one thread only: a simulation, an event loop, a test
 
 
 class Lock(Protocol):

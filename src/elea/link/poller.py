@@ -1,0 +1,380 @@
+"""Watching descriptors: a loop in a thread of its own, or the application's asyncio loop.
+
+Both pollers behave the same. A callback that raises is reported through `on_error` and the loop
+goes on. Readiness is a level: what was not read is told again. One deadline per poller is enough;
+`elea.link.timers` shares it out.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import socket
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from elea.errors import ClosedError
+from elea.link.base import READ, WRITE, Callback
+
+_LOG: Final = logging.getLogger("elea.link")
+_STOP_WAIT_S: Final = 2.0  # a callback that hangs must not hang the one who stops the loop
+_NAP_S: Final = 3_600.0  # the system calls take no time of arbitrary length
+_FOREVER_NS: Final = 1 << 63
+
+ErrorHook = Callable[[BaseException], None]
+
+
+class Poller(Protocol):
+    """What links need of a loop. Every method may be called by any thread."""
+
+    def register(
+        self, fd: int, on_readable: Callback, on_writable: Callback, interest: int = READ
+    ) -> None:
+        """Watch a descriptor for READ, WRITE, both, or nothing for now (0)."""
+
+    def modify(self, fd: int, interest: int) -> None:
+        """Watch it for something else; nothing happens if it is not registered."""
+
+    def unregister(self, fd: int) -> None:
+        """Forget it, before it is closed; nothing happens if it is not registered."""
+
+    def call_soon_threadsafe(self, call: Callback) -> None:
+        """Run something on the loop, after what is running now."""
+
+    def set_deadline(self, at_ns: int | None, call: Callback | None) -> None:
+        """Run something once when the monotonic clock reaches `at_ns`, in place of the last one."""
+
+    def in_loop(self) -> bool:
+        """Whether the caller runs on the loop; False for a thread that was relieved."""
+
+    def relieve(self) -> bool:
+        """Another thread goes on with the loop; False if there cannot be another."""
+
+    def stop(self) -> None:
+        """End the loop. Calls made before are run; what was registered is forgotten, not closed."""
+
+
+def log_error(error: BaseException) -> None:
+    """The default error hook: a traceback in the log."""
+    _LOG.error("a callback of the network loop failed", exc_info=error)
+
+
+class SelectorPoller:
+    """A loop in a daemon thread, which starts with the first thing there is to watch.
+
+    After a fork the child's poller is empty and starts anew when it is used: what the parent
+    watches stays the parent's. `on_fork` is called in the child, so that an owner may drop what it
+    inherited.
+
+    Args:
+        name: of the thread.
+        on_error: told of exceptions in callbacks.
+        on_fork: called in a forked child.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "elea-io",
+        on_error: ErrorHook = log_error,
+        on_fork: Callback | None = None,
+    ) -> None:
+        self.on_fork = on_fork
+        self._name = name
+        self._on_error = on_error
+        self._stopping = False
+        self._lock: threading.Lock
+        self._watches: dict[int, _Watch]
+        self._calls: deque[Callback]
+        self._deadline: tuple[int, Callback] | None
+        self._asleep_until_ns: int  # 0 while awake
+        self._ident: int | None
+        self._thread: threading.Thread | None
+        self._selector: selectors.BaseSelector | None
+        self._waker: _Waker | None
+        self._kernel_side: bool  # whether the selector sees changes while it waits
+        self._forget()
+        _POLLERS.add(self)
+
+    def register(
+        self, fd: int, on_readable: Callback, on_writable: Callback, interest: int = READ
+    ) -> None:
+        with self._lock:
+            selector = self._started()
+            if fd in self._watches:
+                raise ValueError(f"descriptor {fd} is registered already")
+            watch = self._watches[fd] = _Watch(on_readable, on_writable, interest)
+            if interest:
+                selector.register(fd, interest, watch)
+        self._noticed()
+
+    def modify(self, fd: int, interest: int) -> None:
+        with self._lock:
+            watch = self._watches.get(fd)
+            if watch is None or watch.interest == interest:
+                return
+            selector = self._started()
+            if not interest:
+                selector.unregister(fd)
+            elif not watch.interest:
+                selector.register(fd, interest, watch)
+            else:
+                selector.modify(fd, interest, watch)
+            watch.interest = interest
+        self._noticed()
+
+    def unregister(self, fd: int) -> None:
+        with self._lock:
+            watch = self._watches.pop(fd, None)
+            if watch is not None and watch.interest and self._selector is not None:
+                self._selector.unregister(fd)
+
+    def call_soon_threadsafe(self, call: Callback) -> None:
+        with self._lock:
+            self._started()
+            self._calls.append(call)
+        self._wake_from(0)
+
+    def set_deadline(self, at_ns: int | None, call: Callback | None) -> None:
+        if at_ns is None or call is None:
+            self._deadline = None
+            return
+        with self._lock:
+            self._started()
+            self._deadline = (at_ns, call)
+        self._wake_from(at_ns)
+
+    def in_loop(self) -> bool:
+        return self._ident == threading.get_ident()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopping = True
+            thread = self._thread
+        if thread is not None and not self.in_loop():
+            self._wake()
+            thread.join(_STOP_WAIT_S)
+
+    # The loop.
+
+    def relieve(self) -> bool:
+        """The loop's thread is held up in a callback: another one goes on with the loop.
+
+        The first ends when its callback returns; for it `in_loop` is False from now on, and what
+        is left of its turn is done by the other. Called by any thread; False if there is no loop.
+        """
+        with self._lock:
+            selector = self._selector
+            if selector is None or self._stopping:
+                return False
+            self._ident = None
+            self._thread = threading.Thread(
+                target=self._run, args=(selector,), name=self._name, daemon=True
+            )
+            self._thread.start()
+        return True
+
+    def _run(self, selector: selectors.BaseSelector) -> None:
+        ident = self._ident = threading.get_ident()
+        while not self._stopping:
+            self._turn(selector)
+            if self._ident != ident:
+                return  # relieved: the loop belongs to another thread
+        self._run_calls()  # what was asked for before the end
+        with self._lock:
+            if self._ident == ident:
+                self._close()
+
+    def _turn(self, selector: selectors.BaseSelector) -> None:
+        # First say that we sleep, then look for a reason not to: whoever adds one looks after that.
+        self._asleep_until_ns = _FOREVER_NS
+        try:
+            events = selector.select(self._patience_s())
+        except OSError as error:
+            self._failed(error)  # a descriptor was closed before it was unregistered
+            events = []
+        self._asleep_until_ns = 0
+        watches = self._watches
+        for key, mask in events:
+            watch: _Watch = key.data
+            # A callback before this one may have dropped this descriptor, or registered it anew.
+            if mask & READ and watches.get(key.fd) is watch:
+                self._call(watch.on_readable)
+            if not self.in_loop():
+                return  # relieved; descriptors that are still ready tell it again
+            if mask & WRITE and watches.get(key.fd) is watch:
+                self._call(watch.on_writable)
+        self._run_calls()
+        if not self.in_loop():
+            return
+        due = self._deadline
+        if due is not None and due[0] <= time.monotonic_ns():
+            with self._lock:
+                if self._deadline is due:  # another thread may have set the next one meanwhile
+                    self._deadline = None
+            self._call(due[1])
+
+    def _run_calls(self) -> None:
+        for _ in range(len(self._calls)):  # those that calls add wait for the next turn
+            self._call(self._calls.popleft())
+            if not self.in_loop():
+                return  # relieved: the other thread runs the rest
+
+    def _patience_s(self) -> float | None:
+        due = self._deadline
+        if due is not None:
+            self._asleep_until_ns = due[0]
+        if self._calls or self._stopping:
+            return 0
+        if due is None:
+            return None
+        return min(max(0, due[0] - time.monotonic_ns()) / 1e9, _NAP_S)
+
+    def _call(self, call: Callback) -> None:
+        try:
+            call()
+        except BaseException as error:  # even SystemExit: the thread is not the caller's to end
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        try:
+            self._on_error(error)
+        except Exception as worse:
+            log_error(worse)
+
+    def _noticed(self) -> None:
+        """epoll and kqueue see changes while they wait; the others have to be told."""
+        if not self._kernel_side:
+            self._wake_from(0)
+
+    def _wake_from(self, at_ns: int) -> None:
+        if at_ns < self._asleep_until_ns and not self.in_loop():
+            self._wake()
+
+    def _wake(self) -> None:
+        waker = self._waker
+        if waker is not None:
+            waker.ring()
+
+    # Starting, ending, forking.
+
+    def _started(self) -> selectors.BaseSelector:
+        """The selector of the running thread; called with the lock."""
+        if self._stopping:
+            raise ClosedError("the poller was stopped")
+        if self._selector is None:
+            selector = self._selector = selectors.DefaultSelector()
+            kernel_side = [getattr(selectors, name, None) for name in _KERNEL_SIDE]
+            self._kernel_side = type(selector) in kernel_side
+            waker = self._waker = _Waker()
+            watch = self._watches[waker.fd] = _Watch(waker.clear, _nothing, READ)
+            selector.register(waker.fd, READ, watch)
+            self._thread = threading.Thread(
+                target=self._run, args=(selector,), name=self._name, daemon=True
+            )
+            self._thread.start()
+        return self._selector
+
+    def _close(self) -> None:
+        if self._selector is not None:
+            self._selector.close()
+        if self._waker is not None:
+            self._waker.close()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._watches = {}
+        self._calls = deque()
+        self._deadline = None
+        self._asleep_until_ns = 0
+        self._ident = None
+        self._thread = None
+        self._selector = None
+        self._waker = None
+        self._kernel_side = True
+
+    def _forked(self) -> None:
+        """In the child: the thread is gone, its lock may be held for ever, epoll is shared."""
+        self._close()
+        if self.on_fork is not None:
+            self._call(self.on_fork)
+
+
+class _Watch:
+    """A registered descriptor."""
+
+    __slots__ = ("interest", "on_readable", "on_writable")
+
+    def __init__(self, on_readable: Callback, on_writable: Callback, interest: int) -> None:
+        self.on_readable = on_readable
+        self.on_writable = on_writable
+        self.interest = interest
+
+
+class _Waker:
+    """A descriptor that other threads make readable: an eventfd, or a socket pair."""
+
+    __slots__ = ("_lock", "_pair", "_rung", "fd")
+
+    def __init__(self) -> None:
+        self._pair: tuple[socket.socket, socket.socket] | None = None
+        self._lock = threading.Lock()
+        self._rung = False
+        if hasattr(os, "eventfd"):
+            self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        else:
+            self._pair = socket.socketpair()
+            for one in self._pair:
+                one.setblocking(False)
+            self.fd = self._pair[0].fileno()
+
+    def ring(self) -> None:
+        with self._lock:
+            if self._rung:
+                return
+            self._rung = True
+            if self.fd < 0:
+                return  # the loop ended meanwhile
+            if self._pair is None:
+                os.eventfd_write(self.fd, 1)
+            else:
+                self._pair[1].send(b"\0")
+
+    def clear(self) -> None:
+        with self._lock:
+            # Rung again from here on means another turn; what rang before is seen in this one.
+            self._rung = False
+            if self._pair is None:
+                os.eventfd_read(self.fd)
+            else:
+                self._pair[0].recv(64)
+
+    def close(self) -> None:
+        if self._pair is None:
+            os.close(self.fd)
+        else:
+            for one in self._pair:
+                one.close()
+        self.fd = -1
+
+
+def _nothing() -> None:
+    """What happens when something is writable that nobody writes to."""
+
+
+def _forked() -> None:
+    for poller in list(_POLLERS):
+        poller._forked()
+
+
+_KERNEL_SIDE: Final = ("EpollSelector", "KqueueSelector")
+_POLLERS: Final[weakref.WeakSet[SelectorPoller]] = weakref.WeakSet()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

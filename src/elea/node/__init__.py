@@ -1,0 +1,1 @@
+"""Layer 3: the whole of a Zenoh node without I/O: many transports, one routing table, timers."""

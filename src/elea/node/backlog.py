@@ -1,0 +1,81 @@
+"""Backlog: messages that found no room at a neighbour and may not be dropped. behaviour.md 2.5.
+
+Each priority has a line of its own, so that one which is stuck holds up no other. Whoever sent a
+message that stands here waits; nothing of its priority goes before it, blocking or not: order is
+promised per priority, and a message that may be dropped is dropped rather than let past.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from elea.transport.batching_hot import DROPPED, FULL
+from elea.transport.unicast import Transport
+from elea.wire.codec_hot import NetworkMessage
+
+_PRIORITY: Final = 0x07
+_BLOCK: Final = 0x08
+_BLOCK_FIRST: Final = 0x20
+
+
+@dataclass(slots=True)
+class _Line:
+    since_ns: int  # when it last moved
+    messages: deque[tuple[NetworkMessage, bool]] = field(default_factory=deque)
+
+
+class Backlog:
+    """What waits for one neighbour."""
+
+    __slots__ = ("_lines", "_transport")
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._lines: dict[int, _Line] = {}  # by priority; never an empty one
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def send(self, message: NetworkMessage, reliable: bool, now_ns: int) -> int:
+        """Give a message to the transport, or let it wait or drop it behind those that wait."""
+        line = self._lines.get(self._lane(message))
+        if line is None:
+            result = self._transport.send(message, reliable, now_ns)
+            if result == FULL:
+                line = self._lines[self._lane(message)] = _Line(now_ns)
+                line.messages.append((message, reliable))
+            return result
+        # Of those that block if they are the first of their kind, one may wait.
+        if message.qos & _BLOCK or (
+            message.qos & _BLOCK_FIRST
+            and not any(one.qos & _BLOCK_FIRST for one, _ in line.messages)
+        ):
+            line.messages.append((message, reliable))
+            return FULL
+        self._transport.stats.dropped_congestion[message.qos & _PRIORITY] += 1
+        return DROPPED
+
+    def retry(self, now_ns: int) -> None:
+        """There may be room again."""
+        for lane, line in list(self._lines.items()):
+            while line.messages:
+                message, reliable = line.messages[0]
+                if self._transport.send(message, reliable, now_ns) == FULL:
+                    break
+                line.messages.popleft()
+                line.since_ns = now_ns
+            if not line.messages:
+                del self._lines[lane]
+
+    def stuck_since_ns(self) -> int | None:
+        """Since when the line that moved least recently has not moved."""
+        return min((line.since_ns for line in self._lines.values()), default=None)
+
+    def clear(self) -> None:
+        """Nobody waits any more."""
+        self._lines.clear()
+
+    def _lane(self, message: NetworkMessage) -> int:
+        return message.qos & _PRIORITY if self._transport.agreed.qos else 0

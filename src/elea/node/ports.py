@@ -1,0 +1,102 @@
+"""What a node and whoever drives it tell each other.
+
+A driver makes links and moves octets; it knows no protocol. A node knows the protocol; it makes no
+link and reads no clock. `LinkInfo` goes in, effects come out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from elea.locator import Endpoint, Locator
+
+
+class CallbackThread(Enum):
+    """Whose thread calls functions of the user."""
+
+    SESSION = "session"  # threads of the session
+    IO = "io"  # the I/O thread while they are quick; `DriverPort.relieve` works
+    CALLER = "caller"  # there is one thread only: a simulation, an event loop, a test
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkInfo:
+    """What is known about a link once it is made.
+
+    Example:
+        >>> info = LinkInfo(
+        ...     scheme="tcp",
+        ...     local=Locator("tcp/127.0.0.1:40001"),
+        ...     remote=Locator("tcp/127.0.0.1:7447"),
+        ...     stream=True,
+        ...     reliable=True,
+        ...     batch_len_max=65_482,
+        ... )
+        >>> info.mtu, info.peer_common_name
+        (65482, None)
+    """
+
+    scheme: str
+    local: Locator
+    remote: Locator
+    stream: bool  # batches carry their length
+    reliable: bool
+    batch_len_max: int  # of a whole batch, the two length octets of a stream included
+    group: Locator | None = None  # the multicast group, if it is one
+    interfaces: tuple[str, ...] = ()
+    priorities: tuple[int, int] | None = None  # the range this link is kept for
+    peer_common_name: str | None = None  # of a certificate that was verified
+    peer_names: tuple[str, ...] = ()  # that certificate's subject alternative names
+    expires_s: int | None = None  # when to close it, in seconds since 1970: a certificate ends
+
+    @property
+    def mtu(self) -> int:
+        """The longest batch, as Eclipse Zenoh calls it."""
+        return self.batch_len_max
+
+
+@dataclass(slots=True)
+class Connect:
+    """Make a link to one of these endpoints; all are tried at once, the first that works wins."""
+
+    connector_id: int
+    endpoints: tuple[Endpoint, ...]
+    timeout_ns: int
+
+
+@dataclass(slots=True)
+class CloseLink:
+    """Write what is pending, then close the link."""
+
+    link_id: int
+    reason: str
+
+
+@dataclass(slots=True)
+class NeighbourUp:
+    """A transport to a neighbour is established."""
+
+    zid: bytes
+    whatami: int
+    info: LinkInfo
+
+
+@dataclass(slots=True)
+class NeighbourDown:
+    """The last link to a neighbour is gone."""
+
+    zid: bytes
+    whatami: int
+    reason: str
+
+
+@dataclass(slots=True)
+class ConnectFailed:
+    """A connector gave up: what was tried and why it failed."""
+
+    connector_id: int
+    reason: str
+
+
+Effect = Connect | CloseLink | NeighbourUp | NeighbourDown | ConnectFailed

@@ -1,0 +1,428 @@
+"""Routing: the object that is driven. Faces come and go, messages come in, messages go out.
+
+It holds no rules of its own: it resolves keys and hands each message to the module whose matter it
+is. See `docs/topics/routing.md` for how the modules work together.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from elea.errors import LocalProtocolError
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.routing.context import Context
+from elea.routing.declarations import Declarations
+from elea.routing.demands import Registered
+from elea.routing.effects import Candidate, Output, Violation
+from elea.routing.face import Face, FaceSpec
+from elea.routing.gossip import Gossip
+from elea.routing.interests import Interests
+from elea.routing.liveliness import Liveliness
+from elea.routing.pubsub import Routes
+from elea.routing.pubsub_hot import PushRouter, PushSource, RouteCache
+from elea.routing.queries import Queries
+from elea.routing.resources import AliasAnswer, Aliases
+from elea.routing.roles.role import Role
+from elea.routing.settings import RoutingSettings
+from elea.routing.stats import Drop, RoutingStats
+from elea.routing.tables import PRESENT, Kind, Tables, pack_info
+from elea.routing.upstream import Upstream
+from elea.wire.codec_hot import NetworkMessage
+from elea.wire.data.error import Err
+from elea.wire.fields_hot import WireExpr
+from elea.wire.network.declaration.final import DeclareFinal
+from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
+from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
+from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber
+from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
+from elea.wire.network.declare import Declare
+from elea.wire.network.interest import Interest
+from elea.wire.network.linkstate import LinkStateList
+from elea.wire.network.oam import Oam
+from elea.wire.network.push_hot import Push
+from elea.wire.network.request import Request
+from elea.wire.network.response import Response
+from elea.wire.network.response_final import ResponseFinal
+
+_INITIAL_INTEREST = 0  # what peers answer each other without being asked (behaviour.md 4.7)
+
+
+class Routing:
+    """The routing core of one node.
+
+    `push(face_id, key, push, reliable, now_ns)` routes a sample whose key is known as text, and
+    `receive_push(face_id, push, reliable, now_ns)` one as it came from the wire. Both are compiled
+    and return the worst answer of the outputs the sample went to.
+
+    Args:
+        zid: The node's id, in wire order.
+        role: `CLIENT_ROLE` or `PEER_ROLE`.
+        output: Where messages go.
+        limits: What one neighbour may make this node remember.
+        settings: Timeouts and gossip.
+    """
+
+    __slots__ = (
+        "_context",
+        "_declarations",
+        "_gossip",
+        "_interests",
+        "_liveliness",
+        "_pushes",
+        "_queries",
+        "_routes",
+        "_tables",
+        "_upstream",
+        "_violations",
+        "push",
+        "receive_push",
+    )
+
+    def __init__(
+        self,
+        zid: bytes,
+        role: Role,
+        output: Output,
+        limits: Limits = DEFAULT_LIMITS,
+        settings: RoutingSettings | None = None,
+    ) -> None:
+        context = Context(zid, role, output, limits, settings or RoutingSettings())
+        self._context = context
+        self._tables = context.tables
+        self._declarations = Declarations(context)
+        self._upstream = Upstream(context, self._declarations)
+        self._interests = Interests(context, self._declarations, self._upstream)
+        self._liveliness = Liveliness(context, self._declarations, self._upstream)
+        self._routes = Routes(context, self._upstream)
+        self._queries = Queries(context, self._routes)
+        gossips = role.gossips and context.settings.gossip
+        self._gossip = Gossip(context) if gossips else None
+        self._violations: dict[Violation, None] = {}
+        self._pushes = PushRouter(output, self._routes.samples)
+        # Bound once: an interpreted method in between would cost as much as the routing.
+        self.push = self._pushes.push
+        self.receive_push = self._pushes.receive
+
+    @property
+    def role(self) -> Role:
+        """The node's role."""
+        return self._context.role
+
+    @property
+    def zid(self) -> bytes:
+        """The node's id, in wire order."""
+        return self._context.zid
+
+    def open_face(self, face_id: int, spec: FaceSpec, now_ns: int) -> None:
+        """A transport or a session is there; what it must hear unasked is sent at once.
+
+        Raises:
+            LocalProtocolError: the id is in use, or the region is none of this role's.
+        """
+        if face_id in self._tables.faces:
+            raise LocalProtocolError(f"face {face_id} is open; close it or take another id")
+        if spec.region not in self.role.regions:
+            raise LocalProtocolError(f"{spec.region} is no region of this role; use Role.place")
+        face = Face(face_id, spec, Aliases(self._context.limits.aliases_count))
+        face.ready = not face.is_mutual and not (spec.gateway and self._gossip is not None)
+        self._tables.faces[face_id] = face
+        cache = self._tables.caches[spec.region.name]
+        aliases = face.aliases
+        self._pushes.sources[face_id] = PushSource(face_id, cache, aliases.peer, aliases.own)
+        self._tables.routes_changed()
+        if self._gossip is not None:
+            self._gossip.open_face(face)
+        self._upstream.open_face(face)
+        self._declarations.open_face(face)
+        if face.is_mutual:
+            self._context.egress.final(face, _INITIAL_INTEREST)
+
+    def close_face(self, face_id: int, now_ns: int) -> None:
+        """A transport or a session is gone: as if it had taken back all it said.
+
+        Unknown ids are ignored.
+        """
+        face = self._tables.faces.pop(face_id, None)
+        if face is None:
+            return
+        del self._pushes.sources[face_id]
+        self._tables.routes_changed()
+        self._declarations.mute(face)
+        self._interests.close_face(face)
+        self._upstream.close_face(face)
+        self._declarations.close_face(face)
+        self._queries.close_face(face)
+        if self._gossip is not None:
+            self._gossip.close_face(face)
+
+    def receive(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> None:
+        """A message came in on a face. What cannot be used is dropped and counted."""
+        if isinstance(message, Push):
+            self.receive_push(face_id, message, reliable, now_ns)
+            return
+        face = self._tables.faces.get(face_id)
+        if face is None:
+            self._context.stats.drop(Drop.UNKNOWN_FACE)
+            return
+        match message:
+            case Declare():
+                self._declare(face, message)
+            case Interest():
+                self._interest(face, message, now_ns)
+            case Request():
+                self._request(face, message, reliable, now_ns)
+            case Response():
+                self._response(face, message, reliable)
+            case ResponseFinal():
+                self._queries.final(face, message.id)
+            case Oam():
+                self._oam(face, message)
+            case _:
+                assert_never(message)
+
+    def next_timer_ns(self) -> int | None:
+        """When `handle_timer` has something to do."""
+        return self._context.timers.next_ns()
+
+    def handle_timer(self, now_ns: int) -> None:
+        """Time passed."""
+        self._context.timers.fire(now_ns)
+
+    def cancel_query(self, face_id: int, request_id: int) -> bool:
+        """A session gave up one of its queries; its answers are dropped from now on."""
+        face = self._tables.faces.get(face_id)
+        return face is not None and self._queries.cancel(face, request_id)
+
+    def is_ready(self, face_id: int) -> bool:
+        """Whether a face has told its first state: D_FINAL of a peer, link state of a gateway."""
+        face = self._tables.faces.get(face_id)
+        return face is not None and face.ready
+
+    def set_locators(self, locators: tuple[str, ...]) -> None:
+        """Where the node listens, for gossip."""
+        if self._gossip is not None:
+            self._gossip.set_locators(locators)
+
+    def connect_candidates(self) -> list[Candidate]:
+        """Nodes that gossip told of since the last call; the node chooses whom to connect to."""
+        return [] if self._gossip is None else self._gossip.take_candidates()
+
+    def take_violations(self) -> list[Violation]:
+        """Rules that neighbours broke since the last call; the node may close their faces."""
+        violations = list(self._violations)
+        self._violations.clear()
+        return violations
+
+    @property
+    def stats(self) -> RoutingStats:
+        """What was dropped, and why."""
+        stats = self._context.stats
+        drops = stats.drops
+        # The compiled part counts for itself.
+        drops[Drop.NO_SUBSCRIBER] = self._pushes.unwanted
+        drops[Drop.UNKNOWN_FACE] += self._pushes.unknown_face
+        drops[Drop.UNKNOWN_SCOPE] += self._pushes.unknown_scope
+        self._pushes.unknown_face = 0
+        self._pushes.unknown_scope = 0
+        return stats
+
+    @property
+    def tables(self) -> Tables:
+        """What is known and what was told, for those who look at it and change nothing."""
+        return self._tables
+
+    def registered(self, face_id: int) -> list[Registered]:
+        """The interests in the future that a face has."""
+        return self._interests.registered(face_id)
+
+    def has_asked(self, face_id: int, kind: Kind, key: str) -> bool:
+        """Whether gateway `face_id` was asked for `kind` on `key`: what is there, and will be."""
+        return self._upstream.has_asked(face_id, kind, key)
+
+    def destinations(self, face_id: int, key: str) -> list[int]:
+        """The faces that a sample from `face_id` on `key` goes to, computed anew."""
+        region = self._tables.faces[face_id].region.name
+        route = self._routes.samples(RouteCache(region), key) or []
+        return [one.face_id for one in route if one.face_id != face_id]
+
+    def is_quiet(self) -> bool:
+        """Whether nothing is under way: no open query, no interest that waits for its end."""
+        return self._queries.is_empty() and len(self._context.timers) == 0
+
+    def is_empty(self) -> bool:
+        """Whether nothing is remembered: true when all faces are closed."""
+        return (
+            not self._tables.faces
+            and not self._pushes.sources
+            and self._tables.count() == 0
+            and self._interests.is_empty()
+            and self._upstream.is_empty()
+            and self._queries.is_empty()
+            and len(self._context.timers) == 0
+            and (self._gossip is None or self._gossip.is_empty())
+        )
+
+    def _resolve(self, face: Face, wire: WireExpr) -> str | None:
+        """The canonical key a face means, or None, counted."""
+        key = face.aliases.resolve(wire)
+        if key is None:
+            self._context.stats.drop(Drop.UNKNOWN_SCOPE)
+            return None
+        return key if self._routes.is_valid(key) else None
+
+    def _declare(self, face: Face, message: Declare) -> None:
+        body = message.body
+        match body:
+            case DeclareSubscriber():
+                self._entity(face, Kind.SUBSCRIBER, body.id, body.key, PRESENT, message.interest_id)
+            case DeclareQueryable():
+                info = pack_info(complete=body.complete, distance=body.distance)
+                self._entity(face, Kind.QUERYABLE, body.id, body.key, info, message.interest_id)
+            case DeclareToken():
+                self._entity(face, Kind.TOKEN, body.id, body.key, PRESENT, message.interest_id)
+            case UndeclareSubscriber():
+                self._entity_gone(face, Kind.SUBSCRIBER, body.id, body.key)
+            case UndeclareQueryable():
+                self._entity_gone(face, Kind.QUERYABLE, body.id, body.key)
+            case UndeclareToken():
+                self._entity_gone(face, Kind.TOKEN, body.id, body.key)
+            case DeclareKeyExpr():
+                self._alias(face, body)
+            case UndeclareKeyExpr():
+                if face.aliases.undeclared(body.id):
+                    self._tables.routes_changed()
+                else:
+                    self._context.stats.drop(Drop.UNKNOWN_ENTITY)
+            case DeclareFinal():
+                self._declare_final(face, message.interest_id)
+            case _:
+                assert_never(body)
+
+    def _declare_final(self, face: Face, interest_id: int | None) -> None:
+        if interest_id == _INITIAL_INTEREST:
+            if face.is_mutual and not face.ready:
+                face.ready = True
+                self._tables.routes_changed()
+        elif interest_id is not None:
+            self._upstream.ended(face, interest_id)
+        else:
+            self._context.stats.drop(Drop.UNKNOWN_INTEREST)
+
+    def _alias(self, face: Face, body: DeclareKeyExpr) -> None:
+        if body.key.scope != 0 or body.id == 0:
+            self._context.stats.drop(Drop.ALIAS_SCOPE)
+            return
+        if not self._routes.is_valid(body.key.suffix):
+            return
+        match face.aliases.declared(body.id, body.key.suffix):
+            case AliasAnswer.STORED:
+                self._tables.routes_changed()
+            case AliasAnswer.CONFLICT:
+                self._context.stats.drop(Drop.ALIAS_CONFLICT)
+                reason = f"alias {body.id} declared again for another key"
+                self._violations[Violation(face.id, reason)] = None
+            case AliasAnswer.FULL:
+                self._context.stats.drop(Drop.ALIAS_LIMIT)
+            case AliasAnswer.KNOWN:
+                pass
+
+    def _entity(
+        self,
+        face: Face,
+        kind: Kind,
+        entity_id: int,
+        wire: WireExpr,
+        info: int,
+        interest_id: int | None,
+    ) -> None:
+        """A neighbour or a session declared an entity."""
+        key = self._resolve(face, wire)
+        if key is None:
+            return
+        if face.spec.multicast and kind is not Kind.SUBSCRIBER:
+            self._context.stats.drop(Drop.MULTICAST)
+            return
+        name = entity_id or key
+        asked = None
+        if interest_id is not None and interest_id != _INITIAL_INTEREST:
+            if kind is Kind.TOKEN and not face.is_north:
+                self._context.stats.drop(Drop.TOKEN_ANSWER)
+                return
+            asked = self._upstream.find(face, interest_id)
+            if asked is not None and asked.demand is None:
+                self._upstream.relay(asked, kind, key, info)
+                return
+        if face.spec.gateway and not self._context.demands.wants(kind, key):
+            self._context.stats.drop(Drop.UNSOLICITED)
+            return
+        full = (
+            face.declared_count >= self._context.limits.declarations_count and not face.spec.local
+        )
+        if full and name not in face.remote[kind]:
+            self._context.stats.drop(Drop.DECLARATION_LIMIT)
+            self._overflow(face)
+            return
+        if asked is not None and kind is Kind.TOKEN:
+            self._liveliness.answered(face, asked, name, key)
+        else:
+            self._declarations.declare(kind, face, name, key, info)
+
+    def _overflow(self, face: Face) -> None:
+        """A face declared more than may be kept: what it has is unknown from now on."""
+        self._violations[Violation(face.id, "more declarations than allowed")] = None
+        if not face.overflowed:
+            face.overflowed = True
+            self._tables.routes_changed()
+
+    def _entity_gone(self, face: Face, kind: Kind, entity_id: int, wire: WireExpr | None) -> None:
+        """A neighbour or a session took an entity back, by its id, or by its key if that is 0."""
+        if entity_id != 0:
+            if entity_id in face.remote[kind]:
+                self._declarations.undeclare(kind, face, entity_id)
+            else:
+                self._context.stats.drop(Drop.UNKNOWN_ENTITY)
+            return
+        key = None if wire is None else self._resolve(face, wire)
+        if key is None:
+            return
+        if key in face.remote[kind]:
+            self._declarations.undeclare(kind, face, key)
+        elif kind is Kind.TOKEN and face.spec.gateway:
+            self._liveliness.vanished(key)
+        else:
+            self._context.stats.drop(Drop.UNKNOWN_ENTITY)
+
+    def _interest(self, face: Face, message: Interest, now_ns: int) -> None:
+        key = None
+        if message.key is not None:
+            key = self._resolve(face, message.key)
+            if key is None:
+                return
+        self._interests.receive(face, message, key, now_ns)
+
+    def _request(self, face: Face, message: Request, reliable: bool, now_ns: int) -> None:
+        if face.spec.multicast:
+            self._context.stats.drop(Drop.MULTICAST)
+            return
+        key = self._resolve(face, message.key)
+        self._queries.request(face, message, key, reliable, now_ns)
+
+    def _response(self, face: Face, message: Response, reliable: bool) -> None:
+        key = ""
+        # An error may come without a key; nothing else may.
+        if not isinstance(message.body, Err) or message.key.scope or message.key.suffix:
+            resolved = self._resolve(face, message.key)
+            if resolved is None:
+                return
+            key = resolved
+        self._queries.response(face, message, key, reliable)
+
+    def _oam(self, face: Face, message: Oam) -> None:
+        if not isinstance(message.body, LinkStateList):
+            self._context.stats.drop(Drop.OAM_UNKNOWN)
+            return
+        if self._gossip is None or not self._gossip.receive(face, message.body):
+            self._context.stats.drop(Drop.GOSSIP_IGNORED)
+            return
+        if face.spec.gateway:
+            face.ready = True

@@ -1,0 +1,42 @@
+"""What routing asks of the node: messages to send, and events to fetch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from elea.wire.codec_hot import NetworkMessage
+
+# What `Output.send` answers, in order of badness.
+SENT: Final = 0
+DROPPED: Final = 1  # congestion; counted where it happened
+FULL: Final = 2  # a blocking message found no room and was not queued
+
+
+class Output(Protocol):
+    """Where messages go: to a transport, or into a local session.
+
+    A DECLARE, an INTEREST or an OAM must not be lost while the face lives, because both sides'
+    tables would differ ever after: an output that has no room for one closes the face. Routing may
+    be called again from inside `send`, except `close_face` and `open_face`, which must wait until
+    the outer call has returned.
+    """
+
+    def send(self, face_id: int, message: NetworkMessage, reliable: bool) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A neighbour broke a rule that honest ones keep; the node may close the face."""
+
+    face_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that gossip told of. Whether to connect is the node's decision."""
+
+    zid: bytes
+    whatami: int
+    locators: tuple[str, ...]

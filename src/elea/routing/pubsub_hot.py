@@ -1,0 +1,140 @@
+"""PUSH on its way: from a face and a key to the faces that want it, by one look-up.
+
+A route is the list of destinations for a key and the region it comes from, each with the key in the
+form that face understands. Routes are computed by `pubsub` when they are first needed and forgotten
+when any table changes; a key that has a route has been validated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from elea.routing.effects import Output
+from elea.wire.fields_hot import WireExpr
+from elea.wire.network.push_hot import Push
+
+
+class Destination:
+    """One face of a route. `plain`: the key is its own text, without an alias."""
+
+    __slots__ = ("face_id", "key", "plain")
+
+    def __init__(self, face_id: int, key: WireExpr) -> None:
+        self.face_id = face_id
+        self.key = key
+        self.plain = key.scope == 0
+
+
+class RouteCache:
+    """The routes of messages that come from one region."""
+
+    __slots__ = ("queries", "region", "samples")
+
+    def __init__(self, region: str) -> None:
+        self.region = region
+        self.samples: dict[str, list[Destination]] = {}
+        self.queries: dict[tuple[str, int], list[Destination]] = {}
+
+    def clear(self) -> None:
+        """The tables changed."""
+        if len(self.samples) > 0:
+            self.samples.clear()
+        if len(self.queries) > 0:
+            self.queries.clear()
+
+
+class PushSource:
+    """Where samples come from: a face, its aliases and the routes of its region."""
+
+    __slots__ = ("cache", "face_id", "own", "peer")
+
+    def __init__(
+        self, face_id: int, cache: RouteCache, peer: dict[int, str], own: dict[int, str]
+    ) -> None:
+        self.face_id = face_id
+        self.cache = cache
+        self.peer = peer  # the neighbour's aliases
+        self.own = own  # ours towards it
+
+
+class PushRouter:
+    """Routes samples. `unknown_face`, `unknown_scope` and `unwanted` count what went nowhere."""
+
+    __slots__ = (
+        "_compute",
+        "_output",
+        "sources",
+        "unknown_face",
+        "unknown_scope",
+        "unwanted",
+    )
+
+    def __init__(
+        self, output: Output, compute: Callable[[RouteCache, str], list[Destination] | None]
+    ) -> None:
+        self._output = output
+        self._compute = compute
+        self.sources: dict[int, PushSource] = {}
+        self.unknown_face = 0
+        self.unknown_scope = 0
+        self.unwanted = 0
+
+    def push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
+        """Route a sample whose key is `key`; the worst answer of the outputs it went to."""
+        source = self.sources.get(face_id)
+        if source is None:
+            self.unknown_face += 1
+            return 0
+        return self._route(source, key, push, reliable)
+
+    def receive(self, face_id: int, push: Push, reliable: bool, now_ns: int) -> int:
+        """As `push`, for a sample whose key is as it stood on the wire."""
+        source = self.sources.get(face_id)
+        if source is None:
+            self.unknown_face += 1
+            return 0
+        wire = push.key
+        if wire.scope == 0:
+            return self._route(source, wire.suffix, push, reliable)
+        head = (source.peer if wire.sender else source.own).get(wire.scope)
+        if head is None:
+            self.unknown_scope += 1
+            return 0
+        # Without a suffix the text is the alias's own object, whose hash is known already.
+        return self._route(source, head + wire.suffix if wire.suffix else head, push, reliable)
+
+    def _route(self, source: PushSource, key: str, push: Push, reliable: bool) -> int:
+        route = source.cache.samples.get(key)
+        if route is None:
+            route = self._compute(source.cache, key)
+            if route is None:
+                return 0
+        # A sample whose own key is plain text can be shared by all who get plain text.
+        plain: Push | None = push if push.key.scope == 0 and push.node_id == 0 else None
+        worst = 0
+        taken = False
+        face_id = source.face_id
+        for destination in route:
+            if destination.face_id == face_id:
+                continue
+            taken = True
+            if destination.plain and plain is not None:
+                message = plain
+            else:
+                message = Push(
+                    destination.key,
+                    push.body,
+                    push.qos,
+                    push.timestamp,
+                    0,
+                    push.ts_stack,
+                    push.extras,
+                )
+                if destination.plain:
+                    plain = message
+            answer = self._output.send(destination.face_id, message, reliable)
+            if answer > worst:
+                worst = answer
+        if not taken:
+            self.unwanted += 1
+        return worst

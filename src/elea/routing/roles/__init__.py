@@ -1,0 +1,1 @@
+"""What each role forwards and declares, as data."""

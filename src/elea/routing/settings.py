@@ -1,0 +1,18 @@
+"""What an operator chooses about routing, beside the bounds of `elea.limits`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+SECOND_NS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingSettings:
+    """Defaults as in Eclipse Zenoh (behaviour.md appendix A)."""
+
+    interests_timeout_ns: int = 10 * SECOND_NS  # `routing/interests/timeout`
+    queries_timeout_ns: int = 10 * SECOND_NS  # `queries_default_timeout`
+    gossip: bool = True  # `scouting/gossip/enabled`
+    gossip_target: int = 0b011  # roles that are told, as scouting bits: router and peer

@@ -1,0 +1,131 @@
+"""Plan: what a world consists of, by a seed: which nodes, how they are connected, how they are set.
+
+Shapes: a full mesh of peers, a chain of peers, clients below one peer, clients below several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final
+
+from elea.ids import WhatAmI
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.locator import Endpoint
+from elea.node.settings import MS_NS, NodeSettings, RetrySettings
+
+SHAPES: Final = ("mesh", "chain", "star", "tree")
+LEVELS: Final = ("none", "calm", "rough")  # how much is done to a world
+SECONDS: Final = 8.0
+_RETRY: Final = RetrySettings(init_ns=200 * MS_NS, max_ns=1_000 * MS_NS, factor=2.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a caller fixes; the seed decides the rest."""
+
+    nodes_count: int | None = None
+    seconds: float = SECONDS  # of the phase with faults
+    faults: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """One node and how many sessions it starts with."""
+
+    name: str
+    settings: NodeSettings
+    limits: Limits
+    sessions_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A world before it starts."""
+
+    seed: int
+    shape: str
+    scheme: str
+    faults: str
+    seconds: float
+    nodes: tuple[NodePlan, ...]
+
+    def __str__(self) -> str:
+        roles = "".join(str(one.settings.whatami)[0] for one in self.nodes)
+        return f"{self.shape} of {roles} over {self.scheme}, faults {self.faults}"
+
+
+def draw(seed: int, options: Options, rng: Random) -> Plan:
+    """The plan of a seed."""
+    # Most worlds are rough; the others keep the laws honest that hold without faults alone.
+    faults = options.faults or rng.choice(("none", "calm", "rough", "rough", "rough"))
+    count = options.nodes_count or rng.choice((2, 2, 3, 3, 4, 5))
+    scheme = rng.choice(("tcp", "tcp", "tcp", "udp"))
+    shape = rng.choice(SHAPES)
+    both_dial = rng.random() < 0.3
+    edges = _edges(shape, count, rng)
+    common = _common(rng, scheme)
+    limits = replace(DEFAULT_LIMITS, tx_queue_len=rng.choice((2_048, 16_384, 1024 * 1024)))
+    nodes = []
+    for index in range(count):
+        is_client = _is_client(shape, index, count)
+        targets = [far for near, far in edges if near == index]
+        if both_dial:
+            targets += [n for n, far in edges if far == index and not _is_client(shape, n, count)]
+        settings = replace(
+            common,
+            zid=zid(index, 0),
+            whatami=WhatAmI.CLIENT if is_client else WhatAmI.PEER,
+            listen=() if is_client else ((_endpoint(scheme, index),),),
+            connect=tuple((_endpoint(scheme, target),) for target in targets),
+        )
+        nodes.append(NodePlan(f"n{index}", settings, limits, rng.choice((1, 1, 2, 3))))
+    return Plan(seed, shape, scheme, faults, options.seconds, tuple(nodes))
+
+
+def zid(index: int, generation: int) -> bytes:
+    """The identity of a node; another one after each restart that changes it."""
+    return bytes((index + 1, generation + 1))
+
+
+def _common(rng: Random, scheme: str) -> NodeSettings:
+    """What all nodes of a world share, as far as links are concerned."""
+    # Small numbers wrap often. On datagrams a late duplicate could then look new, by design.
+    resolutions = (0x0A, 0x0A, 0x09) if scheme == "udp" else (0x0A, 0x0A, 0x09, 0x08)
+    return NodeSettings(
+        zid=b"\x01",
+        whatami=WhatAmI.PEER,
+        connect_timeout_ns=-1,
+        retry=_RETRY,
+        lease_ms=rng.choice((1_000, 2_000, 10_000)),
+        batch_len=rng.choice((65_535, 65_535, 4_096, 512)),
+        resolution=rng.choice(resolutions),
+        qos=rng.random() < 0.8,
+    )
+
+
+def _edges(shape: str, count: int, rng: Random) -> list[tuple[int, int]]:
+    """Who dials whom."""
+    if shape == "mesh":
+        return [(near, far) for near in range(count) for far in range(near)]
+    if shape == "chain":
+        return [(near, near - 1) for near in range(1, count)]
+    if shape == "star":
+        return [(near, 0) for near in range(1, count)]
+    peers = _peers_count(count)
+    mesh = [(near, far) for near in range(peers) for far in range(near)]
+    return mesh + [(client, rng.randrange(peers)) for client in range(peers, count)]
+
+
+def _is_client(shape: str, index: int, count: int) -> bool:
+    if shape == "star":
+        return index > 0
+    return shape == "tree" and index >= _peers_count(count)
+
+
+def _peers_count(count: int) -> int:
+    return max(1, (count + 1) // 2)
+
+
+def _endpoint(scheme: str, index: int) -> Endpoint:
+    return Endpoint.parse(f"{scheme}/n{index}:7447")

@@ -1,0 +1,1 @@
+"""One conversation with one neighbour: handshake, batches, leases, fragments; groups; scouting."""

@@ -1,0 +1,423 @@
+"""Messages to batches: priorities, express, congestion, bounded queues. behaviour.md 2.1 to 2.7.
+
+A caller's message is encoded straight into the open batch of its priority; nothing is kept as an
+object. A batch that is full, or that the link asks for, is joined once, its length in front. A
+message longer than a batch is serialised once and cut when the link asks for the pieces, so that
+other priorities go in between. Each priority is one Lane with two sequence numbers; without QoS
+there is one Lane, without FRAMEs (low latency) there are no numbers.
+
+A Lane that holds more than `tx_queue_len` octets is congested: droppable messages are dropped and
+counted, blocking ones are answered FULL and not taken. A message is taken whole or not at all, so a
+Lane holds at most that bound and one message.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from elea.transport.sequence_hot import PRIORITY_DEFAULT
+from elea.transport.stats_hot import PRIORITIES_COUNT, TransportStats
+from elea.wire.buffer_hot import Writer
+from elea.wire.codec_hot import NetworkMessage, encode
+from elea.wire.dialect import Dialect
+from elea.wire.fields_hot import FLAG_Z, QOS_DECLARE
+from elea.wire.network.declare import Declare
+from elea.wire.network.interest import Interest
+from elea.wire.network.oam import Oam
+from elea.wire.network.push_hot import Push
+from elea.wire.network.push_hot import encode as encode_push
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+SENT: Final = 0  # in a batch
+DROPPED: Final = 1  # gone, and counted
+FULL: Final = 2  # a blocking message found no room and was not taken
+
+_FRAME: Final = 0x05
+_FRAGMENT: Final = 0x06
+_RELIABLE: Final = 0x20
+_MORE: Final = 0x40
+_QOS_EXTENSION: Final = 0x31
+_FIRST_EXTENSION: Final = 0x02
+
+_BLOCK: Final = 0x08
+_EXPRESS: Final = 0x10
+_BLOCK_FIRST: Final = 0x20
+
+_NO_CHANNEL: Final = -1  # the open batch has no FRAME yet
+
+
+class Split:
+    """A message that is cut into FRAGMENTs as the link asks for them."""
+
+    __slots__ = ("data", "first", "piece_len", "pos", "reliable", "sn")
+
+    def __init__(self, data: bytes, sn: int, reliable: bool, piece_len: int) -> None:
+        self.data = data
+        self.sn = sn
+        self.reliable = reliable
+        self.piece_len: i64 = piece_len
+        self.pos: i64 = 0
+        self.first = True
+
+
+class Lane:
+    """One priority: its open batch, its finished ones, its two sequence numbers."""
+
+    __slots__ = (
+        "channel",
+        "link_id",
+        "open",
+        "priority",
+        "queued_len",
+        "ready",
+        "sn_best_effort",
+        "sn_reliable",
+        "waiting",
+    )
+
+    def __init__(self, priority: int, initial_sn: int, opened: Writer) -> None:
+        self.priority = priority
+        self.sn_reliable = initial_sn
+        self.sn_best_effort = initial_sn
+        self.open = opened
+        self.channel: i64 = _NO_CHANNEL  # of the FRAME under way: 1 reliable, 0 best effort
+        self.ready: deque[bytes | Split] = deque()
+        self.queued_len: i64 = 0  # octets in `ready`
+        self.link_id = -1  # the link that serves it
+        self.waiting: object = None  # the one block-first message that may wait
+
+
+class TxQueues:
+    """Everything that waits to be sent to one neighbour or group.
+
+    Args:
+        batch_len: The longest batch, its length prefix included.
+        prefix_len: Octets in front of a batch: 2, 4 for low latency, 0 on datagrams.
+        qos: Whether there are eight priorities.
+        mask: The largest sequence number.
+        initial_sn: The first one, on every conduit.
+        bare: Low latency: messages outside FRAMEs, never fragmented.
+        queue_len: What a priority may hold.
+        stats: Where to count.
+        dialect: How messages are written.
+    """
+
+    __slots__ = (
+        "_bare",
+        "_batch_len",
+        "_dialect",
+        "_lanes",
+        "_mask",
+        "_prefix_len",
+        "_qos",
+        "_queue_len",
+        "_sn_len",
+        "_stats",
+        "express_pending",
+    )
+
+    def __init__(
+        self,
+        *,
+        batch_len: int,
+        prefix_len: int,
+        qos: bool,
+        mask: int,
+        initial_sn: int,
+        bare: bool,
+        queue_len: int,
+        stats: TransportStats,
+        dialect: Dialect = Dialect.ECLIPSE,
+    ) -> None:
+        self._batch_len: i64 = batch_len
+        self._prefix_len: i64 = prefix_len
+        self._qos = qos
+        self._mask = mask
+        self._sn_len: i64 = (mask.bit_length() + 6) // 7
+        self._bare = bare
+        self._queue_len: i64 = queue_len
+        self._stats = stats
+        self._dialect = dialect
+        self.express_pending = False
+        self._lanes: list[Lane] = []
+        for priority in range(PRIORITIES_COUNT) if qos else (PRIORITY_DEFAULT,):
+            self._lanes.append(Lane(priority, initial_sn, self._blank()))
+
+    # From the caller.
+
+    def send(self, message: NetworkMessage, reliable: bool) -> int:
+        """Take a message: SENT, DROPPED or FULL.
+
+        Raises:
+            ValueError: if it cannot be encoded; nothing has changed then.
+        """
+        if isinstance(message, Push):
+            qos = message.qos
+        elif isinstance(message, (Declare, Interest, Oam)):
+            qos = QOS_DECLARE  # losing one would corrupt the neighbour's tables
+        else:
+            qos = message.qos
+        lane = self._lanes[qos & 0x07 if self._qos else 0]
+        if lane.queued_len + lane.open.size > self._queue_len:
+            return self._congested(lane, message, qos)
+        lane.waiting = None
+        return self._place(lane, message, reliable, qos)
+
+    # To the link.
+
+    def pull(self, link_id: int) -> bytes | None:
+        """The next batch for `link_id`, the most urgent first; length in front."""
+        for lane in self._lanes:
+            if lane.link_id != link_id:
+                continue
+            batch = self._take(lane)
+            if batch is not None:
+                stats = self._stats
+                stats.sent_batches += 1
+                stats.sent_octets += len(batch)
+                if self.express_pending and self.pending_len() == 0:
+                    self.express_pending = False
+                return batch
+        return None
+
+    def pending_len(self) -> int:
+        """Octets that wait, on all priorities."""
+        total: i64 = 0
+        for lane in self._lanes:
+            total += lane.queued_len
+            if lane.open.size > self._prefix_len:
+                total += lane.open.size
+        return total
+
+    def waits_for(self, link_id: int) -> bool:
+        """Whether `pull(link_id)` would give a batch."""
+        for lane in self._lanes:
+            if lane.link_id == link_id and (
+                lane.queued_len > 0 or lane.open.size > self._prefix_len
+            ):
+                return True
+        return False
+
+    # From the transport.
+
+    def priorities(self) -> list[int]:
+        """The priorities there are, most urgent first."""
+        return [lane.priority for lane in self._lanes]
+
+    def link_of(self, priority: int) -> int:
+        """The link that serves a priority."""
+        return self._lane(priority).link_id
+
+    def assign(self, priority: int, link_id: int, batch_len: int) -> None:
+        """Let `link_id` serve a priority; what waits and is too long for it is dropped."""
+        lane = self._lane(priority)
+        lane.link_id = link_id
+        if lane.queued_len == 0:
+            return
+        kept: deque[bytes | Split] = deque()
+        for item in lane.ready:
+            if self._item_len(lane, item) > batch_len:
+                self._stats.dropped_link += 1
+                lane.queued_len -= _waiting_len(item)
+            else:
+                kept.append(item)
+        lane.ready = kept
+
+    def next_sn(self, priority: int, reliable: bool) -> int:
+        """The sequence number that the next FRAME of a conduit will have."""
+        lane = self._lane(priority)
+        return lane.sn_reliable if reliable else lane.sn_best_effort
+
+    def resize(self, batch_len: int) -> None:
+        """Make batches of at most `batch_len` octets from now on."""
+        self._batch_len = batch_len
+        for lane in self._lanes:
+            if lane.open.size > self._batch_len:
+                self._seal(lane)
+
+    def clear(self) -> None:
+        """Forget everything that waits."""
+        for lane in self._lanes:
+            lane.ready.clear()
+            lane.queued_len = 0
+            lane.open = self._blank()
+            lane.channel = _NO_CHANNEL
+        self.express_pending = False
+
+    # Inside.
+
+    def _lane(self, priority: int) -> Lane:
+        return self._lanes[priority if self._qos else 0]
+
+    def _blank(self) -> Writer:
+        writer = Writer(self._dialect)
+        if self._prefix_len > 0:
+            writer.raw(bytes(self._prefix_len))  # the length is known when the batch is sealed
+        return writer
+
+    def _place(self, lane: Lane, message: NetworkMessage, reliable: bool, qos: int) -> int:
+        """Write a message behind what the open batch holds."""
+        writer = lane.open
+        mark = writer.mark()
+        channel: i64 = 1 if reliable else 0
+        starts = lane.channel != channel and not self._bare
+        if starts:
+            self._begin_frame(lane, reliable)
+        try:
+            if isinstance(message, Push):
+                encode_push(writer, message)
+            else:
+                encode(writer, message)
+        except BaseException:
+            writer.rollback(mark)
+            raise
+        if writer.size > self._batch_len:
+            writer.rollback(mark)
+            return self._overflow(lane, message, reliable, qos)
+        if starts:
+            self._count_frame(lane, reliable)
+        if qos & _EXPRESS:
+            self.express_pending = True
+        self._stats.sent_messages += 1
+        return SENT
+
+    def _begin_frame(self, lane: Lane, reliable: bool) -> None:
+        """Write a FRAME header; the number is taken only once a message stands behind it."""
+        writer = lane.open
+        header = _FRAME | _RELIABLE if reliable else _FRAME
+        sn = lane.sn_reliable if reliable else lane.sn_best_effort
+        if lane.priority != PRIORITY_DEFAULT:
+            writer.u8(header | FLAG_Z)
+            writer.z64(sn)
+            writer.u8(_QOS_EXTENSION)
+            writer.u8(lane.priority)
+        else:
+            writer.u8(header)
+            writer.z64(sn)
+
+    def _count_frame(self, lane: Lane, reliable: bool) -> None:
+        if reliable:
+            lane.channel = 1
+            lane.sn_reliable = (lane.sn_reliable + 1) & self._mask
+        else:
+            lane.channel = 0
+            lane.sn_best_effort = (lane.sn_best_effort + 1) & self._mask
+
+    def _overflow(self, lane: Lane, message: NetworkMessage, reliable: bool, qos: int) -> int:
+        """The message did not fit behind what the open batch holds."""
+        if lane.open.size > self._prefix_len:
+            self._seal(lane)
+            return self._place(lane, message, reliable, qos)
+        if self._bare:
+            self._stats.dropped_too_long += 1
+            return DROPPED
+        writer = Writer(self._dialect)
+        encode(writer, message)
+        self._split(lane, writer.to_bytes(), reliable)
+        if qos & _EXPRESS:
+            self.express_pending = True
+        self._stats.sent_messages += 1
+        return SENT
+
+    def _split(self, lane: Lane, data: bytes, reliable: bool) -> None:
+        piece_len = self._batch_len - self._prefix_len - self._fragment_head_len(lane)
+        sn = lane.sn_reliable if reliable else lane.sn_best_effort
+        length: i64 = len(data)
+        count: int = (length + piece_len - 1) // piece_len
+        # Taken now: whatever is sent on this conduit later has a later number.
+        if reliable:
+            lane.sn_reliable = (sn + count) & self._mask
+        else:
+            lane.sn_best_effort = (sn + count) & self._mask
+        lane.ready.append(Split(data, sn, reliable, piece_len))
+        lane.queued_len += length
+
+    def _fragment_head_len(self, lane: Lane) -> i64:
+        """Header, the longest sequence number, First, and the priority if it is written."""
+        fixed: i64 = 2 if lane.priority == PRIORITY_DEFAULT else 4
+        return fixed + self._sn_len
+
+    def _item_len(self, lane: Lane, item: bytes | Split) -> i64:
+        """How long a batch of `item` gets."""
+        if isinstance(item, Split):
+            return item.piece_len + self._prefix_len + self._fragment_head_len(lane)
+        return len(item)
+
+    def _congested(self, lane: Lane, message: NetworkMessage, qos: int) -> int:
+        if qos & _BLOCK:
+            self._stats.blocked += 1
+            return FULL
+        if qos & _BLOCK_FIRST and (lane.waiting is None or lane.waiting is message):
+            lane.waiting = message
+            self._stats.blocked += 1
+            return FULL
+        self._stats.dropped_congestion[qos & 0x07] += 1
+        return DROPPED
+
+    def _seal(self, lane: Lane) -> None:
+        """Finish the open batch and begin another."""
+        batch = self._finish(lane)
+        lane.ready.append(batch)
+        lane.queued_len += len(batch)
+
+    def _finish(self, lane: Lane) -> bytes:
+        writer = lane.open
+        prefix_len = self._prefix_len
+        if prefix_len > 0:
+            length: int = writer.size - prefix_len
+            writer.parts[0] = length.to_bytes(prefix_len, "little")
+        lane.open = self._blank()
+        lane.channel = _NO_CHANNEL
+        return writer.to_bytes()
+
+    def _take(self, lane: Lane) -> bytes | None:
+        if lane.queued_len == 0:
+            if lane.open.size > self._prefix_len:
+                return self._finish(lane)
+            return None
+        item = lane.ready[0]
+        if isinstance(item, Split):
+            return self._cut(lane, item)
+        lane.ready.popleft()
+        lane.queued_len -= len(item)
+        return item
+
+    def _cut(self, lane: Lane, split: Split) -> bytes:
+        """The next FRAGMENT of `split`, alone in its batch."""
+        start: i64 = split.pos
+        stop: i64 = start + split.piece_len
+        length: i64 = len(split.data)
+        header = _FRAGMENT | _RELIABLE if split.reliable else _FRAGMENT
+        if stop < length:
+            header |= _MORE
+        else:
+            stop = length
+        marked = lane.priority != PRIORITY_DEFAULT
+        head = Writer(self._dialect)
+        head.u8(header | FLAG_Z if marked or split.first else header)
+        head.z64(split.sn)
+        if marked:
+            head.u8(_QOS_EXTENSION | FLAG_Z if split.first else _QOS_EXTENSION)
+            head.u8(lane.priority)
+        if split.first:
+            head.u8(_FIRST_EXTENSION)
+            split.first = False
+        split.sn = (split.sn + 1) & self._mask
+        split.pos = stop
+        lane.queued_len -= stop - start
+        if stop == length:
+            lane.ready.popleft()
+        body = memoryview(split.data)[start:stop]
+        if self._prefix_len == 0:
+            return b"".join([head.to_bytes(), body])
+        batch_len: int = head.size + (stop - start)
+        return b"".join([batch_len.to_bytes(self._prefix_len, "little"), head.to_bytes(), body])
+
+
+def _waiting_len(item: bytes | Split) -> i64:
+    if isinstance(item, Split):
+        return len(item.data) - item.pos
+    return len(item)

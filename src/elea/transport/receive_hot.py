@@ -1,0 +1,164 @@
+"""One batch of an established conversation, message by message. behaviour.md 2.8.
+
+FRAMEs go to the sink, straight from the batch; FRAGMENTs through reassembly. INIT, OPEN, JOIN, OAM
+and KEEP_ALIVE mean nothing here: that something arrived has renewed the lease. CLOSE ends all.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from elea.errors import DecodeError, RemoteProtocolError
+from elea.limits import Limits
+from elea.transport.events import FrameSink
+from elea.transport.reassembly import Reassembly
+from elea.transport.sequence_hot import PRIORITY_DEFAULT, Received
+from elea.transport.stats_hot import TransportStats
+from elea.wire.buffer_hot import Reader
+from elea.wire.codec_hot import NETWORK_ID_MIN, decode_network, decode_transport
+from elea.wire.dialect import Dialect
+from elea.wire.fields_hot import FLAG_Z
+from elea.wire.transport.close import Close
+from elea.wire.transport.fragment import Fragment
+from elea.wire.transport.frame_hot import decode as decode_frame
+from elea.wire.transport.init import Init
+from elea.wire.transport.open import Open
+
+_ID_MASK: Final = 0x1F
+_FRAME: Final = 0x05
+_FRAGMENT: Final = 0x06
+_FLAG_R: Final = 0x20
+_RESERVED: Final = 0x40
+_MORE: Final = 0x40
+
+
+class Reception:
+    """What is known of one sender: its sequence numbers and its unfinished messages."""
+
+    __slots__ = ("_bare", "_dialect", "_limits", "_qos", "_stats", "numbers", "reassembly")
+
+    def __init__(
+        self,
+        *,
+        numbers: Received,
+        reassembly: Reassembly,
+        qos: bool,
+        bare: bool,
+        limits: Limits,
+        stats: TransportStats,
+        dialect: Dialect = Dialect.ECLIPSE,
+    ) -> None:
+        self.numbers = numbers
+        self.reassembly = reassembly
+        self._qos = qos
+        self._bare = bare
+        self._limits = limits
+        self._stats = stats
+        self._dialect = dialect
+
+    def batch(self, data: bytes, sink: FrameSink, now_ns: int) -> Close | None:
+        """Take one batch; the CLOSE in it, if there is one.
+
+        Raises:
+            DecodeError: if the octets are no batch.
+            RemoteProtocolError: if they are one that must not be sent here.
+        """
+        reader = Reader(data, 0, -1, self._limits, self._dialect)
+        while True:
+            octet = reader.peek()
+            if octet < 0:
+                return None
+            kind = octet & _ID_MASK
+            if kind == _FRAME:
+                self._frame(reader, sink)
+            elif kind == _FRAGMENT and not octet & FLAG_Z:
+                self._plain_fragment(reader, sink, now_ns)
+                return None
+            elif kind >= NETWORK_ID_MIN:
+                if not self._bare:
+                    raise reader.error(f"network message 0x{kind:02x} outside a FRAME")
+                sink.frame(reader, PRIORITY_DEFAULT, True)
+                self._check_progress(reader, kind)
+            else:
+                message = decode_transport(reader)
+                if isinstance(message, Close):
+                    return message
+                if isinstance(message, Fragment):
+                    self._fragment(message, sink, now_ns)
+                elif isinstance(message, (Init, Open)):
+                    return None  # what follows one of these in a batch means nothing
+
+    def _frame(self, reader: Reader, sink: FrameSink) -> None:
+        header = reader.u8("header")
+        if header & (FLAG_Z | _RESERVED):
+            frame = decode_frame(reader, header)
+            sn = frame.sn
+            priority = frame.priority
+        else:
+            sn = reader.z64("sn")
+            priority = PRIORITY_DEFAULT
+        reliable = header & _FLAG_R != 0
+        self._check(sn, priority, "FRAME")
+        if self.numbers.accept(priority, reliable, sn):
+            self._stats.received_frames += 1
+            sink.frame(reader, priority, reliable)
+            return
+        self._stats.stale_frames += 1
+        # Its messages are read to find where it ends, and mean nothing.
+        while reader.peek() & _ID_MASK >= NETWORK_ID_MIN and reader.remaining() > 0:
+            decode_network(reader)
+
+    def _plain_fragment(self, reader: Reader, sink: FrameSink, now_ns: int) -> None:
+        """A FRAGMENT without extensions: all but the first, at the default priority."""
+        header = reader.u8("header")
+        sn = reader.z64("sn")
+        reliable = header & _FLAG_R != 0
+        self._check(sn, PRIORITY_DEFAULT, "FRAGMENT")
+        if not self.numbers.accept(PRIORITY_DEFAULT, reliable, sn):
+            self._stats.stale_frames += 1
+            return
+        payload: bytes | memoryview
+        if 8 * reader.remaining() >= 7 * len(reader.data):
+            # Copied once, when the message is whole; the view keeps little else alive.
+            payload = memoryview(reader.data)[reader.pos :]
+        else:
+            payload = reader.rest("fragment")
+        whole = self.reassembly.add_piece(
+            PRIORITY_DEFAULT, reliable, sn, payload, now_ns, more=header & _MORE != 0
+        )
+        if whole is not None:
+            self._whole(whole, PRIORITY_DEFAULT, reliable, sink)
+
+    def _fragment(self, fragment: Fragment, sink: FrameSink, now_ns: int) -> None:
+        self._check(fragment.sn, fragment.priority, "FRAGMENT")
+        if not self.numbers.accept(fragment.priority, fragment.reliable, fragment.sn):
+            self._stats.stale_frames += 1
+            return
+        whole = self.reassembly.add(fragment, now_ns)
+        if whole is not None:
+            self._whole(whole, fragment.priority, fragment.reliable, sink)
+
+    def _whole(self, message: bytes, priority: int, reliable: bool, sink: FrameSink) -> None:
+        """Hand over a message that was put together."""
+        reader = Reader(message, 0, -1, self._limits, self._dialect)
+        try:
+            sink.message(reader, priority, reliable)
+        except DecodeError:
+            # It costs the peer this message only (wire.md 3.6).
+            self._stats.undecodable_messages += 1
+
+    def _check(self, sn: int, priority: int, what: str) -> None:
+        if self._bare:
+            raise RemoteProtocolError(f"a {what} on a low-latency transport")
+        if sn > self.numbers.mask:
+            raise RemoteProtocolError(
+                f"{what} {sn} is above {self.numbers.mask}, the largest sequence number"
+            )
+        if priority != PRIORITY_DEFAULT and not self._qos:
+            raise RemoteProtocolError(
+                f"{what} of priority {priority}, without QoS only {PRIORITY_DEFAULT} is legal"
+            )
+
+    def _check_progress(self, reader: Reader, kind: int) -> None:
+        if reader.remaining() > 0 and reader.peek() & _ID_MASK >= NETWORK_ID_MIN:
+            raise reader.error(f"network message 0x{kind:02x} was not read")
