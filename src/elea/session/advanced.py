@@ -134,8 +134,8 @@ def declare_advanced_subscriber(
     key = key_text(key_expr)
     origin = checked_or("allowed_origin", allowed_origin, Locality, Locality.ANY)
     detection = checked_or("subscriber_detection", subscriber_detection, bool, False)
-    delivery = Delivery(handler)
     context = session._context
+    delivery = Delivery(handler, context.pressure)
 
     def declare() -> AdvancedSubscriber[object]:
         context.core.face.check_open()

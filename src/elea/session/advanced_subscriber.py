@@ -289,7 +289,7 @@ class AdvancedSubscriber(Listening[H_co]):
     def sample_miss_listener(self, handler: AnyHandler[Miss] = None) -> SampleMissListener[object]:
         """Be told of samples that are lost; only publishers that number them can miss some."""
         self._check()
-        delivery = Delivery(handler)
+        delivery = Delivery(handler, self._context.pressure)
         reorderer = self._reorderer
         listener_id = self._context.call(lambda: reorderer.listen(delivery.outlet))
         return SampleMissListener(self._context, delivery, reorderer, listener_id)

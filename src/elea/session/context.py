@@ -20,7 +20,8 @@ from elea.session import dispatch
 from elea.session.core import SessionCore
 from elea.session.dispatch import Dispatcher
 from elea.session.face import SessionSettings
-from elea.session.ports import FULL, DriverPort
+from elea.session.ports import DriverPort
+from elea.session.pressure import Pressure
 from elea.session.queryables import MakeQuery
 from elea.session.stack import TimestampCallback
 from elea.wire.shared_extensions import TimestampStack as WireStack
@@ -29,6 +30,7 @@ T = TypeVar("T")
 
 CLOSE_NS: Final = 10_000_000_000  # what is pending may take so long to be written
 EXIT_NS: Final = 500_000_000  # the same when the interpreter ends
+DUE_COUNT_MAX: Final = 65_536  # values for functions that may wait for a thread
 BLOCK_NS: Final = 5_000_000_000  # a put that may not be dropped waits so long (behaviour.md 2.5)
 
 _OPEN: Final[weakref.WeakSet[Context]] = weakref.WeakSet()
@@ -46,8 +48,8 @@ class Context:
     ) -> None:
         self.driver = driver
         self._lock = driver.lock
-        self._flush = driver.flush
-        self._buried: deque[Callable[[], None]] = deque()
+        self.flush = driver.flush
+        self._buried: deque[Callable[[], object]] = deque()
         self._close_lock = threading.Lock()
         self._closed = False
         with self._lock:
@@ -64,8 +66,15 @@ class Context:
         self.core.on_due = self._on_io_due
         self._inbox = self.core.inbox
         self._dispatcher = Dispatcher(
-            self._inbox.due, self._inbox.due_now, driver.callback_thread, driver.relieve
+            self._inbox.due,
+            self._inbox.due_now,
+            driver.callback_thread,
+            driver.relieve,
+            self._on_drained,
         )
+        self.pressure = Pressure(driver.hold_reading, self._call_after)
+        self._crowd = _Crowd()
+        self.core.outbox.follow_up(self)
         _OPEN.add(self)
 
     def call(self, function: Callable[[], T]) -> T:
@@ -87,22 +96,24 @@ class Context:
             return None
         return self.read(lambda: self.core.stamper.sent(instrumentation))
 
-    def settle_put(self, result: int) -> None:
-        """`settle`, and wait for room if a sample that may not be dropped found none."""
-        self.settle()
-        if result == FULL:
-            dispatch.about_to_wait()
-            deadline_ns = self.driver.now_ns() + BLOCK_NS
-            self.driver.wait_room(self.core.face.id, deadline_ns)
-
     def settle(self) -> None:
         """Write what is pending and run what is due. The lock is not held."""
-        self._flush()
+        self.flush()
         if self._inbox.has_work():
-            if self._buried:
-                self._bury()
-                self._flush()
-            self._dispatcher.deliver(on_io=False)
+            self.work()
+
+    def work(self) -> None:
+        """Run what is due. The lock is not held."""
+        if self._buried:
+            self._bury()
+            self.flush()
+        self._dispatcher.deliver(on_io=False)
+
+    def wait_room(self) -> None:
+        """Wait until a sample that may not be dropped finds room, or the time is over."""
+        dispatch.about_to_wait()
+        deadline_ns = self.driver.now_ns() + BLOCK_NS
+        self.driver.wait_room(self.core.face.id, deadline_ns)
 
     def later(self, function: Callable[[], None]) -> None:
         """Run a function of the core under the lock, from a finaliser.
@@ -163,6 +174,28 @@ class Context:
         if self._buried:
             self._bury()
         self._dispatcher.deliver(on_io=True)
+        if len(self._inbox.due) > DUE_COUNT_MAX and not self._crowd.behind:
+            self.pressure.begin(self._crowd)
+
+    def _call_after(self, delay_ns: int, function: Callable[[], None]) -> None:
+        # Timers need the lock, which the caller may or may not hold: when it is free, then.
+        self._buried.append(lambda: self.core.face.call_after(delay_ns, function))
+        self._inbox.nudged = True
+
+    def _on_drained(self) -> None:
+        self._crowd.read_count += 1
+        if self._crowd.behind:
+            self.pressure.end(self._crowd)
+
+
+class _Crowd:
+    """All functions of a session together, as one handler that may be behind."""
+
+    __slots__ = ("behind", "read_count", "stalled")
+
+    def __init__(self) -> None:
+        self.behind = self.stalled = False
+        self.read_count = 0
 
 
 @atexit.register

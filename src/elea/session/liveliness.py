@@ -112,7 +112,7 @@ class Liveliness:
         timeout_ns = nanoseconds("timeout", timeout, core.face.settings.query_timeout_ns)
         if cancellation_token is not None:
             cancellation_token.check()
-        delivery = Delivery(handler)
+        delivery = Delivery(handler, self._context.pressure)
 
         def start() -> None:
             core.face.check_open()
@@ -166,7 +166,7 @@ class Liveliness:
     ) -> Subscriber[object]:
         """`declare_subscriber` for a key that is known to be one."""
         past = checked_or("history", history, bool, False)
-        delivery = Delivery(handler)
+        delivery = Delivery(handler, self._context.pressure)
         core = self._context.core
 
         def declare() -> Subscriber[object]:

@@ -33,13 +33,36 @@ class PushPort(Protocol):
     ) -> int: ...
 
 
+class Aftermath(Protocol):
+    """What is done once the lock is released."""
+
+    def flush(self) -> None:
+        """Write what is pending."""
+
+    def work(self) -> None:
+        """Run what is due."""
+
+    def wait_room(self) -> None:
+        """A sample that may not be dropped found no room: wait until there is some."""
+
+
 class Outbox:
     """The samples of one session on their way out.
 
     `stamp` makes timestamps for samples without one; None leaves them without.
     """
 
-    __slots__ = ("closed", "face_id", "inbox", "lock", "node", "now_ns", "stamp")
+    __slots__ = (
+        "aftermath",
+        "closed",
+        "face_id",
+        "flush",
+        "inbox",
+        "lock",
+        "node",
+        "now_ns",
+        "stamp",
+    )
 
     def __init__(
         self,
@@ -57,15 +80,30 @@ class Outbox:
         self.now_ns = now_ns
         self.stamp = stamp
         self.closed = False
+        self.aftermath: Aftermath | None = None
+        self.flush: Callable[[], None] | None = None
+
+    def follow_up(self, aftermath: Aftermath) -> None:
+        """Say who does what is to be done once the lock is released."""
+        self.aftermath = aftermath
+        self.flush = aftermath.flush
 
     def publish(self, key: str, push: Push, reliable: bool, local: bool, remote: bool) -> int:
-        """Send a sample: SENT, DROPPED or FULL of `elea.session.ports`."""
+        """Send a sample, write and run what is due: SENT, DROPPED or FULL of the ports."""
         lock = self.lock
         lock.acquire()
         try:
-            return self.publish_locked(key, push, reliable, local, remote)
+            result = self.publish_locked(key, push, reliable, local, remote)
         finally:
             lock.release()
+        if self.flush is not None:
+            self.flush()
+        if self.aftermath is not None:
+            if self.inbox.has_work():
+                self.aftermath.work()
+            if result == 2:  # FULL of `elea.session.ports`
+                self.aftermath.wait_room()
+        return result
 
     def publish_locked(
         self, key: str, push: Push, reliable: bool, local: bool, remote: bool

@@ -151,9 +151,7 @@ class Publisher(Declared):
             and timestamp_instrumentation is None
             and source_info is None
         ):
-            octets_ = payload if type(payload) is bytes else octets(payload)
-            result = self._lane.put(octets_)
-            self._context.settle_put(result)
+            self._lane.put(payload if type(payload) is bytes else octets(payload))
             return
         body = Put(
             octets(payload),
@@ -226,8 +224,7 @@ class Publisher(Declared):
     def send(self, body: Put | Del, instrumentation: TimestampInstrumentation | None) -> None:
         """Publish what travels; `put` and `delete` are for applications."""
         self._check()
-        result = self._lane.send(body, self._context.instrument(instrumentation))
-        self._context.settle_put(result)
+        self._lane.send(body, self._context.instrument(instrumentation))
 
     def _end(self) -> None:
         self._context.core.undeclare_writer(self._writer)

@@ -24,6 +24,7 @@ from elea.session.convert import (
     wire_encoding,
     wire_stamp,
 )
+from elea.session.handlers import Finishing
 from elea.session.queries import has_any_key
 from elea.session.queryables import Answerer, Exchange, MakeQuery
 from elea.session.stack import read_stack
@@ -35,13 +36,13 @@ from elea.zbytes import ZBytes
 
 
 @final
-class Query:
+class Query(Finishing):
     """A question. It is finished by `drop`, by `with`, or when nobody refers to it any more.
 
     Until then the one who asked waits for more answers.
     """
 
-    __slots__ = ("__weakref__", "_context", "_dropped", "_eid", "_exchange")
+    __slots__ = ("_context", "_dropped", "_eid", "_exchange")
 
     def __init__(self, context: Context, exchange: Exchange, eid: int) -> None:
         self._context = context

@@ -381,8 +381,8 @@ class Session:
         """
         key = key_text(key_expr)
         origin = _locality("allowed_origin", allowed_origin)
-        delivery = Delivery(handler)
         context = self._context
+        delivery = Delivery(handler, context.pressure)
 
         def declare() -> Subscriber[object]:
             subscription = context.core.subscribe(key, delivery.outlet, origin)
@@ -440,8 +440,8 @@ class Session:
         key = key_text(key_expr)
         origin = _locality("allowed_origin", allowed_origin)
         whole = checked_or("complete", complete, bool, False)
-        delivery = Delivery(handler)
         context = self._context
+        delivery = Delivery(handler, context.pressure)
 
         def declare() -> Queryable[object]:
             answerer = context.core.declare_answerer(
@@ -534,15 +534,13 @@ class Session:
             _locality("allowed_destination", allowed_destination)
         context = self._context
         stack = None if instrumentation is None else context.instrument(instrumentation)
-        result = context.core.outbox.publish(
+        return context.core.outbox.publish(
             key,
             Push(WireExpr(0, self._prefix + key), body, qos, None, 0, stack),
             True,
             allowed_destination is not Locality.REMOTE,
             allowed_destination is not Locality.SESSION_LOCAL,
         )
-        context.settle_put(result)
-        return result
 
     def _declare_writer(
         self,
