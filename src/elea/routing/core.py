@@ -352,18 +352,18 @@ class Routing:
 
     def _entity_gone(self, face: Face, kind: Kind, entity_id: int, wire: WireExpr | None) -> None:
         """A neighbour or a session took an entity back, by its id, or by its key if that is 0."""
-        if entity_id != 0:
-            if entity_id in face.remote[kind]:
-                self._declarations.undeclare(kind, face, entity_id)
-            else:
-                self._context.stats.drop(Drop.UNKNOWN_ENTITY)
+        if entity_id != 0 and entity_id in face.remote[kind]:
+            self._declarations.undeclare(kind, face, entity_id)
             return
-        key = None if wire is None else self._resolve(face, wire)
-        if key is None:
-            return
-        if key in face.remote[kind]:
+        key = None
+        if wire is not None and (wire.scope != 0 or wire.suffix):  # an empty key means nothing
+            key = self._resolve(face, wire)
+            if key is None:
+                return
+        if key is not None and entity_id == 0 and key in face.remote[kind]:
             self._declarations.undeclare(kind, face, key)
-        elif kind is Kind.TOKEN and face.spec.gateway:
+        elif key is not None and kind is Kind.TOKEN and face.spec.gateway:
+            # Never declared to us: with id 0 to clients, with a new id to peers.
             self._liveliness.vanished(key)
         else:
             self._context.stats.drop(Drop.UNKNOWN_ENTITY)

@@ -245,7 +245,7 @@ def test_unknown_ids_in_undeclarations_are_ignored() -> None:
     client.say(Declare(UndeclareSubscriber(5)))
     client.say(Declare(UndeclareToken(0, WireExpr(0, "t"))))
     client.say(Declare(UndeclareToken(0)))
-    assert node.routing.stats.drops[Drop.UNKNOWN_ENTITY] == 2
+    assert node.routing.stats.drops[Drop.UNKNOWN_ENTITY] == 3
 
 
 def test_entities_with_id_0_are_known_by_their_keys() -> None:
