@@ -153,6 +153,8 @@ class Routing:
         self._queries.close_face(face)
         if self._gossip is not None:
             self._gossip.close_face(face)
+        for violation in [one for one in self._violations if one.face_id == face_id]:
+            del self._violations[violation]
 
     def receive(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> None:
         """A message came in on a face. What cannot be used is dropped and counted."""
@@ -228,9 +230,9 @@ class Routing:
     def is_empty(self) -> bool:
         """Whether nothing is remembered: true when all faces are closed."""
         return (
-            not self._tables.faces
+            self._tables.is_empty()
             and not self._pushes.sources
-            and self._tables.count() == 0
+            and not self._violations
             and self._interests.is_empty()
             and self._upstream.is_empty()
             and self._queries.is_empty()
@@ -262,8 +264,11 @@ class Routing:
                 self._entity_gone(face, Kind.QUERYABLE, body.id, body.key)
             case UndeclareToken():
                 self._entity_gone(face, Kind.TOKEN, body.id, body.key)
-            case DeclareKeyExpr():
+            case DeclareKeyExpr() if not face.spec.multicast:
                 self._alias(face, body)
+            case DeclareKeyExpr():
+                # Its members share the face: their numbers would contradict each other.
+                self._context.stats.drop(Drop.MULTICAST)
             case UndeclareKeyExpr():
                 if face.aliases.undeclared(body.id):
                     self._tables.routes_changed()
@@ -318,7 +323,8 @@ class Routing:
         if face.spec.multicast and kind is not Kind.SUBSCRIBER:
             self._context.stats.drop(Drop.MULTICAST)
             return
-        name = entity_id or key
+        # The members of a group share its face, and their ids mean nothing.
+        name = key if entity_id == 0 or face.spec.multicast else entity_id
         asked = None
         if interest_id is not None and interest_id != _INITIAL_INTEREST:
             if kind is Kind.TOKEN and not face.is_north:
