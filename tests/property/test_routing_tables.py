@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.unit.routing.mesh import K, Mesh, Node, Q, S, Session, T
+from tests.unit.routing.mesh import A, K, Mesh, Node, Q, S, Session, T
 
-from elea.keyexpr.match_hot import intersects
+from elea.keyexpr.match_hot import includes, intersects
 from elea.routing.regions import CLIENT, PEER, ROUTER, SOUTH_PEERS, Placement
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import WireExpr
@@ -34,6 +34,7 @@ REGION = {
     "session": "local",
     "client": "clients",
     "elea": "clients",
+    "pico": "clients",  # asks for aggregates
     "peer": "north",
     "router": "north",
     "below": "peers",
@@ -153,7 +154,26 @@ class TablesMachine(RuleBasedStateMachine):
         visible = self.visible(face)
         if face.region == "north":
             return visible
+        if face.kind == "pico":
+            return self.aggregated(face, visible)
         return {entity: info for entity, info in visible.items() if entity in face.told}
+
+    @staticmethod
+    def aggregated(face: Modelled, visible: dict[Entity, Info]) -> dict[Entity, Info]:
+        """One declaration on the key of each interest that anything matches (4.5)."""
+        found: dict[Entity, Info] = {}
+        for options, wanted in face.interests.values():
+            assert wanted is not None
+            for kind in "SQ":
+                matching = [key for one, key in visible if one == kind and intersects(wanted, key)]
+                if options & BITS[kind] and matching:
+                    whole = [
+                        visible["Q", key]
+                        for key in matching
+                        if kind == "Q" and includes(key, wanted) and visible["Q", key][0]
+                    ]
+                    found[kind, wanted] = merged(whole) if whole else (False, 0)
+        return found
 
     def takers(self, source: Modelled, key: str) -> list[Modelled]:
         """Who gets a sample."""
@@ -266,12 +286,17 @@ class TablesMachine(RuleBasedStateMachine):
         face = data.draw(st.sampled_from([one for one in self.faces if one.region != "north"]))
         if number in face.interests:
             return
+        if face.kind == "pico":
+            options = options & (S | Q) or S
+            if key is None or any(key == other for _, other in face.interests.values()):
+                return
         mode = InterestMode.CURRENT_FUTURE
         if future_only and options == T:
             mode = InterestMode.FUTURE
         face.interests[number] = (options, key)
         wire = None if key is None else WireExpr(0, key)
-        face.script.say(Interest(number, mode, options | K, wire))
+        aggregate = A if face.kind == "pico" else 0
+        face.script.say(Interest(number, mode, options | K | aggregate, wire))
         snapshot = (face, number) if mode is InterestMode.CURRENT_FUTURE else None
         self.settle(snapshot=snapshot)
 
@@ -280,7 +305,13 @@ class TablesMachine(RuleBasedStateMachine):
     def finish(self, data: st.DataObject) -> None:
         face = data.draw(st.sampled_from([face for face in self.faces if face.interests]))
         number = data.draw(st.sampled_from(sorted(face.interests)))
-        del face.interests[number]
+        _, wanted = face.interests.pop(number)
+        if face.kind == "pico":
+            forget = [
+                name for name, told in face.script.mirror.entities.items() if told[0] == wanted
+            ]
+            for name in forget:
+                del face.script.mirror.entities[name]
         if face.kind in ("below", "elea"):
             # They forget what they do not ask for any more; and so must the node, silently.
             forgotten = {entity for entity in face.told if not face.wants(entity)}

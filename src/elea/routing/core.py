@@ -154,6 +154,8 @@ class Routing:
         self._queries.close_face(face)
         if self._gossip is not None:
             self._gossip.close_face(face)
+        for violation in [one for one in self._violations if one.face_id == face_id]:
+            del self._violations[violation]
 
     def receive(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> None:
         """A message came in on a face. What cannot be used is dropped and counted."""
@@ -252,9 +254,9 @@ class Routing:
     def is_empty(self) -> bool:
         """Whether nothing is remembered: true when all faces are closed."""
         return (
-            not self._tables.faces
+            self._tables.is_empty()
             and not self._pushes.sources
-            and self._tables.count() == 0
+            and not self._violations
             and self._interests.is_empty()
             and self._upstream.is_empty()
             and self._queries.is_empty()
@@ -286,8 +288,11 @@ class Routing:
                 self._entity_gone(face, Kind.QUERYABLE, body.id, body.key)
             case UndeclareToken():
                 self._entity_gone(face, Kind.TOKEN, body.id, body.key)
-            case DeclareKeyExpr():
+            case DeclareKeyExpr() if not face.spec.multicast:
                 self._alias(face, body)
+            case DeclareKeyExpr():
+                # Its members share the face: their numbers would contradict each other.
+                self._context.stats.drop(Drop.MULTICAST)
             case UndeclareKeyExpr():
                 if face.aliases.undeclared(body.id):
                     self._tables.routes_changed()
@@ -342,7 +347,8 @@ class Routing:
         if face.spec.multicast and kind is not Kind.SUBSCRIBER:
             self._context.stats.drop(Drop.MULTICAST)
             return
-        name = entity_id or key
+        # The members of a group share its face, and their ids mean nothing.
+        name = key if entity_id == 0 or face.spec.multicast else entity_id
         asked = None
         if interest_id is not None and interest_id != _INITIAL_INTEREST:
             if kind is Kind.TOKEN and not face.is_north:
@@ -376,18 +382,18 @@ class Routing:
 
     def _entity_gone(self, face: Face, kind: Kind, entity_id: int, wire: WireExpr | None) -> None:
         """A neighbour or a session took an entity back, by its id, or by its key if that is 0."""
-        if entity_id != 0:
-            if entity_id in face.remote[kind]:
-                self._declarations.undeclare(kind, face, entity_id)
-            else:
-                self._context.stats.drop(Drop.UNKNOWN_ENTITY)
+        if entity_id != 0 and entity_id in face.remote[kind]:
+            self._declarations.undeclare(kind, face, entity_id)
             return
-        key = None if wire is None else self._resolve(face, wire)
-        if key is None:
-            return
-        if key in face.remote[kind]:
+        key = None
+        if wire is not None and (wire.scope != 0 or wire.suffix):  # an empty key means nothing
+            key = self._resolve(face, wire)
+            if key is None:
+                return
+        if key is not None and entity_id == 0 and key in face.remote[kind]:
             self._declarations.undeclare(kind, face, key)
-        elif kind is Kind.TOKEN and face.spec.gateway:
+        elif key is not None and kind is Kind.TOKEN and face.spec.gateway:
+            # Never declared to us: with id 0 to clients, with a new id to peers.
             self._liveliness.vanished(key)
         else:
             self._context.stats.drop(Drop.UNKNOWN_ENTITY)

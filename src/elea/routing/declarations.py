@@ -144,21 +144,17 @@ class Declarations:
                         self.undeclare(kind, gateway, name)
 
     def open_aggregates(self, registered: Registered, interest_id: int | None) -> None:
-        """Start to answer an aggregate interest; its current part too, if `interest_id` is given.
-
-        Between nodes of the specification the current part may come alone: see `aggregate_once`.
-        """
+        """Start to answer an aggregate interest; with `interest_id`, its current part too."""
         demand = registered.demand
         assert demand.key is not None
         for kind in (Kind.SUBSCRIBER, Kind.QUERYABLE):
             if demand.options & OPTIONS[kind]:
                 aggregate = registered.aggregates[kind] = Aggregate()
                 aggregate.visible_count = self._count_visible(kind, demand.key, registered.face)
-                if aggregate.visible_count:
+                if aggregate.visible_count and interest_id is not None:
                     aggregate.told_id = registered.face.next_id()
                     aggregate.told_info = self._aggregate_info(kind, demand.key, registered.face)
-                    if interest_id is not None:
-                        self._tell_aggregate(registered, kind, interest_id)
+                    self._tell_aggregate(registered, kind, interest_id)
 
     def aggregate_once(self, face: Face, interest_id: int, options: int, key: str) -> None:
         """Answer the current part of an aggregate interest that does not look at the future."""

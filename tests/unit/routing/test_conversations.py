@@ -235,6 +235,19 @@ def test_an_aggregate_interest_in_what_is_there() -> None:
     ]
 
 
+def test_an_aggregate_interest_in_the_future_alone() -> None:
+    """What was there is not told, and so not taken back either."""
+    hub = Mesh().node("hub")
+    session = hub.session()
+    pico = hub.neighbour(CLIENT)
+    old = session.subscriber("a/1")
+    pico.interest(InterestMode.FUTURE, S | A, "a/*")
+    session.no_subscriber(old)
+    assert pico.heard() == []
+    session.no_subscriber(session.subscriber("a/2"))
+    assert pico.heard() == ['D_SUBSCRIBER id 1 "a/*"', "U_SUBSCRIBER id 1"]
+
+
 def test_an_aggregate_interest_does_not_count_the_asker() -> None:
     hub = Mesh().node("hub")
     pico = hub.neighbour(CLIENT)
