@@ -222,6 +222,7 @@ class CallbackOutlet:
         "behind",
         "dropped_count",
         "ended",
+        "finished",
         "held",
         "lane",
         "pressure",
@@ -241,6 +242,7 @@ class CallbackOutlet:
         self.stalled = False
         self.pressure: Pressure | None = None  # who is told that it is behind
         self.ended: Callable[[], None] | None = None  # told after the last call
+        self.finished = False  # the last call has returned
 
     def accept(self, value: object) -> None:
         """Call the function now, in this thread."""
@@ -267,8 +269,10 @@ class CallbackOutlet:
                 self._drop()
         except Exception:
             _LOGGER.exception("callback error")
-        if value is END and self.ended is not None:
-            self.ended()
+        if value is END:
+            self.finished = True
+            if self.ended is not None:
+                self.ended()
 
     def caught_up(self) -> None:
         """Nothing is put off any more."""
