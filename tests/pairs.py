@@ -11,7 +11,7 @@ from elea.transport.cookie import CookieJar
 from elea.transport.events import Events
 from elea.transport.handshake import Acceptor, Opener, State
 from elea.transport.negotiation import Agreed, Offer
-from elea.transport.unicast import Transport
+from elea.transport.unicast import Transport, adapt_stream
 from elea.wire.buffer_hot import Reader
 from elea.wire.codec_hot import NETWORK_ID_MIN, NetworkMessage, decode_network
 from elea.wire.framing import StreamDecoder
@@ -126,10 +126,8 @@ class Pair:
         """Join a link with the same terms to both transports."""
         for end, agreed in zip((self.a, self.b), self.views, strict=True):
             end.transport.add_link(link_id, agreed, now_ns)
-            prefix_len = 4 if agreed.low_latency else 2
-            stream = StreamDecoder(batch_len_max=agreed.batch_len - prefix_len)
-            stream.low_latency = agreed.low_latency
-            end.streams[link_id] = stream
+            end.streams[link_id] = StreamDecoder()
+            adapt_stream(end.streams[link_id], agreed, self.limits)
 
     def carry(self, now_ns: int = 0) -> int:
         """Bring everything that waits to the other side; how many batches that were."""

@@ -28,14 +28,32 @@ _HOMES = {
     "elea.qos": "CongestionControl Locality Priority Reliability",
     "elea.query": "ConsolidationMode QueryConsolidation QueryTarget ReplyKeyExpr",
     "elea.sample": """
-        Hello InterceptionPoint Reply ReplyError Sample SampleKind SourceInfo
-        TimestampInstrumentation TimestampStack TimestampStackRecord
+        Hello InterceptionPoint Reply ReplyError Sample SampleKind SourceInfo TimestampContext
+        TimestampInstrumentation TimestampInstrumentationBuilder TimestampStack
+        TimestampStackRecord
     """,
     "elea.selector": "Selector",
+    "elea.session.cancellation": "CancellationToken",
+    "elea.session.handlers": "Handler",
+    "elea.session.info": "LinkEventsListener SessionInfo TransportEventsListener",
+    "elea.session.listeners": "MatchingListener",
+    "elea.session.liveliness": "Liveliness LivelinessToken",
+    "elea.session.logs": "init_log_from_env_or try_init_log_from_env",
+    "elea.session.matching": "MatchingStatus",
+    "elea.session.neighbours": "Link LinkEvent Transport TransportEvent",
+    "elea.session.publisher": "Publisher",
+    "elea.session.querier": "Querier",
+    "elea.session.query": "Query",
+    "elea.session.queryable": "Queryable",
+    "elea.session.scouting": "Scout scout",
+    "elea.session.session": "Session open",
+    "elea.session.subscriber": "Subscriber",
     "elea.timerange": "TimeRange",
     "elea.timestamp": "NTP64 HybridClock Timestamp TimestampId",
     "elea.zbytes": "ZBytes",
 }
+
+_DOORWAYS = ("handlers",)  # modules of their own that `elea.` reaches
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -44,6 +62,7 @@ __all__ = sorted(_HOME_OF)
 # `typing` would cost every `import elea` some milliseconds; type checkers know this idiom.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from elea import handlers as handlers
     from elea.config.config import Config as Config
     from elea.encoding import Encoding as Encoding
     from elea.errors import ClosedError as ClosedError
@@ -90,10 +109,36 @@ if TYPE_CHECKING:
     from elea.sample import Sample as Sample
     from elea.sample import SampleKind as SampleKind
     from elea.sample import SourceInfo as SourceInfo
+    from elea.sample import TimestampContext as TimestampContext
     from elea.sample import TimestampInstrumentation as TimestampInstrumentation
+    from elea.sample import TimestampInstrumentationBuilder as TimestampInstrumentationBuilder
     from elea.sample import TimestampStack as TimestampStack
     from elea.sample import TimestampStackRecord as TimestampStackRecord
     from elea.selector import Selector as Selector
+    from elea.session.cancellation import CancellationToken as CancellationToken
+    from elea.session.handlers import Handler as Handler
+    from elea.session.info import LinkEventsListener as LinkEventsListener
+    from elea.session.info import SessionInfo as SessionInfo
+    from elea.session.info import TransportEventsListener as TransportEventsListener
+    from elea.session.listeners import MatchingListener as MatchingListener
+    from elea.session.liveliness import Liveliness as Liveliness
+    from elea.session.liveliness import LivelinessToken as LivelinessToken
+    from elea.session.logs import init_log_from_env_or as init_log_from_env_or
+    from elea.session.logs import try_init_log_from_env as try_init_log_from_env
+    from elea.session.matching import MatchingStatus as MatchingStatus
+    from elea.session.neighbours import Link as Link
+    from elea.session.neighbours import LinkEvent as LinkEvent
+    from elea.session.neighbours import Transport as Transport
+    from elea.session.neighbours import TransportEvent as TransportEvent
+    from elea.session.publisher import Publisher as Publisher
+    from elea.session.querier import Querier as Querier
+    from elea.session.query import Query as Query
+    from elea.session.queryable import Queryable as Queryable
+    from elea.session.scouting import Scout as Scout
+    from elea.session.scouting import scout as scout
+    from elea.session.session import Session as Session
+    from elea.session.session import open as open
+    from elea.session.subscriber import Subscriber as Subscriber
     from elea.timerange import TimeRange as TimeRange
     from elea.timestamp import NTP64 as NTP64
     from elea.timestamp import HybridClock as HybridClock
@@ -109,6 +154,8 @@ else:
 
         if name == "__version__":
             value = import_module("elea.version").VERSION
+        elif name in _DOORWAYS:
+            return import_module(f"elea.{name}")
         elif name in _HOME_OF:
             value = getattr(import_module(_HOME_OF[name]), name)
         else:

@@ -6,6 +6,7 @@
     ├── SelectorError (ValueError)     .text .offset .reason   parameters and time ranges
     ├── LocatorError (ValueError)      .text .offset .reason
     ├── InvalidValueError (ValueError) .kind .reason           an id, encoding, time or QoS octet
+    ├── ZDeserializeError (ValueError) .reason .offset         octets that are no serialized value
     ├── ProtocolError                  never raised itself;    .close_reason
     │   ├── DecodeError                bytes are no message;   .offset .reason
     │   ├── RemoteProtocolError        legal bytes, illegal now
@@ -79,6 +80,18 @@ class InvalidValueError(EleaError, ValueError):
 
     def __str__(self) -> str:
         return f"no {self.kind}: {self.reason}"
+
+
+class ZDeserializeError(EleaError, ValueError):
+    """Octets that are no value of the type that was asked for."""
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(reason, offset)
+        self.reason = reason
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return f"at byte {self.offset}: {self.reason}"
 
 
 class ConfigError(EleaError, ValueError):

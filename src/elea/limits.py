@@ -76,13 +76,20 @@ class Limits:
     scout_replies_count: int = 100  # HELLOs per second, to everybody together (T11)
     scout_replies_source_count: int = 10  # HELLOs per second to one address (T11)
     scout_sources_count: int = 1_024  # addresses whose rate is remembered
+    hello_len: int = 1_400  # an answer is one datagram, short enough for any path (T11)
 
     # Links: sockets, and those who knock (T09, T10, T49).
     link_addresses_count: int = 8  # tried at once per connection, over all names it has
     link_read_len: int = 65_536  # one read; a larger buffer costs a page fault per page, each time
     link_turn_len: int = 256 * 1024  # read from one link before the others have their turn
     link_turn_datagrams_count: int = 64  # the same for links where one read is one batch
+    accept_pending_count: int = 512  # handshakes going on, over all listeners
+    accept_pending_per_address_count: int = 32  # of one IPv4 address or IPv6 /64
+    accept_turn_count: int = 64  # newcomers taken before the links have their turn
+    accept_handshake_ns: int = 5_000_000_000  # from the first octet to the open session
     link_queue_len: int = 4 * 1024 * 1024  # waiting to be written to one link
+    udp_sources_count: int = 1_000  # links of one UDP listener
+    udp_inbox_len: int = 1024 * 1024  # datagrams of one source that nobody has read yet
 
 
 DEFAULT_LIMITS: Final = Limits()

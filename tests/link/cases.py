@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import socket
 
+from tests.link.certificates import certificates
 from tests.link.rig import Case
 
 from elea.link.memory import Memory
+from elea.link.settings import LinkSettings
 from elea.link.tcp import Tcp
+from elea.link.tls import Tls
+from elea.link.udp import Udp
+from elea.link.unix import UnixStream
+from elea.link.ws import WebSocket
+from elea.wire.codec_hot import encode_one
+from elea.wire.transport.init import Init
 
 
 def _has_ipv6() -> bool:
@@ -18,10 +26,20 @@ def _has_ipv6() -> bool:
         return False
 
 
+HAS_IPV6 = _has_ipv6()
+INIT_SYN = encode_one(Init(zid=b"\x01\x02\x03", whatami=1))
+
 TCP = Case("tcp v4", Tcp(), lambda _: "tcp/127.0.0.1:0")
 TCP6 = Case("tcp v6", Tcp(), lambda _: "tcp/[::1]:0")
+TLS = Case("tls", Tls(), lambda _: "tls/127.0.0.1:0", LinkSettings(tls=certificates().settings()))
+MTLS = Case("mtls", Tls(), lambda _: "tls/127.0.0.1:0", LinkSettings(tls=certificates().mutual()))
+UNIX = Case("unixsock-stream", UnixStream(), lambda folder: f"unixsock-stream/{folder}/socket")
 MEMORY = Case("memory", Memory(), lambda _: "memory/0")
+WS = Case("ws", WebSocket(), lambda _: "ws/127.0.0.1:0")
+UDP = Case("udp", Udp(), lambda _: "udp/127.0.0.1:0", hello=INIT_SYN)
 
-STREAMS = [TCP, *([TCP6] if _has_ipv6() else []), MEMORY]
-EVERY = [*STREAMS]
-RESETTABLE = [TCP]
+STREAMS = [TCP, *([TCP6] if HAS_IPV6 else []), TLS, MTLS, UNIX, MEMORY]
+RELIABLE = [*STREAMS, WS]
+BATCHES = [WS, UDP]  # one buffer is one batch
+EVERY = [*RELIABLE, UDP]
+OVER_TCP = [TCP, TLS, MTLS, WS]

@@ -103,6 +103,9 @@ class Pair:
         """Wait until something can go on, and let the listener hand over what came in."""
         watched = [(one.fileno(), one.wants(one in writing)) for one in (self.near, self.far)]
         wait([*watched, (self.listener.fileno(), self.listener.wants())])
+        for one in (self.near, self.far):
+            if one.wants(False) & WRITE:
+                one.write([])  # what the link itself holds
         if self.far.fileno() < 0:
             self.listener.accept()  # where one socket serves all, this is what feeds the links
 

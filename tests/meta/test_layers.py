@@ -20,8 +20,18 @@ from tests.meta.tree import PACKAGE, Import, imports, module_name, relative
 
 VOCABULARY: Final = (
     *("pure", "version", "errors", "limits", "secret", "ids", "qos", "encoding", "timestamp"),
-    *("zbytes", "parameters", "locator", "keyexpr", "predicate", "timerange", "query", "selector"),
-    *("sample", "json5", "config"),
+    *(
+        "zbytes_hot",
+        "zbytes",
+        "parameters",
+        "locator",
+        "keyexpr",
+        "predicate",
+        "timerange",
+        "query",
+        "selector",
+    ),
+    *("provenance", "sample_hot", "sample", "json5", "config"),
 )
 
 # Units above the vocabulary, by layer. A unit may import every unit of a lower layer.
@@ -63,6 +73,7 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "lz4": ("wire",),
     "yaml": ("config",),
     "uvloop": ("link",),
+    "websockets": ("link",),
     "starlette": ("web",),
     "uvicorn": ("web",),
     "cyclonedds": ("dds",),

@@ -9,11 +9,15 @@ from collections.abc import Iterable
 
 import pytest
 
+from elea.ids import Rng
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.node.egress_hot import SENT
 from elea.node.node import Node
 from elea.node.ports import NeighbourDown, NeighbourUp
+from elea.node.settings import NodeSettings
+from elea.routing.core import Routing
 from elea.sim.campaign import run
 from elea.sim.plan import Options
-from elea.transport.batching_hot import SENT
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import WireExpr
@@ -41,10 +45,17 @@ def broken_laws(node_type: type[Node], faults: str, law: str) -> set[str]:
 class Planted(Node):
     """A node whose bugs concern what goes to sessions, or to neighbours."""
 
+    def __init__(
+        self, settings: NodeSettings, *, rng: Rng, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        super().__init__(settings, rng=rng, limits=limits)
+        self.routing = Routing(self.zid, self.routing.role, self, limits, settings.routing)
+
     def send(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
+        """The output of routing, with the bug in between."""
         result = SENT
         for one in self.changed(message, to_session=self._is_session(face_id)):
-            result = super().send(face_id, one, reliable)
+            result = self.egress.send(face_id, one, reliable)
         return result
 
     def changed(self, message: NetworkMessage, *, to_session: bool) -> Iterable[NetworkMessage]:
@@ -209,7 +220,8 @@ class Hoards(Node):
     """Sessions that leave are not forgotten."""
 
     def detach(self, face_id: int, now_ns: int) -> None:
-        self._faces.pop(face_id, None)
+        self._sessions.pop(face_id, None)
+        self.egress.outlets.pop(face_id, None)
 
 
 class Provincial(Planted):

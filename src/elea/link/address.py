@@ -11,7 +11,8 @@ from elea.errors import LinkError
 from elea.limits import DEFAULT_LIMITS
 from elea.locator import Endpoint, Locator
 
-SocketAddress = tuple[str, int] | tuple[str, int, int, int] | str
+IpSocketAddress = tuple[str, int] | tuple[str, int, int, int]
+SocketAddress = IpSocketAddress | str
 
 _SOCKET_TYPES: Final = {"udp": socket.SOCK_DGRAM}
 
@@ -61,7 +62,7 @@ class Address:
         return self.host if isinstance(self.sockaddr, str) else join_host(self.host, self.port)
 
 
-def plain_host(sockaddr: tuple[str, int] | tuple[str, int, int, int]) -> str:
+def plain_host(sockaddr: IpSocketAddress) -> str:
     """The IP address of a socket address; IPv4 inside IPv6 is IPv4, a zone is kept by name.
 
     Example:
@@ -93,7 +94,7 @@ def join_host(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def ip_locator(scheme: str, sockaddr: tuple[str, int] | tuple[str, int, int, int]) -> Locator:
+def ip_locator(scheme: str, sockaddr: IpSocketAddress) -> Locator:
     """The locator of a socket address."""
     return Locator(f"{scheme}/{join_host(plain_host(sockaddr), sockaddr[1])}")
 
@@ -112,10 +113,15 @@ def resolve_ip(
 ) -> list[Address]:
     """Where `host:port` leads, without duplicates, the name service's best first.
 
+    A link-local IPv6 address without its zone, as nodes tell it, leads through every interface.
+
     Raises:
         LinkError: if the name leads nowhere.
     """
     host, port = endpoint.host_port()
+    if not listening and host.startswith("fe80:") and "%" not in host and is_literal(host):
+        scopes = [index for index, name in socket.if_nameindex() if not name.startswith("lo")]
+        return [Address(socket.AF_INET6, (host, port, 0, scope)) for scope in scopes][:count_max]
     kind = _SOCKET_TYPES.get(endpoint.protocol, socket.SOCK_STREAM)
     try:
         found = socket.getaddrinfo(

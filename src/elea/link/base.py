@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from elea.link.address import Address
 from elea.link.settings import LinkSettings
 from elea.locator import Endpoint, Locator
-from elea.node.ports import LinkInfo
+from elea.node.ports import LinkInfo as LinkInfo
 
 # What to watch a descriptor for. BUFFERED: octets wait inside the link, no descriptor will tell.
 READ: Final = 1
@@ -84,7 +84,8 @@ class PendingLink(Protocol):
         """Go on as far as possible; None if it takes longer.
 
         Raises:
-            LinkError: if there will be no link; it is closed then.
+            LinkError: if there will be no link. It is not closed yet: a descriptor that is
+                watched is closed by its owner, after it is no longer watched.
         """
 
     def close(self) -> None: ...
@@ -108,6 +109,9 @@ class Listener(Protocol):
             LinkError: if this newcomer was lost, or no descriptor is left for it.
         """
 
+    def notify(self, changed: Callback) -> None:
+        """Call this, from any thread, when `wants` answers something else than before."""
+
     def writable(self) -> None:
         """The descriptor can be written, which `wants` had asked for."""
 
@@ -118,7 +122,11 @@ class Listener(Protocol):
             LinkError: if they cannot be used; the old ones stay.
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Listen no more. Legal twice."""
+
+    def abort(self) -> None:
+        """Give up the descriptor and nothing else: after a fork the listener is the parent's."""
 
 
 class Scheme(Protocol):

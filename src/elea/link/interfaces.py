@@ -10,8 +10,10 @@ import ipaddress
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -43,17 +45,6 @@ class InterfaceAddress:
     up: bool = True
     multicast: bool = False
 
-    @property
-    def host(self) -> str:
-        """The address as a locator's host; a link-local IPv6 address needs its zone."""
-        if self.address.version == 6 and self.address.is_link_local:
-            return f"{self.address}%{self.name}"
-        return str(self.address)
-
-    @property
-    def loopback(self) -> bool:
-        return self.address.is_loopback
-
     def on_link(self, other: IpAddress) -> bool:
         """Whether another address is in this one's network."""
         if other.version != self.address.version:
@@ -79,7 +70,7 @@ def interfaces_of(host: str, known: Iterable[InterfaceAddress] | None = None) ->
     address = parse_ip(bare)
     if address is None:
         return ()
-    rows = interface_addresses() if known is None else known
+    rows = _recent(int(time.monotonic())) if known is None else known
     return tuple(sorted({one.name for one in rows if one.address == address}))
 
 
@@ -89,7 +80,8 @@ def advertised(
     """What listeners are told as: one locator per address where one listens on all of them.
 
     Loopback addresses that come from such an expansion are for askers on loopback only; a listener
-    that was put on loopback on purpose is always told.
+    that was put on loopback on purpose is always told. Link-local IPv6 addresses come last and
+    without their zone, which is a matter of the asker's interfaces.
 
     Example:
         >>> lo = InterfaceAddress("lo", 1, ipaddress.ip_address("127.0.0.1"), 8)
@@ -119,7 +111,7 @@ def multicast_interfaces(
         wanted = {name.strip() for name in names.split(",")}
         chosen = [one for one in rows if wanted & {one.name, str(one.address)}]
     else:
-        chosen = [one for one in rows if one.multicast and not one.loopback]
+        chosen = [one for one in rows if one.multicast and not one.address.is_loopback]
     first_of_each: dict[str, InterfaceAddress] = {}
     for one in chosen:
         first_of_each.setdefault(one.name, one)
@@ -135,6 +127,12 @@ def parse_ip(text: str) -> IpAddress | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
+@lru_cache(maxsize=1)
+def _recent(second: int) -> tuple[InterfaceAddress, ...]:
+    """As of this second: asking the kernel costs 90 us, which a flood of newcomers would pay."""
+    return tuple(interface_addresses())
+
+
 def _expanded(
     locator: Locator, rows: list[InterfaceAddress], asker_loopback: bool
 ) -> Iterable[Locator]:
@@ -144,14 +142,15 @@ def _expanded(
         return [locator]
     query = locator.text.partition("?")[2]
     tail = f"?{query}" if query else ""
-    return [
-        Locator(f"{locator.protocol}/{join_host(one.host, int(port))}{tail}")
+    told = [
+        one.address
         for one in rows
         if one.up
         and one.address.version in wildcard
-        and (asker_loopback or not one.loopback)
-        and not (one.address.version == 6 and one.address.is_link_local)
+        and (asker_loopback or not one.address.is_loopback)
     ]
+    told.sort(key=lambda address: address.version == 6 and address.is_link_local)
+    return [Locator(f"{locator.protocol}/{join_host(str(one), int(port))}{tail}") for one in told]
 
 
 def _linux_ipv4() -> list[InterfaceAddress]:

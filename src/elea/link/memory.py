@@ -15,11 +15,10 @@ from typing import Final
 from elea.errors import LinkError
 from elea.limits import BATCH_LEN_MAX
 from elea.link.address import Address
-from elea.link.base import READ, PendingLink
+from elea.link.base import LinkInfo, PendingLink
 from elea.link.settings import LinkSettings
-from elea.link.stream import Ready, StreamLink
+from elea.link.stream import PlainListener, Ready, StreamLink
 from elea.locator import Endpoint, Locator
-from elea.node.ports import LinkInfo
 
 _WAITING_COUNT_MAX: Final = 128  # connections that a listener has not taken yet
 
@@ -39,7 +38,11 @@ class Memory:
             )
         near = Locator(f"memory/{address.host}.{next(_NUMBERS)}")
         one, other = memory_pair(near, listener.locator)
-        listener.knock(other)
+        try:
+            listener.knock(other)
+        except LinkError:
+            one.abort()
+            raise
         return Ready(one, "memory")
 
     def listen(
@@ -48,7 +51,7 @@ class Memory:
         return MemoryListener(address.host)
 
 
-class MemoryListener:
+class MemoryListener(PlainListener):
     """A name in this process."""
 
     def __init__(self, name: str) -> None:
@@ -83,21 +86,12 @@ class MemoryListener:
     def fileno(self) -> int:
         return self._ear.fileno()
 
-    def wants(self) -> int:
-        return READ
-
     def accept(self) -> PendingLink | None:
         with _LOCK:
             if not self._waiting:
                 return None
             self._ear.recv(1)
             return Ready(self._waiting.popleft(), "memory")
-
-    def writable(self) -> None:
-        """Nothing is ever written to it."""
-
-    def reload(self) -> None:
-        """There are no certificates."""
 
     def close(self) -> None:
         with _LOCK:
@@ -108,6 +102,11 @@ class MemoryListener:
             self._ear.close()
         for link in waiting:
             link.close()
+
+    def abort(self) -> None:
+        _LISTENERS.pop(self._name, None)  # in the child; without the lock, which may be held
+        self._bell.close()
+        self._ear.close()
 
 
 def memory_pair(one: Locator, other: Locator) -> tuple[StreamLink, StreamLink]:

@@ -6,19 +6,19 @@ import errno
 import os
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from elea.errors import LinkError
 from elea.link.address import SocketAddress
-from elea.link.base import READ, WRITE, Buffer, Link, PendingLink
+from elea.link.base import READ, WRITE, Buffer, Callback, Link, LinkInfo, PendingLink
 from elea.link.failure import link_error
 from elea.locator import Locator
-from elea.node.ports import LinkInfo
 
 # The most buffers one call of sendmsg takes; POSIX promises 16, Linux has 1024.
 _BUFFERS_COUNT_MAX: Final = os.sysconf("SC_IOV_MAX") if hasattr(os, "sysconf") else 16
 
-_DRAIN_LEN: Final = 65_536  # read before closing; unread octets would make a reset of the goodbye
+_DRAIN_LEN: Final = 65_536
 
 
 class StreamLink:
@@ -27,7 +27,7 @@ class StreamLink:
     The bound methods of the socket are kept because `read` and `write` are called per batch.
     """
 
-    __slots__ = ("_closed", "_recv", "_send", "_sendmsg", "_socket", "info")
+    __slots__ = ("_recv", "_send", "_sendmsg", "_socket", "info")
 
     def __init__(self, sock: socket.socket, info: LinkInfo) -> None:
         sock.setblocking(False)
@@ -36,7 +36,6 @@ class StreamLink:
         self._recv = sock.recv
         self._send = sock.send
         self._sendmsg = sock.sendmsg if hasattr(sock, "sendmsg") else _joined(sock)
-        self._closed = False
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -63,18 +62,52 @@ class StreamLink:
             raise link_error(f"write to {self.info.remote}", error) from error
 
     def close(self) -> None:
-        if self._closed:
-            return
-        try:
-            self._socket.shutdown(socket.SHUT_WR)
-            self._recv(_DRAIN_LEN)
-        except OSError:
-            pass  # gone already, or nothing to drain
-        self.abort()
+        part(self._socket)
 
     def abort(self) -> None:
-        self._closed = True
         self._socket.close()
+
+
+class PlainListener:
+    """What a listener does that is only ever watched for newcomers and has no certificates."""
+
+    def wants(self) -> int:
+        return READ
+
+    def notify(self, changed: Callback) -> None:
+        """`wants` never changes."""
+
+    def writable(self) -> None:
+        """Nothing is ever written to it."""
+
+    def reload(self) -> None:
+        """There is nothing to read again."""
+
+
+class Outbox:
+    """Octets that a layer above the socket has made and the socket has not taken."""
+
+    __slots__ = ("_send", "unsent")
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._send = sock.send
+        self.unsent = b""
+
+    def send(self, data: bytes = b"") -> None:
+        """Give the socket what waits, and this after it, as far as it takes it.
+
+        Raises:
+            OSError: if the socket broke.
+        """
+        if self.unsent:
+            data = self.unsent + data
+        if not data:
+            return
+        try:
+            sent = self._send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        self.unsent = data[sent:]
 
 
 class Ready:
@@ -134,6 +167,7 @@ class Connecting:
         except OSError as error:
             # In progress is the usual case. EAGAIN is not: a local listener's queue is full.
             if error.errno not in (errno.EINPROGRESS, errno.EINTR):
+                sock.close()
                 raise self._failed(error) from error
             self._connected = False
 
@@ -171,10 +205,17 @@ class Connecting:
         return True
 
     def _failed(self, error: OSError) -> LinkError:
-        self._socket.close()
         if isinstance(error, LinkError):
             return error
         return link_error(f"connect to {self._remote}", error)
+
+
+def part(sock: socket.socket) -> None:
+    """End a conversation so that the last octets arrive: unread ones would make a reset of them."""
+    with suppress(OSError):  # gone already, or nothing to read
+        sock.shutdown(socket.SHUT_WR)
+        sock.recv(_DRAIN_LEN)
+    sock.close()
 
 
 def _joined(sock: socket.socket) -> Callable[[Sequence[Buffer]], int]:

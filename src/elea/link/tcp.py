@@ -17,13 +17,12 @@ from elea.link.address import (
     plain_host,
     resolve_ip,
 )
-from elea.link.base import READ, PendingLink
+from elea.link.base import LinkInfo, PendingLink
 from elea.link.failure import link_error
 from elea.link.interfaces import interfaces_of
 from elea.link.settings import LinkSettings, SocketOptions, flag_option, priorities_option
-from elea.link.stream import Connecting, Ready, StreamLink
+from elea.link.stream import Connecting, PlainListener, Ready, StreamLink
 from elea.locator import Endpoint, Locator
-from elea.node.ports import LinkInfo
 
 _HEADERS_LEN: Final = {socket.AF_INET: 40, socket.AF_INET6: 60}
 _BACKLOG_COUNT: Final = 1_024  # the kernel cuts it to net.core.somaxconn
@@ -48,7 +47,7 @@ class Tcp:
         return TcpListener(endpoint, address, settings)
 
 
-class TcpListener:
+class TcpListener(PlainListener):
     """A listening TCP socket; what is made of a newcomer is `welcome`'s business."""
 
     def __init__(self, endpoint: Endpoint, address: Address, settings: LinkSettings) -> None:
@@ -60,9 +59,6 @@ class TcpListener:
 
     def fileno(self) -> int:
         return self._socket.fileno()
-
-    def wants(self) -> int:
-        return READ
 
     def accept(self) -> PendingLink | None:
         try:
@@ -83,13 +79,10 @@ class TcpListener:
         """The link in the making of an accepted socket."""
         return Ready(StreamLink(sock, tcp_info(self._endpoint, sock)), source)
 
-    def writable(self) -> None:
-        """Nothing is ever written to a listening socket."""
-
-    def reload(self) -> None:
-        """There are no certificates."""
-
     def close(self) -> None:
+        self._socket.close()
+
+    def abort(self) -> None:
         self._socket.close()
 
 
@@ -113,7 +106,7 @@ def dial(
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         apply_options(sock, address.family, options, endpoint)
         if options.bind is not None:
-            sock.bind(_bind_address(options.bind, address.family, endpoint))
+            sock.bind(bind_address(options.bind, address.family, endpoint))
     except OSError as error:
         sock.close()
         raise link_error(f"connect to {remote}", error) from error
@@ -212,7 +205,13 @@ def _bound(endpoint: Endpoint, address: Address, options: SocketOptions) -> sock
     return sock
 
 
-def _bind_address(text: str, family: int, endpoint: Endpoint) -> SocketAddress:
+def bind_address(text: str, family: int, endpoint: Endpoint) -> SocketAddress:
+    """The address of the option `bind`.
+
+    Raises:
+        ConfigError: if it is no IP address and port.
+        LinkError: if it is of another family than the address that is dialled.
+    """
     try:
         host, port = Locator(f"tcp/{text}").host_port()
     except LocatorError as error:

@@ -7,15 +7,15 @@ Everything here runs under the driver's one lock; nothing here calls user code.
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from elea.errors import ConfigError, DecodeError, RemoteProtocolError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
+from elea.node.egress_hot import FULL, SENT, Egress, Outlet
+from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
 from elea.node.ports import (
     CloseLink,
     Connect,
@@ -25,6 +25,7 @@ from elea.node.ports import (
     NeighbourDown,
     NeighbourUp,
 )
+from elea.node.publish_hot import Publication
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
 from elea.routing.core import Routing
@@ -32,7 +33,6 @@ from elea.routing.face import FaceSpec, local_face
 from elea.routing.roles.client import CLIENT_ROLE
 from elea.routing.roles.peer import PEER_ROLE
 from elea.timestamp import HybridClock
-from elea.transport.batching_hot import DROPPED, FULL, SENT
 from elea.transport.cookie import CookieJar
 from elea.transport.events import Events, KeepAliveDue, LinkLost
 from elea.transport.handshake import Acceptor, Opener, State
@@ -41,57 +41,12 @@ from elea.transport.stats_hot import TransportStats
 from elea.transport.unicast import Phase as TransportPhase
 from elea.transport.unicast import Transport
 from elea.wire.codec_hot import NetworkMessage
-from elea.wire.fields_hot import Stamp
+from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
 from elea.wire.framing import StreamDecoder, frame
 from elea.wire.network.push_hot import Push
 from elea.wire.transport.close import CloseReason
 
 _ROLES: Final = {WhatAmI.CLIENT: CLIENT_ROLE, WhatAmI.PEER: PEER_ROLE}
-
-
-class LocalSink(Protocol):
-    """A session, seen from its node."""
-
-    def push(self, key: str, push: Push, reliable: bool) -> None:
-        """A sample for this session."""
-
-    def receive(self, message: NetworkMessage, reliable: bool) -> None:
-        """Anything else for this session; keys are full text."""
-
-    def neighbour(self, event: NeighbourUp | NeighbourDown) -> None:
-        """A transport came or went."""
-
-
-@dataclass(slots=True)
-class _Neighbour:
-    """One node at the other end of one or more links."""
-
-    zid: bytes
-    whatami: int
-    face_id: int
-    transport: Transport
-    backlog: Backlog
-    sink: FaceSink
-    info: LinkInfo
-    agreed: Agreed
-    since_ns: int
-    links: dict[int, None] = field(default_factory=dict)
-    content: list[Connector] = field(default_factory=list)  # who wanted it and found it connected
-
-
-@dataclass(slots=True)
-class _Link:
-    """One link: in its handshake, or part of a neighbour's transport."""
-
-    id: int
-    info: LinkInfo
-    connector: Connector | None
-    handshake: Opener | Acceptor | None
-    stream: StreamDecoder | None
-    since_ns: int
-    outgoing: deque[bytes] = field(default_factory=deque)
-    neighbour: _Neighbour | None = None
-    closing: bool = False
 
 
 class Node:
@@ -107,13 +62,15 @@ class Node:
         role = _ROLES.get(settings.whatami)
         if role is None:
             raise ConfigError("mode", f"a node of role {settings.whatami} cannot be run yet")
-        self.routing = Routing(settings.zid, role, self, limits, settings.routing)
+        self.egress = Egress(self._wait)
+        self.routing = Routing(settings.zid, role, self.egress, limits, settings.routing)
         self._rng = rng
         self._cookies = CookieJar(rng, limits=limits)
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
-        self._links: dict[int, _Link] = {}
-        self._neighbours: dict[bytes, _Neighbour] = {}
-        self._faces: dict[int, _Neighbour | LocalSink] = {}
+        self._links: dict[int, NodeLink] = {}
+        self._neighbours: dict[bytes, Neighbour] = {}
+        self._by_face: dict[int, Neighbour] = {}
+        self._sessions: dict[int, Session] = {}
         self._connectors: dict[int, Connector] = {}
         self._effects: list[Effect] = []
         self._dirty: dict[int, None] = {}
@@ -140,6 +97,7 @@ class Node:
         self._closed = True
         self._connectors.clear()
         for neighbour in list(self._neighbours.values()):
+            self._mute(neighbour)
             neighbour.transport.close(CloseReason.GENERIC, now_ns)
         for link in list(self._links.values()):
             self._dirty[link.id] = None
@@ -152,13 +110,27 @@ class Node:
 
     def dirty_links(self) -> list[int]:
         """Links that have something to pull; taken once."""
+        egress = self.egress
+        if egress.dirty:
+            egress.backlog = 0
+            dirty, egress.dirty = egress.dirty, []
+            for outlet in dirty:
+                outlet.dirty = False
+                neighbour = self._by_face.get(outlet.face_id)
+                if neighbour is not None:
+                    self._dirty.update(neighbour.links)
         taken = list(self._dirty)
         self._dirty.clear()
         return taken
 
+    def has_work(self) -> bool:
+        """Whether there is something to write, or something else for the driver to do."""
+        return bool(self._effects or self.egress.dirty or self._dirty)
+
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
         times = [self.routing.next_timer_ns()]
+        times += [session.next_timer_ns() for session in self._sessions.values()]
         for link in self._links.values():
             if link.handshake is not None:
                 times.append(link.handshake.next_timer_ns())
@@ -183,6 +155,8 @@ class Node:
         for neighbour in list(self._neighbours.values()):
             self._time_neighbour(neighbour, now_ns)
         self.routing.handle_timer(now_ns)
+        for session in list(self._sessions.values()):
+            session.handle_timer(now_ns)
 
     # Links.
 
@@ -205,7 +179,7 @@ class Node:
         else:
             address = str(info.remote)
             handshake = Acceptor(offer, self._cookies, address, now_ns, limits=self.limits)
-        link = _Link(
+        link = NodeLink(
             link_id,
             info,
             self._connectors.get(connector_id) if connector_id is not None else None,
@@ -266,17 +240,21 @@ class Node:
         data = neighbour.transport.pull(link_id, now_ns)
         if neighbour.backlog:
             neighbour.backlog.retry(now_ns)
+            neighbour.outlet.stuck = bool(neighbour.backlog)
             if data is None:
                 data = neighbour.transport.pull(link_id, now_ns)
         return data
 
     # Sessions.
 
-    def attach(self, sink: LocalSink, now_ns: int) -> int:
+    def attach(self, session: Session, now_ns: int | None = None) -> int:
         """A face for a session."""
-        self._now_ns = now_ns
+        if now_ns is not None:
+            self._now_ns = now_ns
+        now_ns = self._now_ns
         face_id = self._next_id()
-        self._faces[face_id] = sink
+        self._sessions[face_id] = session
+        self.egress.outlets[face_id] = Outlet(face_id, session, None)
         self.routing.open_face(face_id, local_face(self.zid, self.whatami.index), now_ns)
         return face_id
 
@@ -284,7 +262,21 @@ class Node:
         """The session is gone, and with it all it declared."""
         self._now_ns = now_ns
         self.routing.close_face(face_id, now_ns)
-        self._faces.pop(face_id, None)
+        self._sessions.pop(face_id, None)
+        self.egress.outlets.pop(face_id, None)
+
+    def publication(
+        self,
+        face_id: int,
+        wire_key: WireExpr,
+        encoding: WireEncoding | None,
+        qos: int,
+        reliable: bool,
+    ) -> Publication:
+        """A short way for a publisher whose samples carry nothing but a payload."""
+        return Publication(
+            self.routing.push, self.egress, face_id, wire_key, encoding, qos, reliable
+        )
 
     def local_push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
         """A sample of a session goes out."""
@@ -296,6 +288,22 @@ class Node:
         self._now_ns = now_ns
         self.routing.receive(face_id, message, reliable, now_ns)
         return SENT if self.has_room(face_id) else FULL
+
+    def sessions(self) -> list[Session]:
+        """The sessions there are."""
+        return list(self._sessions.values())
+
+    def is_established(self, link_id: int) -> bool:
+        """Whether a link has become part of a transport."""
+        link = self._links.get(link_id)
+        return link is not None and link.neighbour is not None
+
+    def connection_state(self) -> ConnectionState:
+        """Whether what was to be connected is (behaviour.md 1.11, 1.12)."""
+        ready = all(self.routing.is_ready(one.face_id) for one in self._neighbours.values())
+        phases = [one.phase for one in self._connectors.values()]
+        is_client = self.whatami is WhatAmI.CLIENT
+        return state_of(phases, is_client, connected=bool(self._neighbours), ready=ready)
 
     def neighbours(self) -> list[NeighbourUp]:
         """Who is connected."""
@@ -320,7 +328,9 @@ class Node:
         return (
             not self._links
             and not self._neighbours
-            and not self._faces
+            and not self._by_face
+            and not self._sessions
+            and not self.egress.outlets
             and not self._connectors
             and not self._effects
             and not self._dirty
@@ -337,25 +347,14 @@ class Node:
         stamp = self._clock.now(wall_ns)
         return Stamp(stamp.time.value, stamp.id.to_bytes())
 
-    # Output of routing.
-
-    def send(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
-        """A message of routing goes to a neighbour or into a session."""
-        face = self._faces.get(face_id)
-        if face is None:
-            return DROPPED
-        if not isinstance(face, _Neighbour):
-            if isinstance(message, Push):
-                face.push(message.key.suffix, message, reliable)
-            else:
-                face.receive(message, reliable)
-            return SENT
-        result = face.backlog.send(message, reliable, self._now_ns)
-        for link_id in face.links:
-            self._dirty[link_id] = None
-        return result
-
     # Inside.
+
+    def _wait(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
+        """A message finds no room, or others of its priority that wait for some."""
+        neighbour = self._by_face[face_id]
+        result = neighbour.backlog.send(message, reliable, self._now_ns)
+        neighbour.outlet.stuck = bool(neighbour.backlog)
+        return result
 
     def _next_id(self) -> int:
         self._last_id += 1
@@ -388,7 +387,7 @@ class Node:
         connector.failed(reason, now_ns)
         self._effects.append(ConnectFailed(connector.id, reason))
 
-    def _batch(self, link: _Link, batch: bytes, now_ns: int) -> None:
+    def _batch(self, link: NodeLink, batch: bytes, now_ns: int) -> None:
         neighbour = link.neighbour
         if neighbour is not None:
             neighbour.sink.now_ns = now_ns
@@ -400,7 +399,7 @@ class Node:
         link.handshake.receive_batch(batch, now_ns)
         self._advance(link, now_ns)
 
-    def _advance(self, link: _Link, now_ns: int) -> None:
+    def _advance(self, link: NodeLink, now_ns: int) -> None:
         """Act on what a handshake came to."""
         handshake = link.handshake
         if handshake is None:
@@ -420,7 +419,7 @@ class Node:
             link.handshake = None
             self._establish(link, handshake.agreed, now_ns)
 
-    def _decide_opening(self, link: _Link, handshake: Opener, now_ns: int) -> None:
+    def _decide_opening(self, link: NodeLink, handshake: Opener, now_ns: int) -> None:
         zid = handshake.peer_known
         assert zid is not None  # what makes it a peer that is known
         known = self._neighbours.get(zid)
@@ -437,7 +436,7 @@ class Node:
             handshake.proceed(now_ns)
 
     @staticmethod
-    def _may_join(link: _Link, known: _Neighbour) -> bool:
+    def _may_join(link: NodeLink, known: Neighbour) -> bool:
         """Whether a further link to a neighbour belongs to the transport that is there.
 
         It does if both were begun at the same time, by two nodes that dial each other. Later, it
@@ -447,7 +446,7 @@ class Node:
         """
         return link.since_ns < known.since_ns
 
-    def _decide_accepting(self, link: _Link, handshake: Acceptor, now_ns: int) -> None:
+    def _decide_accepting(self, link: NodeLink, handshake: Acceptor, now_ns: int) -> None:
         assert handshake.proposed is not None
         zid = handshake.proposed.peer_zid
         known = self._neighbours.get(zid)
@@ -463,10 +462,10 @@ class Node:
         else:
             handshake.admit(now_ns)
 
-    def _links_of(self, neighbour: _Neighbour) -> list[_Link]:
+    def _links_of(self, neighbour: Neighbour) -> list[NodeLink]:
         return [self._links[link_id] for link_id in neighbour.links]
 
-    def _establish(self, link: _Link, agreed: Agreed, now_ns: int) -> None:
+    def _establish(self, link: NodeLink, agreed: Agreed, now_ns: int) -> None:
         known = self._neighbours.get(agreed.peer_zid)
         if known is not None:
             if not agreed.joins(known.agreed):
@@ -482,7 +481,7 @@ class Node:
             return
         face_id = self._next_id()
         transport = Transport(agreed, limits=self.limits)
-        neighbour = _Neighbour(
+        neighbour = Neighbour(
             agreed.peer_zid,
             agreed.peer_whatami,
             face_id,
@@ -491,10 +490,12 @@ class Node:
             FaceSink(self.routing, face_id),
             link.info,
             agreed,
+            Outlet(face_id, None, transport.queues),
             now_ns,
         )
         self._neighbours[agreed.peer_zid] = neighbour
-        self._faces[face_id] = neighbour
+        self._by_face[face_id] = neighbour
+        self.egress.outlets[face_id] = neighbour.outlet
         self._join(neighbour, link, agreed, now_ns)
         self._announce(NeighbourUp(neighbour.zid, neighbour.whatami, link.info))
         spec = FaceSpec(
@@ -505,7 +506,7 @@ class Node:
         )
         self.routing.open_face(face_id, spec, now_ns)
 
-    def _join(self, neighbour: _Neighbour, link: _Link, agreed: Agreed, now_ns: int) -> None:
+    def _join(self, neighbour: Neighbour, link: NodeLink, agreed: Agreed, now_ns: int) -> None:
         link.neighbour = neighbour
         neighbour.links[link.id] = None
         neighbour.transport.add_link(link.id, agreed, now_ns, stream=link.info.stream)
@@ -518,9 +519,8 @@ class Node:
 
     def _announce(self, event: NeighbourUp | NeighbourDown) -> None:
         self._effects.append(event)
-        for face in self._faces.values():
-            if not isinstance(face, _Neighbour):
-                face.neighbour(event)
+        for session in self._sessions.values():
+            session.neighbour(event)
 
     def _settle(self, events: Events, now_ns: int) -> None:
         """Act on what a transport noticed."""
@@ -533,18 +533,23 @@ class Node:
                     self._drop_link(link, event.reason, now_ns)
                     self._end_link(link, event.reason)
 
-    def _time_neighbour(self, neighbour: _Neighbour, now_ns: int) -> None:
+    def _time_neighbour(self, neighbour: Neighbour, now_ns: int) -> None:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
         stuck_ns = neighbour.backlog.stuck_since_ns()
         if stuck_ns is not None and now_ns - stuck_ns >= self.settings.wait_before_close_ns:
-            neighbour.backlog.clear()
+            self._mute(neighbour)
             neighbour.transport.close(CloseReason.UNRESPONSIVE, now_ns, flush=False)
         if neighbour.transport.phase is not TransportPhase.OPEN:
             for link_id in list(neighbour.links):
                 self._dirty[link_id] = None
                 self._end_link(self._links[link_id], "closed here: unresponsive")
 
-    def _drop_link(self, link: _Link, reason: str, now_ns: int) -> None:
+    def _mute(self, neighbour: Neighbour) -> None:
+        """Nothing more goes to a neighbour that is being closed."""
+        neighbour.backlog.clear()
+        self.egress.outlets.pop(neighbour.face_id, None)
+
+    def _drop_link(self, link: NodeLink, reason: str, now_ns: int) -> None:
         """Forget what depended on a link; the link itself may still write its last words."""
         connector, link.connector = link.connector, None
         neighbour, link.neighbour = link.neighbour, None
@@ -562,14 +567,15 @@ class Node:
                 self._end_neighbour(neighbour, reason, now_ns)
             return
         del self._neighbours[neighbour.zid]
-        del self._faces[neighbour.face_id]
+        del self._by_face[neighbour.face_id]
+        self._mute(neighbour)
         self.routing.close_face(neighbour.face_id, now_ns)
         for waiting in neighbour.content:
             if waiting.id in self._connectors:
                 waiting.lost(now_ns)
         self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
 
-    def _end_neighbour(self, neighbour: _Neighbour, reason: str, now_ns: int) -> None:
+    def _end_neighbour(self, neighbour: Neighbour, reason: str, now_ns: int) -> None:
         """One link of several is lost: the others go as well.
 
         What was on its way on the lost one is gone, declarations too, and nothing would repair the
@@ -585,7 +591,7 @@ class Node:
             self._drop_link(link, reason, now_ns)
             self._end_link(link, reason)
 
-    def _end_link(self, link: _Link, reason: str) -> None:
+    def _end_link(self, link: NodeLink, reason: str) -> None:
         if not link.closing:
             link.closing = True
             self._effects.append(CloseLink(link.id, reason))

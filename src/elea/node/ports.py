@@ -7,8 +7,17 @@ link and reads no clock. `LinkInfo` goes in, effects come out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from elea.locator import Endpoint, Locator
+
+
+class CallbackThread(Enum):
+    """Whose thread calls functions of the user."""
+
+    SESSION = "session"  # threads of the session
+    IO = "io"  # the I/O thread while they are quick; `DriverPort.relieve` works
+    CALLER = "caller"  # there is one thread only: a simulation, an event loop, a test
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ North faces are told everything they may know; the others what their interests a
 
 from __future__ import annotations
 
-from elea.routing.demands import Aggregate, Demands, Registered
-from elea.routing.egress import Egress
+from elea.routing.context import Context
+from elea.routing.demands import Aggregate, Registered
 from elea.routing.face import EntityKey, Face
 from elea.routing.tables import (
     ABSENT,
@@ -17,7 +17,6 @@ from elea.routing.tables import (
     Change,
     Entry,
     Kind,
-    Tables,
     Told,
     is_complete,
     merge_info,
@@ -29,10 +28,10 @@ class Declarations:
 
     __slots__ = ("_demands", "_egress", "_north", "_tables")
 
-    def __init__(self, tables: Tables, demands: Demands, egress: Egress) -> None:
-        self._tables = tables
-        self._demands = demands
-        self._egress = egress
+    def __init__(self, context: Context) -> None:
+        self._tables = context.tables
+        self._demands = context.demands
+        self._egress = context.egress
         self._north: dict[int, Face] = {}  # told everything they may know, without asking
 
     def open_face(self, face: Face) -> None:
@@ -56,10 +55,19 @@ class Declarations:
             face.told[kind].clear()
 
     def close_face(self, face: Face) -> None:
-        """All that a face declared is gone with it."""
+        """All that a face declared is gone with it.
+
+        First all of it, then the news: whoever reacts to the first piece must not find the rest.
+        """
+        changes: dict[tuple[Kind, str], Change] = {}
         for kind in Kind:
             for name in list(face.remote[kind]):
-                self.undeclare(kind, face, name)
+                change = self._tables.remove(kind, face, name)
+                if change is not None:
+                    changes[kind, change.entry.key] = change
+        for change in changes.values():
+            self._propagate(change)
+            self._tables.prune(change.entry)
 
     def declare(
         self,

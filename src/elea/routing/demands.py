@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.tree_hot import KeyExprTree
+from elea.limits import Limits
 from elea.routing.face import Face
 from elea.routing.tables import OPTIONS, Kind
 
@@ -45,9 +47,10 @@ class Demand:
 class Demands:
     """All demands, found by key."""
 
-    __slots__ = ("_by_key", "_everything")
+    __slots__ = ("_by_key", "_everything", "_limits")
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
         self._by_key: KeyExprTree[dict[int, Demand]] = KeyExprTree()
         self._everything: dict[int, Demand] = {}
 
@@ -67,7 +70,7 @@ class Demands:
         if group is None:
             assert key is not None
             group = {}
-            self._by_key.insert(key, group)
+            self._by_key.insert(KeyExpr(key, limits=self._limits), group)
         demand = group.get(options)
         if demand is None:
             demand = group[options] = Demand(options, key)

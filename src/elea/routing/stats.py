@@ -13,7 +13,7 @@ class Drop(StrEnum):
     INVALID_KEY = "invalid_key"  # its key is no canonical key expression
     ALIAS_CONFLICT = "alias_conflict"  # an alias declared again for another key: the first stays
     ALIAS_LIMIT = "alias_limit"
-    ALIAS_SCOPE = "alias_scope"  # an alias declared on top of another one
+    ALIAS_SCOPE = "alias_scope"  # an alias on top of another one, or numbered 0
     DECLARATION_LIMIT = "declaration_limit"
     UNSOLICITED = "unsolicited"  # a gateway declared what no interest asked for
     UNKNOWN_ENTITY = "unknown_entity"  # an undeclaration of something never declared

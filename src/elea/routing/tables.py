@@ -11,7 +11,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.tree_hot import KeyExprTree
+from elea.limits import Limits
 from elea.routing.face import EntityKey, Face
 from elea.routing.pubsub_hot import RouteCache
 from elea.routing.regions import Region, RegionKind
@@ -116,9 +118,10 @@ class Change:
 class Tables:
     """All entries, and the faces."""
 
-    __slots__ = ("_trees", "caches", "faces", "generation")
+    __slots__ = ("_limits", "_trees", "caches", "faces", "generation")
 
-    def __init__(self, regions: tuple[Region, ...]) -> None:
+    def __init__(self, regions: tuple[Region, ...], limits: Limits) -> None:
+        self._limits = limits
         self.faces: dict[int, Face] = {}
         self.caches = {region.name: RouteCache(region.name) for region in regions}
         self.generation = 0  # how often routes may have changed
@@ -152,7 +155,7 @@ class Tables:
         entry = self._trees[kind].get(key)
         if entry is None:
             entry = Entry(kind, key)
-            self._trees[kind].insert(key, entry)
+            self._trees[kind].insert(KeyExpr(key, limits=self._limits), entry)
         owner = entry.owner(face)
         was_owner = owner is not None
         if owner is None:

@@ -255,6 +255,16 @@ class Actor:
         if isinstance(event, NeighbourDown):
             self._history.add(LostNeighbour(self.driver.name))
 
+    def next_timer_ns(self) -> int | None:
+        """An actor has no timers of its own: the world schedules what it does."""
+        return None
+
+    def handle_timer(self, now_ns: int) -> None:
+        """Nothing is ever due."""
+
+    def deliver(self) -> None:
+        """Everything is recorded as it comes."""
+
     # Inside.
 
     def _next_id(self) -> int:

@@ -28,7 +28,7 @@ EPOCH_NS: Final = 1_700_000_000 * SECOND_NS  # the wall clock of a world that st
 
 def seeded(seed: int) -> Random:
     """A source of choices that are the same in every run."""
-    return Random(seed)  # noqa: S311 - a simulation must be repeatable, and keeps no secrets
+    return Random(seed)
 
 
 def seconds(value: float) -> int:

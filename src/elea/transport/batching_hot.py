@@ -161,32 +161,10 @@ class TxQueues:
         else:
             qos = message.qos
         lane = self._lanes[qos & 0x07 if self._qos else 0]
-        writer = lane.open
-        if lane.queued_len + writer.size > self._queue_len:
+        if lane.queued_len + lane.open.size > self._queue_len:
             return self._congested(lane, message, qos)
         lane.waiting = None
-        mark = writer.mark()
-        channel: i64 = 1 if reliable else 0
-        starts = lane.channel != channel and not self._bare
-        if starts:
-            self._begin_frame(lane, reliable)
-        try:
-            if isinstance(message, Push):
-                encode_push(writer, message)
-            else:
-                encode(writer, message)
-        except BaseException:
-            writer.rollback(mark)
-            raise
-        if writer.size > self._batch_len:
-            writer.rollback(mark)
-            return self._overflow(lane, message, reliable, qos)
-        if starts:
-            self._count_frame(lane, reliable)
-        if qos & _EXPRESS:
-            self.express_pending = True
-        self._stats.sent_messages += 1
-        return SENT
+        return self._place(lane, message, reliable, qos)
 
     # To the link.
 
@@ -209,7 +187,9 @@ class TxQueues:
         """Octets that wait, on all priorities."""
         total: i64 = 0
         for lane in self._lanes:
-            total += lane.queued_len + lane.open.size - self._prefix_len
+            total += lane.queued_len
+            if lane.open.size > self._prefix_len:
+                total += lane.open.size
         return total
 
     def waits_for(self, link_id: int) -> bool:
@@ -231,9 +211,20 @@ class TxQueues:
         """The link that serves a priority."""
         return self._lane(priority).link_id
 
-    def assign(self, priority: int, link_id: int) -> None:
-        """Let `link_id` serve a priority from now on."""
-        self._lane(priority).link_id = link_id
+    def assign(self, priority: int, link_id: int, batch_len: int) -> None:
+        """Let `link_id` serve a priority; what waits and is too long for it is dropped."""
+        lane = self._lane(priority)
+        lane.link_id = link_id
+        if lane.queued_len == 0:
+            return
+        kept: deque[bytes | Split] = deque()
+        for item in lane.ready:
+            if self._item_len(lane, item) > batch_len:
+                self._stats.dropped_link += 1
+                lane.queued_len -= _waiting_len(item)
+            else:
+                kept.append(item)
+        lane.ready = kept
 
     def next_sn(self, priority: int, reliable: bool) -> int:
         """The sequence number that the next FRAME of a conduit will have."""
@@ -246,18 +237,6 @@ class TxQueues:
         for lane in self._lanes:
             if lane.open.size > self._batch_len:
                 self._seal(lane)
-
-    def drop_longer(self, batch_len: int) -> None:
-        """Drop batches that wait and are longer: the link that could carry them is gone."""
-        for lane in self._lanes:
-            kept: deque[bytes | Split] = deque()
-            for item in lane.ready:
-                if self._item_len(lane, item) > batch_len:
-                    self._stats.dropped_link += 1
-                    lane.queued_len -= _waiting_len(item)
-                else:
-                    kept.append(item)
-            lane.ready = kept
 
     def clear(self) -> None:
         """Forget everything that waits."""
@@ -278,6 +257,32 @@ class TxQueues:
         if self._prefix_len > 0:
             writer.raw(bytes(self._prefix_len))  # the length is known when the batch is sealed
         return writer
+
+    def _place(self, lane: Lane, message: NetworkMessage, reliable: bool, qos: int) -> int:
+        """Write a message behind what the open batch holds."""
+        writer = lane.open
+        mark = writer.mark()
+        channel: i64 = 1 if reliable else 0
+        starts = lane.channel != channel and not self._bare
+        if starts:
+            self._begin_frame(lane, reliable)
+        try:
+            if isinstance(message, Push):
+                encode_push(writer, message)
+            else:
+                encode(writer, message)
+        except BaseException:
+            writer.rollback(mark)
+            raise
+        if writer.size > self._batch_len:
+            writer.rollback(mark)
+            return self._overflow(lane, message, reliable, qos)
+        if starts:
+            self._count_frame(lane, reliable)
+        if qos & _EXPRESS:
+            self.express_pending = True
+        self._stats.sent_messages += 1
+        return SENT
 
     def _begin_frame(self, lane: Lane, reliable: bool) -> None:
         """Write a FRAME header; the number is taken only once a message stands behind it."""
@@ -305,7 +310,7 @@ class TxQueues:
         """The message did not fit behind what the open batch holds."""
         if lane.open.size > self._prefix_len:
             self._seal(lane)
-            return self.send(message, reliable)
+            return self._place(lane, message, reliable, qos)
         if self._bare:
             self._stats.dropped_too_long += 1
             return DROPPED

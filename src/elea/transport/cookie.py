@@ -11,7 +11,6 @@ import hashlib
 import hmac
 from typing import Final
 
-from elea.errors import DecodeError
 from elea.ids import Rng
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.transport.negotiation import Terms, refused
@@ -64,19 +63,15 @@ class CookieJar:
         tag, body = cookie[:_TAG_LEN], cookie[_TAG_LEN:]
         if not hmac.compare_digest(tag, self._tag(body, address)):
             raise refused("the cookie is not the one that was sent", CloseReason.INVALID)
-        reader = Reader(body, start=_SALT_LEN)
-        try:
-            expiry_ns = reader.z64("expiry")
-            terms = _read_terms(reader)
-        except DecodeError as error:  # we sealed it: this is a bug of ours, and harmless
-            raise refused(f"the cookie holds no terms: {error}", CloseReason.INVALID) from None
+        reader = Reader(body, start=_SALT_LEN)  # what we sealed is well-formed
+        expiry_ns = reader.z64("expiry")
         if now_ns >= expiry_ns:
             raise refused("the cookie has expired", CloseReason.INVALID)
-        self._forget(now_ns)
         if tag in self._used:
             raise refused("the cookie was used before", CloseReason.INVALID)
+        self._forget(now_ns)
         self._used[tag] = expiry_ns
-        return terms
+        return _read_terms(reader)
 
     def _forget(self, now_ns: int) -> None:
         """Drop tags that have expired, and the oldest when there are too many."""

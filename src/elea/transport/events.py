@@ -46,3 +46,32 @@ class KeepAliveDue:
 TransportEvent = LinkLost | TransportClosed | KeepAliveDue
 Events = tuple[TransportEvent, ...]
 NO_EVENTS: Final[Events] = ()
+
+
+@dataclass(slots=True)
+class MemberJoined:
+    """A node was heard in a multicast group for the first time; `source` is its address."""
+
+    source: str
+    zid: bytes
+    whatami: int
+
+
+@dataclass(slots=True)
+class MemberLost:
+    """A node left a multicast group, or was silent for its lease."""
+
+    source: str
+    zid: bytes
+    reason: str
+    by_peer: bool
+
+
+@dataclass(slots=True)
+class JoinDue:
+    """The group has to hear of us again; pull."""
+
+
+GroupEvent = MemberJoined | MemberLost | JoinDue
+GroupEvents = tuple[GroupEvent, ...]
+NO_GROUP_EVENTS: Final[GroupEvents] = ()

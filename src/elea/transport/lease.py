@@ -54,7 +54,8 @@ class Lease:
     @property
     def next_timer_ns(self) -> int:
         """The nearer of the two timers."""
-        return min(self._said_ns + self._interval_ns, self.expires_ns)
+        say_ns = self._said_ns + self._interval_ns
+        return min(say_ns, self._heard_ns + self._lease_ns)
 
     def expired(self, now_ns: int) -> bool:
         """Whether the peer was silent for longer than it may be."""

@@ -71,6 +71,8 @@ class Offer:
                 raise InvalidValueError(
                     "offer", f"a region name has 1 to {REGION_NAME_LEN_MAX} octets, got {length}"
                 )
+        if self.lease_ms < 1:
+            raise InvalidValueError("offer", f"a lease has at least 1 ms, got {self.lease_ms}")
         if not BATCH_LEN_MIN <= self.batch_len_max <= BATCH_LEN_MAX:
             raise InvalidValueError(
                 "offer",

@@ -14,6 +14,8 @@ from elea.transport.sequence_hot import following
 from elea.transport.stats_hot import TransportStats
 from elea.wire.transport.fragment import Fragment
 
+SMALL_LEN: Final = 4_096  # shorter pieces are gathered in one buffer
+
 BROKEN: Final = "a piece is missing"
 HEADLESS: Final = "its beginning is missing"
 ABANDONED: Final = "its sender gave up"
@@ -30,14 +32,26 @@ class _Chain:
     def __init__(self, expected_sn: int, now_ns: int) -> None:
         self.expected_sn = expected_sn
         self.length = 0
-        self.pieces: list[bytes] = []
+        self.pieces: list[bytes | bytearray | memoryview] = []
         self.touched_ns = now_ns
+
+    def append(self, payload: bytes | memoryview) -> None:
+        self.length += len(payload)
+        if len(payload) >= SMALL_LEN:
+            self.pieces.append(payload)
+            return
+        # An object per octet would cost a hundred times what the bounds count.
+        last = self.pieces[-1] if self.pieces else None
+        if isinstance(last, bytearray):
+            last += payload
+        else:
+            self.pieces.append(bytearray(payload))
 
 
 class Reassembly:
     """The unfinished messages of one direction of one conversation."""
 
-    __slots__ = ("_chains", "_length", "_limits", "_mask", "_patch", "_stats")
+    __slots__ = ("_chains", "_limits", "_mask", "_patch", "_stats", "pending_len")
 
     def __init__(self, *, mask: int, patch: int, limits: Limits, stats: TransportStats) -> None:
         self._mask = mask
@@ -45,36 +59,54 @@ class Reassembly:
         self._limits = limits
         self._stats = stats
         self._chains: dict[tuple[int, bool], _Chain] = {}  # the one touched longest ago first
-        self._length = 0
-
-    @property
-    def pending_len(self) -> int:
-        """Octets held for unfinished messages."""
-        return self._length
+        self.pending_len = 0  # octets held for unfinished messages
 
     def add(self, fragment: Fragment, now_ns: int) -> bytes | None:
         """Take a fragment whose sequence number was accepted; the message, if this ends it."""
-        conduit = (fragment.priority, fragment.reliable)
-        chain = self._begin(conduit, fragment, now_ns)
+        return self.add_piece(
+            fragment.priority,
+            fragment.reliable,
+            fragment.sn,
+            fragment.payload,
+            now_ns,
+            more=fragment.more,
+            first=fragment.first,
+            drop=fragment.drop,
+        )
+
+    def add_piece(
+        self,
+        priority: int,
+        reliable: bool,
+        sn: int,
+        payload: bytes | memoryview,
+        now_ns: int,
+        *,
+        more: bool,
+        first: bool = False,
+        drop: bool = False,
+    ) -> bytes | None:
+        """`add`, without the object. A view keeps its batch alive until the message is whole."""
+        conduit = (priority, reliable)
+        chain = self._begin(conduit, sn, now_ns, first=first, drop=drop)
         if chain is None:
             return None
-        if fragment.sn != chain.expected_sn:
+        if sn != chain.expected_sn:
             self._give_up(conduit, BROKEN)
             return None
-        if chain.length + len(fragment.payload) > self._limits.message_len:
+        if chain.length + len(payload) > self._limits.message_len:
             self._give_up(conduit, TOO_LONG)
             return None
         # Last in the order of touching: who waits longest is the first to go.
         self._chains[conduit] = self._chains.pop(conduit)
-        chain.expected_sn = following(fragment.sn, self._mask)
+        chain.expected_sn = following(sn, self._mask)
         chain.touched_ns = now_ns
-        chain.pieces.append(fragment.payload)
-        chain.length += len(fragment.payload)
-        self._length += len(fragment.payload)
-        if not fragment.more:
+        chain.append(payload)
+        self.pending_len += len(payload)
+        if not more:
             self._forget(conduit)
             return b"".join(chain.pieces)
-        while self._length > self._limits.fragments_len:
+        while self.pending_len > self._limits.fragments_len:
             self._give_up(next(iter(self._chains)), CROWDED)
         return None
 
@@ -92,20 +124,27 @@ class Reassembly:
                 return
             self._give_up(conduit, IDLE)
 
-    def _begin(self, conduit: tuple[int, bool], fragment: Fragment, now_ns: int) -> _Chain | None:
-        """The chain that `fragment` continues or begins; None if it does neither."""
+    def clear(self) -> None:
+        """Give everything up to make room for others."""
+        while self._chains:
+            self._give_up(next(iter(self._chains)), CROWDED)
+
+    def _begin(
+        self, conduit: tuple[int, bool], sn: int, now_ns: int, *, first: bool, drop: bool
+    ) -> _Chain | None:
+        """The chain that a fragment continues or begins; None if it does neither."""
         chain = self._chains.get(conduit)
         if self._patch >= 1:
-            if chain is not None and (fragment.first or fragment.drop):
-                self._give_up(conduit, ABANDONED if fragment.drop else BROKEN)
+            if chain is not None and (first or drop):
+                self._give_up(conduit, ABANDONED if drop else BROKEN)
                 chain = None
-            if fragment.drop:
+            if drop:
                 return None
-            if chain is None and not fragment.first:
+            if chain is None and not first:
                 self._stats.lose_fragments(HEADLESS)
                 return None
         if chain is None:
-            chain = self._chains[conduit] = _Chain(fragment.sn, now_ns)
+            chain = self._chains[conduit] = _Chain(sn, now_ns)
         return chain
 
     def _give_up(self, conduit: tuple[int, bool], reason: str) -> None:
@@ -113,4 +152,4 @@ class Reassembly:
         self._stats.lose_fragments(reason)
 
     def _forget(self, conduit: tuple[int, bool]) -> None:
-        self._length -= self._chains.pop(conduit).length
+        self.pending_len -= self._chains.pop(conduit).length

@@ -26,8 +26,10 @@ from elea.wire.transport.open import Open
 
 _ID_MASK: Final = 0x1F
 _FRAME: Final = 0x05
+_FRAGMENT: Final = 0x06
 _FLAG_R: Final = 0x20
 _RESERVED: Final = 0x40
+_MORE: Final = 0x40
 
 
 class Reception:
@@ -69,6 +71,9 @@ class Reception:
             kind = octet & _ID_MASK
             if kind == _FRAME:
                 self._frame(reader, sink)
+            elif kind == _FRAGMENT and not octet & FLAG_Z:
+                self._plain_fragment(reader, sink, now_ns)
+                return None
             elif kind >= NETWORK_ID_MIN:
                 if not self._bare:
                     raise reader.error(f"network message 0x{kind:02x} outside a FRAME")
@@ -103,17 +108,41 @@ class Reception:
         while reader.peek() & _ID_MASK >= NETWORK_ID_MIN and reader.remaining() > 0:
             decode_network(reader)
 
+    def _plain_fragment(self, reader: Reader, sink: FrameSink, now_ns: int) -> None:
+        """A FRAGMENT without extensions: all but the first, at the default priority."""
+        header = reader.u8("header")
+        sn = reader.z64("sn")
+        reliable = header & _FLAG_R != 0
+        self._check(sn, PRIORITY_DEFAULT, "FRAGMENT")
+        if not self.numbers.accept(PRIORITY_DEFAULT, reliable, sn):
+            self._stats.stale_frames += 1
+            return
+        payload: bytes | memoryview
+        if 8 * reader.remaining() >= 7 * len(reader.data):
+            # Copied once, when the message is whole; the view keeps little else alive.
+            payload = memoryview(reader.data)[reader.pos :]
+        else:
+            payload = reader.rest("fragment")
+        whole = self.reassembly.add_piece(
+            PRIORITY_DEFAULT, reliable, sn, payload, now_ns, more=header & _MORE != 0
+        )
+        if whole is not None:
+            self._whole(whole, PRIORITY_DEFAULT, reliable, sink)
+
     def _fragment(self, fragment: Fragment, sink: FrameSink, now_ns: int) -> None:
         self._check(fragment.sn, fragment.priority, "FRAGMENT")
         if not self.numbers.accept(fragment.priority, fragment.reliable, fragment.sn):
             self._stats.stale_frames += 1
             return
         whole = self.reassembly.add(fragment, now_ns)
-        if whole is None:
-            return
-        reader = Reader(whole, 0, -1, self._limits, self._dialect)
+        if whole is not None:
+            self._whole(whole, fragment.priority, fragment.reliable, sink)
+
+    def _whole(self, message: bytes, priority: int, reliable: bool, sink: FrameSink) -> None:
+        """Hand over a message that was put together."""
+        reader = Reader(message, 0, -1, self._limits, self._dialect)
         try:
-            sink.message(reader, fragment.priority, fragment.reliable)
+            sink.message(reader, priority, reliable)
         except DecodeError:
             # It costs the peer this message only (wire.md 3.6).
             self._stats.undecodable_messages += 1

@@ -38,7 +38,10 @@ class Received:
         self._last: list[int] = [preceding(initial_sn, mask)] * CONDUITS_COUNT
 
     def start(self, priority: int, reliable: bool, next_sn: int) -> None:
-        """Expect `next_sn` on one conduit, as a JOIN announces it."""
+        """Expect `next_sn` on one conduit, as a JOIN announces it.
+
+        Eclipse Zenoh masks what it announces too widely: at a wrap it may exceed the modulus.
+        """
         self._last[2 * priority + (1 if reliable else 0)] = preceding(next_sn, self.mask)
 
     def accept(self, priority: int, reliable: bool, sn: int) -> bool:

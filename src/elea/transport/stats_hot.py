@@ -28,6 +28,7 @@ class TransportStats:
         "sent_messages",
         "sent_octets",
         "stale_frames",
+        "undecodable_batches",
         "undecodable_messages",
     )
 
@@ -47,6 +48,7 @@ class TransportStats:
         self.stale_frames = 0  # FRAMEs and FRAGMENTs that are old or duplicates
         self.lost_fragments: dict[str, int] = {}  # unfinished messages, by reason
         self.undecodable_messages = 0  # reassembled, but no message
+        self.undecodable_batches = 0  # of members of a group; a link would have been closed
 
     def lose_fragments(self, reason: str) -> None:
         """Count an unfinished message that was given up."""
@@ -70,4 +72,5 @@ class TransportStats:
             "stale_frames": self.stale_frames,
             "lost_fragments": dict(self.lost_fragments),
             "undecodable_messages": self.undecodable_messages,
+            "undecodable_batches": self.undecodable_batches,
         }

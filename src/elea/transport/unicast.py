@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum
+from typing import Final
 
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.transport.batching_hot import DROPPED, TxQueues
@@ -36,7 +37,7 @@ from elea.transport.stats_hot import TransportStats
 from elea.wire import compression
 from elea.wire.codec_hot import NetworkMessage, encode_one
 from elea.wire.dialect import Dialect
-from elea.wire.framing import PREFIX_LEN, PREFIX_LEN_LOW_LATENCY
+from elea.wire.framing import PREFIX_LEN, PREFIX_LEN_LOW_LATENCY, StreamDecoder
 from elea.wire.transport.close import Close, reason_name
 from elea.wire.transport.keepalive import KeepAlive
 
@@ -110,12 +111,12 @@ class Transport:
 
     __slots__ = (
         "_close_message",
-        "_flush_ns",
         "_limits",
         "_links",
         "_prefix_len",
         "_rx",
         "_tx",
+        "_wake_ns",
         "agreed",
         "phase",
         "stats",
@@ -135,7 +136,7 @@ class Transport:
         self._links: dict[int, _Link] = {}  # oldest first
         self._prefix_len = _prefix_len(agreed, stream=True)
         self._close_message = b""
-        self._flush_ns = 0
+        self._wake_ns: int | None = None
         self._tx = TxQueues(
             batch_len=agreed.batch_len,
             prefix_len=self._prefix_len,
@@ -169,48 +170,44 @@ class Transport:
     def add_link(self, link_id: int, agreed: Agreed, now_ns: int, *, stream: bool = True) -> None:
         """Let a link join whose handshake agreed on the same parameters (`Agreed.joins`)."""
         assert self.phase is Phase.OPEN
-        self._links[link_id] = _Link(agreed, stream=stream, now_ns=now_ns, limits=self._limits)
+        link = _Link(agreed, stream=stream, now_ns=now_ns, limits=self._limits)
+        self._links[link_id] = link
         self._arrange()
+        self._wake_by(link.lease.next_timer_ns)
 
     def remove_link(self, link_id: int, reason: str) -> Events:
         """Forget a link that failed; TransportClosed if it was the last."""
         if self._links.pop(link_id, None) is None:
             return NO_EVENTS
         if not self._links:
-            self.phase = Phase.CLOSED
+            self._end()
             return (TransportClosed(reason, by_peer=False),)
         self._arrange()
         if self.phase is Phase.CLOSING and self._all_said():
-            self.phase = Phase.CLOSED
+            self._end()
         return NO_EVENTS
 
     def _arrange(self) -> None:
         """Fit the queues to the links there are."""
         # A priority may move to any link, so batches must fit every one of them. Those that wait
         # go on the link they were made for, unless it is gone.
-        orphaned = self._assign()
-        batch_len = min(self._room(link) for link in self._links.values())
-        self._tx.resize(batch_len)
-        if orphaned:
-            self._tx.drop_longer(batch_len)
-
-    def _assign(self) -> bool:
-        """Give every priority without a link the one that suits it best (behaviour.md 2.9)."""
-        orphans = [
-            priority
-            for priority in self._tx.priorities()
-            if self._tx.link_of(priority) not in self._links
-        ]
-        for priority in orphans:
-            self._tx.assign(priority, self._best_link(priority))
-        return bool(orphans)
+        self._tx.resize(min(self._room(link) for link in self._links.values()))
+        for priority in self._tx.priorities():
+            if self._tx.link_of(priority) not in self._links:
+                link_id = self._best_link(priority)
+                self._tx.assign(priority, link_id, self._room(self._links[link_id]))
 
     def _room(self, link: _Link) -> int:
         """The longest batch that a link can carry, counted as batches wait."""
-        wrapping = link.prefix_len + (1 if link.agreed.compression else 0)
-        return link.agreed.batch_len - wrapping + self._prefix_len
+        agreed = link.agreed
+        if agreed.low_latency:
+            return agreed.batch_len + self._prefix_len  # there the length in front does not count
+        wrapping = link.prefix_len + (1 if agreed.compression else 0)
+        return agreed.batch_len - wrapping + self._prefix_len
 
     def _best_link(self, priority: int) -> int:
+        """The link for a priority: the narrowest range that holds it, then the oldest (2.9)."""
+
         def width(link_id: int) -> int:
             restricted = self._links[link_id].agreed.qos_link
             if restricted is None or restricted.priorities is None:
@@ -218,7 +215,7 @@ class Transport:
             first, last = restricted.priorities
             return last - first if first <= priority <= last else 9
 
-        return min(self._links, key=width)  # the oldest of the narrowest
+        return min(self._links, key=width)
 
     # Receiving
 
@@ -240,6 +237,8 @@ class Transport:
         if link.agreed.compression and batch:
             batch = compression.unpack(batch, limits=link.limits)
         closed = self._rx.batch(batch, sink, now_ns)
+        if self._rx.reassembly.pending_len:
+            self._wake_by(now_ns + self._limits.fragment_idle_ns)
         return NO_EVENTS if closed is None else self._receive_close(link_id, closed)
 
     def _receive_close(self, link_id: int, message: Close) -> Events:
@@ -247,12 +246,15 @@ class Transport:
         gone = list(self._links) if message.whole_transport else [link_id]
         events: list[TransportEvent] = []
         for one in gone:
-            del self._links[one]
-            events.append(LinkLost(one, reason, by_peer=True))
+            # A sink may have removed the link while it took what stood before CLOSE.
+            if self._links.pop(one, None) is not None:
+                events.append(LinkLost(one, reason, by_peer=True))
+        if not events:
+            return NO_EVENTS
         if self._links:
             self._arrange()
         else:
-            self.phase = Phase.CLOSED
+            self._end()
             events.append(TransportClosed(reason, by_peer=True, close_reason=message.reason))
         return tuple(events)
 
@@ -270,7 +272,7 @@ class Transport:
         link = self._links.get(link_id)
         if link is None or link.close_sent:
             return None
-        batch = self._tx.pull(link_id)
+        batch = None if link.keep_alive and link.agreed.low_latency else self._tx.pull(link_id)
         if batch is not None:
             if link.rewrap:
                 batch = link.wrap(batch[self._prefix_len :])
@@ -283,6 +285,11 @@ class Transport:
         link.keep_alive = False
         link.lease.said(now_ns)
         return batch
+
+    @property
+    def queues(self) -> TxQueues:
+        """The queues behind `send`, for a caller that sends often and knows the phase."""
+        return self._tx
 
     @property
     def pending_len(self) -> int:
@@ -314,7 +321,7 @@ class Transport:
         self.phase = Phase.CLOSING
         self._close_message = encode_one(Close(close_reason))
         waits_ns = [link.lease.interval_ns for link in self._links.values()]
-        self._flush_ns = now_ns + min([self._limits.close_flush_ns, *waits_ns])
+        self._wake_ns = now_ns + min([self._limits.close_flush_ns, *waits_ns])
         if not flush:
             self._tx.clear()
 
@@ -326,7 +333,7 @@ class Transport:
     def _pull_close(self, link: _Link) -> bytes:
         link.close_sent = True
         if self._all_said():
-            self.phase = Phase.CLOSED
+            self._end()
         return link.wrap(self._close_message)
 
     def _all_said(self) -> bool:
@@ -335,25 +342,18 @@ class Transport:
     # Time
 
     def next_timer_ns(self) -> int | None:
-        """When `handle_timer` wants to be called, or None if there is nothing to wait for."""
-        if self.phase is Phase.CLOSED:
-            return None
-        if self.phase is Phase.CLOSING:
-            return self._flush_ns
-        nearest = self._rx.reassembly.next_timer_ns()
-        for link in self._links.values():
-            timer_ns = link.lease.next_timer_ns
-            nearest = timer_ns if nearest is None else min(nearest, timer_ns)
-        return nearest
+        """When `handle_timer` wants to be called, or None if there is nothing to wait for.
+
+        It may be earlier than anything is due: batches that come and go meanwhile put things off.
+        """
+        return self._wake_ns
 
     def handle_timer(self, now_ns: int) -> Events:
         """Do what is due: keep-alives, silent links, unfinished messages, an overdue close."""
-        if self.phase is Phase.CLOSED:
+        if self._wake_ns is None or now_ns < self._wake_ns:
             return NO_EVENTS
         if self.phase is Phase.CLOSING:
-            if now_ns < self._flush_ns:
-                return NO_EVENTS
-            self.phase = Phase.CLOSED
+            self._end()
             return (TransportClosed("closed here, not everything was sent", by_peer=False),)
         self._rx.reassembly.handle_timer(now_ns)
         events: list[TransportEvent] = []
@@ -365,10 +365,32 @@ class Transport:
             elif link.lease.keep_alive_due(now_ns):
                 link.keep_alive = True
                 events.append(KeepAliveDue(link_id))
+        if self._links:
+            timers_ns = [link.lease.next_timer_ns for link in self._links.values()]
+            idle_ns = self._rx.reassembly.next_timer_ns()
+            self._wake_ns = min(timers_ns if idle_ns is None else [*timers_ns, idle_ns])
         return tuple(events)
 
+    def _wake_by(self, timer_ns: int) -> None:
+        if self._wake_ns is None or timer_ns < self._wake_ns:
+            self._wake_ns = timer_ns
 
-_KEEP_ALIVE = encode_one(KeepAlive())
+    def _end(self) -> None:
+        self.phase = Phase.CLOSED
+        self._wake_ns = None
+
+
+_KEEP_ALIVE: Final = encode_one(KeepAlive())
+
+
+def adapt_stream(stream: StreamDecoder, agreed: Agreed, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Let a stream cut batches as `agreed` has it, from the first one after the handshake."""
+    stream.low_latency = agreed.low_latency
+    # Eclipse Zenoh sends low-latency units of any length, although it refuses what is longer than
+    # a batch: we send none of those and take what we would take in fragments.
+    stream.batch_len_max = (
+        limits.message_len if agreed.low_latency else agreed.batch_len - PREFIX_LEN
+    )
 
 
 def _prefix_len(agreed: Agreed, *, stream: bool) -> int:

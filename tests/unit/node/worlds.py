@@ -28,7 +28,7 @@ class Session:
     entities: int = 0
 
     def __post_init__(self) -> None:
-        self.face_id = self.driver.node.attach(self, self.driver.now_ns())
+        self.face_id = self.driver.node.attach(self)
 
     def push(self, key: str, push: Push, reliable: bool) -> None:
         assert isinstance(push.body, Put)
@@ -39,6 +39,15 @@ class Session:
 
     def neighbour(self, event: NeighbourUp | NeighbourDown) -> None:
         self.neighbours.append(event)
+
+    def next_timer_ns(self) -> int | None:
+        return None
+
+    def handle_timer(self, now_ns: int) -> None:
+        pass
+
+    def deliver(self) -> None:
+        pass
 
     def subscribe(self, key: str) -> None:
         """Declare a subscriber."""

@@ -118,13 +118,72 @@ def _gone(key: WireExpr | None) -> str:
 Answer = Callable[["Session", Request], None]
 
 
-@dataclass(eq=False)
+class Mirror:
+    """What a neighbour knows by what it was told: the other end of the tables."""
+
+    def __init__(self) -> None:
+        self.aliases: dict[int, str] = {}  # of the node
+        self.own: dict[int, str] = {}  # this neighbour's, if it declared any
+        self.entities: dict[tuple[str, int], tuple[str, bool, int]] = {}  # by kind and id
+
+    def hear(self, message: NetworkMessage) -> None:
+        if not isinstance(message, Declare):
+            return
+        body = message.body
+        match body:
+            case DeclareKeyExpr():
+                text = self.resolve(body.key)
+                # Once, or again in answer to an interest in aliases.
+                assert body.id not in self.aliases or message.interest_id is not None
+                assert self.aliases.setdefault(body.id, text) == text
+            case DeclareSubscriber():
+                self._add("S", body.id, body.key, False, 0)
+            case DeclareQueryable():
+                self._add("Q", body.id, body.key, body.complete, body.distance)
+            case DeclareToken():
+                self._add("T", body.id, body.key, False, 0)
+            case UndeclareSubscriber():
+                self._remove("S", body.id)
+            case UndeclareQueryable():
+                self._remove("Q", body.id)
+            case UndeclareToken():
+                self._remove("T", body.id)
+            case UndeclareKeyExpr() | DeclareFinal():
+                pass
+
+    def resolve(self, key: WireExpr) -> str:
+        if key.scope == 0:
+            return key.suffix
+        return (self.aliases if key.sender else self.own)[key.scope] + key.suffix
+
+    def _add(self, kind: str, id_: int, key: WireExpr, complete: bool, distance: int) -> None:
+        if id_ != 0:
+            known = self.entities.get((kind, id_))
+            text = self.resolve(key)
+            assert known is None or known[0] == text, "an id never changes its key"
+            self.entities[kind, id_] = (text, complete, distance)
+
+    def _remove(self, kind: str, id_: int) -> None:
+        if id_ != 0:
+            del self.entities[kind, id_]  # what was told, once
+
+    def known(self) -> dict[tuple[str, str], tuple[bool, int]]:
+        """Kind and key to completeness and distance; one id for each."""
+        found: dict[tuple[str, str], tuple[bool, int]] = {}
+        for (kind, _), (key, complete, distance) in self.entities.items():
+            assert (kind, key) not in found, "one declaration for each kind and key"
+            found[kind, key] = (complete, distance)
+        return found
+
+
+@dataclass(eq=False, repr=False)
 class Session:
     """A local session, or a scripted neighbour: what it received, and verbs in wire messages."""
 
     node: Node
     face_id: int
     got: list[NetworkMessage] = field(default_factory=list)
+    mirror: Mirror = field(default_factory=lambda: Mirror())
     answer: Answer | None = None
     ids: count[int] = field(default_factory=lambda: count(1))
 
@@ -212,7 +271,7 @@ class Session:
         self.node.mesh.pump()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Link:
     """One direction of a connection: where it leads, and what went over it."""
 
@@ -221,7 +280,7 @@ class Link:
     log: list[str] = field(default_factory=list)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Node:
     """A Routing object and its surroundings; it is the Routing's output."""
 
@@ -231,6 +290,7 @@ class Node:
     routing: Routing = field(init=False)
     links: dict[int, Link] = field(default_factory=dict)  # by own face id
     sessions: dict[int, Session] = field(default_factory=dict)
+    reliable: dict[int, bool] = field(default_factory=dict)  # of the last sample to each session
     face_ids: count[int] = field(default_factory=lambda: count(1))
 
     @property
@@ -241,6 +301,9 @@ class Node:
         session = self.sessions.get(face_id)
         if session is not None:
             session.got.append(message)
+            if isinstance(message, Push):
+                self.reliable[face_id] = reliable
+            session.mirror.hear(message)
             if isinstance(message, Request) and session.answer is not None:
                 self.mesh.later(lambda: _answer(session, message))
             return SENT
@@ -329,8 +392,8 @@ class Mesh:
         self._pumping = False
         self.held = False
 
-    def node(self, name: str, role: str = "peer") -> Node:
-        node = Node(self, name, ROLES[role])
+    def node(self, name: str, role: str = "peer", *, cls: type[Node] = Node) -> Node:
+        node = cls(self, name, ROLES[role])
         node.routing = Routing(node.zid, node.role, node, self.limits, self.settings)
         self.nodes.append(node)
         return node

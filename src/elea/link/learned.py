@@ -1,0 +1,93 @@
+"""Which locators that others told us may be dialled (T49).
+
+What a HELLO, gossip or the admin space says is the word of a stranger: it must not make this node
+knock at services of its own host, of the cloud it runs in, or at paths of its file system.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Self
+
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.link.address import Address
+from elea.link.interfaces import parse_ip
+from elea.locator import Endpoint, Locator
+
+SCHEMES: Final = frozenset({"tcp", "tls", "quic", "udp"})
+
+# Where clouds keep the credentials of a machine.
+_METADATA: Final = frozenset(
+    map(ipaddress.ip_address, ("169.254.169.254", "100.100.100.200", "fd00:ec2::254"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """Where the one is who told us: who is on loopback himself may speak of loopback."""
+
+    loopback: bool = False
+    link_local: bool = False
+
+    @classmethod
+    def at(cls, host: str) -> Self:
+        """The teller at an IP address; a text that is none says nothing."""
+        address = parse_ip(host)
+        if address is None:
+            return cls()
+        return cls(loopback=address.is_loopback, link_local=address.is_link_local)
+
+
+def dialable(
+    locators: Iterable[Locator], teller: Teller, limits: Limits = DEFAULT_LIMITS
+) -> list[Endpoint]:
+    """The endpoints to try, of what a teller said; names are looked at again once resolved.
+
+    Example:
+        >>> told = [Locator("tcp/127.0.0.1:22"), Locator("unixsock-stream//run/x"),
+        ...         Locator("tcp/10.0.0.5:7447")]
+        >>> [str(one) for one in dialable(told, Teller())]
+        ['tcp/10.0.0.5:7447']
+    """
+    found: dict[Endpoint, None] = {}
+    for locator in locators:
+        endpoint = Endpoint.parse(str(locator))
+        if endpoint.protocol in SCHEMES and _host_is_fine(endpoint, teller):
+            found[endpoint] = None
+    return list(found)[: limits.link_addresses_count]
+
+
+def objection(address: Address, teller: Teller) -> str | None:
+    """Why an address that was learned is not dialled; None if it may be.
+
+    Example:
+        >>> objection(Address.of_ip("169.254.169.254", 80), Teller(link_local=True))
+        'a metadata service'
+    """
+    ip = parse_ip(address.host)
+    if ip is None:
+        return "no IP address"
+    if ip in _METADATA:
+        return "a metadata service"
+    if ip.is_unspecified or ip.is_multicast or ip == ipaddress.IPv4Address("255.255.255.255"):
+        return "no single node"
+    if ip.is_loopback and not teller.loopback:
+        return "this host's loopback, told by someone who is not on it"
+    if ip.is_link_local and not (teller.link_local or teller.loopback):
+        return "a link-local address, told by someone who is not on that link"
+    return None
+
+
+def _host_is_fine(endpoint: Endpoint, teller: Teller) -> bool:
+    try:
+        host, port = endpoint.host_port()
+    except ValueError:  # LocatorError: others may use addresses that mean nothing here
+        return False
+    if parse_ip(host) is None:
+        return True  # a name; `objection` sees what it leads to
+    try:
+        return objection(Address.of_ip(host, port), teller) is None
+    except OSError:
+        return False  # a zone that this host does not have

@@ -1,0 +1,118 @@
+"""TLS contexts from settings: certificates from files or texts, versions, whom to trust."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from elea.errors import LinkError
+from elea.link.settings import Pem, TlsSettings
+
+
+def server_context(settings: TlsSettings) -> ssl.SSLContext:
+    """What a listener shows, and with mutual TLS whom it lets in.
+
+    Raises:
+        LinkError: if a certificate or key is missing or cannot be used.
+    """
+    certificate, key = settings.listen_certificate, settings.listen_private_key
+    if certificate is None or key is None:
+        raise LinkError(
+            "a tls listener needs transport/link/tls/listen_certificate and listen_private_key"
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _set_version(context, settings)
+    context.num_tickets = 0  # sessions are not resumed; two tickets per handshake would be waste
+    _load_chain(context, certificate, key, "listen_certificate", "listen_private_key")
+    if settings.enable_mtls:
+        if settings.root_ca_certificate is None:
+            raise LinkError("enable_mtls needs transport/link/tls/root_ca_certificate, to check by")
+        _load_roots(context, settings.root_ca_certificate)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def client_context(settings: TlsSettings) -> ssl.SSLContext:
+    """Whom a connecting side trusts, and with mutual TLS what it shows.
+
+    Raises:
+        LinkError: if a certificate or key is missing or cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks certificate and name
+    _set_version(context, settings)
+    context.check_hostname = settings.verify_name_on_connect
+    if settings.root_ca_certificate is not None:
+        _load_roots(context, settings.root_ca_certificate)
+    else:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    if settings.enable_mtls:
+        certificate, key = settings.connect_certificate, settings.connect_private_key
+        if certificate is None or key is None:
+            raise LinkError(
+                "enable_mtls needs transport/link/tls/connect_certificate and connect_private_key"
+            )
+        _load_chain(context, certificate, key, "connect_certificate", "connect_private_key")
+    return context
+
+
+def _set_version(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    older = settings.version_1_2
+    context.minimum_version = ssl.TLSVersion.TLSv1_2 if older else ssl.TLSVersion.TLSv1_3
+
+
+def _load_roots(context: ssl.SSLContext, pem: Pem) -> None:
+    try:
+        if pem.text is not None:
+            context.load_verify_locations(cadata=pem.text.reveal())
+        else:
+            context.load_verify_locations(cafile=pem.path)
+    except (OSError, ValueError) as error:
+        raise _unusable(pem, "root_ca_certificate", error) from error
+
+
+def _load_chain(
+    context: ssl.SSLContext, certificate: Pem, key: Pem, certificate_name: str, key_name: str
+) -> None:
+    for pem, name in ((certificate, certificate_name), (key, key_name)):
+        if pem.path is not None and not os.path.isfile(pem.path):
+            raise LinkError(f"transport/link/tls/{name}: there is no file {pem.path}")
+    try:
+        with _as_file(certificate) as certfile, _as_file(key) as keyfile:
+            # No password prompt: a node that starts by itself has nobody to ask.
+            context.load_cert_chain(certfile, keyfile, password="")
+    except (OSError, ValueError) as error:
+        raise _unusable(certificate, f"{certificate_name} and {key_name}", error) from error
+
+
+@contextmanager
+def _as_file(pem: Pem) -> Iterator[str]:
+    """A path to read it from; what was given inline touches no disk where that is possible."""
+    if pem.text is None:
+        assert pem.path is not None
+        yield pem.path
+        return
+    data = pem.text.reveal().encode()
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("elea-pem", os.MFD_CLOEXEC)
+        try:
+            os.write(fd, data)
+            yield f"/proc/self/fd/{fd}"
+        finally:
+            os.close(fd)
+        return
+    with tempfile.NamedTemporaryFile() as file:  # mode 0600, removed at the end
+        file.write(data)
+        file.flush()
+        yield file.name
+
+
+def _unusable(pem: Pem, name: str, error: Exception) -> LinkError:
+    where = pem.path if pem.path is not None else "the inline text"
+    reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+    return LinkError(
+        f"transport/link/tls/{name}: {where} cannot be used: {reason};"
+        " expected PEM, and a key that belongs to the certificate"
+    )

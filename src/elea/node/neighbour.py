@@ -1,0 +1,91 @@
+"""What a node remembers of a link, of a neighbour and of a session."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from elea.node.backlog import Backlog
+from elea.node.connector import Connector, Phase
+from elea.node.egress_hot import LocalSink, Outlet
+from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
+from elea.node.receive_hot import FaceSink
+from elea.transport.handshake import Acceptor, Opener
+from elea.transport.negotiation import Agreed
+from elea.transport.unicast import Transport
+from elea.wire.framing import StreamDecoder
+
+
+class Session(LocalSink, Protocol):
+    """A session, as a node knows it. Called under the lock; runs no user code there."""
+
+    def neighbour(self, event: NeighbourUp | NeighbourDown) -> None:
+        """A transport came or went."""
+
+    def next_timer_ns(self) -> int | None:
+        """When `handle_timer` wants to be called."""
+
+    def handle_timer(self, now_ns: int) -> None:
+        """Time passed."""
+
+    def deliver(self) -> None:
+        """Run what became due. WITHOUT the lock; cheap if there is nothing."""
+
+
+class ConnectionState(Enum):
+    """How far a node is with what it was told to connect to."""
+
+    WAITING = "waiting"
+    CONNECTED = "connected"  # and the neighbours have told what they have
+    FAILED = "failed"  # nothing was reached and nothing is tried any more
+
+
+@dataclass(slots=True)
+class Neighbour:
+    """One node at the other end of one or more links."""
+
+    zid: bytes
+    whatami: int
+    face_id: int
+    transport: Transport
+    backlog: Backlog
+    sink: FaceSink
+    info: LinkInfo
+    agreed: Agreed
+    outlet: Outlet
+    since_ns: int
+    links: dict[int, None] = field(default_factory=dict)
+    content: list[Connector] = field(default_factory=list)  # who wanted it and found it connected
+
+
+@dataclass(slots=True)
+class NodeLink:
+    """One link: in its handshake, or part of a neighbour's transport."""
+
+    id: int
+    info: LinkInfo
+    connector: Connector | None
+    handshake: Opener | Acceptor | None
+    stream: StreamDecoder | None
+    since_ns: int
+    outgoing: deque[bytes] = field(default_factory=deque)
+    neighbour: Neighbour | None = None
+    closing: bool = False
+
+
+def state_of(
+    phases: list[Phase], is_client: bool, *, connected: bool, ready: bool
+) -> ConnectionState:
+    """How far a node is, from its connectors and neighbours (behaviour.md 1.11, 1.12)."""
+    if is_client:
+        if connected:
+            return ConnectionState.CONNECTED
+        if not phases:
+            return ConnectionState.FAILED  # a client is nothing without somebody to connect to
+    elif ready and all(phase is Phase.CONNECTED for phase in phases):
+        return ConnectionState.CONNECTED
+    if phases and all(phase is Phase.GIVEN_UP for phase in phases):
+        return ConnectionState.FAILED
+    return ConnectionState.WAITING

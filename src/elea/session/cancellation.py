@@ -1,0 +1,83 @@
+"""CancellationToken: ends queries before they are answered."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import final
+
+from elea.session import dispatch
+from elea.session.context import Context
+from elea.session.handlers import CallbackOutlet, Channel
+from elea.session.queries import PendingGet, cancelled
+from elea.session.tokens import TokenGet
+
+
+@final
+class CancellationToken:
+    """Ends all queries it was given to, and every one it is given to later.
+
+    Example:
+        >>> token = CancellationToken()
+        >>> token.cancel()
+        >>> token.is_cancelled
+        True
+    """
+
+    __slots__ = ("_cancelled", "_lock", "_running")
+
+    def __init__(self) -> None:
+        self._cancelled = False
+        self._lock = threading.Lock()
+        self._running: dict[object, tuple[Callable[[], None], threading.Event]] = {}
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """End the queries; return when no function is called for their replies any more.
+
+        From inside of such a function it returns at once.
+        """
+        with self._lock:
+            self._cancelled = True
+            running = list(self._running.values())
+            self._running.clear()
+        for end, _ in running:
+            end()
+        if not dispatch.in_callback():
+            for _, ended in running:
+                ended.wait()
+
+    def check(self) -> None:
+        """Raise if it was cancelled."""
+        if self._cancelled:
+            raise cancelled()
+
+    def watch(self, context: Context, get: PendingGet | TokenGet) -> None:
+        """End this query with the others. Under the node's lock."""
+        if get.ended:
+            return
+        core = context.core
+        ended = threading.Event()
+        outlet = get.outlet
+        if isinstance(outlet, CallbackOutlet):
+            outlet.ended = ended.set
+        elif isinstance(outlet, Channel):
+            ended.set()
+
+        def end() -> None:
+            if isinstance(get, PendingGet):
+                context.call(lambda: core.gets.cancel(get))
+            else:
+                context.call(lambda: core.tokens.end(get))
+
+        with self._lock:
+            self._running[get] = (end, ended)
+        get.on_end.append(lambda: self._forget(get))
+
+    def _forget(self, get: object) -> None:
+        with self._lock:
+            self._running.pop(get, None)

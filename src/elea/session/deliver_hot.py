@@ -1,0 +1,202 @@
+"""From a PUSH to the handlers of matching subscribers: the hot path of a session, both ways.
+
+`Inbox` is what a node sees of a session. A sample goes straight into a channel, or, if a function
+of the user takes it, onto `due`: whoever releases the node's lock has it run. No user code runs
+here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, Protocol
+
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.keyexpr.tree_hot import KeyExprTree
+from elea.provenance import SampleKind, TimestampStack
+from elea.sample_hot import Sample
+from elea.wire.data.delete import Del
+from elea.wire.data.put_hot import Put
+from elea.wire.network.push_hot import Push
+from elea.wire.shared_extensions import TimestampStack as WireStack
+
+MATCHES_COUNT_MAX: Final = 4_096  # keys whose subscribers are remembered, per direction
+
+
+LANE_DIRECT: Final = 0  # `accept` neither runs user code nor waits: called at once, under the lock
+LANE_DUE: Final = 1  # called later, by a thread of the session
+LANE_NOW: Final = 2  # called by whoever brought the value, once the lock is released
+
+
+class Outlet(Protocol):
+    """Where values for one handler go."""
+
+    lane: int
+
+    def accept(self, value: object) -> None:
+        """Take one value, or END."""
+
+
+class Subscription:
+    """One declared subscriber."""
+
+    __slots__ = ("id", "key", "outlet", "received_count")
+
+    def __init__(self, id: int, key: str, outlet: Outlet) -> None:
+        self.id = id
+        self.key = key
+        self.outlet = outlet
+        self.received_count = 0
+
+
+class MatchTable:
+    """Subscribers by key, and a bounded memory of which keys reach which of them."""
+
+    __slots__ = ("_cache", "_tree")
+
+    def __init__(self) -> None:
+        self._tree: KeyExprTree[list[Subscription]] = KeyExprTree()
+        self._cache: dict[str, list[Subscription]] = {}
+
+    def __len__(self) -> int:
+        return len(self._tree)
+
+    def add(self, subscription: Subscription) -> None:
+        """Start to find it."""
+        key = KeyExpr._trusted(subscription.key)
+        there = self._tree.get(key)
+        if there is None:
+            self._tree.insert(key, [subscription])
+        else:
+            there.append(subscription)
+        self._cache.clear()
+
+    def remove(self, subscription: Subscription) -> None:
+        """Find it no more."""
+        there = self._tree.get(subscription.key)
+        if there is None or subscription not in there:
+            return
+        there.remove(subscription)
+        if not there:
+            self._tree.remove(subscription.key)
+        self._cache.clear()
+
+    def matching(self, key: str) -> list[Subscription]:
+        """Those whose key intersects `key`. Not to be changed."""
+        found = self._cache.get(key)
+        if found is None:
+            found = []
+            for group in self._tree.intersecting(key):
+                found.extend(group)
+            if len(self._cache) >= MATCHES_COUNT_MAX:
+                self._cache.clear()
+            self._cache[key] = found
+        return found
+
+
+class Core(Protocol):
+    """The rest of a session, for what is not hot."""
+
+    def receive(self, message: object, reliable: bool) -> None: ...
+    def neighbour(self, event: object) -> None: ...
+    def next_timer_ns(self) -> int | None: ...
+    def handle_timer(self, now_ns: int) -> None: ...
+    def deliver(self) -> None: ...
+    def read_stack(self, stack: WireStack) -> TimestampStack | None: ...
+
+
+class Inbox:
+    """A session as its node sees it: `elea.session.ports.LocalSink`."""
+
+    __slots__ = ("core", "due", "due_now", "local", "nudged", "prefix", "remote")
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix  # of a namespace, with its slash; empty without one
+        self.remote = MatchTable()  # subscribers that take samples of others
+        self.local = MatchTable()  # subscribers that take samples of this session
+        self.due: deque[tuple[Outlet, object]] = deque()
+        self.due_now: deque[tuple[Outlet, object]] = deque()
+        self.nudged = False  # something else than a delivery waits for the lock to be free
+        self.core: Core | None = None
+
+    def push(self, key: str, push: Push, reliable: bool) -> None:
+        """A sample from outside, key resolved."""
+        if self.prefix:
+            if not key.startswith(self.prefix):
+                return
+            key = key[len(self.prefix) :]
+        found = self.remote.matching(key)
+        if found:
+            self._hand_out(found, key, push)
+
+    def push_local(self, key: str, push: Push) -> None:
+        """A sample of this session itself, key as the application wrote it."""
+        found = self.local.matching(key)
+        if found:
+            self._hand_out(found, key, push)
+
+    def emit(self, outlet: Outlet, value: object) -> None:
+        """Hand any value to any outlet, in order with what was handed to it before."""
+        lane = outlet.lane
+        if lane == LANE_DIRECT:
+            outlet.accept(value)
+        elif lane == LANE_DUE:
+            self.due.append((outlet, value))
+        else:
+            self.due_now.append((outlet, value))
+
+    def _hand_out(self, found: list[Subscription], key: str, push: Push) -> None:
+        stack: TimestampStack | None = None
+        if push.ts_stack is not None and self.core is not None:
+            stack = self.core.read_stack(push.ts_stack)
+        sample = sample_of(key, push.body, push.qos, stack)
+        for subscription in found:
+            subscription.received_count += 1
+            self.emit(subscription.outlet, sample)
+
+    def receive(self, message: object, reliable: bool) -> None:
+        """Anything but a PUSH."""
+        if self.core is not None:
+            self.core.receive(message, reliable)
+
+    def neighbour(self, event: object) -> None:
+        """A transport came or went."""
+        if self.core is not None:
+            self.core.neighbour(event)
+
+    def next_timer_ns(self) -> int | None:
+        """When the session wants to be woken."""
+        return None if self.core is None else self.core.next_timer_ns()
+
+    def handle_timer(self, now_ns: int) -> None:
+        """Wake the session."""
+        if self.core is not None:
+            self.core.handle_timer(now_ns)
+
+    def deliver(self) -> None:
+        """Run what is due; without the lock."""
+        if (self.due or self.due_now or self.nudged) and self.core is not None:
+            self.core.deliver()
+
+
+def sample_of(key: str, body: Put | Del, qos: int, stack: TimestampStack | None) -> Sample:
+    """The sample that a PUSH or a REPLY carries."""
+    if isinstance(body, Put):
+        return Sample(
+            key_expr=key,
+            payload=body.payload,
+            encoding=body.encoding,
+            timestamp=body.timestamp,
+            attachment=body.attachment,
+            source_info=body.source,
+            timestamp_stack=stack,
+            qos=qos,
+        )
+    return Sample(
+        key_expr=key,
+        kind=SampleKind.DELETE,
+        timestamp=body.timestamp,
+        attachment=body.attachment,
+        source_info=body.source,
+        timestamp_stack=stack,
+        qos=qos,
+    )

@@ -1,0 +1,305 @@
+"""Bounded hand-over of what arrives to the application: channels and callbacks.
+
+Every handler has a bound and a policy for what does not fit:
+
+    RingChannel    the oldest goes; counted
+    FifoChannel    nothing goes while the application keeps reading: reading from the network is
+                   held while a channel is over its capacity. A channel nobody reads keeps what
+                   arrives up to a bound and then refuses the newest; counted
+    Callback       as FifoChannel; one function is never called twice at the same time, and the
+                   values come in order
+
+A function that raises is logged by the logger `elea.session`; the next value is delivered to it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
+from typing import Final, Generic, TypeVar, cast, final
+
+from elea.errors import ClosedError
+from elea.session import dispatch
+from elea.session.deliver_hot import LANE_DIRECT, LANE_DUE, LANE_NOW
+
+T = TypeVar("T")
+H = TypeVar("H")
+
+DEFAULT_CAPACITY: Final = 256
+OVERRUN_COUNT_MAX: Final = 65_536  # what a FIFO holds over its capacity: a few whole batches
+
+_LOGGER: Final = logging.getLogger("elea.session")
+_CLOSED: Final = "channel is empty and closed"
+
+
+class _End:
+    """The last value of a handler."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "END"
+
+
+END: Final = _End()
+
+
+@final
+class DefaultHandler(Generic[T]):
+    """What is used when no handler is given: a `FifoChannel` of 256."""
+
+
+class _Capacity(Generic[T]):
+    __slots__ = ("capacity",)
+
+    def __init__(self, capacity: int) -> None:
+        if not isinstance(capacity, int):
+            raise TypeError(f"capacity is an int, got {type(capacity).__name__}")
+        if capacity < 0:
+            raise OverflowError("can't convert negative int to unsigned")
+        self.capacity = capacity
+
+
+@final
+class FifoChannel(_Capacity[T]):
+    """A channel that keeps all, in order; a reader that is behind holds up the network."""
+
+
+@final
+class RingChannel(_Capacity[T]):
+    """A channel that keeps the newest `capacity` values."""
+
+
+@final
+class Callback(Generic[T]):
+    """A function called for each value, and one called after the last.
+
+    Args:
+        callback: Called with each value.
+        drop: Called once, after the last value.
+        indirect: Whether a thread of the session calls it. If not, whoever brings the value does:
+            the thread that reads the network, or the one that called `put`.
+    """
+
+    __slots__ = ("callback", "drop", "indirect")
+
+    def __init__(
+        self,
+        callback: Callable[[T], object],
+        drop: Callable[[], object] | None = None,
+        *,
+        indirect: bool = True,
+    ) -> None:
+        self.callback = callback
+        self.drop = drop
+        self.indirect = indirect
+
+    def __call__(self, arg: T, /) -> object:
+        return self.callback(arg)
+
+
+class Channel:
+    """A bounded queue between the network and a `Handler`; an outlet that never waits."""
+
+    __slots__ = ("_queue", "bound", "capacity", "dropped_count", "is_ring", "on_change")
+
+    lane = LANE_DIRECT
+
+    def __init__(self, capacity: int, *, is_ring: bool) -> None:
+        self.capacity = max(capacity, 1)
+        self.is_ring = is_ring
+        self.bound = self.capacity if is_ring else self.capacity + OVERRUN_COUNT_MAX
+        self.dropped_count = 0
+        self.on_change: Callable[[], None] | None = None  # told when something came, for loops
+        self._queue: SimpleQueue[object] = SimpleQueue()
+
+    def __len__(self) -> int:
+        return self._queue.qsize()
+
+    def accept(self, value: object) -> None:
+        """Take a value, or END."""
+        queue = self._queue
+        if queue.qsize() >= self.bound and value is not END:
+            self.dropped_count += 1
+            if not self.is_ring:
+                return
+            try:
+                queue.get_nowait()
+            except Empty:
+                self.dropped_count -= 1  # a reader was faster
+        queue.put(value)
+        if self.on_change is not None:
+            self.on_change()
+
+    def take(self, *, blocking: bool, timeout: float | None) -> object:
+        """The next value, END if there is none any more.
+
+        Raises:
+            Empty: there is none now.
+        """
+        queue = self._queue
+        try:
+            value = queue.get_nowait()
+        except Empty:
+            if not blocking:
+                raise
+            dispatch.about_to_wait()
+            value = queue.get(timeout=timeout)
+        if value is END:
+            queue.put(END)  # for the next who asks
+        return value
+
+
+class CallbackOutlet:
+    """A function of the user as an outlet; whoever runs what is due calls `run`."""
+
+    __slots__ = ("_callback", "_drop", "backlog", "ended", "held", "lane")
+
+    def __init__(self, callback: Callback[T]) -> None:
+        self._callback = cast("Callable[[object], object]", callback.callback)
+        self._drop = callback.drop
+        self.lane = LANE_DUE if callback.indirect else LANE_NOW
+        self.held = False  # a thread is held up in it
+        self.backlog: deque[object] = deque()  # what came meanwhile
+        self.ended: Callable[[], None] | None = None  # told after the last call
+
+    def accept(self, value: object) -> None:
+        """Call the function now, in this thread."""
+        self.run(value)
+
+    def run(self, value: object) -> None:
+        """Call the function, or the one for the end."""
+        try:
+            if value is not END:
+                self._callback(value)
+                return
+            if self._drop is not None:
+                self._drop()
+        except Exception:
+            _LOGGER.exception("callback error")
+        if value is END and self.ended is not None:
+            self.ended()
+
+
+@final
+class Handler(Generic[T]):
+    """Access to what was received, for subscribers, queryables, queries and listeners.
+
+    Iteration ends when the entity is undeclared, or the query finished, and all was read.
+    """
+
+    __slots__ = ("_channel",)
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def try_recv(self) -> T | None:
+        """The next value, or None if there is none now.
+
+        Raises:
+            ClosedError: no more values will come.
+        """
+        try:
+            value = self._channel.take(blocking=False, timeout=None)
+        except Empty:
+            return None
+        return self._checked(value)
+
+    def recv(self, timeout: float | None = None) -> T:
+        """The next value; wait for it, at most `timeout` seconds if given.
+
+        Raises:
+            ClosedError: no more values will come.
+            TimeoutError: none came in time.
+        """
+        try:
+            value = self._channel.take(blocking=True, timeout=timeout)
+        except Empty:
+            raise TimeoutError(f"nothing was received in {timeout} s") from None
+        return self._checked(value)
+
+    def drain(self) -> list[T]:
+        """All values that are there now, without waiting."""
+        values: list[T] = []
+        while True:
+            try:
+                value = self._channel.take(blocking=False, timeout=None)
+            except Empty:
+                return values
+            if value is END:
+                return values
+            values.append(cast(T, value))
+
+    @property
+    def dropped_count(self) -> int:
+        """How many values were given up because the channel was full."""
+        return self._channel.dropped_count
+
+    def __len__(self) -> int:
+        return len(self._channel)
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        value = self._channel.take(blocking=True, timeout=None)
+        if value is END:
+            raise StopIteration
+        return cast(T, value)
+
+    def __repr__(self) -> str:
+        return "Handler"
+
+    @staticmethod
+    def _checked(value: object) -> T:
+        if value is END:
+            raise ClosedError(_CLOSED)
+        return cast(T, value)
+
+
+BuiltinHandler = DefaultHandler[T] | FifoChannel[T] | RingChannel[T]
+PythonCallback = Callable[[T], object]
+PythonHandler = tuple[Callable[[T], object], H]
+AnyHandler = (
+    DefaultHandler[T]
+    | FifoChannel[T]
+    | RingChannel[T]
+    | Callable[[T], object]
+    | tuple[Callable[[T], object], object]
+    | None
+)
+
+
+class Delivery(Generic[T]):
+    """What an entity makes of the handler argument it was given."""
+
+    __slots__ = ("handler", "in_background", "outlet")
+
+    def __init__(self, handler: AnyHandler[T]) -> None:
+        self.outlet: Channel | CallbackOutlet
+        self.handler: object = None
+        self.in_background = False  # the entity lives on although nobody refers to it
+        if handler is None or isinstance(handler, DefaultHandler):
+            handler = FifoChannel(DEFAULT_CAPACITY)
+        if isinstance(handler, (FifoChannel, RingChannel)):
+            channel = Channel(handler.capacity, is_ring=isinstance(handler, RingChannel))
+            self.outlet = channel
+            self.handler = Handler[T](channel)
+        elif isinstance(handler, tuple):
+            callback, self.handler = handler
+            self.outlet = CallbackOutlet(_callback(callback))
+        elif callable(handler):
+            self.outlet = CallbackOutlet(_callback(handler))
+            self.in_background = True
+        else:
+            raise ValueError(f"Invalid handler type {type(handler).__name__}")
+
+
+def _callback(function: Callable[[T], object]) -> Callback[T]:
+    if isinstance(function, Callback):
+        return function
+    if not callable(function):
+        raise ValueError(f"Invalid handler type {type(function).__name__}")
+    return Callback(function)

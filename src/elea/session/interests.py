@@ -1,0 +1,101 @@
+"""What this session asks the network to tell it, and what it was told. behaviour.md 4.2.
+
+Publishers with one key share an interest, and so do queriers and liveliness subscribers; the last
+one to go ends it. What was learnt through an interest stays known until it is undeclared: a node
+goes on telling the end of what it told the beginning of (4.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from elea.session.face import Face
+from elea.wire.fields_hot import QOS_DECLARE
+from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
+from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber
+from elea.wire.network.interest import (
+    OPTION_KEYEXPRS,
+    OPTION_QUERYABLES,
+    OPTION_SUBSCRIBERS,
+    OPTION_TOKENS,
+    Interest,
+    InterestMode,
+)
+
+SUBSCRIBERS = OPTION_KEYEXPRS | OPTION_SUBSCRIBERS
+QUERYABLES = OPTION_KEYEXPRS | OPTION_QUERYABLES
+TOKENS = OPTION_KEYEXPRS | OPTION_TOKENS
+
+
+@dataclass(slots=True)
+class _Shared:
+    id: int
+    user_count: int = 0
+
+
+@dataclass(slots=True)
+class RemoteQueryable:
+    """A queryable of somebody else."""
+
+    key: str
+    complete: bool
+
+
+@dataclass(slots=True)
+class Interests:
+    """The interests of one session, and the subscribers and queryables it learnt of."""
+
+    face: Face
+    changed: Callable[[int], None]  # called with SUBSCRIBERS or QUERYABLES
+    remote_subscribers: dict[int, str] = field(default_factory=dict)
+    remote_queryables: dict[int, RemoteQueryable] = field(default_factory=dict)
+    _shared: dict[tuple[int, str], _Shared] = field(default_factory=dict)
+
+    def acquire(self, options: int, key: str, mode: InterestMode) -> None:
+        """Ask, unless the same was asked already."""
+        shared = self._shared.get((options, key))
+        if shared is None:
+            shared = self._shared[options, key] = _Shared(self.face.new_id())
+            self.ask(shared.id, options, key, mode)
+        shared.user_count += 1
+
+    def release(self, options: int, key: str) -> None:
+        """Nobody asks any more, unless somebody else does."""
+        shared = self._shared[options, key]
+        shared.user_count -= 1
+        if shared.user_count == 0:
+            del self._shared[options, key]
+            self.face.send(Interest(shared.id, InterestMode.FINAL, qos=QOS_DECLARE))
+
+    def ask(self, interest_id: int, options: int, key: str, mode: InterestMode) -> None:
+        """Send an INTEREST."""
+        wire_key = self.face.wire_key(key)
+        self.face.send(Interest(interest_id, mode, options, wire_key, qos=QOS_DECLARE))
+
+    def declared_subscriber(self, body: DeclareSubscriber) -> None:
+        """Somebody subscribed, or is told of once more."""
+        key = self.face.own_key(body.key)
+        if key is not None and self.remote_subscribers.get(body.id) != key:
+            self.remote_subscribers[body.id] = key
+            self.changed(SUBSCRIBERS)
+
+    def undeclared_subscriber(self, body: UndeclareSubscriber) -> None:
+        """A subscriber is gone."""
+        if self.remote_subscribers.pop(body.id, None) is not None:
+            self.changed(SUBSCRIBERS)
+
+    def declared_queryable(self, body: DeclareQueryable) -> None:
+        """Somebody answers queries, or has more or less to say than before."""
+        key = self.face.own_key(body.key)
+        if key is None:
+            return
+        now = RemoteQueryable(key, body.complete)
+        if self.remote_queryables.get(body.id) != now:
+            self.remote_queryables[body.id] = now
+            self.changed(QUERYABLES)
+
+    def undeclared_queryable(self, body: UndeclareQueryable) -> None:
+        """A queryable is gone."""
+        if self.remote_queryables.pop(body.id, None) is not None:
+            self.changed(QUERYABLES)

@@ -1,0 +1,115 @@
+"""Whether anybody listens to a publisher or answers a querier, and who wants to know. 4.9."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from elea.keyexpr.match_hot import includes, intersects
+from elea.qos import Locality
+from elea.query import QueryTarget
+from elea.session.deliver_hot import Outlet
+from elea.session.face import Face
+from elea.session.interests import QUERYABLES, SUBSCRIBERS, Interests
+from elea.wire.network.interest import InterestMode
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingStatus:
+    """Whether there are matching subscribers, or queryables. True or false by itself as well."""
+
+    matching: bool
+
+    def __bool__(self) -> bool:
+        return self.matching
+
+
+@dataclass(slots=True, eq=False)
+class Writer:
+    """A declared publisher or querier: the side whose counterpart is looked for."""
+
+    id: int
+    key: str
+    options: int  # SUBSCRIBERS or QUERYABLES: what matches it
+    destination: Locality
+    target: QueryTarget = QueryTarget.BEST_MATCHING
+    listeners: dict[int, Outlet] = field(default_factory=dict)
+    told: bool = False  # what its listeners know
+
+
+@dataclass(slots=True, eq=False)
+class Writers:
+    """All publishers and queriers of a session."""
+
+    face: Face
+    local_match: Callable[[Writer], bool]  # within the session
+    interests: Interests = field(init=False)
+    _writers: dict[int, Writer] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.interests = Interests(self.face, self.changed)
+
+    def declare(self, writer: Writer) -> None:
+        """From now on the network tells who matches it."""
+        self._writers[writer.id] = writer
+        if writer.destination is not Locality.SESSION_LOCAL:
+            self.interests.acquire(writer.options, writer.key, InterestMode.CURRENT_FUTURE)
+
+    def undeclare(self, writer: Writer) -> list[Outlet]:
+        """It is gone; the outlets of its listeners are returned, to be ended."""
+        if self._writers.pop(writer.id, None) is None:
+            return []
+        if writer.destination is not Locality.SESSION_LOCAL and not self.face.closed:
+            self.interests.release(writer.options, writer.key)
+        ended = list(writer.listeners.values())
+        writer.listeners.clear()
+        return ended
+
+    def status(self, writer: Writer) -> MatchingStatus:
+        """Whether anybody matches it now."""
+        return MatchingStatus(self._matches(writer))
+
+    def listen(self, writer: Writer, outlet: Outlet) -> int:
+        """Tell `outlet` of changes, and of a match there is already."""
+        listener_id = self.face.new_id()
+        if not writer.listeners:
+            writer.told = self._matches(writer)
+        writer.listeners[listener_id] = outlet
+        if writer.told:
+            self.face.emit(outlet, MatchingStatus(True))
+        return listener_id
+
+    def changed(self, options: int) -> None:
+        """Something that may match came or went."""
+        for writer in list(self._writers.values()):
+            if writer.options == options and writer.listeners:
+                matching = self._matches(writer)
+                if matching != writer.told:
+                    writer.told = matching
+                    for outlet in writer.listeners.values():
+                        self.face.emit(outlet, MatchingStatus(matching))
+
+    def all(self) -> list[Writer]:
+        """Every publisher and querier."""
+        return list(self._writers.values())
+
+    def _matches(self, writer: Writer) -> bool:
+        if writer.destination is not Locality.REMOTE and self.local_match(writer):
+            return True
+        if writer.destination is Locality.SESSION_LOCAL:
+            return False
+        if writer.options == SUBSCRIBERS:
+            keys = self.interests.remote_subscribers.values()
+            return any(intersects(key, writer.key) for key in keys)
+        assert writer.options == QUERYABLES
+        return any(
+            serves(writer, one.key, complete=one.complete)
+            for one in self.interests.remote_queryables.values()
+        )
+
+
+def serves(querier: Writer, key: str, *, complete: bool) -> bool:
+    """Whether a queryable counts as a match: its key includes the querier's."""
+    if querier.target is QueryTarget.ALL_COMPLETE and not complete:
+        return False
+    return includes(key, querier.key)

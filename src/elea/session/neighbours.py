@@ -1,0 +1,155 @@
+"""What a session knows of its node's neighbours: transports, links, and their coming and going."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from elea.ids import WhatAmI, ZenohId
+from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
+from elea.provenance import SampleKind
+from elea.qos import Reliability
+from elea.session.deliver_hot import Outlet
+from elea.session.face import Face
+from elea.session.handlers import END
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """A connection to another node."""
+
+    zid: ZenohId
+    whatami: WhatAmI
+    is_qos: bool
+    is_multicast: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One of the links that a transport is made of."""
+
+    zid: ZenohId
+    src: str
+    dst: str
+    group: str | None
+    mtu: int
+    is_streamed: bool
+    interfaces: list[str]
+    auth_identifier: str | None
+    priorities: tuple[int, int] | None
+    reliability: Reliability | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransportEvent:
+    """A transport was opened (PUT) or closed (DELETE)."""
+
+    kind: SampleKind
+    transport: Transport
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEvent:
+    """A link was added (PUT) or removed (DELETE)."""
+
+    kind: SampleKind
+    link: Link
+
+
+def transport_of(zid: bytes, whatami: int, info: LinkInfo | None) -> Transport:
+    """A neighbour as applications see it."""
+    multicast = info is not None and info.group is not None
+    return Transport(ZenohId(zid), WhatAmI.from_index(whatami), not multicast, multicast)
+
+
+def link_of(zid: bytes, info: LinkInfo) -> Link:
+    """A link as applications see it."""
+    return Link(
+        ZenohId(zid),
+        str(info.local),
+        str(info.remote),
+        None if info.group is None else str(info.group),
+        info.mtu,
+        info.stream,
+        list(info.interfaces),
+        info.peer_common_name,
+        info.priorities,
+        Reliability.RELIABLE if info.reliable else Reliability.BEST_EFFORT,
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Neighbours:
+    """The listeners of a session for transports and links."""
+
+    face: Face
+    _transports: dict[int, Outlet] = field(default_factory=dict)
+    _links: dict[int, Outlet] = field(default_factory=dict)
+    _up: dict[bytes, NeighbourUp] = field(default_factory=dict)
+
+    def heard(self, event: object) -> None:
+        """A transport came or went."""
+        if isinstance(event, NeighbourUp):
+            self._up[event.zid] = event
+            self._tell(SampleKind.PUT, event)
+        elif isinstance(event, NeighbourDown):
+            up = self._up.pop(event.zid, None)
+            if up is not None:
+                self._tell(SampleKind.DELETE, up)
+
+    def transports(self) -> list[Transport]:
+        """One for each neighbour."""
+        found = {up.zid: transport_of(up.zid, up.whatami, up.info) for up in self._current()}
+        return list(found.values())
+
+    def links(self) -> list[Link]:
+        """All links to all neighbours."""
+        return [link_of(up.zid, up.info) for up in self._current()]
+
+    def zids(self, whatami: WhatAmI) -> list[ZenohId]:
+        """The neighbours with this role."""
+        return [one.zid for one in self.transports() if one.whatami is whatami]
+
+    def listen_transports(self, outlet: Outlet, *, history: bool) -> Callable[[], None]:
+        """Tell `outlet` of transports; what is returned ends it."""
+        if history:
+            for transport in self.transports():
+                self.face.emit(outlet, TransportEvent(SampleKind.PUT, transport))
+        return self._listen(self._transports, outlet)
+
+    def listen_links(self, outlet: Outlet, *, history: bool) -> Callable[[], None]:
+        """Tell `outlet` of links; what is returned ends it."""
+        if history:
+            for link in self.links():
+                self.face.emit(outlet, LinkEvent(SampleKind.PUT, link))
+        return self._listen(self._links, outlet)
+
+    def close(self) -> None:
+        """End all listeners."""
+        for outlet in (*self._transports.values(), *self._links.values()):
+            self.face.emit(outlet, END)
+        self._transports.clear()
+        self._links.clear()
+
+    def _listen(self, listeners: dict[int, Outlet], outlet: Outlet) -> Callable[[], None]:
+        listener_id = self.face.new_id()
+        listeners[listener_id] = outlet
+
+        def end() -> None:
+            if listeners.pop(listener_id, None) is not None:
+                self.face.emit(outlet, END)
+
+        return end
+
+    def _current(self) -> list[NeighbourUp]:
+        found = [] if self.face.closed else self.face.node.neighbours()
+        for up in found:
+            self._up.setdefault(up.zid, up)
+        return found
+
+    def _tell(self, kind: SampleKind, up: NeighbourUp) -> None:
+        for outlet in self._transports.values():
+            transport = transport_of(up.zid, up.whatami, up.info)
+            self.face.emit(outlet, TransportEvent(kind, transport))
+        for outlet in self._links.values():
+            self.face.emit(outlet, LinkEvent(kind, link_of(up.zid, up.info)))

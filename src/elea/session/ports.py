@@ -1,0 +1,152 @@
+"""What a session needs of a node and of whoever drives it. Both are implemented below this layer.
+
+Everything of a node happens under one lock, the driver's. A session's core is called under it and
+collects deliveries; user code runs when it is released:
+
+    caller's thread      with driver.lock: core.put(...)       then  driver.flush()
+    I/O thread           with driver.lock: node.link_data(...) then  sink.deliver() of each session
+
+`deliver` never blocks on user code for long: what is slow is taken over by another thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Protocol
+
+from elea.config.config import Config
+from elea.ids import WhatAmI, WhatAmIMatcher
+from elea.node.ports import CallbackThread as CallbackThread
+from elea.node.ports import NeighbourDown, NeighbourUp
+from elea.node.publish_hot import Publication
+from elea.sample import Hello
+from elea.wire.codec_hot import NetworkMessage
+from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
+from elea.wire.network.push_hot import Push
+
+SENT: Final = 0  # in a batch, or nobody wants it
+DROPPED: Final = 1  # counted; a queue was full and the message may be dropped
+NOT_PLAIN: Final = 3  # nothing was sent: the sample needs the long way
+FULL: Final = 2  # accepted, but the caller must wait for room before it goes on
+
+
+class Lock(Protocol):
+    """The node's lock. It is not reentrant: `acquire(False)` fails for its own holder too."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+    def release(self) -> None: ...
+    def __enter__(self) -> bool: ...
+    def __exit__(
+        self,
+        type: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+
+class LocalSink(Protocol):
+    """A session as its node sees it. Keys of messages are full texts: `WireExpr(0, text)`."""
+
+    def push(self, key: str, push: Push, reliable: bool) -> None:
+        """A sample for this session. Under the lock; runs no user code."""
+
+    def receive(self, message: NetworkMessage, reliable: bool) -> None:
+        """A Declare, Request, Response or ResponseFinal. Under the lock; runs no user code."""
+
+    def neighbour(self, event: NeighbourUp | NeighbourDown) -> None:
+        """A transport came or went. Under the lock; runs no user code."""
+
+    def next_timer_ns(self) -> int | None:
+        """When `handle_timer` wants to be called: a query's deadline, a heartbeat."""
+
+    def handle_timer(self, now_ns: int) -> None:
+        """The time has come. Under the lock; runs no user code."""
+
+    def deliver(self) -> None:
+        """Run what became due. WITHOUT the lock; cheap if there is nothing."""
+
+
+class NodePort(Protocol):
+    """A node as its sessions see it. Under the lock."""
+
+    @property
+    def zid(self) -> bytes: ...
+    @property
+    def whatami(self) -> WhatAmI: ...
+    def attach(self, sink: LocalSink) -> int:
+        """A new local face; its id is returned."""
+
+    def detach(self, face_id: int, now_ns: int) -> None:
+        """The face is gone, with all its declarations."""
+
+    def publication(
+        self,
+        face_id: int,
+        wire_key: WireExpr,
+        encoding: WireEncoding | None,
+        qos: int,
+        reliable: bool,
+    ) -> Publication | None:
+        """A short way for samples with nothing but a payload, if there is one."""
+
+    def local_push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
+        """A sample of this session: SENT, DROPPED or FULL."""
+
+    def local_send(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> int:
+        """A Declare, Interest, Request, Response or ResponseFinal of this session."""
+
+    def neighbours(self) -> list[NeighbourUp]:
+        """The transports there are, one entry per link."""
+
+    def has_room(self, face_id: int) -> bool:
+        """Whether a message that may not be dropped would find room now."""
+
+    def timestamp(self, wall_ns: int) -> Stamp:
+        """A new timestamp of the node's hybrid clock."""
+
+
+class DriverPort(Protocol):
+    """Whoever moves octets and tells the time."""
+
+    @property
+    def lock(self) -> Lock: ...
+    @property
+    def node(self) -> NodePort: ...
+    @property
+    def callback_thread(self) -> CallbackThread: ...
+    def now_ns(self) -> int:
+        """Monotonic time."""
+
+    def wall_ns(self) -> int:
+        """Nanoseconds since 1970."""
+
+    def flush(self) -> None:
+        """Write what local calls left pending, or wake who does; re-arm the timer. No lock held."""
+
+    def flush_locked(self, *, express: bool = False) -> None:
+        """As `flush`, with the lock; `express` does not wait for company."""
+
+    def wait_room(self, face_id: int, deadline_ns: int) -> bool:
+        """Wait until `has_room`; False at the deadline. No lock held."""
+
+    def relieve(self) -> bool:
+        """The I/O thread is held up by user code, somewhere in `deliver`: another takes its place
+        at once, and it ends when it returns. Called by any thread; False: not possible."""
+
+    def hold_reading(self, held: bool) -> None:
+        """Stop, or go on, reading from links: a reader of this process is behind."""
+
+    def close(self, timeout_ns: int) -> None:
+        """Send what is pending within this time, close all links, end the threads. No lock held."""
+
+
+class ScoutPort(Protocol):
+    """A running search for nodes."""
+
+    def stop(self) -> None:
+        """End it; no Hello comes after."""
+
+
+OpenDriver = Callable[[Config], DriverPort]
+StartScouting = Callable[[WhatAmIMatcher, Config, Callable[[Hello], None]], ScoutPort]

@@ -1,0 +1,275 @@
+"""Queryables of this session and the queries they are asked. behaviour.md 5.9.
+
+An `Exchange` is one question and the way back for its answers: to the network, or to a `get` of
+this session. Each queryable it is put to gets an object of its own; when all are finished, the
+exchange is, and the asker is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from elea.errors import InvalidValueError
+from elea.ids import EntityGlobalId
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.keyexpr.match_hot import includes, intersects
+from elea.keyexpr.tree_hot import KeyExprTree
+from elea.qos import Locality
+from elea.query import QueryTarget
+from elea.sample import Reply
+from elea.session.deliver_hot import Outlet, sample_of
+from elea.session.face import Face
+from elea.session.queries import Ask, Gets, PendingGet, entity_of, error_of, has_any_key
+from elea.session.stack import Stamper
+from elea.wire.data.delete import Del
+from elea.wire.data.error import Err
+from elea.wire.data.put_hot import Put
+from elea.wire.data.query import QueryBody
+from elea.wire.data.reply import Reply as WireReply
+from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
+from elea.wire.network.request import Request
+from elea.wire.network.response import Response
+from elea.wire.network.response_final import ResponseFinal
+from elea.wire.shared_extensions import EntityRef, SourceRef
+from elea.wire.shared_extensions import TimestampStack as WireStack
+
+_EXPRESS: Final = 0x10
+
+
+class Answerer:
+    """One declared queryable."""
+
+    __slots__ = ("complete", "id", "key", "origin", "outlet", "received_count")
+
+    def __init__(
+        self, id: int, key: str, outlet: Outlet, *, complete: bool, origin: Locality
+    ) -> None:
+        self.id = id
+        self.key = key
+        self.outlet = outlet
+        self.complete = complete
+        self.origin = origin
+        self.received_count = 0
+
+
+class Exchange:
+    """One question put to queryables of this session."""
+
+    __slots__ = (
+        "attachment",
+        "body",
+        "key",
+        "open_count",
+        "parameters",
+        "qos",
+        "source",
+        "stack",
+    )
+
+    def __init__(
+        self,
+        key: str,
+        parameters: str,
+        body: QueryBody | None,
+        attachment: bytes | None,
+        source: SourceRef | None,
+        qos: int,
+        stack: WireStack | None,
+    ) -> None:
+        self.key = key
+        self.parameters = parameters
+        self.body = body
+        self.attachment = attachment
+        self.source = source
+        self.qos = qos
+        self.stack = stack
+        self.open_count = 0
+
+    def check_key(self, key: str) -> None:
+        """Raise if a reply may not have this key."""
+        if not intersects(key, self.key) and not has_any_key(self.parameters):
+            raise InvalidValueError(
+                "reply",
+                f"Attempted to reply on `{key}`, which does not intersect with query "
+                f"`{self.key}`, despite query only allowing replies on matching key expressions",
+            )
+
+    def reply(self, eid: int, key: str, body: Put | Del, *, express: bool) -> None:
+        """Answer with a sample."""
+        raise AssertionError("an exchange knows its way back")
+
+    def fail(self, eid: int, err: Err) -> None:
+        """Answer with an error."""
+        raise AssertionError("an exchange knows its way back")
+
+    def finish(self) -> None:
+        """One queryable has no more to say."""
+        self.open_count -= 1
+        if self.open_count == 0:
+            self.end()
+
+    def end(self) -> None:
+        """No queryable has more to say."""
+        raise AssertionError("an exchange knows its way back")
+
+    def answer_qos(self, *, express: bool) -> int:
+        """Answers travel as the question did; express is up to the one who answers."""
+        return self.qos | _EXPRESS if express else self.qos & ~_EXPRESS
+
+
+class RemoteExchange(Exchange):
+    """A question of somebody else."""
+
+    __slots__ = ("_face", "_id", "_stamper")
+
+    def __init__(self, face: Face, stamper: Stamper, key: str, request: Request) -> None:
+        query = request.body
+        stack = None if request.ts_stack is None else stamper.stamped(request.ts_stack)
+        super().__init__(
+            key, query.parameters, query.body, query.attachment, query.source, request.qos, stack
+        )
+        self._face = face
+        self._stamper = stamper
+        self._id = request.id
+
+    def reply(self, eid: int, key: str, body: Put | Del, *, express: bool) -> None:
+        qos = self.answer_qos(express=express)
+        self._send(Response(self._id, self._face.wire_key(key), WireReply(body), qos), eid)
+
+    def fail(self, eid: int, err: Err) -> None:
+        wire_key = self._face.wire_key(self.key)
+        self._send(Response(self._id, wire_key, err, self.qos & ~_EXPRESS), eid)
+
+    def end(self) -> None:
+        if not self._face.closed:
+            self._face.send(ResponseFinal(self._id, self.qos & ~_EXPRESS))
+
+    def _send(self, response: Response, eid: int) -> None:
+        self._face.check_open()
+        response.responder = EntityRef(self._face.node.zid, eid)
+        if self.stack is not None:
+            response.ts_stack = self._stamper.answered(self.stack)
+        self._face.send(response)
+
+
+class LocalExchange(Exchange):
+    """A question of this session itself."""
+
+    __slots__ = ("_get", "_gets", "_zid")
+
+    def __init__(self, gets: Gets, get: PendingGet, ask: Ask) -> None:
+        stack = None if ask.stack is None else gets.stamper.stamped(ask.stack)
+        super().__init__(
+            ask.key, ask.parameters, ask.body, ask.attachment, ask.source, ask.qos, stack
+        )
+        self._gets = gets
+        self._get = get
+        self._zid = gets.face.node.zid
+
+    def reply(self, eid: int, key: str, body: Put | Del, *, express: bool) -> None:
+        stack = None
+        if self.stack is not None:
+            stack = self._gets.stamper.received(self._gets.stamper.answered(self.stack))
+        sample = sample_of(key, body, self.answer_qos(express=express), stack)
+        self._gets.reply(self._get, Reply(result=sample, replier_id=self._entity(eid)))
+
+    def fail(self, eid: int, err: Err) -> None:
+        stack = None
+        if self.stack is not None:
+            stack = self._gets.stamper.received(self._gets.stamper.answered(self.stack))
+        error = error_of(err, stack)
+        self._gets.reply(self._get, Reply(result=error, replier_id=self._entity(eid)))
+
+    def end(self) -> None:
+        self._gets.finish_part(self._get)
+
+    def _entity(self, eid: int) -> EntityGlobalId | None:
+        return entity_of(EntityRef(self._zid, eid))
+
+
+# Makes the object that an application gets for an exchange and the queryable it was put to.
+MakeQuery = Callable[[Exchange, Answerer], object]
+
+
+@dataclass(slots=True, eq=False)
+class Answerers:
+    """All queryables of a session."""
+
+    face: Face
+    stamper: Stamper
+    make_query: MakeQuery
+    _tree: KeyExprTree[list[Answerer]] = field(default_factory=KeyExprTree)
+    _by_id: dict[int, Answerer] = field(default_factory=dict)
+
+    def declare(self, answerer: Answerer) -> None:
+        """From now on it is asked."""
+        key = KeyExpr._trusted(answerer.key)
+        there = self._tree.get(key)
+        if there is None:
+            self._tree.insert(key, [answerer])
+        else:
+            there.append(answerer)
+        self._by_id[answerer.id] = answerer
+        if answerer.origin is not Locality.SESSION_LOCAL:
+            wire_key = self.face.wire_key(answerer.key)
+            self.face.declare(DeclareQueryable(answerer.id, wire_key, answerer.complete))
+
+    def undeclare(self, answerer: Answerer) -> bool:
+        """It is asked no more; False if it was gone already."""
+        if self._by_id.pop(answerer.id, None) is None:
+            return False
+        there = self._tree.get(answerer.key)
+        assert there is not None
+        there.remove(answerer)
+        if not there:
+            self._tree.remove(answerer.key)
+        if answerer.origin is not Locality.SESSION_LOCAL and not self.face.closed:
+            self.face.declare(UndeclareQueryable(answerer.id))
+        return True
+
+    def all(self) -> list[Answerer]:
+        """Every queryable."""
+        return list(self._by_id.values())
+
+    def received(self, request: Request) -> None:
+        """A question from the network."""
+        key = self.face.own_key(request.key)
+        chosen: list[Answerer] = []
+        if key:
+            chosen = self._choose(key, request.target, Locality.SESSION_LOCAL)
+        if not key or not chosen:
+            self.face.send(ResponseFinal(request.id, request.qos & ~_EXPRESS))
+            return
+        self._put(RemoteExchange(self.face, self.stamper, key, request), chosen)
+
+    def ask(self, gets: Gets, get: PendingGet, ask: Ask) -> bool:
+        """A question of this session; False if there is nobody to ask."""
+        chosen = self._choose(ask.key, ask.target.value, Locality.REMOTE)
+        if chosen:
+            self._put(LocalExchange(gets, get, ask), chosen)
+        return bool(chosen)
+
+    def local_candidates(self, key: str) -> list[Answerer]:
+        """Those that questions of this session reach."""
+        return self._matching(key, Locality.REMOTE)
+
+    def _matching(self, key: str, deaf: Locality) -> list[Answerer]:
+        groups = self._tree.intersecting(key)
+        return [one for group in groups for one in group if one.origin is not deaf]
+
+    def _choose(self, key: str, target: int, deaf: Locality) -> list[Answerer]:
+        found = self._matching(key, deaf)
+        if target == QueryTarget.ALL.value:
+            return found
+        complete = [one for one in found if one.complete and includes(one.key, key)]
+        if target == QueryTarget.ALL_COMPLETE.value:
+            return complete
+        return complete[:1] or found
+
+    def _put(self, exchange: Exchange, chosen: list[Answerer]) -> None:
+        exchange.open_count = len(chosen)
+        for answerer in chosen:
+            answerer.received_count += 1
+            self.face.emit(answerer.outlet, self.make_query(exchange, answerer))

@@ -1,0 +1,27 @@
+"""The one place that chooses what drives a session. Everything else takes a `DriverPort`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from elea.config.config import Config
+from elea.ids import WhatAmIMatcher
+from elea.sample import Hello
+from elea.session.ports import DriverPort, OpenDriver, ScoutPort, StartScouting
+
+
+def open_driver(config: Config) -> DriverPort:
+    """A node for this configuration, with its listeners bound and its connections made."""
+    # Late: a program that drives sessions itself, as simulations do, needs no sockets.
+    factory: OpenDriver = import_module("elea.link.driver").open_driver
+    return factory(config)
+
+
+def start_scouting(
+    what: WhatAmIMatcher, config: Config, found: Callable[[Hello], None]
+) -> ScoutPort:
+    """Search for nodes; each one found is told to `found`, by any thread."""
+    # Late, as above.
+    start: StartScouting = import_module("elea.link.scouting").start_scouting
+    return start(what, config, found)

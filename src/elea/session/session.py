@@ -1,0 +1,592 @@
+"""Session and open(): the verbs of the data space, as zenoh-python names them."""
+
+from __future__ import annotations
+
+from typing import Self, final, overload
+
+from elea.config.config import Config
+from elea.encoding import Encoding
+from elea.errors import InvalidValueError
+from elea.ids import EntityGlobalId, ZenohId
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.provenance import SourceInfo, TimestampInstrumentation
+from elea.qos import CongestionControl, Locality, Priority, Reliability
+from elea.query import QueryTarget, ReplyKeyExpr
+from elea.sample import Reply, Sample
+from elea.session import runtime
+from elea.session.cancellation import CancellationToken
+from elea.session.context import Context, Declared
+from elea.session.convert import (
+    IntoEncoding,
+    IntoKeyExpr,
+    IntoQueryConsolidation,
+    IntoSelector,
+    IntoZBytes,
+    accepting,
+    checked_or,
+    consolidation_mode,
+    encoding_of,
+    key_text,
+    nanoseconds,
+    octets,
+    octets_or_none,
+    qos_octet,
+    selector_parts,
+    wire_encoding,
+    wire_source,
+    wire_stamp,
+)
+from elea.session.face import SESSION_EID
+from elea.session.handlers import (
+    AnyHandler,
+    BuiltinHandler,
+    Delivery,
+    H,
+    Handler,
+    PythonCallback,
+    PythonHandler,
+)
+from elea.session.info import SessionInfo
+from elea.session.interests import QUERYABLES, SUBSCRIBERS
+from elea.session.liveliness import Liveliness
+from elea.session.matching import Writer
+from elea.session.ports import DROPPED, DriverPort
+from elea.session.publisher import Publisher
+from elea.session.querier import Querier, ask_for, query_body
+from elea.session.queries import Ask
+from elea.session.query import Query, query_maker
+from elea.session.queryable import Queryable
+from elea.session.settings import IntoConfig, config_of, settings_of
+from elea.session.stack import TimestampCallback
+from elea.session.subscriber import Subscriber
+from elea.timestamp import NTP64, Timestamp
+from elea.wire.data.delete import Del
+from elea.wire.data.put_hot import Put
+from elea.wire.fields_hot import WireExpr
+
+
+@final
+class Session:
+    """The connection of a program to the data space. Closed when nobody refers to it."""
+
+    __slots__ = ("__weakref__", "_config", "_context", "_prefix")
+
+    def __init__(
+        self,
+        config: Config,
+        driver: DriverPort,
+        *,
+        timestamp_callback: TimestampCallback | None = None,
+    ) -> None:
+        self._config = config
+        self._context = Context(driver, settings_of(config), query_maker, timestamp_callback)
+        self._prefix = self._context.core.face.prefix
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_args: object, **_kwargs: object) -> None:
+        self.close()
+
+    @property
+    def info(self) -> SessionInfo:
+        """Who it is, and who it is connected to."""
+        return SessionInfo(self._context)
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """The identity of the session itself."""
+        return self._context.entity(SESSION_EID)
+
+    @property
+    def config(self) -> Config:
+        """The configuration it was opened with."""
+        return self._config
+
+    def zid(self) -> ZenohId:
+        """The identity of its node."""
+        return self._context.zid
+
+    def close(self) -> None:
+        """Undeclare everything, write what is pending, close all links. Again is no error."""
+        self._context.close()
+
+    def is_closed(self) -> bool:
+        """Whether it is closed."""
+        return self._context.closed
+
+    def undeclare(self, obj: IntoKeyExpr | Declared) -> None:
+        """Undeclare a key, or anything else that was declared.
+
+        Raises:
+            InvalidValueError: the key was not declared.
+        """
+        if isinstance(obj, Declared):
+            obj.undeclare()
+            return
+        key = key_text(obj)
+        if not self._context.call(lambda: self._context.core.undeclare_key(key)):
+            raise InvalidValueError(
+                "declared key", f"{key!a}; undeclare what `declare_keyexpr` gave, and only once"
+            )
+
+    def new_timestamp(self) -> Timestamp:
+        """A new timestamp of the node's clock, greater than every one before."""
+        stamp = self._context.read(self._context.core.face.stamp)
+        return Timestamp(NTP64.from_value(stamp.time), stamp.id)
+
+    def declare_keyexpr(self, key_expr: IntoKeyExpr) -> KeyExpr:
+        """Say that a key will be used often.
+
+        Raises:
+            ClosedError: the session is closed.
+        """
+        key = key_text(key_expr)
+        self._context.call(lambda: self._context.core.declare_key(key))
+        return KeyExpr._trusted(key)
+
+    def put(
+        self,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+    ) -> None:
+        """Publish a value.
+
+        Raises:
+            KeyExprError: the key is none.
+            ClosedError: the session is closed.
+        """
+        body = Put(
+            octets(payload),
+            wire_stamp(timestamp),
+            wire_encoding(encoding),
+            octets_or_none(attachment),
+            wire_source(source_info),
+        )
+        qos = qos_octet(priority, congestion_control, express)
+        self._publish(key_expr, body, qos, allowed_destination, timestamp_instrumentation)
+
+    def try_put(
+        self,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+    ) -> bool:
+        """Publish a value if there is room for it now; False, and nothing sent, if not.
+
+        Raises:
+            KeyExprError: the key is none.
+            ClosedError: the session is closed.
+        """
+        face = self._context.core.face
+        if not self._context.read(lambda: face.closed or face.node.has_room(face.id)):
+            return False
+        stamp, attached = wire_stamp(timestamp), octets_or_none(attachment)
+        body = Put(octets(payload), stamp, wire_encoding(encoding), attached)
+        qos = qos_octet(priority, None, express)
+        return self._publish(key_expr, body, qos, None, None) != DROPPED
+
+    def delete(
+        self,
+        key_expr: IntoKeyExpr,
+        *,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+    ) -> None:
+        """Publish the end of a key's value.
+
+        Raises:
+            KeyExprError: the key is none.
+            ClosedError: the session is closed.
+        """
+        source = wire_source(source_info)
+        body = Del(wire_stamp(timestamp), octets_or_none(attachment), source)
+        qos = qos_octet(priority, congestion_control, express)
+        self._publish(key_expr, body, qos, allowed_destination, timestamp_instrumentation)
+
+    @overload
+    def get(
+        self,
+        selector: IntoSelector,
+        handler: BuiltinHandler[Reply] | None = None,
+        *,
+        target: QueryTarget | None = None,
+        consolidation: IntoQueryConsolidation | None = None,
+        accept_replies: ReplyKeyExpr | None = None,
+        timeout: float | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        payload: IntoZBytes | None = None,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+        cancellation_token: CancellationToken | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> Handler[Reply]: ...
+    @overload
+    def get(
+        self,
+        selector: IntoSelector,
+        handler: PythonHandler[Reply, H],
+        *,
+        target: QueryTarget | None = None,
+        consolidation: IntoQueryConsolidation | None = None,
+        accept_replies: ReplyKeyExpr | None = None,
+        timeout: float | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        payload: IntoZBytes | None = None,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+        cancellation_token: CancellationToken | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> H: ...
+    @overload
+    def get(
+        self,
+        selector: IntoSelector,
+        handler: PythonCallback[Reply],
+        *,
+        target: QueryTarget | None = None,
+        consolidation: IntoQueryConsolidation | None = None,
+        accept_replies: ReplyKeyExpr | None = None,
+        timeout: float | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        payload: IntoZBytes | None = None,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+        cancellation_token: CancellationToken | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> None: ...
+    def get(
+        self,
+        selector: IntoSelector,
+        handler: AnyHandler[Reply] = None,
+        *,
+        target: QueryTarget | None = None,
+        consolidation: IntoQueryConsolidation | None = None,
+        accept_replies: ReplyKeyExpr | None = None,
+        timeout: float | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        payload: IntoZBytes | None = None,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+        cancellation_token: CancellationToken | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> object:
+        """Ask queryables; replies go to the handler, which ends after the last.
+
+        A query that is not answered in time ends with an error reply.
+
+        Raises:
+            KeyExprError: the key is none.
+            ClosedError: the session is closed, or the token was cancelled.
+        """
+        key, parameters = selector_parts(selector)
+        accept = checked_or(
+            "accept_replies", accept_replies, ReplyKeyExpr, ReplyKeyExpr.MATCHING_QUERY
+        )
+        face = self._context.core.face
+        ask = Ask(
+            key=key,
+            parameters=accepting(parameters, accept),
+            target=checked_or("target", target, QueryTarget, QueryTarget.BEST_MATCHING),
+            consolidation=consolidation_mode(consolidation),
+            destination=_locality("allowed_destination", allowed_destination),
+            timeout_ns=nanoseconds("timeout", timeout, face.settings.query_timeout_ns),
+            qos=qos_octet(priority, congestion_control, express, CongestionControl.BLOCK),
+            body=query_body(payload, encoding),
+            attachment=octets_or_none(attachment),
+            source=wire_source(source_info),
+        )
+        return ask_for(
+            self._context,
+            ask,
+            handler,
+            token=cancellation_token,
+            instrumentation=timestamp_instrumentation,
+        )
+
+    @overload
+    def declare_subscriber(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: BuiltinHandler[Sample] | None = None,
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Subscriber[Handler[Sample]]: ...
+    @overload
+    def declare_subscriber(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: PythonHandler[Sample, H],
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Subscriber[H]: ...
+    @overload
+    def declare_subscriber(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: PythonCallback[Sample],
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Subscriber[None]: ...
+    def declare_subscriber(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: AnyHandler[Sample] = None,
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Subscriber[object]:
+        """Receive the samples of keys that intersect this one.
+
+        Raises:
+            KeyExprError: the key is none.
+            ClosedError: the session is closed.
+        """
+        key = key_text(key_expr)
+        origin = _locality("allowed_origin", allowed_origin)
+        delivery = Delivery(handler)
+        context = self._context
+
+        def declare() -> Subscriber[object]:
+            subscription = context.core.subscribe(key, delivery.outlet, origin)
+            return Subscriber(context, delivery, subscription)
+
+        return context.call(declare)
+
+    @overload
+    def declare_queryable(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: BuiltinHandler[Query] | None = None,
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Queryable[Handler[Query]]: ...
+    @overload
+    def declare_queryable(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: PythonHandler[Query, H],
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Queryable[H]: ...
+    @overload
+    def declare_queryable(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: PythonCallback[Query],
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Queryable[None]: ...
+    def declare_queryable(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: AnyHandler[Query] = None,
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Queryable[object]:
+        """Answer queries on keys that intersect this one.
+
+        Args:
+            key_expr: The key.
+            handler: What receives the queries.
+            complete: Whether it knows all there is to know of its key.
+            allowed_origin: Whose queries it is asked.
+
+        Raises:
+            KeyExprError: the key is none.
+            ClosedError: the session is closed.
+        """
+        key = key_text(key_expr)
+        origin = _locality("allowed_origin", allowed_origin)
+        whole = checked_or("complete", complete, bool, False)
+        delivery = Delivery(handler)
+        context = self._context
+
+        def declare() -> Queryable[object]:
+            answerer = context.core.declare_answerer(
+                key, delivery.outlet, complete=whole, origin=origin
+            )
+            return Queryable(context, delivery, answerer)
+
+        return context.call(declare)
+
+    def declare_publisher(
+        self,
+        key_expr: IntoKeyExpr,
+        *,
+        encoding: IntoEncoding | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        reliability: Reliability | None = None,
+        allowed_destination: Locality | None = None,
+    ) -> Publisher:
+        """Prepare to publish on one key again and again.
+
+        Raises:
+            KeyExprError: the key is none.
+            ClosedError: the session is closed.
+        """
+        known = Encoding.ZENOH_BYTES if encoding is None else encoding_of(encoding)
+        qos = qos_octet(priority, congestion_control, express)
+        reliable = checked_or("reliability", reliability, Reliability, Reliability.RELIABLE)
+        writer = self._declare_writer(key_expr, SUBSCRIBERS, allowed_destination)
+        return Publisher(
+            self._context,
+            writer,
+            encoding=known,
+            qos=qos,
+            reliable=reliable is Reliability.RELIABLE,
+        )
+
+    def declare_querier(
+        self,
+        key_expr: IntoKeyExpr,
+        *,
+        target: QueryTarget | None = None,
+        consolidation: IntoQueryConsolidation | None = None,
+        accept_replies: ReplyKeyExpr | None = None,
+        timeout: float | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        allowed_destination: Locality | None = None,
+    ) -> Querier:
+        """Prepare to ask on one key again and again.
+
+        Raises:
+            KeyExprError: the key is none.
+            ClosedError: the session is closed.
+        """
+        face = self._context.core.face
+        accept = checked_or(
+            "accept_replies", accept_replies, ReplyKeyExpr, ReplyKeyExpr.MATCHING_QUERY
+        )
+        mode = consolidation_mode(consolidation)
+        timeout_ns = nanoseconds("timeout", timeout, face.settings.query_timeout_ns)
+        qos = qos_octet(priority, congestion_control, express, CongestionControl.BLOCK)
+        chosen = checked_or("target", target, QueryTarget, QueryTarget.BEST_MATCHING)
+        writer = self._declare_writer(key_expr, QUERYABLES, allowed_destination, chosen)
+        return Querier(
+            self._context,
+            writer,
+            accept=accept,
+            consolidation=mode,
+            qos=qos,
+            timeout_ns=timeout_ns,
+        )
+
+    def liveliness(self) -> Liveliness:
+        """Tokens, and who watches them."""
+        return Liveliness(self._context)
+
+    def _publish(
+        self,
+        key_expr: IntoKeyExpr,
+        body: Put | Del,
+        qos: int,
+        allowed_destination: Locality | None,
+        instrumentation: TimestampInstrumentation | None,
+    ) -> int:
+        key = key_text(key_expr)
+        return self._context.publish(
+            key,
+            WireExpr(0, self._prefix + key),
+            body,
+            qos,
+            True,
+            _locality("allowed_destination", allowed_destination),
+            instrumentation,
+        )
+
+    def _declare_writer(
+        self,
+        key_expr: IntoKeyExpr,
+        options: int,
+        allowed_destination: Locality | None,
+        target: QueryTarget = QueryTarget.BEST_MATCHING,
+    ) -> Writer:
+        key = key_text(key_expr)
+        destination = _locality("allowed_destination", allowed_destination)
+        core = self._context.core
+
+        def declare() -> Writer:
+            core.face.check_open()
+            writer = Writer(core.face.new_id(), key, options, destination, target)
+            core.writers.declare(writer)
+            return writer
+
+        return self._context.call(declare)
+
+    def __del__(self) -> None:
+        context: Context | None = getattr(self, "_context", None)
+        if context is not None:
+            context.close_from_finaliser()
+
+    def __repr__(self) -> str:
+        return f"Session({str(self._context.zid)!r})"
+
+
+def open(
+    config: IntoConfig | None = None,
+    *,
+    timestamp_callback: TimestampCallback | None = None,
+) -> Session:
+    """Open a session.
+
+    Args:
+        config: A `Config`, a mapping with the same layout, or the path of a file; none is a peer
+            with default settings.
+        timestamp_callback: Makes the records of instrumented messages, in place of the clock.
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+        LinkError: no connection that must be made could be made.
+    """
+    chosen = config_of(config)
+    driver = runtime.open_driver(chosen)
+    return Session(chosen, driver, timestamp_callback=timestamp_callback)
+
+
+def _locality(name: str, value: Locality | None) -> Locality:
+    return checked_or(name, value, Locality, Locality.ANY)

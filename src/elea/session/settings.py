@@ -1,0 +1,34 @@
+"""What a session is opened with, and what it takes from that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+
+from elea.config.config import Config
+from elea.session.face import SessionSettings
+
+IntoConfig = Config | Mapping[str, object] | str | PathLike[str]
+
+
+def config_of(config: IntoConfig | None) -> Config:
+    """The configuration in any form that `open` takes."""
+    if config is None:
+        return Config()
+    if isinstance(config, Config):
+        return config.__copy__()
+    if isinstance(config, Mapping):
+        return Config.from_mapping(config)
+    if isinstance(config, (str, PathLike)):
+        return Config.from_file(str(config))
+    raise TypeError(f"open takes a Config, a mapping or a path, not {type(config).__name__}")
+
+
+def settings_of(config: Config) -> SessionSettings:
+    """What a session takes from its configuration."""
+    namespace = config.get("namespace")
+    return SessionSettings(
+        namespace=namespace if isinstance(namespace, str) else "",
+        query_timeout_ns=config.value("queries_default_timeout", int) * 1_000_000,
+        timestamping=config.value("timestamping/enabled", bool),
+    )

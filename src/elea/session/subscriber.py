@@ -1,0 +1,72 @@
+"""Subscriber: receives the samples of matching keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from elea.ids import EntityGlobalId
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.sample import Sample
+from elea.session.context import Context
+from elea.session.deliver_hot import Subscription
+from elea.session.handlers import END, Delivery
+from elea.session.listeners import H_co, Listening
+from elea.session.tokens import Watcher
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberStats:
+    """What a subscriber was given."""
+
+    received_count: int
+    dropped_count: int  # its channel was full
+
+
+@final
+class Subscriber(Listening[H_co]):
+    """Receives samples, or the coming and going of liveliness tokens.
+
+    Undeclared when nobody refers to it, unless a function receives: that goes on in the background.
+    """
+
+    __slots__ = ("_entity",)
+
+    _kind = "subscriber"
+
+    def __init__(
+        self, context: Context, delivery: Delivery[Sample], entity: Subscription | Watcher
+    ) -> None:
+        super().__init__(context, delivery)
+        self._entity = entity
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """Its identity."""
+        self._check()
+        return self._context.entity(self._entity.id)
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """The key it subscribes to."""
+        self._check()
+        return KeyExpr._trusted(self._entity.key)
+
+    @property
+    def stats(self) -> SubscriberStats:
+        """What it was given so far."""
+        self._check()
+        return SubscriberStats(self._entity.received_count, self.dropped_count)
+
+    def _end(self) -> None:
+        core = self._context.core
+        if isinstance(self._entity, Subscription):
+            core.unsubscribe(self._entity)
+        elif core.tokens.unwatch(self._entity):
+            core.face.emit(self._entity.outlet, END)
+
+    def _forget(self) -> None:
+        del self._entity
+
+    def __repr__(self) -> str:
+        return "Subscriber(undeclared)" if self._gone else f"Subscriber({self._entity.key!r})"

@@ -1,0 +1,168 @@
+"""Functions of the user run in order, and none holds up another: with real threads."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+
+import pytest
+from tests.unit.session.fake_node import FakeDriver
+
+from elea.config.config import Config
+from elea.sample import Sample
+from elea.session import dispatch
+from elea.session.dispatch import Dispatcher, Due
+from elea.session.handlers import END, Callback, CallbackOutlet
+from elea.session.ports import CallbackThread
+from elea.session.query import Query
+from elea.session.session import Session
+
+PATIENCE_S = 20.0  # until a test gives up; nothing here takes so long
+
+
+class Bench:
+    """A dispatcher and the queue it works off."""
+
+    def __init__(self, mode: CallbackThread) -> None:
+        self.due: Due = deque()
+        self.due_now: Due = deque()
+        self.relieved = threading.Event()
+        self.dispatcher = Dispatcher(self.due, self.due_now, mode, self._relieve)
+
+    def _relieve(self) -> bool:
+        self.relieved.set()
+        return True
+
+    def send(self, outlet: CallbackOutlet, *values: object, on_io: bool = False) -> None:
+        self.due.extend((outlet, value) for value in values)
+        self.dispatcher.deliver(on_io=on_io)
+
+
+@pytest.fixture(params=[CallbackThread.SESSION, CallbackThread.IO])
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    bench = Bench(request.param)
+    yield bench
+    bench.dispatcher.close()
+
+
+def test_values_come_in_order_and_one_at_a_time(bench: Bench) -> None:
+    got: list[object] = []
+    inside = threading.Lock()
+    done = threading.Event()
+
+    def receive(value: object) -> None:
+        assert inside.acquire(blocking=False)
+        got.append(value)
+        inside.release()
+
+    outlet = CallbackOutlet(Callback(receive, done.set))
+
+    def send() -> None:
+        for number in range(500):
+            bench.send(outlet, number)
+
+    senders = [threading.Thread(target=send) for _ in range(2)]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+    bench.send(outlet, END)
+    assert done.wait(PATIENCE_S)
+    assert len(got) == 1_000
+    assert sorted(map(str, got)) == sorted(map(str, [*range(500), *range(500)]))
+
+
+def test_a_slow_function_does_not_hold_up_another(bench: Bench) -> None:
+    go_on, other, done = threading.Event(), threading.Event(), threading.Event()
+    got: list[object] = []
+
+    def slow(value: object) -> None:
+        got.append(value)
+        if value == 0:
+            assert other.wait(PATIENCE_S)
+            assert go_on.wait(PATIENCE_S)
+
+    held = CallbackOutlet(Callback(slow, done.set))
+    quick = CallbackOutlet(Callback(lambda value: other.set()))
+    io_thread = threading.Thread(target=lambda: bench.send(held, 0, on_io=True))
+    io_thread.start()
+    bench.send(held, 1, 2)
+    bench.send(quick, "x")
+    assert other.wait(PATIENCE_S)
+    bench.send(held, 3, END)
+    go_on.set()
+    assert done.wait(PATIENCE_S)
+    io_thread.join(PATIENCE_S)
+    assert got == [0, 1, 2, 3]
+
+
+def test_the_io_thread_is_relieved_when_its_function_waits() -> None:
+    bench = Bench(CallbackThread.IO)
+    done = threading.Event()
+
+    def waits(value: object) -> None:
+        assert dispatch.in_callback()
+        dispatch.about_to_wait()
+        assert bench.relieved.is_set()
+
+    bench.send(CallbackOutlet(Callback(waits, done.set)), 1, END, on_io=True)
+    assert done.wait(PATIENCE_S)
+    assert not dispatch.in_callback()
+    bench.dispatcher.close()
+
+
+def test_quick_functions_run_on_the_io_thread() -> None:
+    bench = Bench(CallbackThread.IO)
+    threads: list[threading.Thread] = []
+    outlet = CallbackOutlet(Callback(lambda value: threads.append(threading.current_thread())))
+    bench.send(outlet, 1, on_io=True)
+    assert threads == [threading.current_thread()]
+    bench.dispatcher.close()
+
+
+def test_functions_that_are_not_indirect_run_where_the_value_came_from(bench: Bench) -> None:
+    threads: list[threading.Thread] = []
+    callback = Callback[object](
+        lambda value: threads.append(threading.current_thread()), indirect=False
+    )
+    bench.due_now.append((CallbackOutlet(callback), 1))
+    bench.dispatcher.deliver(on_io=False)
+    assert threads == [threading.current_thread()]
+
+
+def test_a_session_asks_itself_from_inside_a_function() -> None:
+    """A subscriber's function that waits for a queryable's function of the same session."""
+    session = Session(Config(), FakeDriver(CallbackThread.SESSION))
+    got: list[str] = []
+    done = threading.Event()
+
+    def answer(query: Query) -> None:
+        query.reply("q", "42")
+
+    def receive(sample: Sample) -> None:
+        got.extend(reply.result.payload.to_string() for reply in session.get("q"))
+        done.set()
+
+    session.declare_queryable("q", answer)
+    session.declare_subscriber("a", receive)
+    session.put("a", "1")
+    assert done.wait(PATIENCE_S)
+    assert got == ["42"]
+    session.close()
+
+
+def test_a_put_does_not_run_functions_in_the_callers_thread() -> None:
+    session = Session(Config(), FakeDriver(CallbackThread.SESSION))
+    held_by_caller = threading.Lock()
+    done = threading.Event()
+
+    def receive(sample: Sample) -> None:
+        with held_by_caller:
+            done.set()
+
+    session.declare_subscriber("a", receive)
+    with held_by_caller:
+        session.put("a", "1")
+    assert done.wait(PATIENCE_S)
+    session.close()

@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import gc
+
+import pytest
+from tests.unit.session.fake_node import World, text_key
+
+from elea.encoding import Encoding
+from elea.errors import ClosedError, KeyExprError, ZError
+from elea.keyexpr import KeyExpr
+from elea.provenance import SampleKind
+from elea.qos import CongestionControl, Locality, Priority, Reliability
+from elea.sample import Sample
+from elea.session.handlers import Callback, FifoChannel, RingChannel
+from elea.session.ports import DROPPED, FULL
+from elea.session.publisher import Publisher
+from elea.session.querier import Querier
+from elea.wire.data.put_hot import Put
+from elea.wire.network.interest import Interest, InterestMode
+from elea.wire.network.push_hot import Push
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def matches(writer: Publisher | Querier) -> bool:
+    status = writer.matching_status
+    assert bool(status) == status.matching
+    return status.matching
+
+
+class TestPublications:
+    def test_a_put_reaches_other_sessions_and_its_own(self, world: World) -> None:
+        a, b = world.open(), world.open()
+        here, there = a.declare_subscriber("room/*"), b.declare_subscriber("room/**")
+        a.put("room/1", "21.5", encoding="text/plain", attachment=b"x", priority=Priority.DATA_HIGH)
+        for subscriber in (here, there):
+            sample = subscriber.recv()
+            assert sample.key_expr == "room/1"
+            assert sample.payload == "21.5"
+            assert sample.encoding == Encoding.TEXT_PLAIN
+            assert sample.attachment == b"x"
+            assert sample.priority is Priority.DATA_HIGH
+            assert sample.kind is SampleKind.PUT
+            assert subscriber.try_recv() is None
+
+    def test_a_delete_is_a_sample_without_payload(self, world: World) -> None:
+        a, b = world.open(), world.open()
+        subscriber = b.declare_subscriber("a")
+        a.delete("a")
+        a.declare_publisher("a").delete(attachment="why")
+        first, second = subscriber.recv(), subscriber.recv()
+        assert first.kind is second.kind is SampleKind.DELETE
+        assert len(first.payload) == 0
+        assert second.attachment == b"why"
+
+    def test_a_publisher_knows_its_settings(self, world: World) -> None:
+        session = world.open()
+        publisher = session.declare_publisher(
+            "a",
+            encoding="application/json",
+            congestion_control=CongestionControl.BLOCK,
+            priority=Priority.REAL_TIME,
+            express=True,
+            reliability=Reliability.BEST_EFFORT,
+        )
+        assert publisher.key_expr == KeyExpr("a")
+        assert publisher.encoding == Encoding.APPLICATION_JSON
+        assert publisher.congestion_control is CongestionControl.BLOCK
+        assert publisher.priority is Priority.REAL_TIME
+        assert publisher.reliability is Reliability.BEST_EFFORT
+        assert publisher.id.zid == session.zid()
+        subscriber = session.declare_subscriber("a")
+        publisher.put("1")
+        sample = subscriber.recv()
+        assert (sample.encoding, sample.express) == (Encoding.APPLICATION_JSON, True)
+        publisher.put("2", encoding="text/csv")
+        assert subscriber.recv().encoding == Encoding.TEXT_CSV
+
+    def test_publishers_with_one_key_share_an_interest(self, world: World) -> None:
+        session = world.open()
+        first, second = session.declare_publisher("a"), session.declare_publisher("a")
+        interests = world.sent(Interest)
+        assert [interest.mode for interest in interests if isinstance(interest, Interest)] == [
+            InterestMode.CURRENT_FUTURE
+        ]
+        first.undeclare()
+        assert len(world.sent(Interest)) == 1
+        second.undeclare()
+        last = world.sent(Interest)[-1]
+        assert isinstance(last, Interest)
+        assert last.mode is InterestMode.FINAL
+
+    @pytest.mark.parametrize(
+        ("destination", "origin", "heard_here", "heard_there"),
+        [
+            (Locality.ANY, Locality.ANY, True, True),
+            (Locality.REMOTE, Locality.ANY, False, True),
+            (Locality.SESSION_LOCAL, Locality.ANY, True, False),
+            (Locality.ANY, Locality.REMOTE, False, True),
+            (Locality.ANY, Locality.SESSION_LOCAL, True, False),
+        ],
+    )
+    def test_locality(
+        self,
+        world: World,
+        destination: Locality,
+        origin: Locality,
+        heard_here: bool,
+        heard_there: bool,
+    ) -> None:
+        a, b = world.open(), world.open()
+        here = a.declare_subscriber("a", allowed_origin=origin)
+        there = b.declare_subscriber("a", allowed_origin=origin)
+        a.put("a", "1", allowed_destination=destination)
+        a.declare_publisher("a", allowed_destination=destination).put("2")
+        assert len(here.drain()) == (2 if heard_here else 0)
+        assert len(there.drain()) == (2 if heard_there else 0)
+
+    def test_matching_status_follows_subscribers(self, world: World) -> None:
+        a, b = world.open(), world.open()
+        publisher = a.declare_publisher("x/1")
+        listener = publisher.declare_matching_listener()
+        assert not matches(publisher)
+        remote = b.declare_subscriber("x/*")
+        local = a.declare_subscriber("x/**")
+        assert matches(publisher)
+        remote.undeclare()
+        assert matches(publisher)
+        local.undeclare()
+        assert not matches(publisher)
+        assert [status.matching for status in listener.drain()] == [True, False]
+
+    def test_what_does_not_fit_is_counted(self, world: World) -> None:
+        session = world.open()
+        publisher = session.declare_publisher("a")
+        publisher.put("1")
+        world.node.result = DROPPED
+        publisher.put("2")
+        assert (publisher.stats.sent_count, publisher.stats.dropped_count) == (1, 1)
+        assert publisher.try_put("3") is False
+        world.node.result, world.node.room = 0, False
+        sent = len(world.sent(Push))
+        assert publisher.try_put("4") is False
+        assert session.try_put("a", "5") is False
+        assert len(world.sent(Push)) == sent
+        world.node.room = True
+        assert publisher.try_put("6")
+        assert session.try_put("a", "7")
+
+    def test_a_put_that_may_not_be_dropped_waits_for_room(self, world: World) -> None:
+        session = world.open()
+        world.node.result = FULL
+        session.put("a", "1", congestion_control=CongestionControl.BLOCK)
+        assert len(world.driver.waited) == 1
+
+    @pytest.mark.parametrize("payload", [3, None, object(), 1.5])
+    def test_only_octets_and_text_are_payloads(self, world: World, payload: object) -> None:
+        with pytest.raises(TypeError, match="expected bytes/str"):
+            world.open().put("a", payload)  # type: ignore[arg-type]
+
+    def test_keys_are_checked(self, world: World) -> None:
+        session = world.open()
+        with pytest.raises(KeyExprError):
+            session.put("/a//b", "1")
+        with pytest.raises(TypeError, match="key_expr"):
+            session.declare_subscriber(3)  # type: ignore[call-overload]
+
+    def test_a_namespace_is_put_in_front_and_taken_off(self, world: World) -> None:
+        inside, outside = world.open(namespace="fleet/7"), world.open()
+        mine, all_of_it = inside.declare_subscriber("**"), outside.declare_subscriber("**")
+        inside.put("pose", "1")
+        assert str(mine.recv().key_expr) == "pose"
+        assert str(all_of_it.recv().key_expr) == "fleet/7/pose"
+        outside.put("fleet/7/speed", "2")
+        outside.put("fleet/8/speed", "3")
+        assert [str(sample.key_expr) for sample in mine.drain()] == ["speed"]
+
+    def test_timestamps_are_added_where_the_node_has_a_clock(self, world: World) -> None:
+        session = world.open(timestamping={"enabled": True})
+        subscriber = session.declare_subscriber("a")
+        session.put("a", "1")
+        stamp = subscriber.recv().timestamp
+        assert stamp is not None
+        assert stamp < session.new_timestamp()
+        own = session.new_timestamp()
+        session.put("a", "1", timestamp=own)
+        assert subscriber.recv().timestamp == own
+
+
+class TestHandlers:
+    def test_a_ring_keeps_the_newest(self, world: World) -> None:
+        session = world.open()
+        subscriber = session.declare_subscriber("a", RingChannel(2))
+        for number in range(5):
+            session.put("a", str(number))
+        assert [sample.payload.to_string() for sample in subscriber.drain()] == ["3", "4"]
+        assert (subscriber.stats.received_count, subscriber.stats.dropped_count) == (5, 3)
+
+    def test_a_function_is_called_and_told_the_end(self, world: World) -> None:
+        session = world.open()
+        got: list[str] = []
+        callback = Callback[Sample](
+            lambda sample: got.append(sample.payload.to_string()), lambda: got.append("end")
+        )
+        subscriber = session.declare_subscriber("a", callback)
+        assert subscriber.handler is None
+        session.put("a", "1")
+        subscriber.undeclare()
+        session.put("a", "2")
+        assert got == ["1", "end"]
+
+    def test_a_pair_gives_back_its_second_half(self, world: World) -> None:
+        session = world.open()
+        got: list[Sample] = []
+        subscriber = session.declare_subscriber("a", (got.append, got))
+        session.put("a", "1")
+        assert subscriber.handler is got
+        assert len(got) == 1
+        with pytest.raises(AttributeError, match="channel"):
+            subscriber.recv()  # type: ignore[misc]
+
+    def test_anything_else_is_refused(self, world: World) -> None:
+        with pytest.raises(ValueError, match="Invalid handler type int"):
+            world.open().declare_subscriber("a", 3)  # type: ignore[call-overload]
+
+    def test_after_the_end_a_channel_gives_what_it_has_and_says_so(self, world: World) -> None:
+        session = world.open()
+        subscriber = session.declare_subscriber("a", FifoChannel(8))
+        handler = subscriber.handler
+        session.put("a", "1")
+        subscriber.undeclare()
+        assert handler.recv().payload == "1"
+        for read in (handler.try_recv, handler.recv):
+            with pytest.raises(ClosedError, match="channel is empty and closed"):
+                read()
+        assert list(handler) == []
+
+    def test_recv_can_give_up(self, world: World) -> None:
+        session = world.open()
+        subscriber = session.declare_subscriber("a")
+        with pytest.raises(TimeoutError):
+            subscriber.recv(timeout=0)
+
+    def test_a_function_that_raises_is_logged_and_called_again(
+        self, world: World, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        session = world.open()
+        got: list[str] = []
+
+        def receive(sample: Sample) -> None:
+            got.append(sample.payload.to_string())
+            raise RuntimeError("no good")
+
+        session.declare_subscriber("a", receive)
+        session.put("a", "1")
+        session.put("a", "2")
+        assert got == ["1", "2"]
+        assert "no good" in caplog.text
+
+
+class TestLife:
+    def test_undeclared_things_say_so(self, world: World) -> None:
+        session = world.open()
+        publisher = session.declare_publisher("a")
+        publisher.undeclare()
+        subscriber = session.declare_subscriber("a")
+        subscriber.undeclare()
+        with pytest.raises(ZError, match="Undeclared publisher"):
+            publisher.put("x")
+        with pytest.raises(ZError, match="Undeclared subscriber"):
+            subscriber.recv()
+        with pytest.raises(ZError, match="Undeclared publisher"):
+            publisher.undeclare()
+
+    def test_with_undeclares(self, world: World) -> None:
+        session = world.open()
+        with session, session.declare_subscriber("a") as subscriber:
+            assert subscriber.key_expr == "a"
+        with pytest.raises(ZError, match="Undeclared"):
+            subscriber.handler  # noqa: B018
+        assert session.is_closed()
+
+    def test_nobody_refers_to_it(self, world: World) -> None:
+        a, b = world.open(), world.open()
+        watching = b.declare_publisher("a")
+        subscriber = a.declare_subscriber("a")
+        assert matches(watching)
+        del subscriber
+        assert not matches(watching)
+
+    def test_functions_go_on_in_the_background(self, world: World) -> None:
+        session = world.open()
+        got: list[Sample] = []
+        session.declare_subscriber("a", got.append)
+        gc.collect()
+        session.put("a", "1")
+        assert len(got) == 1
+
+    def test_a_closed_session_refuses(self, world: World) -> None:
+        session = world.open()
+        publisher = session.declare_publisher("a")
+        subscriber = session.declare_subscriber("a")
+        session.close()
+        session.close()
+        assert session.is_closed()
+        assert world.driver.closed
+        for call in (
+            lambda: session.put("a", "1"),
+            lambda: publisher.put("1"),
+            lambda: session.declare_publisher("a"),
+            lambda: session.declare_subscriber("a"),
+            lambda: session.declare_queryable("a"),
+            lambda: session.get("a"),
+            lambda: session.liveliness().declare_token("a"),
+        ):
+            with pytest.raises(ZError, match="session closed"):
+                call()
+        with pytest.raises(ZError, match="channel is empty and closed"):
+            subscriber.recv()
+        assert session.zid()
+        publisher.undeclare()
+
+    def test_dropping_a_session_closes_it(self, world: World) -> None:
+        session = world.open()
+        publisher = session.declare_publisher("a")
+        del session
+        gc.collect()
+        with pytest.raises(ZError, match="session closed"):
+            publisher.put("1")
+
+    def test_undeclare_and_close_inside_a_function(self, world: World) -> None:
+        session = world.open()
+        got: list[int] = []
+
+        def receive(sample: Sample) -> None:
+            subscriber.undeclare()
+            session.close()
+            got.append(1)
+
+        subscriber = session.declare_subscriber("a", receive)
+        session.put("a", "1")
+        assert got == [1]
+        assert session.is_closed()
+
+    def test_declared_keys(self, world: World) -> None:
+        session = world.open()
+        key = session.declare_keyexpr("a/b")
+        assert key == KeyExpr("a/b")
+        session.undeclare(key)
+        with pytest.raises(ZError, match="declare_keyexpr"):
+            session.undeclare(key)
+        publisher = session.declare_publisher("a")
+        session.undeclare(publisher)
+        with pytest.raises(ZError):
+            publisher.put("1")
+
+
+def test_pushes_come_without_a_subscriber(world: World) -> None:
+    """A node may send more than was asked for: it goes nowhere."""
+    session = world.open()
+    world.driver.receive(session, Push(text_key("a"), Put(b"1")))
+    assert session.info.zid() == session.zid()
+    assert session.info.transports() == []
+    assert session.info.links() == []
