@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 import pytest
 
+from elea.node.egress_hot import SENT
 from elea.node.node import Node
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.routing.effects import Output
 from elea.sim.campaign import run
 from elea.sim.plan import Options
-from elea.transport.batching_hot import SENT
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import WireExpr
@@ -214,6 +214,7 @@ class Hoards(Node):
     """Sessions that leave are not forgotten."""
 
     def detach(self, face_id: int, now_ns: int) -> None:
+        self._sessions.pop(face_id, None)
         self.egress.outlets.pop(face_id, None)
 
 

@@ -316,6 +316,7 @@ class Node:
             and not self._neighbours
             and not self._by_face
             and not self._sessions
+            and not self.egress.outlets
             and not self._connectors
             and not self._effects
             and not self._dirty

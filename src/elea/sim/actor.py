@@ -30,7 +30,7 @@ from elea.sim.history import (
     Vanished,
 )
 from elea.sim.world import SimDriver
-from elea.transport.batching_hot import DROPPED, FULL
+from elea.transport.batching_hot import FULL
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.error import Err
 from elea.wire.data.put_hot import Put
@@ -102,7 +102,6 @@ class Actor:
         self.driver = driver
         self.number = number
         self.attached = True
-        self.blocked = False  # a blocking message waits for room
         self.entities: dict[tuple[Kind, int], str] = {}
         self.wishes: dict[int, Wish] = {}
         self.queries: dict[int, None] = {}  # open ones
@@ -184,10 +183,8 @@ class Actor:
         answer = self.driver.node.local_push(
             self.face_id, key, push, reliable, self.driver.now_ns()
         )
-        dropped = answer == DROPPED
-        self._history.add(Published(self.number, key, number, blocking, dropped))
-        self.blocked = answer == FULL
-        if self.blocked:
+        self._history.add(Published(self.number, key, number, blocking))
+        if answer == FULL:
             self.driver.world.sometimes("a blocking message found no room")
         self.driver.flush()
         return answer
@@ -272,9 +269,7 @@ class Actor:
         return self._last_id
 
     def _send(self, message: NetworkMessage, *, flush: bool = True) -> None:
-        node = self.driver.node
-        if node.local_send(self.face_id, message, True, self.driver.now_ns()) == FULL:
-            self.blocked = True
+        self.driver.node.local_send(self.face_id, message, True, self.driver.now_ns())
         if flush:
             self.driver.flush()
 

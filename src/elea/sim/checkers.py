@@ -121,13 +121,11 @@ def queries_end_once(events: Events) -> list[str]:
     Not those that were cancelled, or whose session left: they stay silent from then on.
     """
     open_: dict[tuple[int, int], Asked] = {}
-    gone: set[int] = set()
     broken = []
     for _, event in events:
         if isinstance(event, Asked):
             open_[event.session, event.id] = event
         elif isinstance(event, Left):
-            gone.add(event.session)
             open_ = {name: one for name, one in open_.items() if name[0] != event.session}
         elif isinstance(event, (Ended, Replied, Cancelled)):
             name = (event.session, event.id)

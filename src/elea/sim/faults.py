@@ -84,7 +84,7 @@ class Storm:
         """A time that no lease runs out in, in calm worlds; any time in rough ones."""
         lease_s = self._lease_s
         if self._plan.faults == "calm":
-            return self._rng.uniform(0.01, 0.3 * lease_s)
+            return self._rng.uniform(0.01, min(0.3 * lease_s, 1.0))
         return self._rng.choice((0.1, 0.5, 1.2)) * self._rng.random() * min(lease_s, 6.0)
 
     def _weather(self) -> None:

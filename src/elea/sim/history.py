@@ -51,7 +51,6 @@ class Published:
     key: str
     number: int
     blocking: bool
-    dropped: bool  # the node said at once that it did not go everywhere
 
 
 @dataclass(slots=True)

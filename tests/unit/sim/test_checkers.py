@@ -49,7 +49,7 @@ HOMES: list[Event] = [Attached(1, "x"), Attached(2, "y")]
 
 
 def put(number: int, *, blocking: bool = True) -> Published:
-    return Published(1, "a/1", number, blocking, False)
+    return Published(1, "a/1", number, blocking)
 
 
 def got(number: int, *, session: int = 2, whole: bool = True) -> Delivered:
