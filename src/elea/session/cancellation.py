@@ -8,7 +8,7 @@ from typing import final
 
 from elea.session import dispatch
 from elea.session.context import Context
-from elea.session.handlers import CallbackOutlet, Channel
+from elea.session.handlers import CallbackOutlet
 from elea.session.queries import PendingGet, cancelled
 from elea.session.tokens import TokenGet
 
@@ -58,15 +58,10 @@ class CancellationToken:
 
     def watch(self, context: Context, get: PendingGet | TokenGet) -> None:
         """End this query with the others. Under the node's lock."""
-        if get.ended:
+        if get.ended and not isinstance(get.outlet, CallbackOutlet):
             return
         core = context.core
         ended = threading.Event()
-        outlet = get.outlet
-        if isinstance(outlet, CallbackOutlet):
-            outlet.ended = ended.set
-        elif isinstance(outlet, Channel):
-            ended.set()
 
         def end() -> None:
             if isinstance(get, PendingGet):
@@ -74,9 +69,17 @@ class CancellationToken:
             else:
                 context.call(lambda: core.tokens.end(get))
 
+        def over() -> None:
+            ended.set()
+            self._forget(get)
+
         with self._lock:
             self._running[get] = (end, ended)
-        get.on_end.append(lambda: self._forget(get))
+        if isinstance(get.outlet, CallbackOutlet):
+            # Its function may still run when the last reply has come: `cancel` waits for that.
+            get.outlet.ended = over
+        else:
+            get.on_end.append(over)
 
     def _forget(self, get: object) -> None:
         with self._lock:
