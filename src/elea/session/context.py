@@ -51,6 +51,8 @@ class Context:
         self.flush = driver.flush
         self._buried: deque[Callable[[], object]] = deque()
         self._close_lock = threading.Lock()
+        self._hold_lock = threading.Lock()
+        self._holds = self._holding = False  # reading from links, as asked for and as it is
         self._closed = False
         with self._lock:
             self.core = SessionCore(
@@ -72,7 +74,7 @@ class Context:
             driver.relieve,
             self._on_drained,
         )
-        self.pressure = Pressure(driver.hold_reading, self._call_after)
+        self.pressure = Pressure(self._hold_reading, self._call_after)
         self._crowd = _Crowd()
         self.core.outbox.follow_up(self)
         _OPEN.add(self)
@@ -104,8 +106,7 @@ class Context:
 
     def work(self) -> None:
         """Run what is due. The lock is not held."""
-        if self._buried:
-            self._bury()
+        if self._inbox.nudged and self._catch_up():
             self.flush()
         self._dispatcher.deliver(on_io=False)
 
@@ -123,7 +124,7 @@ class Context:
         """
         self._buried.append(function)
         self._inbox.nudged = True
-        if self._bury():
+        if self._lock_is_free():
             self.settle()
 
     def entity(self, eid: int) -> EntityGlobalId:
@@ -157,25 +158,40 @@ class Context:
         else:
             threading.Thread(target=self.close, args=(EXIT_NS,), daemon=True).start()
 
-    def _bury(self) -> bool:
-        """Run what finalisers left; False if the lock is not free."""
-        while self._buried:
-            if not self._lock.acquire(blocking=False):
-                return False
-            self._inbox.nudged = False
-            try:
-                while self._buried:
-                    self._buried.popleft()()
-            finally:
-                self._lock.release()
+    def _lock_is_free(self) -> bool:
+        """Whether this thread, above all, does not hold the lock."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        self._lock.release()
+        return True
+
+    def _catch_up(self) -> bool:
+        """Do what had to wait until the lock is free; whether the core was called."""
+        self._inbox.nudged = False
+        if self._holds != self._holding:
+            with self._hold_lock:
+                self._holding = self._holds
+                self.driver.hold_reading(self._holding)
+        if not self._buried:
+            return False
+        with self._lock:
+            while self._buried:
+                self._buried.popleft()()
         return True
 
     def _on_io_due(self) -> None:
-        if self._buried:
-            self._bury()
+        if self._inbox.nudged and self._catch_up():
+            self.flush()
         self._dispatcher.deliver(on_io=True)
         if len(self._inbox.due) > DUE_COUNT_MAX and not self._crowd.behind:
             self.pressure.begin(self._crowd)
+
+    def _hold_reading(self, held: bool) -> None:
+        """A handler is behind, or none is any more. With or without the lock."""
+        self._holds = held
+        self._inbox.nudged = True
+        if self._lock_is_free():
+            self._catch_up()
 
     def _call_after(self, delay_ns: int, function: Callable[[], None]) -> None:
         # Timers need the lock, which the caller may or may not hold: when it is free, then.

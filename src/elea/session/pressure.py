@@ -32,7 +32,7 @@ class Pressure:
         hold_reading: Stops reading from links, or goes on.
         call_after: Has a function called after a time, under the node's lock.
 
-    All is called with or without the node's lock, so neither of the two may take it.
+    All is called with or without the node's lock.
     """
 
     __slots__ = ("_behind", "_call_after", "_hold_reading", "_lock")

@@ -302,6 +302,7 @@ class FakeDriver:
         return True
 
     def hold_reading(self, held: bool) -> None:
+        assert not self.lock.locked() or self.callback_thread is not CallbackThread.CALLER
         self.held = held
 
     def close(self, timeout_ns: int) -> None:

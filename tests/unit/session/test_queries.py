@@ -274,3 +274,25 @@ def test_next_called_by_name_finishes_nothing(world: World) -> None:
     second.reply("q", "2")
     del first, second
     assert [texts(replies) for replies in all_of_them] == [["1"], ["2"]]
+
+
+def test_cancelling_waits_for_the_function_of_a_query_that_is_answered() -> None:
+    session = Session(Config(), FakeDriver(CallbackThread.SESSION))
+    queryable = session.declare_queryable("q")
+    entered, go_on = threading.Event(), threading.Event()
+    got: list[str] = []
+
+    def slow(reply: Reply) -> None:
+        entered.set()
+        assert go_on.wait(20)
+        got.append(reply.result.payload.to_string())
+
+    token = CancellationToken()
+    session.get("q", slow, cancellation_token=token)
+    with queryable.recv() as query:
+        query.reply("q", "1")
+    assert entered.wait(20)
+    threading.Timer(0.05, go_on.set).start()
+    token.cancel()
+    assert got == ["1"]
+    session.close()
