@@ -17,7 +17,7 @@ from tests.link.cases import TCP, TLS, WS
 from tests.link.loops import ThreadLoop
 from tests.link.rig import Case, Pair
 
-from elea.link.poller import SelectorPoller
+from elea.link.poller import SelectorPoller, _Waker
 from elea.link.pump import LinkPump
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -131,7 +131,7 @@ def test_a_poller_that_was_never_used_survives_a_fork_and_needs_no_thread() -> N
 def test_a_loop_that_is_running_does_not_keep_the_interpreter_alive() -> None:
     program = (
         "import socket\n"
-        "from elea.link.poller import SelectorPoller\n"
+        "from elea.link.poller import SelectorPoller, _Waker\n"
         "poller = SelectorPoller()\n"
         "one, other = socket.socketpair()\n"
         "poller.register(one.fileno(), lambda: None, lambda: None)\n"
@@ -218,3 +218,15 @@ def test_selectors_that_do_not_see_changes_while_they_wait_are_woken(
     loop.close()
     one.close()
     other.close()
+
+
+def test_a_waker_is_not_closed_while_somebody_rings_it() -> None:
+    waker = _Waker()
+    with waker._lock:  # as while ringing
+        closing = threading.Thread(target=waker.close)
+        closing.start()
+        closing.join(0.05)
+        os.fstat(waker.fd)
+    closing.join(5)
+    assert waker.fd == -1
+    waker.ring()

@@ -29,6 +29,19 @@ INTERRUPTED: Final = 130
 
 # Verb to module, in the order of the help.
 VERBS: Final[Mapping[str, str]] = {
+    "put": "elea.cli.put",
+    "delete": "elea.cli.delete",
+    "get": "elea.cli.get",
+    "sub": "elea.cli.sub",
+    "pub": "elea.cli.pub",
+    "queryable": "elea.cli.queryable",
+    "querier": "elea.cli.querier",
+    "liveliness": "elea.cli.liveliness",
+    "info": "elea.cli.info",
+    "ping": "elea.cli.ping",
+    "pong": "elea.cli.pong",
+    "throughput": "elea.cli.throughput",
+    "doctor": "elea.cli.doctor",
     "explain": "elea.cli.explain",
     "keyexpr": "elea.cli.keyexpr",
     "sim": "elea.cli.sim",

@@ -301,6 +301,8 @@ class SelectorPoller:
 
     def _forked(self) -> None:
         """In the child: the thread is gone, its lock may be held for ever, epoll is shared."""
+        if self._waker is not None:
+            self._waker.forked()
         self._close()
         if self.on_fork is not None:
             self._call(self.on_fork)
@@ -356,12 +358,17 @@ class _Waker:
                 self._pair[0].recv(64)
 
     def close(self) -> None:
-        if self._pair is None:
-            os.close(self.fd)
-        else:
-            for one in self._pair:
-                one.close()
-        self.fd = -1
+        with self._lock:  # who rings writes to this descriptor, and its number is soon another's
+            if self._pair is None:
+                os.close(self.fd)
+            else:
+                for one in self._pair:
+                    one.close()
+            self.fd = -1
+
+    def forked(self) -> None:
+        """In the child: who held the lock is gone."""
+        self._lock = threading.Lock()
 
 
 def _nothing() -> None:

@@ -1,0 +1,157 @@
+"""How a verb reaches the data space: its options, its configuration, its session."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Final
+
+from elea.cli.output import escape
+from elea.config.config import Config
+from elea.errors import ConfigError, LinkError
+from elea.ids import WhatAmI
+from elea.provenance import SampleKind
+from elea.session.handlers import Callback
+from elea.session.neighbours import TransportEvent
+from elea.session.publisher import Publisher
+from elea.session.querier import Querier
+from elea.session.session import Session, open
+
+WAIT_S: Final = 5.0  # for the first neighbour, and for the first match
+
+_ADVICE: Final = "`elea doctor` with the same options tells more"
+
+
+def add_connection_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--mode`, `--connect`, `--listen`, `--config` and `--cfg`."""
+    group = parser.add_argument_group("connection")
+    group.add_argument(
+        "--mode",
+        choices=[str(WhatAmI.CLIENT), str(WhatAmI.PEER)],
+        help="the role (default: the configuration's, else client with --connect alone, else peer)",
+    )
+    group.add_argument(
+        "--connect",
+        action="append",
+        metavar="ENDPOINT",
+        help="where to connect to, such as tcp/192.168.1.7:7447; may be repeated",
+    )
+    group.add_argument(
+        "--listen",
+        action="append",
+        metavar="ENDPOINT",
+        help="where to be connected to, such as tcp/0.0.0.0:7447; may be repeated",
+    )
+    group.add_argument("--config", metavar="FILE", help="a configuration, JSON5 or YAML")
+    group.add_argument(
+        "--cfg",
+        action="append",
+        metavar="KEY:VALUE",
+        help="set one key of the configuration to a JSON5 value; may be repeated",
+    )
+
+
+def config_of(args: argparse.Namespace) -> Config:
+    """The configuration that the options describe.
+
+    Raises:
+        ConfigError: for a key that is unknown, naming the nearest, or a value that is not legal.
+    """
+    config = Config.from_file(args.config) if args.config else Config()
+    for setting in args.cfg or ():
+        key, colon, value = setting.partition(":")
+        if not colon:
+            raise ConfigError(key, "--cfg takes KEY:VALUE, such as scouting/gossip/enabled:false")
+        try:
+            config.insert_json5(key, value)
+        except ConfigError as error:
+            if error.path:
+                raise
+            reason = f"{error.reason}; the value is JSON5, so texts need quotes"
+            raise ConfigError(f"--cfg {key}", reason) from None
+    for side in ("connect", "listen"):
+        endpoints = getattr(args, side)
+        if endpoints:
+            config.insert_json5(f"{side}/endpoints", json.dumps(endpoints))
+    if args.mode:
+        config.insert_json5("mode", json.dumps(args.mode))
+    elif config.get_json("mode") == "null" and args.connect and not args.listen:
+        config.insert_json5("mode", '"client"')
+    if config.mode is WhatAmI.CLIENT and not config.endpoints("connect"):
+        raise ConfigError("connect/endpoints", "a client needs one; give --connect ENDPOINT")
+    return config
+
+
+def open_session(args: argparse.Namespace, *, long_running: bool = False) -> Session:
+    """A session as the options describe it.
+
+    Args:
+        args: What the options of `add_connection_options` were set to.
+        long_running: Whether to tell on stderr of neighbours that come and go.
+
+    Raises:
+        ConfigError: as `config_of`.
+        LinkError: a client that reaches nobody, or a listener that cannot be bound.
+    """
+    session = open(config_of(args))
+    if long_running:
+        # By the thread that brings the news, so that those there are now are told before the rest.
+        tell = Callback(_tell, indirect=False)
+        session.info.declare_transport_events_listener(tell, history=True)
+        if not has_endpoints(session.config):
+            note("no endpoint is configured: give --connect ENDPOINT or --listen ENDPOINT")
+    return session
+
+
+def has_endpoints(config: Config) -> bool:
+    """Whether somebody could be found: there is an endpoint beyond the defaults."""
+    return bool(config.endpoints("connect")) or listens(config)
+
+
+def listens(config: Config) -> bool:
+    """Whether it was said where to listen; a free port that nobody was told does not count."""
+    said = config.get_json("listen/endpoints")
+    return said != Config().get_json("listen/endpoints") and bool(config.endpoints("listen"))
+
+
+def require_neighbour(session: Session, wait_s: float = WAIT_S) -> None:
+    """Wait until somebody is connected, so that what is sent next goes somewhere.
+
+    Raises:
+        LinkError: nobody is.
+    """
+    wait_s = wait_s if has_endpoints(session.config) else 0
+    with session.info.declare_transport_events_listener(history=True) as events:
+        try:
+            while events.recv(wait_s).kind is not SampleKind.PUT:
+                pass
+        except TimeoutError:
+            raise LinkError(
+                "connected to nobody: give --connect ENDPOINT, or --listen ENDPOINT and connect"
+                f" the other side to it; {_ADVICE}"
+            ) from None
+
+
+def require_match(writer: Publisher | Querier, advice: str, wait_s: float = WAIT_S) -> None:
+    """Wait until somebody wants what a publisher or querier sends.
+
+    Raises:
+        LinkError: nobody does.
+    """
+    with writer.declare_matching_listener() as listener:
+        try:
+            while not writer.matching_status.matching:
+                listener.recv(wait_s)
+        except TimeoutError:
+            raise LinkError(f"nobody listens to {writer.key_expr}: {advice}; {_ADVICE}") from None
+
+
+def note(text: str) -> None:
+    """A line for people, beside the output."""
+    print(f"elea: {text}", file=sys.stderr, flush=True)
+
+
+def _tell(event: TransportEvent) -> None:
+    verb = "connected to" if event.kind is SampleKind.PUT else "lost"
+    note(escape(f"{verb} {event.transport.whatami} {event.transport.zid}"))

@@ -1,0 +1,38 @@
+"""`elea delete`: publish the end of a value."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from elea.cli.connection import add_connection_options, open_session, require_neighbour
+from elea.cli.payloads import add_quality_options, qualities
+from elea.cli.samples import Printer, add_output_options
+
+NAME: Final = "delete"
+SUMMARY: Final = "publish the end of a value"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.add_argument("key", metavar="KEY", help="the key, or all keys of an expression")
+    parser.add_argument("--attachment", metavar="TEXT", help="travels with it")
+    add_quality_options(parser)
+    add_output_options(parser)
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Publish; 0 if it was handed to a neighbour."""
+    quality = qualities(args)
+    with open_session(args) as session:
+        require_neighbour(session)
+        session.delete(
+            args.key,
+            attachment=args.attachment,
+            priority=quality.priority,
+            congestion_control=quality.congestion_control,
+            express=quality.express,
+        )
+    Printer.of(args).done("delete", args.key)
+    return 0

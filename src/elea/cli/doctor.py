@@ -1,0 +1,333 @@
+"""`elea doctor`: why nothing arrives. Each check is one line: what was found, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from importlib.util import find_spec
+from typing import Final
+
+from elea import version
+from elea.cli.connection import add_connection_options, config_of, has_endpoints, listens
+from elea.cli.output import Json, Painter, Style, escape, painter
+from elea.cli.payloads import seconds
+from elea.cli.samples import Printer, add_output_options
+from elea.config.config import Config
+from elea.errors import EleaError
+from elea.ids import WhatAmI
+from elea.link.interfaces import interface_addresses
+from elea.link.scouting_socket import ScoutingSockets
+from elea.locator import Endpoint
+from elea.provenance import InterceptionPoint, TimestampInstrumentation
+from elea.sample import Sample
+from elea.session.session import Session, open
+from elea.transport.scouting import Scouter
+
+NAME: Final = "doctor"
+SUMMARY: Final = "find out why nothing arrives"
+
+_SKEW_NS_MAX: Final = 500_000_000  # a clock further ahead has its timestamps replaced by others
+_POLL_S: Final = 0.01
+_ANSWERS_S: Final = 0.5  # on one network they come within milliseconds
+_OVER_TCP: Final = ("tcp", "tls", "ws")
+_EXTRAS: Final = {"compression": "lz4", "yaml": "yaml", "ws": "websockets"}
+_ALL_POINTS: Final = TimestampInstrumentation(
+    InterceptionPoint.SEND | InterceptionPoint.ROUTE | InterceptionPoint.RECEIVE
+)
+
+
+class Status(Enum):
+    """How a check came out."""
+
+    OK = "ok"
+    NOTE = "note"  # not as good as it could be, and perhaps meant so
+    PROBLEM = "problem"
+
+
+_STYLES: Final = {
+    Status.OK: Style.GREEN,
+    Status.NOTE: Style.YELLOW,
+    Status.PROBLEM: Style.RED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was looked at, what was found, and what to do about it."""
+
+    name: str
+    status: Status
+    found: str
+    advice: str = ""
+
+    def values(self) -> dict[str, Json]:
+        """For programs."""
+        return {
+            "check": self.name,
+            "status": self.status.value,
+            "found": self.found,
+            "advice": self.advice or None,
+        }
+
+    def text(self, paint: Painter) -> str:
+        """For people."""
+        advice = f"; {self.advice}" if self.advice else ""
+        status = paint(f"{self.status.value:<7}", _STYLES[self.status])
+        return f"{status}  {self.name}: {escape(self.found)}{escape(advice)}"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.epilog = "Exit code 1 if there is a problem."
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=3.0,
+        metavar="S",
+        help="how long each check waits for others (default: 3)",
+    )
+    add_output_options(parser)
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check; 1 if there is a problem."""
+    printer, paint = Printer.of(args), painter(args.color, sys.stdout)
+    code = 0
+    for check in _checks(args):
+        printer.record(check.values(), check.text(paint))
+        if check.status is Status.PROBLEM:
+            code = 1
+    return code
+
+
+def _checks(args: argparse.Namespace) -> Iterator[Check]:
+    yield _software()
+    yield _extras()
+    yield _interfaces()
+    try:
+        config = config_of(args)
+    except EleaError as error:
+        yield Check("configuration", Status.PROBLEM, str(error), "correct it")
+        return
+    yield Check("configuration", Status.OK, f"mode {config.mode}")
+    yield _multicast(config, args.timeout)
+    for group in config.endpoints("connect"):
+        for endpoint in group:
+            yield from _endpoint(config, endpoint, args.timeout)
+    if listens(config):
+        yield _listening(config)
+    if not has_endpoints(config):
+        yield Check(
+            "endpoints",
+            Status.NOTE,
+            "none is configured, and sessions do not look for others by multicast yet",
+            "give --connect ENDPOINT on one side and --listen ENDPOINT on the other",
+        )
+
+
+def _software() -> Check:
+    compiled = "compiled" if version.COMPILED else "interpreted"
+    found = (
+        f"elea {version.VERSION}, wire version {version.WIRE_VERSION}, {compiled},"
+        f" Python {platform.python_version()}"
+    )
+    if version.COMPILED:
+        return Check("software", Status.OK, found)
+    advice = "it works, slower; install with a C compiler for speed"
+    return Check("software", Status.NOTE, found, advice)
+
+
+def _extras() -> Check:
+    missing = [extra for extra, module in _EXTRAS.items() if find_spec(module) is None]
+    if not missing:
+        return Check("extras", Status.OK, f"{', '.join(_EXTRAS)} are installed")
+    return Check(
+        "extras",
+        Status.NOTE,
+        f"{', '.join(missing)} not installed",
+        f"if you need them: pip install 'elea[{','.join(missing)}]'",
+    )
+
+
+def _interfaces() -> Check:
+    rows = interface_addresses()
+    up = [one for one in rows if one.up]
+    found = ", ".join(f"{one.name} {one.address}" for one in up) or "none is up"
+    if any(not one.address.is_loopback for one in up):
+        return Check("interfaces", Status.OK, found)
+    advice = "only this host can be reached; connect it to a network if that is not meant"
+    return Check("interfaces", Status.NOTE if up else Status.PROBLEM, found, advice)
+
+
+def _multicast(config: Config, timeout_s: float) -> Check:
+    """Whether what this host sends to the scouting group is heard here, and who else answers."""
+    address = config.value("scouting/multicast/address", str)
+    interface = config.value("scouting/multicast/interface", str)
+    try:
+        asker = ScoutingSockets(address, interface=interface, listen=False)
+        try:
+            hearer = ScoutingSockets(address, interface=interface)
+            try:
+                return _ask_group(asker, hearer, address, timeout_s)
+            finally:
+                hearer.close()
+        finally:
+            asker.close()
+    except (EleaError, OSError) as error:
+        advice = "give --connect endpoints; they need no multicast"
+        return Check("multicast", Status.NOTE, str(error), advice)
+
+
+def _ask_group(
+    asker: ScoutingSockets, hearer: ScoutingSockets, address: str, timeout_s: float
+) -> Check:
+    scouter = Scouter(what=0b111, zid=b"\0", now_ns=0)
+    question = scouter.handle_timer(0)
+    assert question is not None
+    taken_count = asker.ask(question)
+    heard, nodes = False, dict[bytes, str]()
+
+    def look() -> bool:
+        nonlocal heard
+        while (datagram := hearer.receive()) is not None:
+            heard = heard or datagram.data == question
+        while (datagram := asker.receive()) is not None:
+            hello = scouter.receive(datagram.data)
+            if hello is not None:
+                nodes[hello.zid] = f"{WhatAmI.from_index(hello.whatami)} at {datagram.host}"
+        return heard and bool(nodes)
+
+    _eventually(look, min(timeout_s, _ANSWERS_S) if taken_count else 0)
+    if not heard:
+        found = f"what is sent to {address} does not come back to this host"
+        advice = "give --connect endpoints, or allow multicast in the firewall"
+        return Check("multicast", Status.NOTE, found, advice)
+    answers = ", ".join(sorted(nodes.values())) or "nobody else answers there"
+    return Check("multicast", Status.OK, f"{address} is heard; {answers}")
+
+
+def _listening(config: Config) -> Check:
+    alone = config.__copy__()
+    alone.insert_json5("mode", '"peer"')
+    alone.insert_json5("connect/endpoints", "[]")
+    shown = ", ".join(str(one.locator()) for group in config.endpoints("listen") for one in group)
+    try:
+        open(alone).close()
+    except EleaError as error:
+        advice = "choose another address, or end what uses it"
+        return Check("listen", Status.PROBLEM, str(error), advice)
+    return Check("listen", Status.OK, f"{shown} can be bound")
+
+
+def _endpoint(config: Config, endpoint: Endpoint, timeout_s: float) -> Iterator[Check]:
+    """Whether an endpoint can be reached, who answers the handshake there, and its clock."""
+    where = str(endpoint.locator())
+    if endpoint.protocol in _OVER_TCP:
+        reached = _reach(endpoint, where, timeout_s)
+        yield reached
+        if reached.status is Status.PROBLEM:
+            return
+    client = config.__copy__()
+    for key, value in {
+        "mode": "client",
+        "connect/endpoints": [str(endpoint)],
+        "connect/timeout_ms": 0,
+        "listen/endpoints": [],
+        "transport/unicast/open_timeout": round(timeout_s * 1_000),
+    }.items():
+        client.insert_json5(key, json.dumps(value))
+    try:
+        with open(client) as session, open(client) as second:
+            yield _who(session, where, timeout_s)
+            yield _clock(session, second, where, timeout_s)
+    except EleaError as error:
+        advice = "something else listens there, or it refuses this node; its log tells why"
+        yield Check(f"handshake {where}", Status.PROBLEM, str(error), advice)
+
+
+def _reach(endpoint: Endpoint, where: str, timeout_s: float) -> Check:
+    name = f"reach {where}"
+    start_s = time.perf_counter()
+    try:
+        socket.create_connection(endpoint.host_port(), timeout=timeout_s).close()
+    except (EleaError, OSError) as error:
+        advice = "start the other node, check host and port, and the firewalls on the way"
+        return Check(name, Status.PROBLEM, str(error), advice)
+    taken_ms = (time.perf_counter() - start_s) * 1_000
+    return Check(name, Status.OK, f"connected in {taken_ms:.1f} ms")
+
+
+def _who(session: Session, where: str, timeout_s: float) -> Check:
+    # The version is what both sides agreed on: another one would have ended the handshake.
+    for one in session.info.transports():
+        found = f"{one.whatami} {one.zid}, wire version {version.WIRE_VERSION}"
+        software = _software_of(session, f"@/{one.zid}/{one.whatami}", timeout_s)
+        return Check(f"handshake {where}", Status.OK, found + software)
+    return Check(f"handshake {where}", Status.PROBLEM, "the link was closed", "its log tells why")
+
+
+def _software_of(session: Session, key: str, timeout_s: float) -> str:
+    """What the admin space of a node says of its version, if it has one."""
+    for reply in session.get(key, timeout=min(timeout_s, 1.0)):
+        if reply.ok is None:
+            continue
+        try:
+            told = json.loads(reply.ok.payload.to_string())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(told, dict) and isinstance(told.get("version"), str):
+            return f", software {told['version'].partition(' ')[0][:80]}"
+    return ""
+
+
+def _clock(session: Session, second: Session, where: str, timeout_s: float) -> Check:
+    """Compare clocks: a message that passes the node, from one session of ours to another."""
+    name = f"clock {where}"
+    key = f"elea/doctor/{session.zid()}"
+    with second.declare_subscriber(key) as subscriber, session.declare_publisher(key) as publisher:
+        if not _eventually(lambda: publisher.matching_status.matching, timeout_s):
+            return Check(name, Status.NOTE, "not measured: the node passes nothing on")
+        sent_ns = time.time_ns()
+        publisher.put(b"", timestamp_instrumentation=_ALL_POINTS)
+        try:
+            sample = subscriber.recv(timeout=timeout_s)
+        except TimeoutError:
+            return Check(name, Status.NOTE, "not measured: the message did not come through")
+        received_ns = time.time_ns()
+    there_ns = _stamped_ns(sample)
+    if there_ns is None:
+        return Check(name, Status.NOTE, "not measured: the node does not stamp what passes")
+    skew_ns = there_ns - (sent_ns + received_ns) // 2
+    error_ns = (received_ns - sent_ns) // 2
+    found = f"{skew_ns / 1e6:+.1f} ms from here, +/- {error_ns / 1e6:.1f} ms"
+    if abs(skew_ns) - error_ns <= _SKEW_NS_MAX:
+        return Check(name, Status.OK, found)
+    advice = "set both clocks by NTP: newer values may lose against older ones"
+    return Check(name, Status.PROBLEM, found, advice)
+
+
+def _stamped_ns(sample: Sample) -> int | None:
+    """When the node in the middle had a message, by its clock."""
+    if sample.timestamp_stack is not None:
+        for record in sample.timestamp_stack.records:
+            if record.point is InterceptionPoint.ROUTE and not isinstance(record.value, bytes):
+                return record.value.time.as_nanos()
+    return None if sample.timestamp is None else sample.timestamp.time.as_nanos()
+
+
+def _eventually(condition: Callable[[], bool], timeout_s: float) -> bool:
+    end_s = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() >= end_s:
+            return False
+        threading.Event().wait(_POLL_S)
+    return True

@@ -1,0 +1,84 @@
+"""`elea liveliness`: say that something is there, ask what is, watch it come and go."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from typing import Final
+
+from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.payloads import seconds
+from elea.cli.progress import Span, add_ending_options, summarise
+from elea.cli.samples import Printer, add_output_options
+
+NAME: Final = "liveliness"
+SUMMARY: Final = "say that something is there, ask what is, watch it come and go"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs of the verb."""
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    token = verbs.add_parser("token", help="be there until interrupted", allow_abbrev=False)
+    token.add_argument("--timeout", type=seconds, metavar="S", help="end after S seconds")
+    token.set_defaults(act=_token)
+    get = verbs.add_parser("get", help="print what is there now", allow_abbrev=False)
+    get.add_argument("--timeout", type=seconds, metavar="S", help="how long to wait (default: 10)")
+    get.set_defaults(act=_get)
+    sub = verbs.add_parser("sub", help="print what comes and goes", allow_abbrev=False)
+    sub.add_argument("--history", action="store_true", help="print what is there first")
+    add_ending_options(sub, "changes")
+    sub.set_defaults(act=_sub)
+    for verb in (token, get, sub):
+        verb.add_argument("key", metavar="KEY", help="the key, or an expression")
+        add_output_options(verb)
+        add_connection_options(verb)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the verb says."""
+    code = args.act(args)
+    assert isinstance(code, int)
+    return code
+
+
+def _token(args: argparse.Namespace) -> int:
+    with (
+        open_session(args, long_running=True) as session,
+        session.liveliness().declare_token(args.key),
+    ):
+        Printer.of(args).done("token", args.key)
+        threading.Event().wait(args.timeout)
+    return 0
+
+
+def _get(args: argparse.Namespace) -> int:
+    """Print tokens; 1 if it could not be known."""
+    printer, errors_count, found_count = Printer.of(args), 0, 0
+    with open_session(args) as session:
+        require_neighbour(session)
+        for reply in session.liveliness().get(args.key, timeout=args.timeout):
+            if reply.ok is not None:
+                printer.token(reply.ok)
+                found_count += 1
+            else:
+                printer.reply(reply)
+                errors_count += 1
+    if not found_count + errors_count:
+        note("nothing is there under this key")
+    return 1 if errors_count else 0
+
+
+def _sub(args: argparse.Namespace) -> int:
+    """Print changes until it is enough; 1 if the time was over before."""
+    printer = Printer.of(args)
+    with (
+        open_session(args, long_running=True) as session,
+        session.liveliness().declare_subscriber(args.key, history=args.history) as subscriber,
+    ):
+        span = Span(args.count, args.timeout)
+        try:
+            for sample in span.receive(subscriber):
+                printer.token(sample)
+        finally:
+            summarise("changes", span, dropped_count=subscriber.dropped_count)
+    return span.code

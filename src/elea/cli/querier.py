@@ -1,0 +1,77 @@
+"""`elea querier`: ask the same question again and again."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from elea.cli.connection import add_connection_options, open_session
+from elea.cli.get import print_replies
+from elea.cli.payloads import (
+    add_payload_options,
+    add_quality_options,
+    add_query_options,
+    consolidation,
+    count,
+    qualities,
+    read_payload,
+    seconds,
+    target,
+)
+from elea.cli.progress import Span, summarise
+from elea.cli.samples import Printer, add_output_options
+from elea.selector import Selector
+
+NAME: Final = "querier"
+SUMMARY: Final = "ask the same question again and again"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.add_argument("selector", metavar="SELECTOR", help="KEY, or KEY?PARAMETERS")
+    add_payload_options(parser)
+    add_query_options(parser)
+    parser.add_argument("--count", type=count, metavar="N", help="end after N questions")
+    parser.add_argument(
+        "--interval",
+        type=seconds,
+        default=1.0,
+        metavar="S",
+        help="seconds from one to the next (default: 1)",
+    )
+    add_quality_options(parser)
+    add_output_options(parser)
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask until it is enough; 1 if a reply was an error."""
+    payload, quality, printer = read_payload(args), qualities(args), Printer.of(args)
+    selector = Selector(args.selector)
+    replies_count = errors_count = 0
+    with (
+        open_session(args, long_running=True) as session,
+        session.declare_querier(
+            selector.key_expr,
+            target=target(args),
+            consolidation=consolidation(args),
+            timeout=args.timeout,
+            priority=quality.priority,
+            congestion_control=quality.congestion_control,
+            express=quality.express,
+        ) as querier,
+    ):
+        span = Span(args.count, None)
+        try:
+            for _ in span.paced(args.interval):
+                replies = querier.get(
+                    parameters=selector.parameters,
+                    payload=payload,
+                    encoding=args.encoding,
+                    attachment=args.attachment,
+                )
+                good, bad = print_replies(replies, printer)
+                replies_count, errors_count = replies_count + good, errors_count + bad
+        finally:
+            summarise(f"questions, {replies_count} replies, {errors_count} errors", span)
+    return 1 if errors_count else 0

@@ -1,0 +1,299 @@
+"""Samples, replies and queries as text for people or JSON for programs.
+
+A payload is shown as its encoding says: text as it is, JSON indented, everything else as a hex
+dump. In `--json` lines it is `payload` if it is UTF-8 and `payload_base64` if not, so that nothing
+is lost; JSON payloads are there once more, parsed, as `value`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from typing import Final, TextIO
+
+from elea.cli.output import (
+    Json,
+    Painter,
+    Style,
+    add_color_option,
+    escape,
+    json_line,
+    painter,
+    printable,
+)
+from elea.cli.payloads import option_name
+from elea.encoding import Encoding
+from elea.ids import EntityGlobalId
+from elea.provenance import SampleKind
+from elea.sample import Reply, Sample
+from elea.session.query import Query
+from elea.zbytes import ZBytes
+
+_DUMP_LEN_MAX: Final = 512  # of a payload that is no text; --json gives all of it
+_ROW_LEN: Final = 16
+_PRETTY_LEN_MAX: Final = 1 << 20
+_JSON_DEPTH_MAX: Final = 32  # indentation makes a deep text much longer than it was
+
+# Encodings that are text though their names do not begin with `text/`.
+_TEXTS: Final = frozenset(
+    {
+        "zenoh/string",
+        "application/yaml",
+        "application/openmetrics-text",
+        "application/xml",
+        "application/x-www-form-urlencoded",
+        "application/sql",
+        "application/jsonpath",
+        "application/jwt",
+        "application/soap+xml",
+        "application/yang",
+    }
+)
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--json` and `--color`."""
+    add_json_option(parser)
+    add_color_option(parser)
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--json`."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+
+
+class Printer:
+    """Prints what was received, each as soon as it comes."""
+
+    def __init__(self, *, as_json: bool, paint: Painter, stream: TextIO) -> None:
+        self._as_json = as_json
+        self._paint = paint
+        self._stream = stream
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Printer:
+        """The printer that the options describe, to standard output."""
+        return cls(as_json=args.json, paint=painter(args.color, sys.stdout), stream=sys.stdout)
+
+    def sample(self, sample: Sample) -> None:
+        """Print a sample."""
+        self._print(sample_json(sample), lambda: self._sample_lines(sample, sample.kind.name))
+
+    def token(self, sample: Sample) -> None:
+        """Print that a liveliness token came or went."""
+        alive = sample.kind is SampleKind.PUT
+        shown: dict[str, Json] = {"key_expr": str(sample.key_expr), "alive": alive}
+        self._print(
+            shown, lambda: self._sample_lines(sample, "ALIVE" if alive else "GONE", body=False)
+        )
+
+    def reply(self, reply: Reply) -> None:
+        """Print a reply; one that is an error too."""
+        shown: dict[str, Json] = {}
+        if reply.err is not None:
+            shown["error"] = {
+                **payload_json("payload", reply.err.payload, reply.err.encoding),
+                "encoding": str(reply.err.encoding),
+            }
+        elif reply.ok is not None:
+            shown.update(sample_json(reply.ok))
+        shown["replier_id"] = _entity(reply.replier_id)
+        self._print(shown, lambda: self._reply_lines(reply))
+
+    def query(self, query: Query) -> None:
+        """Print a question."""
+        shown: dict[str, Json] = {
+            "key_expr": str(query.key_expr),
+            "parameters": str(query.parameters),
+        }
+        if query.payload is not None and query.encoding is not None:
+            shown.update(payload_json("payload", query.payload, query.encoding))
+            shown["encoding"] = str(query.encoding)
+        if query.attachment is not None:
+            shown.update(payload_json("attachment", query.attachment, Encoding.ZENOH_BYTES))
+        self._print(shown, lambda: self._query_lines(query))
+
+    def record(self, values: dict[str, Json], text: str) -> None:
+        """Print values as JSON, or a text that says the same."""
+        self._print(values, lambda: iter((text,)))
+
+    def done(self, verb: str, key: str, **counts: int) -> None:
+        """Tell programs that something was done; people see that nothing went wrong."""
+        if self._as_json:
+            self._print({"done": verb, "key_expr": key, **counts}, lambda: iter(()))
+
+    def _print(self, shown: dict[str, Json], lines: Callable[[], Iterator[str]]) -> None:
+        text = json_line(shown) if self._as_json else "\n".join(lines())
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def _sample_lines(self, sample: Sample, title: str, *, body: bool = True) -> Iterator[str]:
+        gone = sample.kind is SampleKind.DELETE
+        head = self._paint(title, Style.YELLOW if gone else Style.GREEN)
+        head += " " + self._paint(escape(str(sample.key_expr)), Style.BOLD)
+        if gone or not body:
+            yield head
+        else:
+            yield from self._body_lines(head, sample.payload, sample.encoding)
+        if sample.attachment is not None:
+            yield from self._body_lines("  attachment", sample.attachment, Encoding.ZENOH_BYTES)
+        if sample.timestamp is not None:
+            yield f"  timestamp: {escape(sample.timestamp.to_string_rfc3339_lossy())}"
+
+    def _reply_lines(self, reply: Reply) -> Iterator[str]:
+        if reply.ok is not None:
+            yield from self._sample_lines(reply.ok, reply.ok.kind.name)
+        elif reply.err is not None:
+            head = self._paint("ERROR", Style.RED)
+            yield from self._body_lines(head, reply.err.payload, reply.err.encoding)
+
+    def _query_lines(self, query: Query) -> Iterator[str]:
+        head = self._paint("QUERY", Style.CYAN) + " "
+        head += self._paint(escape(str(query.selector)), Style.BOLD)
+        if query.payload is None or query.encoding is None:
+            yield head
+        else:
+            yield from self._body_lines(head, query.payload, query.encoding)
+        if query.attachment is not None:
+            yield from self._body_lines("  attachment", query.attachment, Encoding.ZENOH_BYTES)
+
+    def _body_lines(self, head: str, payload: ZBytes, encoding: Encoding) -> Iterator[str]:
+        label, body = payload_lines(payload, encoding)
+        if label:
+            head += self._paint(f" [{label}]", Style.DIM)
+        if len(body) == 1:
+            yield f"{head}: {body[0]}"
+            return
+        yield head + ":"
+        for line in body:
+            yield "    " + line
+
+
+def payload_lines(payload: ZBytes, encoding: Encoding) -> tuple[str, list[str]]:
+    r"""A payload for people: its encoding, if that says something, and its lines, safe to print.
+
+    Example:
+        >>> payload_lines(ZBytes('{"a": [1]}'), Encoding.APPLICATION_JSON)
+        ('application/json', ['{', '  "a": [', '    1', '  ]', '}'])
+        >>> payload_lines(ZBytes(b"\x00\xffok"), Encoding.ZENOH_BYTES)
+        ('zenoh/bytes, 4 octets', ['0000  00 ff 6f 6b                                      |..ok|'])
+    """
+    name = escape(str(encoding))
+    text = _text(payload, encoding)
+    if text is None:
+        return f"{name}, {len(payload)} octets", list(_dump(payload.to_bytes()))
+    pretty = _pretty(text) if _is_json(encoding) else None
+    shown = text if pretty is None else pretty
+    label = "" if encoding in (Encoding.ZENOH_BYTES, Encoding.ZENOH_STRING) else name
+    return label, [
+        escape(line) if pretty is None else printable(line) for line in shown.split("\n")
+    ]
+
+
+def sample_json(sample: Sample) -> dict[str, Json]:
+    """A sample for programs."""
+    shown: dict[str, Json] = {"key_expr": str(sample.key_expr), "kind": option_name(sample.kind)}
+    if sample.kind is SampleKind.PUT:
+        shown.update(payload_json("payload", sample.payload, sample.encoding))
+        shown["encoding"] = str(sample.encoding)
+    if sample.attachment is not None:
+        shown.update(payload_json("attachment", sample.attachment, Encoding.ZENOH_BYTES))
+    shown["timestamp"] = None if sample.timestamp is None else str(sample.timestamp)
+    shown["priority"] = option_name(sample.priority)
+    shown["congestion_control"] = option_name(sample.congestion_control)
+    shown["express"] = sample.express
+    if sample.source_info is not None:
+        shown["source_id"] = _entity(sample.source_info.source_id)
+        shown["source_sn"] = sample.source_info.source_sn
+    return shown
+
+
+def payload_json(name: str, payload: ZBytes, encoding: Encoding) -> dict[str, Json]:
+    """A payload for programs: text if it is UTF-8, else base64; JSON parsed too, as `value`."""
+    try:
+        text = payload.to_string()
+    except ValueError:
+        return {f"{name}_base64": base64.b64encode(payload.to_bytes()).decode("ascii")}
+    shown: dict[str, Json] = {name: text}
+    if _is_json(encoding):
+        with contextlib.suppress(ValueError, RecursionError):  # not what it says it is
+            shown["value"] = _parse(text)
+    return shown
+
+
+def _entity(entity: EntityGlobalId | None) -> Json:
+    return None if entity is None else {"zid": str(entity.zid), "eid": int(entity.eid)}
+
+
+def _name(encoding: Encoding) -> str:
+    return str(encoding).partition(";")[0].strip().lower()
+
+
+def _is_json(encoding: Encoding) -> bool:
+    name = _name(encoding)
+    return name in ("application/json", "text/json") or name.endswith("+json")
+
+
+def _text(payload: ZBytes, encoding: Encoding) -> str | None:
+    """The payload as text, if its encoding says so, or says nothing and it looks like one."""
+    name = _name(encoding)
+    said = name.startswith("text/") or name in _TEXTS or _is_json(encoding)
+    if not said and encoding.id != Encoding.ZENOH_BYTES.id:
+        return None
+    try:
+        text = payload.to_string()
+    except ValueError:
+        return None
+    return text if said or text.replace("\n", "").replace("\t", "").isprintable() else None
+
+
+def _pretty(text: str) -> str | None:
+    """JSON indented; None if it is none, or would become too long."""
+    if len(text) > _PRETTY_LEN_MAX:
+        return None
+    try:
+        value = _parse(text)
+    except (ValueError, RecursionError):
+        return None
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _parse(text: str) -> Json:
+    """The value of a JSON text; ValueError if it is none, or deeper than is good to print."""
+    value: Json = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+    if not _is_shallow(value, _JSON_DEPTH_MAX):
+        raise ValueError("too deep")
+    return value
+
+
+def _no_number(text: str) -> Json:
+    raise ValueError(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):  # JSON could not say it again
+        raise ValueError(text)
+    return value
+
+
+def _is_shallow(value: Json, depth: int) -> bool:
+    if isinstance(value, list):
+        return depth > 0 and all(_is_shallow(item, depth - 1) for item in value)
+    if isinstance(value, dict):
+        return depth > 0 and all(_is_shallow(item, depth - 1) for item in value.values())
+    return True
+
+
+def _dump(data: bytes) -> Iterator[str]:
+    for start in range(0, min(len(data), _DUMP_LEN_MAX), _ROW_LEN):
+        row = data[start : min(start + _ROW_LEN, _DUMP_LEN_MAX)]
+        shown = "".join(chr(octet) if 0x20 <= octet < 0x7F else "." for octet in row)
+        yield f"{start:04x}  {row.hex(' '):<47}  |{shown}|"
+    if len(data) > _DUMP_LEN_MAX:
+        yield f"... {len(data) - _DUMP_LEN_MAX} octets more; --json prints them all"

@@ -1,0 +1,37 @@
+"""`elea sub`: print what is published."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from elea.cli.connection import add_connection_options, open_session
+from elea.cli.progress import Span, add_ending_options, summarise
+from elea.cli.samples import Printer, add_output_options
+
+NAME: Final = "sub"
+SUMMARY: Final = "print what is published"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.add_argument("key", metavar="KEY", help="the key expression to subscribe to")
+    add_ending_options(parser, "samples")
+    add_output_options(parser)
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print samples until it is enough; 1 if the time was over before."""
+    printer = Printer.of(args)
+    with (
+        open_session(args, long_running=True) as session,
+        session.declare_subscriber(args.key) as subscriber,
+    ):
+        span = Span(args.count, args.timeout)
+        try:
+            for sample in span.receive(subscriber):
+                printer.sample(sample)
+        finally:
+            summarise("samples", span, dropped_count=subscriber.dropped_count)
+    return span.code

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.ends import Running, eventually, free_endpoint
+
+import elea
+from elea.cli.connection import add_connection_options, config_of, require_neighbour
+from elea.cli.main import main
+from elea.errors import ConfigError, LinkError
+
+
+def parsed(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_connection_options(parser)
+    return parser.parse_args(arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mode"),
+    [
+        ([], "peer"),
+        (["--connect", "tcp/a:1"], "client"),
+        (["--listen", "tcp/a:1"], "peer"),
+        (["--connect", "tcp/a:1", "--listen", "tcp/a:2"], "peer"),
+        (["--connect", "tcp/a:1", "--mode", "peer"], "peer"),
+        (["--connect", "tcp/a:1", "--cfg", 'mode:"peer"'], "peer"),
+        (["--cfg", 'connect/endpoints:["tcp/a:1"]', "--mode", "client"], "client"),
+    ],
+)
+def test_the_mode_follows_from_the_endpoints_unless_it_is_said(
+    arguments: list[str], mode: str
+) -> None:
+    assert str(config_of(parsed(*arguments)).mode) == mode
+
+
+def test_options_win_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "node.json5"
+    file.write_text('{mode: "client", connect: {endpoints: ["tcp/old:1"]}, namespace: "a"}')
+    options = ["--config", str(file), "--connect", "tcp/x:1", "--connect", "tcp/y:2"]
+    config = config_of(parsed(*options, "--cfg", "scouting/multicast/enabled:false"))
+    assert config.get_json("connect/endpoints") == '["tcp/x:1","tcp/y:2"]'
+    assert config.get("namespace") == "a"
+    assert config.value("scouting/multicast/enabled", bool) is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--cfg", "scouting/multicats/enabled:false"], "scouting/multicast"),
+        (["--cfg", "scouting"], "KEY:VALUE"),
+        (["--cfg", "scouting/multicast/enabled:3"], "scouting/multicast/enabled"),
+        (["--cfg", "mode:client"], "--cfg mode: .* texts need quotes"),
+        (["--mode", "client"], "give --connect"),
+        (["--connect", "nonsense"], "connect/endpoints"),
+        (["--config", "/nonexistent/file"], "No such file"),
+    ],
+)
+def test_a_bad_configuration_says_what_is_legal(arguments: list[str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        config_of(parsed(*arguments))
+
+
+def test_the_nearest_key_is_named_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["put", "a", "b", "--cfg", "scouting/multicats/enabled:false"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("elea: scouting/multicats")
+    assert "scouting/multicast" in err
+
+
+def test_nobody_listens_at_the_endpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    endpoint = free_endpoint()
+    assert main(["put", "a", "b", "--connect", endpoint]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert endpoint in err
+    assert "nothing listens there" in err
+
+
+@pytest.mark.parametrize("verb", [["put", "a", "b"], ["delete", "a"], ["get", "a"]])
+def test_nothing_is_sent_to_nobody(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(verb) == 1
+    assert "connected to nobody: give --connect" in capsys.readouterr().err
+
+
+def test_a_neighbour_is_waited_for_where_one_can_come() -> None:
+    config = {"mode": "peer", "connect": {"endpoints": [free_endpoint()]}}
+    with elea.open(config) as session, pytest.raises(LinkError, match="connected to nobody"):
+        require_neighbour(session, wait_s=0.01)
+
+
+def test_a_peer_that_listens_sends_to_who_comes() -> None:
+    endpoint = free_endpoint()
+    command = Running("put", "a", "b", "--listen", endpoint)
+    config = {
+        "mode": "peer",
+        "connect": {"endpoints": [endpoint], "retry": {"period_init_ms": 10}},
+        "scouting": {"delay": 10},
+    }
+    with elea.open(config):
+        assert command.code == 0
+
+
+def test_neighbours_that_come_and_go_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    endpoint = free_endpoint()
+    config = {"mode": "peer", "listen": {"endpoints": [endpoint]}}
+    told: list[str] = []
+
+    def saw(words: str) -> bool:
+        told.extend(capsys.readouterr().err.splitlines())
+        return any(words in line for line in told)
+
+    with elea.open(config) as first:
+        zid = str(first.zid())
+        retry = ["--cfg", "connect/retry:{period_init_ms: 10}"]
+        command = Running("sub", "a", "--count", "1", *retry, "--connect", endpoint)
+        assert eventually(lambda: saw(f"connected to peer {zid}"))
+    assert eventually(lambda: saw(f"lost peer {zid}"))
+    with elea.open(config) as second:
+        publisher = second.declare_publisher("a")
+        assert eventually(lambda: publisher.matching_status.matching)
+        publisher.put("x")
+        assert command.code == 0
+
+
+def test_a_long_run_without_endpoints_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sub", "a", "--timeout", "0"]) == 0
+    assert "no endpoint is configured" in capsys.readouterr().err

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.unit.cli.conftest import Hub
+from tests.unit.cli.ends import free_endpoint
+
+from elea.cli.main import main
+
+Lines = dict[str, dict[str, str]]
+
+
+def examine(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Lines]:
+    code = main(["doctor", "--json", "--timeout", "2", *arguments])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert all(line.keys() == {"check", "status", "found", "advice"} for line in lines)
+    assert all(line["advice"] or line["status"] != "problem" for line in lines)
+    return code, {line.pop("check"): line for line in lines}
+
+
+@contextmanager
+def stranger() -> Iterator[str]:
+    """Something that listens and does not speak Zenoh."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    link, _ = server.accept()
+                except OSError:
+                    return
+                link.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"tcp/127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join(5)
+
+
+def test_a_peer_that_answers(hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
+    code, checks = examine(capsys, *hub.connect)
+    assert code == 0
+    assert checks["configuration"]["found"] == "mode client"
+    assert "127.0.0.1" in checks["interfaces"]["found"]
+    assert "wire version 9, " in checks["software"]["found"]
+    assert checks[f"reach {hub.endpoint}"]["status"] == "ok"
+    handshake = checks[f"handshake {hub.endpoint}"]
+    assert handshake["status"] == "ok"
+    assert handshake["found"].startswith(f"peer {hub.session.zid()}, wire version 9")
+    assert checks[f"clock {hub.endpoint}"]["status"] in ("ok", "note")
+    assert checks["multicast"]["status"] in ("ok", "note")
+
+
+def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
+    endpoint = free_endpoint()
+    code, checks = examine(capsys, "--connect", endpoint)
+    assert code == 1
+    assert checks[f"reach {endpoint}"]["status"] == "problem"
+    assert f"handshake {endpoint}" not in checks
+
+
+def test_who_listens_is_no_node(capsys: pytest.CaptureFixture[str]) -> None:
+    with stranger() as endpoint:
+        code, checks = examine(capsys, "--connect", endpoint)
+    assert code == 1
+    assert checks[f"reach {endpoint}"]["status"] == "ok"
+    assert checks[f"handshake {endpoint}"]["status"] == "problem"
+
+
+def test_an_address_that_is_taken(hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
+    code, checks = examine(capsys, "--listen", hub.endpoint)
+    assert code == 1
+    assert checks["listen"]["status"] == "problem"
+    code, checks = examine(capsys, "--listen", "tcp/127.0.0.1:0")
+    assert (code, checks["listen"]["status"]) == (0, "ok")
+
+
+def test_a_bad_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    code, checks = examine(capsys, "--cfg", "listn/endpoints:[]")
+    assert code == 1
+    assert checks["configuration"]["status"] == "problem"
+    assert "listen/endpoints" in checks["configuration"]["found"]
+
+
+def test_no_endpoint_is_the_reason_why_nothing_arrives(capsys: pytest.CaptureFixture[str]) -> None:
+    code, checks = examine(capsys)
+    assert code == 0
+    assert checks["endpoints"]["status"] == "note"
+    assert "--connect" in checks["endpoints"]["advice"]
+
+
+def test_a_group_that_is_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    _, checks = examine(capsys, "--cfg", 'scouting/multicast/interface:"nonesuch0"')
+    assert checks["multicast"]["status"] == "note"
+    assert "nonesuch0" in checks["multicast"]["found"]
+
+
+def test_people_see_one_line_per_check(capsys: pytest.CaptureFixture[str]) -> None:
+    endpoint = free_endpoint()
+    assert main(["doctor", "--color", "always", "--connect", endpoint]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith(f"\x1b[31mproblem\x1b[0m  reach {endpoint}: ")
+    assert "start the other node" in lines[-1]
