@@ -14,9 +14,12 @@ from elea.cli.main import main
 
 Lines = dict[str, dict[str, str]]
 
+# Tests speak to this host alone: the multicast check asks on loopback.
+HERE = ("--cfg", 'scouting/multicast/interface:"lo"')
+
 
 def examine(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Lines]:
-    code = main(["doctor", "--json", "--timeout", "2", *arguments])
+    code = main(["doctor", "--json", "--timeout", "2", *HERE, *arguments])
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert all(line.keys() == {"check", "status", "found", "advice"} for line in lines)
     assert all(line["advice"] or line["status"] != "problem" for line in lines)
@@ -103,7 +106,7 @@ def test_a_group_that_is_none_is_told(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_people_see_one_line_per_check(capsys: pytest.CaptureFixture[str]) -> None:
     endpoint = free_endpoint()
-    assert main(["doctor", "--color", "always", "--connect", endpoint]) == 1
+    assert main(["doctor", "--color", "always", *HERE, "--connect", endpoint]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith(f"\x1b[31mproblem\x1b[0m  reach {endpoint}: ")
     assert "start the other node" in lines[-1]
