@@ -11,7 +11,8 @@ BENCH_ARGS ?=
 CONVERSATION ?= $(firstword $(wildcard examples/conversation.jsonl tests/vectors/put_delete_publisher.jsonl))
 
 # What also has to hold for the interpreted sources: everything that runs through hot modules.
-BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/transport tests/unit/keyexpr tests/property tests/vectors) \
+BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/transport tests/unit/keyexpr \
+  tests/unit/routing tests/property tests/vectors) \
   tests/meta/test_compiled_list.py tests/meta/test_doctests.py
 
 TYPED := src tests setup.py $(sort $(dir $(wildcard bench/*.py fuzz/*.py tools/*.py)))

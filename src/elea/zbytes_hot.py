@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final, Self, final
+from typing import Final, Protocol, Self, final
 
 _REPR_LEN_MAX: Final = 32
+
+
+class SharedBuffer(Protocol):
+    """A buffer of `elea.shm` that cannot change any more."""
+
+    def is_valid(self) -> bool: ...
+    def view(self) -> memoryview: ...
+    def __bytes__(self) -> bytes: ...
+    def __zbytes__(self) -> SharedBuffer: ...
+
+
+class Shareable(Protocol):
+    """A buffer of `elea.shm`, which payloads are made of without a copy."""
+
+    def __zbytes__(self) -> SharedBuffer: ...
 
 
 @final
@@ -27,12 +42,20 @@ class ZBytes:
         (8, '21.5 °C')
     """
 
-    __slots__ = ("_data",)
+    __slots__ = ("_data", "_shm")
 
     _data: bytes | memoryview
+    _shm: SharedBuffer | None
 
-    def __init__(self, bytes: ZBytes | bytes | bytearray | memoryview | str | None = None) -> None:
-        object.__setattr__(self, "_data", _frozen(bytes))
+    def __init__(
+        self, bytes: ZBytes | bytes | bytearray | memoryview | str | Shareable | None = None
+    ) -> None:
+        shm = _shared(bytes)
+        if shm is None:
+            object.__setattr__(self, "_data", _frozen(bytes))
+        else:
+            object.__setattr__(self, "_data", shm.view())
+        object.__setattr__(self, "_shm", shm)
 
     def to_bytes(self) -> bytes:
         """The octets as `bytes`; a copy only if they were a view into something larger."""
@@ -50,9 +73,9 @@ class ZBytes:
         """A read-only view of the octets, never a copy."""
         return memoryview(self._data)
 
-    def as_shm(self) -> None:
-        """None: the payload is not in shared memory."""
-        return
+    def as_shm(self) -> SharedBuffer | None:
+        """The buffer of `elea.shm` it was made of; None if it was made of anything else."""
+        return self._shm
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"ZBytes cannot be changed: {name}")
@@ -91,7 +114,19 @@ class ZBytes:
         return f"ZBytes({shown!r})"
 
 
-def _frozen(data: ZBytes | bytes | bytearray | memoryview | str | None) -> bytes | memoryview:
+def _shared(data: object) -> SharedBuffer | None:
+    if isinstance(data, bytes) or data is None or isinstance(data, str):
+        return None  # first, because that is what payloads nearly always are
+    if isinstance(data, ZBytes):
+        return data._shm
+    give = getattr(data, "__zbytes__", None)
+    if give is None:
+        return None
+    shm: SharedBuffer = give()
+    return shm
+
+
+def _frozen(data: object) -> bytes | memoryview:
     if data is None:
         return b""
     if isinstance(data, bytes):

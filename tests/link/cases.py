@@ -26,6 +26,7 @@ def _has_ipv6() -> bool:
         return False
 
 
+HAS_IPV6 = _has_ipv6()
 INIT_SYN = encode_one(Init(zid=b"\x01\x02\x03", whatami=1))
 
 TCP = Case("tcp v4", Tcp(), lambda _: "tcp/127.0.0.1:0")
@@ -37,7 +38,7 @@ MEMORY = Case("memory", Memory(), lambda _: "memory/0")
 WS = Case("ws", WebSocket(), lambda _: "ws/127.0.0.1:0")
 UDP = Case("udp", Udp(), lambda _: "udp/127.0.0.1:0", hello=INIT_SYN)
 
-STREAMS = [TCP, *([TCP6] if _has_ipv6() else []), TLS, MTLS, UNIX, MEMORY]
+STREAMS = [TCP, *([TCP6] if HAS_IPV6 else []), TLS, MTLS, UNIX, MEMORY]
 RELIABLE = [*STREAMS, WS]
 BATCHES = [WS, UDP]  # one buffer is one batch
 EVERY = [*RELIABLE, UDP]

@@ -25,6 +25,9 @@ class Loop(Protocol):
     def run(self, call: Callable[[], None]) -> None:
         """Run something on the loop and wait for it."""
 
+    def wait_for_the_end(self) -> None:
+        """After stop on the loop itself: until nothing more happens."""
+
     def close(self) -> None: ...
 
 
@@ -54,6 +57,11 @@ class ThreadLoop:
         self.poller.call_soon_threadsafe(both)
         assert ran.wait(20)
 
+    def wait_for_the_end(self) -> None:
+        for thread in threading.enumerate():
+            if thread.name == "elea-io":
+                thread.join(20)
+
     def close(self) -> None:
         self.poller.stop()
 
@@ -78,6 +86,9 @@ class AsyncioLoop:
             call()
 
         self._loop.run_until_complete(inside())
+
+    def wait_for_the_end(self) -> None:
+        self._loop.run_until_complete(asyncio.sleep(0))
 
     def close(self) -> None:
         self.poller.stop()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+from tests.link.cases import HAS_IPV6
 from tests.link.loops import Loop
 from tests.link.rig import turns, wait
 
@@ -78,6 +79,21 @@ def test_the_largest_batch_arrives(join: Callable[[int], GroupLink]) -> None:
     batch = bytes(one.info.batch_len_max)
     one.write([batch])
     assert heard(two)[0] == batch
+
+
+def test_an_ipv6_group_can_be_joined() -> None:
+    """That is all loopback allows: it has no route for IPv6 groups."""
+    port = free_port()
+    endpoint = Endpoint.parse(f"udp/[ff02::225]:{port}#iface=lo")
+    if not HAS_IPV6:
+        with pytest.raises(ConfigError, match="no interface 'lo' with IPv6"):
+            GroupLink(endpoint, LinkSettings())
+        return
+    group = GroupLink(endpoint, LinkSettings())
+    assert group.info.group == Locator(f"udp/[ff02::225]:{port}")
+    assert group.info.local.host_port()[0] == "::1"
+    assert group.receive() is None
+    group.close()
 
 
 def test_options_that_cannot_work() -> None:

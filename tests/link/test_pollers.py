@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -227,6 +228,19 @@ def test_after_stop_nothing_is_called_and_everything_is_refused(loop: Loop, ends
     assert called == []
 
 
+def test_what_was_asked_for_before_the_end_is_done(loop: Loop) -> None:
+    done: list[int] = []
+
+    def ask_and_stop() -> None:
+        for number in range(3):
+            loop.poller.call_soon_threadsafe(partial(done.append, number))
+        loop.poller.stop()
+
+    loop.run(ask_and_stop)
+    loop.wait_for_the_end()
+    assert done == [0, 1, 2]
+
+
 def test_stop_on_the_loop_itself(loop: Loop) -> None:
     loop.run(loop.poller.stop)
     with pytest.raises(ClosedError):
@@ -258,6 +272,21 @@ def test_a_timer_that_fails_does_not_stop_the_others(loop: Loop) -> None:
     timers.call_at(time.monotonic_ns(), lambda: seen.append("next"))
     loop.until(lambda: seen == ["next"])
     assert [str(error) for error in loop.errors] == ["a timer"]
+
+
+def test_a_timer_may_stop_its_own_poller(loop: Loop) -> None:
+    timers = Timers(loop.poller)
+    stopped: list[bool] = []
+
+    def stop() -> None:
+        loop.poller.stop()
+        stopped.append(True)
+
+    timers.call_at(1 << 62, nothing)
+    timers.call_at(time.monotonic_ns(), stop)
+    with suppress(ClosedError):  # the loop may stop between two of these turns
+        loop.until(lambda: bool(stopped))
+    assert loop.errors == []
 
 
 def test_cancelled_timers_do_not_pile_up(loop: Loop) -> None:

@@ -10,9 +10,9 @@ import pytest
 from tests.link.loops import Loop
 from tests.link.rig import turns
 
-from elea.errors import LimitError
+from elea.errors import LimitError, LinkError
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.link.base import Buffer
+from elea.link.base import READ, WRITE, Buffer
 from elea.link.memory import memory_pair
 from elea.link.pump import CLOSED_HERE, PEER_CLOSED, LinkPump
 from elea.link.stream import StreamLink
@@ -102,6 +102,18 @@ def test_what_the_link_does_not_take_waits_and_then_goes(loop: Loop, links: Link
     assert other.received == BLOCK * (sent // len(BLOCK)) + b"tail"
     assert one.pump.queued_len == 0
     assert one.pump.send([b"direct again"]) == 0
+
+
+def test_empty_buffers_mean_nothing_and_do_not_wait(loop: Loop, links: Links) -> None:
+    one, other = (End(loop, link) for link in links)
+    one.pump.start()
+    assert one.pump.send([b""]) == 0
+    sent = fill(one)
+    one.pump.send([b"", b"end", b""])
+    one.pump.send([b""])
+    other.pump.start()
+    loop.until(lambda: one.drained == 1)
+    loop.until(lambda: len(other.received) == sent + 3)
 
 
 def test_the_queue_has_a_bound(loop: Loop, links: Links) -> None:
@@ -195,6 +207,82 @@ class Holding(StreamLink):
             super().write([bytes(self.held[:1])])
             del self.held[:1]
         return sum(map(len, buffers))
+
+
+def test_what_waits_before_the_start_is_written_after_it(loop: Loop, links: Links) -> None:
+    one, other = (End(loop, link) for link in links)
+    sent = fill(one)
+    other.pump.start()
+    loop.run(lambda: None)
+    one.pump.start()
+    loop.until(lambda: len(other.received) == sent)
+
+
+class Crossed(StreamLink):
+    """Must read before it can write, then write before it can read: as TLS when keys change."""
+
+    __slots__ = ("may_read", "may_write")
+
+    def __init__(self, link: StreamLink) -> None:
+        super().__init__(link._socket, link.info)
+        self.may_read = True
+        self.may_write = False
+
+    def wants(self, writing: bool) -> int:
+        wanted = READ if self.may_read else WRITE
+        if writing:
+            wanted |= WRITE if self.may_write else READ
+        return wanted
+
+    def read(self, limit: int) -> bytes | None:
+        if not self.may_read:
+            self.may_read = True
+            return None
+        data = super().read(1)
+        if data == b"k":  # the key: writing is possible, and has to come before the next read
+            self.may_write, self.may_read = True, False
+        return data
+
+    def write(self, buffers: Sequence[Buffer]) -> int:
+        return super().write(buffers) if self.may_write else 0
+
+
+def test_a_link_may_read_to_write_and_write_to_read(loop: Loop, links: Links) -> None:
+    crossed = Crossed(links[0])
+    one, other = End(loop, crossed), End(loop, links[1])
+    one.pump.start()
+    other.pump.start()
+    assert one.pump.send([b"at last"]) == 7
+    loop.run(lambda: None)
+    assert other.received == b""
+    other.pump.send([b"k"])
+    loop.until(lambda: other.received == b"at last")
+    other.pump.send([b"rest"])
+    loop.until(lambda: one.received == b"krest")
+
+
+def test_a_link_that_breaks_while_it_is_read_or_written(loop: Loop, links: Links) -> None:
+    class Broken(StreamLink):
+        """Takes nothing at first, then fails."""
+
+        __slots__ = ("fails",)
+
+        def write(self, buffers: Sequence[Buffer]) -> int:
+            if getattr(self, "fails", False):
+                raise LinkError("the cable was cut")
+            self.fails = True
+            return 0
+
+        def read(self, limit: int) -> bytes | None:
+            raise LinkError("the cable was cut")
+
+    writing = End(loop, Broken(links[0]._socket, links[0].info))
+    writing.pump.start()
+    writing.pump.send([b"x"])
+    loop.until(lambda: writing.closed == ["the cable was cut"])
+    reading = End(loop, Broken(links[1]._socket, links[1].info))
+    reading.pump.start()
+    loop.until(lambda: reading.closed == ["the cable was cut"])
 
 
 @pytest.mark.parametrize("drain", [True, False])

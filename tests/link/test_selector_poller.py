@@ -8,13 +8,17 @@ import socket
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.link.cases import TCP, TLS, WS
 from tests.link.loops import ThreadLoop
+from tests.link.rig import Case, Pair
 
 from elea.link.poller import SelectorPoller, _Waker
+from elea.link.pump import LinkPump
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
@@ -25,7 +29,10 @@ def nothing() -> None:
 
 def in_child(work: Callable[[], None]) -> None:
     """Fork; the child must do the work and leave, within bounds."""
-    pid = os.fork()
+    with warnings.catch_warnings():
+        # From Python 3.12 on: forking with threads is what this is about.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
     if pid == 0:
         code = 1
         try:
@@ -73,6 +80,44 @@ def test_a_forked_child_starts_anew_and_the_parent_does_not_notice() -> None:
     poller.stop()
     one.close()
     other.close()
+
+
+@pytest.mark.parametrize("case", [TCP, TLS, WS], ids=str)
+def test_a_child_that_gives_its_links_up_does_not_end_the_parents(
+    case: Case, pair: Callable[[Case], Pair]
+) -> None:
+    pumps: list[LinkPump] = []
+    dropped: list[LinkPump] = []
+
+    def drop() -> None:
+        for pump in pumps:
+            pump.abort()
+            dropped.append(pump)
+
+    ends = pair(case)
+    poller = SelectorPoller(on_fork=drop)
+    heard: list[bytes] = []
+    closed: list[str] = []
+    arrived = threading.Event()
+
+    def on_data(data: bytes, now_ns: int) -> None:
+        heard.append(data)
+        arrived.set()
+
+    for link in (ends.near, ends.far):
+        pumps.append(LinkPump(link, poller, on_data=on_data, on_closed=closed.append))
+        pumps[-1].start()
+
+    def child() -> None:
+        assert len(dropped) == 2
+        assert pumps[0].send([b"from the child"]) == 0
+
+    in_child(child)
+    pumps[0].send([b"from the parent"])
+    assert arrived.wait(20)
+    poller.stop()
+    assert heard == [b"from the parent"]
+    assert closed == []
 
 
 def test_a_poller_that_was_never_used_survives_a_fork_and_needs_no_thread() -> None:

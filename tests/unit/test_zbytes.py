@@ -70,7 +70,7 @@ def test_it_is_a_value() -> None:
         payload._data = b"b"
     with pytest.raises(TypeError, match="not iterable"):
         iter(payload)  # type: ignore[call-overload]  # as in zenoh-python
-    assert payload.as_shm() is None  # type: ignore[func-returns-value]
+    assert payload.as_shm() is None
 
 
 def test_repr_is_bounded() -> None:

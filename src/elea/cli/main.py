@@ -44,6 +44,7 @@ VERBS: Final[Mapping[str, str]] = {
     "doctor": "elea.cli.doctor",
     "explain": "elea.cli.explain",
     "keyexpr": "elea.cli.keyexpr",
+    "sim": "elea.cli.sim",
 }
 
 

@@ -86,7 +86,7 @@ class AcceptLoop:
     def abort(self) -> None:
         """After a fork, in the child: give up the descriptors and tell nobody."""
         self._closed = True
-        self.listener.close()
+        self.listener.abort()
         for handshake in self._handshakes:
             handshake.pending.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Final
 
 from elea.errors import ClosedError
@@ -50,7 +51,7 @@ class AsyncioPoller:
 
     def modify(self, fd: int, interest: int) -> None:
         if not self.in_loop():
-            self.call_soon_threadsafe(lambda: self.modify(fd, interest))
+            self._hand_over(lambda: self.modify(fd, interest))
             return
         watch = self._watches.get(fd)
         if watch is not None:
@@ -58,8 +59,7 @@ class AsyncioPoller:
 
     def unregister(self, fd: int) -> None:
         if not self.in_loop():
-            if not self._stopped:
-                self.call_soon_threadsafe(lambda: self.unregister(fd))
+            self._hand_over(lambda: self.unregister(fd))
             return
         watch = self._watches.pop(fd, None)
         if watch is not None:
@@ -85,6 +85,10 @@ class AsyncioPoller:
         else:
             self.call_soon_threadsafe(self._arm)
 
+    def relieve(self) -> bool:
+        """The loop is the application's: nobody can take its place."""
+        return False
+
     def in_loop(self) -> bool:
         return asyncio._get_running_loop() is self._loop
 
@@ -94,12 +98,12 @@ class AsyncioPoller:
         if self.in_loop():
             self._stop()
         else:
-            try:
-                self.call_soon_threadsafe(self._stop)
-            except ClosedError:
-                return  # nothing is left to be told
-            finally:
-                self._stopped = True
+            self._hand_over(self._stop)
+            self._stopped = True
+
+    def _hand_over(self, call: Callback) -> None:
+        with suppress(ClosedError):  # a loop that has ended watches nothing
+            self.call_soon_threadsafe(call)
 
     def _stop(self) -> None:
         self._stopped = True

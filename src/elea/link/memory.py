@@ -38,7 +38,11 @@ class Memory:
             )
         near = Locator(f"memory/{address.host}.{next(_NUMBERS)}")
         one, other = memory_pair(near, listener.locator)
-        listener.knock(other)
+        try:
+            listener.knock(other)
+        except LinkError:
+            one.abort()
+            raise
         return Ready(one, "memory")
 
     def listen(
@@ -98,6 +102,11 @@ class MemoryListener(PlainListener):
             self._ear.close()
         for link in waiting:
             link.close()
+
+    def abort(self) -> None:
+        _LISTENERS.pop(self._name, None)  # in the child; without the lock, which may be held
+        self._bell.close()
+        self._ear.close()
 
 
 def memory_pair(one: Locator, other: Locator) -> tuple[StreamLink, StreamLink]:

@@ -39,7 +39,11 @@ from elea.locator import Endpoint, Locator
 
 _DATAGRAM_LEN_MAX: Final = 65_535
 _TTL_DEFAULT: Final = 1
-_IP_MULTICAST_ALL: Final = 49  # Linux; 0: only groups joined by this socket, on its interfaces
+# Linux, IP_MULTICAST_ALL: 0 for only what this socket joined, on the interfaces it joined on.
+_ONLY_OWN_GROUPS: Final[dict[int, tuple[int, int]]] = {
+    socket.AF_INET: (socket.IPPROTO_IP, 49),
+    socket.AF_INET6: (socket.IPPROTO_IPV6, 29),
+}
 _SOURCES_COUNT_MAX: Final = 1_024  # locators that are remembered, to spare making them again
 
 OnDatagram = Callable[[bytes, Locator, int], None]
@@ -267,17 +271,16 @@ def group_receiver(group: Address, interfaces: Sequence[InterfaceAddress]) -> so
     Raises:
         LinkError: if the group cannot be joined on any of them.
     """
-    host, port = group.host.partition("%")[0], group.port
+    host = group.host.partition("%")[0]
     sock = socket.socket(group.family, socket.SOCK_DGRAM)
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # members may share a host
         if sys.platform == "darwin":
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if sys.platform == "linux" and group.family == socket.AF_INET:
-            sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
-        # Bound to the group itself, so that nothing else gets in; Windows cannot do that.
-        sock.bind(("" if sys.platform == "win32" else host, port))
+        if sys.platform == "linux":
+            sock.setsockopt(*_ONLY_OWN_GROUPS[group.family], 0)
+        sock.bind(_bind_address(group, interfaces))
         _join(sock, group.family, host, [one.index for one in interfaces])
     except OSError as error:
         sock.close()
@@ -315,6 +318,18 @@ def group_sender(group: Address, interface: InterfaceAddress | None, ttl: int) -
         sock.close()
         raise
     return sock
+
+
+def _bind_address(group: Address, interfaces: Sequence[InterfaceAddress]) -> IpSocketAddress:
+    """The group itself where possible, so that nothing but the group is heard."""
+    host, port = group.host.partition("%")[0], group.port
+    if sys.platform == "win32":
+        return ("", port)
+    if group.family == socket.AF_INET:
+        return (host, port)
+    if len(interfaces) == 1:
+        return (host, port, 0, interfaces[0].index)
+    return ("::", port)  # a link-local group has one address per interface
 
 
 def _join(sock: socket.socket, family: int, host: str, indexes: Sequence[int]) -> None:

@@ -50,10 +50,13 @@ class Poller(Protocol):
         """Run something once when the monotonic clock reaches `at_ns`, in place of the last one."""
 
     def in_loop(self) -> bool:
-        """Whether the caller runs on the loop."""
+        """Whether the caller runs on the loop; False for a thread that was relieved."""
+
+    def relieve(self) -> bool:
+        """Another thread goes on with the loop; False if there cannot be another."""
 
     def stop(self) -> None:
-        """End the loop; whatever was registered is forgotten, not closed."""
+        """End the loop. Calls made before are run; what was registered is forgotten, not closed."""
 
 
 def log_error(error: BaseException) -> None:
@@ -134,7 +137,7 @@ class SelectorPoller:
     def call_soon_threadsafe(self, call: Callback) -> None:
         with self._lock:
             self._started()
-        self._calls.append(call)
+            self._calls.append(call)
         self._wake_from(0)
 
     def set_deadline(self, at_ns: int | None, call: Callback | None) -> None:
@@ -143,7 +146,7 @@ class SelectorPoller:
             return
         with self._lock:
             self._started()
-        self._deadline = (at_ns, call)
+            self._deadline = (at_ns, call)
         self._wake_from(at_ns)
 
     def in_loop(self) -> bool:
@@ -159,13 +162,32 @@ class SelectorPoller:
 
     # The loop.
 
+    def relieve(self) -> bool:
+        """The loop's thread is held up in a callback: another one goes on with the loop.
+
+        The first ends when its callback returns; for it `in_loop` is False from now on, and what
+        is left of its turn is done by the other. Called by any thread; False if there is no loop.
+        """
+        with self._lock:
+            selector = self._selector
+            if selector is None or self._stopping:
+                return False
+            self._ident = None
+            self._thread = threading.Thread(
+                target=self._run, args=(selector,), name=self._name, daemon=True
+            )
+            self._thread.start()
+        return True
+
     def _run(self, selector: selectors.BaseSelector) -> None:
-        self._ident = threading.get_ident()
-        try:
-            while not self._stopping:
-                self._turn(selector)
-        finally:
-            with self._lock:
+        ident = self._ident = threading.get_ident()
+        while not self._stopping:
+            self._turn(selector)
+            if self._ident != ident:
+                return  # relieved: the loop belongs to another thread
+        self._run_calls()  # what was asked for before the end
+        with self._lock:
+            if self._ident == ident:
                 self._close()
 
     def _turn(self, selector: selectors.BaseSelector) -> None:
@@ -183,14 +205,25 @@ class SelectorPoller:
             # A callback before this one may have dropped this descriptor, or registered it anew.
             if mask & READ and watches.get(key.fd) is watch:
                 self._call(watch.on_readable)
+            if not self.in_loop():
+                return  # relieved; descriptors that are still ready tell it again
             if mask & WRITE and watches.get(key.fd) is watch:
                 self._call(watch.on_writable)
-        for _ in range(len(self._calls)):  # those that calls add wait for the next turn
-            self._call(self._calls.popleft())
+        self._run_calls()
+        if not self.in_loop():
+            return
         due = self._deadline
         if due is not None and due[0] <= time.monotonic_ns():
-            self._deadline = None
+            with self._lock:
+                if self._deadline is due:  # another thread may have set the next one meanwhile
+                    self._deadline = None
             self._call(due[1])
+
+    def _run_calls(self) -> None:
+        for _ in range(len(self._calls)):  # those that calls add wait for the next turn
+            self._call(self._calls.popleft())
+            if not self.in_loop():
+                return  # relieved: the other thread runs the rest
 
     def _patience_s(self) -> float | None:
         due = self._deadline

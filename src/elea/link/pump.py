@@ -77,14 +77,13 @@ class LinkPump:
 
     def start(self) -> None:
         """Begin to read; callbacks may run before this returns."""
-        with self._lock:
-            self._interest = self._wants(False) & ~BUFFERED
-            interest = self._interest
-        if self._fd >= 0:
-            self._poller.register(self._fd, self._readable, self._writable, interest)
-        else:
-            # Only a link without descriptor of its own answers -1, and that is what Fed is.
-            cast(Fed, self.link).attach(self._readable, self._writable)
+        with self._lock:  # so that nobody changes the interest before it is registered
+            self._interest = self._watched()
+            if self._fd >= 0:
+                self._poller.register(self._fd, self._readable, self._writable, self._interest)
+            else:
+                # Only a link without descriptor of its own answers -1, and that is what Fed is.
+                cast(Fed, self.link).attach(self._readable, self._writable)
         if self._wants(False) & BUFFERED:
             self._poller.call_soon_threadsafe(self._readable)
 
@@ -180,6 +179,8 @@ class LinkPump:
                 self._end_now(PEER_CLOSED)
                 return
             self._deliver(data)
+            if not self._poller.in_loop():
+                return  # relieved meanwhile: another thread reads on
             turn_len -= len(data)
             turn_count -= not self._stream
             if self._stream and len(data) < read_len and not self._wants(False) & BUFFERED:
@@ -239,7 +240,7 @@ class LinkPump:
         total = self._queued_len + sum(map(len, buffers))
         if total > self._limits.link_queue_len:
             raise LimitError("link_queue_len", total, self._limits.link_queue_len)
-        self._queue.extend(buffers)
+        self._queue.extend(filter(None, buffers))
         self._queued_len = total
         return total
 
@@ -295,11 +296,11 @@ class LinkPump:
 
 
 def _after(buffers: Sequence[Buffer], taken: int) -> list[Buffer]:
-    """What remains of buffers when so many octets are gone from their front."""
+    """What remains of buffers when so many octets are gone from their front; no empty ones."""
     for index, buffer in enumerate(buffers):
         length = len(buffer)
         if taken < length:
             first = memoryview(buffer)[taken:] if taken else buffer
-            return [first, *buffers[index + 1 :]]
+            return [first, *(rest for rest in buffers[index + 1 :] if rest)]
         taken -= length
     return []

@@ -82,6 +82,9 @@ class TcpListener(PlainListener):
     def close(self) -> None:
         self._socket.close()
 
+    def abort(self) -> None:
+        self._socket.close()
+
 
 def dial(
     endpoint: Endpoint,

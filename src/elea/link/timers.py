@@ -6,9 +6,11 @@ import heapq
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from typing import Final
 
+from elea.errors import ClosedError
 from elea.link.base import Callback
 from elea.link.poller import Poller
 
@@ -92,7 +94,8 @@ class Timers:
             if call is not None:
                 call()
         finally:
-            self._arm()
+            with suppress(ClosedError):  # what was called may have stopped the poller
+                self._arm()
 
     def _sweep(self) -> None:
         """Drop the cancelled ones now and then: most timers are, long before their time."""

@@ -168,6 +168,9 @@ class UdpListener:
         for link in links:
             link.end()
 
+    def abort(self) -> None:
+        self._socket.close()
+
     def send_to(self, link: UdpSourceLink, buffers: Sequence[Buffer]) -> int:
         """Write to one source."""
 
@@ -272,7 +275,7 @@ class UdpSourceLink:
         self._listener.forget(self)
 
     def abort(self) -> None:
-        self.close()
+        self._closed = True
 
 
 def begins_conversation(data: bytes) -> bool:

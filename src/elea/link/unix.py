@@ -83,6 +83,9 @@ class UnixListener(PlainListener):
             os.unlink(self._path)
         self._socket.close()
 
+    def abort(self) -> None:
+        self._socket.close()
+
 
 def _bound(path: str) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -71,7 +71,9 @@ class Backlog:
 
     def stuck_since_ns(self) -> int | None:
         """Since when the line that moved least recently has not moved."""
-        return min((line.since_ns for line in self._lines.values()), default=None)
+        if not self._lines:
+            return None
+        return min(line.since_ns for line in self._lines.values())
 
     def clear(self) -> None:
         """Nobody waits any more."""

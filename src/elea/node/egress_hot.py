@@ -17,6 +17,8 @@ from elea.wire.network.push_hot import Push
 SENT: Final = 0
 DROPPED: Final = 1
 FULL: Final = 2
+BURST_COUNT: Final = 1_024  # messages of a burst that wait for the driver's loop
+_QOS_EXPRESS: Final = 0x10
 
 
 class LocalSink(Protocol):
@@ -50,12 +52,15 @@ class Egress:
     room.
     """
 
-    __slots__ = ("_on_full", "backlog", "dirty", "outlets")
+    __slots__ = ("_on_full", "backlog", "dirty", "express", "flush_asked", "now_ns", "outlets")
 
     def __init__(self, on_full: Callable[[int, NetworkMessage, bool], int]) -> None:
         self.outlets: dict[int, Outlet] = {}
         self.dirty: list[Outlet] = []
         self.backlog = 0
+        self.express = False  # something that must not wait for company is pending
+        self.flush_asked = False  # the driver's loop will write what is pending
+        self.now_ns = 0  # when a session last put something
         self._on_full = on_full
 
     def send(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
@@ -80,8 +85,31 @@ class Egress:
             self.dirty.append(outlet)
         # A large payload counts as many small messages: it is worth a write of its own.
         self.backlog += 1
+        if message.qos & _QOS_EXPRESS:
+            self.express = True
         if isinstance(message, Push):
             body = message.body
             if isinstance(body, Put):
                 self.backlog += len(body.payload) >> 5
         return result
+
+    def wants_flush(self) -> bool:
+        """Whether there is something to write that nobody is going to write soon."""
+        if self.flush_asked and not self.express:
+            return self.backlog >= BURST_COUNT
+        return self.backlog > 0
+
+
+class Door:
+    """Where samples of sessions enter routing; it remembers when."""
+
+    __slots__ = ("_egress", "_route")
+
+    def __init__(self, egress: Egress, route: Callable[[int, str, Push, bool, int], int]) -> None:
+        self._egress = egress
+        self._route = route
+
+    def push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
+        """A sample of a session goes out: SENT, DROPPED or FULL."""
+        self._egress.now_ns = now_ns
+        return self._route(face_id, key, push, reliable, now_ns)

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Protocol
 
 from elea.node.backlog import Backlog
-from elea.node.connector import Connector
+from elea.node.connector import Connector, Phase
 from elea.node.egress_hot import LocalSink, Outlet
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.node.receive_hot import FaceSink
@@ -73,3 +73,19 @@ class NodeLink:
     outgoing: deque[bytes] = field(default_factory=deque)
     neighbour: Neighbour | None = None
     closing: bool = False
+
+
+def state_of(
+    phases: list[Phase], is_client: bool, *, connected: bool, ready: bool
+) -> ConnectionState:
+    """How far a node is, from its connectors and neighbours (behaviour.md 1.11, 1.12)."""
+    if is_client:
+        if connected:
+            return ConnectionState.CONNECTED
+        if not phases:
+            return ConnectionState.FAILED  # a client is nothing without somebody to connect to
+    elif ready and all(phase is Phase.CONNECTED for phase in phases):
+        return ConnectionState.CONNECTED
+    if phases and all(phase is Phase.GIVEN_UP for phase in phases):
+        return ConnectionState.FAILED
+    return ConnectionState.WAITING

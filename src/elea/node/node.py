@@ -14,8 +14,8 @@ from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
-from elea.node.egress_hot import FULL, SENT, Egress, Outlet
-from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session
+from elea.node.egress_hot import FULL, SENT, Door, Egress, Outlet
+from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
 from elea.node.ports import (
     CloseLink,
     Connect,
@@ -28,6 +28,7 @@ from elea.node.ports import (
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
 from elea.routing.core import Routing
+from elea.routing.effects import Output
 from elea.routing.face import FaceSpec, local_face
 from elea.routing.roles.client import CLIENT_ROLE
 from elea.routing.roles.peer import PEER_ROLE
@@ -42,7 +43,6 @@ from elea.transport.unicast import Transport
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import Stamp
 from elea.wire.framing import StreamDecoder, frame
-from elea.wire.network.push_hot import Push
 from elea.wire.transport.close import CloseReason
 
 _ROLES: Final = {WhatAmI.CLIENT: CLIENT_ROLE, WhatAmI.PEER: PEER_ROLE}
@@ -62,7 +62,9 @@ class Node:
         if role is None:
             raise ConfigError("mode", f"a node of role {settings.whatami} cannot be run yet")
         self.egress = Egress(self._wait)
-        self.routing = Routing(settings.zid, role, self.egress, limits, settings.routing)
+        self.routing = Routing(settings.zid, role, self._output(), limits, settings.routing)
+        # A sample of a session goes out. Bound once: it takes no interpreted step.
+        self.local_push = Door(self.egress, self.routing.push).push
         self._rng = rng
         self._cookies = CookieJar(rng, limits=limits)
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
@@ -73,6 +75,7 @@ class Node:
         self._connectors: dict[int, Connector] = {}
         self._effects: list[Effect] = []
         self._dirty: dict[int, None] = {}
+        self.timers_moved = False  # a session did something that may have set a nearer timer
         self._last_id = 0
         self._now_ns = 0
         self._closed = False
@@ -112,6 +115,7 @@ class Node:
         egress = self.egress
         if egress.dirty:
             egress.backlog = 0
+            egress.express = False
             dirty, egress.dirty = egress.dirty, []
             for outlet in dirty:
                 outlet.dirty = False
@@ -264,15 +268,11 @@ class Node:
         self._sessions.pop(face_id, None)
         self.egress.outlets.pop(face_id, None)
 
-    def local_push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
-        """A sample of a session goes out."""
-        self._now_ns = now_ns
-        return self.routing.push(face_id, key, push, reliable, now_ns)
-
     def local_send(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> int:
         """Anything else of a session goes out."""
         self._now_ns = now_ns
         self.routing.receive(face_id, message, reliable, now_ns)
+        self.timers_moved = True
         return SENT if self.has_room(face_id) else FULL
 
     def sessions(self) -> list[Session]:
@@ -286,23 +286,10 @@ class Node:
 
     def connection_state(self) -> ConnectionState:
         """Whether what was to be connected is (behaviour.md 1.11, 1.12)."""
-        ready = [self.routing.is_ready(one.face_id) for one in self._neighbours.values()]
-        if self.whatami is WhatAmI.CLIENT:
-            if self._neighbours:
-                return ConnectionState.CONNECTED
-        elif all(ready) and all(one.phase is Phase.CONNECTED for one in self._connectors.values()):
-            return ConnectionState.CONNECTED
-        if self._connectors and all(
-            one.phase is Phase.GIVEN_UP for one in self._connectors.values()
-        ):
-            return ConnectionState.FAILED
-        if not self._connectors:
-            return (
-                ConnectionState.FAILED
-                if self.whatami is WhatAmI.CLIENT
-                else ConnectionState.CONNECTED
-            )
-        return ConnectionState.WAITING
+        ready = all(self.routing.is_ready(one.face_id) for one in self._neighbours.values())
+        phases = [one.phase for one in self._connectors.values()]
+        is_client = self.whatami is WhatAmI.CLIENT
+        return state_of(phases, is_client, connected=bool(self._neighbours), ready=ready)
 
     def neighbours(self) -> list[NeighbourUp]:
         """Who is connected."""
@@ -347,10 +334,16 @@ class Node:
 
     # Inside.
 
+    def _output(self) -> Output:
+        """Where the messages of routing go; a seam for simulations that plant bugs."""
+        return self.egress
+
     def _wait(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
         """A message finds no room, or others of its priority that wait for some."""
         neighbour = self._by_face[face_id]
-        result = neighbour.backlog.send(message, reliable, self._now_ns)
+        # A session's put tells the time to the egress alone.
+        now_ns = max(self._now_ns, self.egress.now_ns)
+        result = neighbour.backlog.send(message, reliable, now_ns)
         neighbour.outlet.stuck = bool(neighbour.backlog)
         return result
 

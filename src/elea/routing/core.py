@@ -10,10 +10,10 @@ from typing import assert_never
 
 from elea.errors import LocalProtocolError
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.routing.context import Context
 from elea.routing.declarations import Declarations
-from elea.routing.demands import Demands, Registered
+from elea.routing.demands import Registered
 from elea.routing.effects import Candidate, Output, Violation
-from elea.routing.egress import Egress
 from elea.routing.face import Face, FaceSpec
 from elea.routing.gossip import Gossip
 from elea.routing.interests import Interests
@@ -26,7 +26,7 @@ from elea.routing.roles.role import Role
 from elea.routing.settings import RoutingSettings
 from elea.routing.stats import Drop, RoutingStats
 from elea.routing.tables import PRESENT, Kind, Tables, pack_info
-from elea.routing.timers import Timers
+from elea.routing.upstream import Upstream
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.error import Err
 from elea.wire.fields_hot import WireExpr
@@ -63,24 +63,19 @@ class Routing:
     """
 
     __slots__ = (
+        "_context",
         "_declarations",
-        "_demands",
-        "_egress",
         "_gossip",
         "_interests",
-        "_limits",
         "_liveliness",
         "_pushes",
         "_queries",
         "_routes",
-        "_stats",
         "_tables",
-        "_timers",
+        "_upstream",
         "_violations",
         "push",
         "receive_push",
-        "role",
-        "zid",
     )
 
     def __init__(
@@ -91,53 +86,32 @@ class Routing:
         limits: Limits = DEFAULT_LIMITS,
         settings: RoutingSettings | None = None,
     ) -> None:
-        settings = settings or RoutingSettings()
-        stats = RoutingStats()
-        self.zid = zid
-        self.role = role
-        self._limits = limits
-        self._stats = stats
-        self._timers = Timers()
-        self._tables = Tables(role.regions, limits)
-        self._demands = Demands(limits)
-        self._egress = Egress(output, self._tables)
-        self._declarations = Declarations(self._tables, self._demands, self._egress)
-        self._interests = Interests(
-            role,
-            self._tables,
-            self._demands,
-            self._declarations,
-            self._egress,
-            self._timers,
-            stats,
-            limits,
-            settings,
-        )
-        self._liveliness = Liveliness(
-            self._tables, self._demands, self._declarations, self._interests, self._egress
-        )
-        self._routes = Routes(role.regions, self._tables, self._interests, stats, limits)
-        self._queries = Queries(
-            zid,
-            role.regions,
-            self._tables,
-            self._routes,
-            output,
-            self._timers,
-            stats,
-            limits,
-            settings,
-        )
-        self._gossip = (
-            Gossip(zid, role.whatami, output, limits, settings)
-            if role.gossips and settings.gossip
-            else None
-        )
+        context = Context(zid, role, output, limits, settings or RoutingSettings())
+        self._context = context
+        self._tables = context.tables
+        self._declarations = Declarations(context)
+        self._upstream = Upstream(context, self._declarations)
+        self._interests = Interests(context, self._declarations, self._upstream)
+        self._liveliness = Liveliness(context, self._declarations, self._upstream)
+        self._routes = Routes(context, self._upstream)
+        self._queries = Queries(context, self._routes)
+        gossips = role.gossips and context.settings.gossip
+        self._gossip = Gossip(context) if gossips else None
         self._violations: dict[Violation, None] = {}
         self._pushes = PushRouter(output, self._routes.samples)
         # Bound once: an interpreted method in between would cost as much as the routing.
         self.push = self._pushes.push
         self.receive_push = self._pushes.receive
+
+    @property
+    def role(self) -> Role:
+        """The node's role."""
+        return self._context.role
+
+    @property
+    def zid(self) -> bytes:
+        """The node's id, in wire order."""
+        return self._context.zid
 
     def open_face(self, face_id: int, spec: FaceSpec, now_ns: int) -> None:
         """A transport or a session is there; what it must hear unasked is sent at once.
@@ -149,7 +123,7 @@ class Routing:
             raise LocalProtocolError(f"face {face_id} is open; close it or take another id")
         if spec.region not in self.role.regions:
             raise LocalProtocolError(f"{spec.region} is no region of this role; use Role.place")
-        face = Face(face_id, spec, Aliases(self._limits.aliases_count))
+        face = Face(face_id, spec, Aliases(self._context.limits.aliases_count))
         face.ready = not face.is_mutual and not (spec.gateway and self._gossip is not None)
         self._tables.faces[face_id] = face
         cache = self._tables.caches[spec.region.name]
@@ -158,10 +132,10 @@ class Routing:
         self._tables.routes_changed()
         if self._gossip is not None:
             self._gossip.open_face(face)
-        self._interests.open_face(face)
+        self._upstream.open_face(face)
         self._declarations.open_face(face)
         if face.is_mutual:
-            self._egress.final(face, _INITIAL_INTEREST)
+            self._context.egress.final(face, _INITIAL_INTEREST)
 
     def close_face(self, face_id: int, now_ns: int) -> None:
         """A transport or a session is gone: as if it had taken back all it said.
@@ -175,10 +149,13 @@ class Routing:
         self._tables.routes_changed()
         self._declarations.mute(face)
         self._interests.close_face(face)
+        self._upstream.close_face(face)
         self._declarations.close_face(face)
         self._queries.close_face(face)
         if self._gossip is not None:
             self._gossip.close_face(face)
+        for violation in [one for one in self._violations if one.face_id == face_id]:
+            del self._violations[violation]
 
     def receive(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> None:
         """A message came in on a face. What cannot be used is dropped and counted."""
@@ -187,7 +164,7 @@ class Routing:
             return
         face = self._tables.faces.get(face_id)
         if face is None:
-            self._stats.drop(Drop.UNKNOWN_FACE)
+            self._context.stats.drop(Drop.UNKNOWN_FACE)
             return
         match message:
             case Declare():
@@ -207,11 +184,11 @@ class Routing:
 
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` has something to do."""
-        return self._timers.next_ns()
+        return self._context.timers.next_ns()
 
     def handle_timer(self, now_ns: int) -> None:
         """Time passed."""
-        self._timers.fire(now_ns)
+        self._context.timers.fire(now_ns)
 
     def cancel_query(self, face_id: int, request_id: int) -> bool:
         """A session gave up one of its queries; its answers are dropped from now on."""
@@ -241,14 +218,15 @@ class Routing:
     @property
     def stats(self) -> RoutingStats:
         """What was dropped, and why."""
-        drops = self._stats.drops
+        stats = self._context.stats
+        drops = stats.drops
         # The compiled part counts for itself.
         drops[Drop.NO_SUBSCRIBER] = self._pushes.unwanted
         drops[Drop.UNKNOWN_FACE] += self._pushes.unknown_face
         drops[Drop.UNKNOWN_SCOPE] += self._pushes.unknown_scope
         self._pushes.unknown_face = 0
         self._pushes.unknown_scope = 0
-        return self._stats
+        return stats
 
     @property
     def tables(self) -> Tables:
@@ -261,7 +239,7 @@ class Routing:
 
     def has_asked(self, face_id: int, kind: Kind, key: str) -> bool:
         """Whether gateway `face_id` was asked for `kind` on `key`: what is there, and will be."""
-        return self._interests.has_asked(face_id, kind, key)
+        return self._upstream.has_asked(face_id, kind, key)
 
     def destinations(self, face_id: int, key: str) -> list[int]:
         """The faces that a sample from `face_id` on `key` goes to, computed anew."""
@@ -271,17 +249,18 @@ class Routing:
 
     def is_quiet(self) -> bool:
         """Whether nothing is under way: no open query, no interest that waits for its end."""
-        return self._queries.is_empty() and len(self._timers) == 0
+        return self._queries.is_empty() and len(self._context.timers) == 0
 
     def is_empty(self) -> bool:
         """Whether nothing is remembered: true when all faces are closed."""
         return (
-            not self._tables.faces
+            self._tables.is_empty()
             and not self._pushes.sources
-            and self._tables.count() == 0
+            and not self._violations
             and self._interests.is_empty()
+            and self._upstream.is_empty()
             and self._queries.is_empty()
-            and len(self._timers) == 0
+            and len(self._context.timers) == 0
             and (self._gossip is None or self._gossip.is_empty())
         )
 
@@ -289,7 +268,7 @@ class Routing:
         """The canonical key a face means, or None, counted."""
         key = face.aliases.resolve(wire)
         if key is None:
-            self._stats.drop(Drop.UNKNOWN_SCOPE)
+            self._context.stats.drop(Drop.UNKNOWN_SCOPE)
             return None
         return key if self._routes.is_valid(key) else None
 
@@ -309,13 +288,16 @@ class Routing:
                 self._entity_gone(face, Kind.QUERYABLE, body.id, body.key)
             case UndeclareToken():
                 self._entity_gone(face, Kind.TOKEN, body.id, body.key)
-            case DeclareKeyExpr():
+            case DeclareKeyExpr() if not face.spec.multicast:
                 self._alias(face, body)
+            case DeclareKeyExpr():
+                # Its members share the face: their numbers would contradict each other.
+                self._context.stats.drop(Drop.MULTICAST)
             case UndeclareKeyExpr():
                 if face.aliases.undeclared(body.id):
                     self._tables.routes_changed()
                 else:
-                    self._stats.drop(Drop.UNKNOWN_ENTITY)
+                    self._context.stats.drop(Drop.UNKNOWN_ENTITY)
             case DeclareFinal():
                 self._declare_final(face, message.interest_id)
             case _:
@@ -327,13 +309,13 @@ class Routing:
                 face.ready = True
                 self._tables.routes_changed()
         elif interest_id is not None:
-            self._interests.ended(face, interest_id)
+            self._upstream.ended(face, interest_id)
         else:
-            self._stats.drop(Drop.UNKNOWN_INTEREST)
+            self._context.stats.drop(Drop.UNKNOWN_INTEREST)
 
     def _alias(self, face: Face, body: DeclareKeyExpr) -> None:
         if body.key.scope != 0 or body.id == 0:
-            self._stats.drop(Drop.ALIAS_SCOPE)
+            self._context.stats.drop(Drop.ALIAS_SCOPE)
             return
         if not self._routes.is_valid(body.key.suffix):
             return
@@ -341,11 +323,11 @@ class Routing:
             case AliasAnswer.STORED:
                 self._tables.routes_changed()
             case AliasAnswer.CONFLICT:
-                self._stats.drop(Drop.ALIAS_CONFLICT)
+                self._context.stats.drop(Drop.ALIAS_CONFLICT)
                 reason = f"alias {body.id} declared again for another key"
                 self._violations[Violation(face.id, reason)] = None
             case AliasAnswer.FULL:
-                self._stats.drop(Drop.ALIAS_LIMIT)
+                self._context.stats.drop(Drop.ALIAS_LIMIT)
             case AliasAnswer.KNOWN:
                 pass
 
@@ -363,24 +345,27 @@ class Routing:
         if key is None:
             return
         if face.spec.multicast and kind is not Kind.SUBSCRIBER:
-            self._stats.drop(Drop.MULTICAST)
+            self._context.stats.drop(Drop.MULTICAST)
             return
-        name = entity_id or key
+        # The members of a group share its face, and their ids mean nothing.
+        name = key if entity_id == 0 or face.spec.multicast else entity_id
         asked = None
         if interest_id is not None and interest_id != _INITIAL_INTEREST:
             if kind is Kind.TOKEN and not face.is_north:
-                self._stats.drop(Drop.TOKEN_ANSWER)
+                self._context.stats.drop(Drop.TOKEN_ANSWER)
                 return
-            asked = self._interests.answer_to(face, interest_id)
+            asked = self._upstream.find(face, interest_id)
             if asked is not None and asked.demand is None:
-                self._interests.relay(asked, kind, key, info)
+                self._upstream.relay(asked, kind, key, info)
                 return
-        if face.spec.gateway and not self._demands.wants(kind, key):
-            self._stats.drop(Drop.UNSOLICITED)
+        if face.spec.gateway and not self._context.demands.wants(kind, key):
+            self._context.stats.drop(Drop.UNSOLICITED)
             return
-        full = face.declared_count >= self._limits.declarations_count and not face.spec.local
+        full = (
+            face.declared_count >= self._context.limits.declarations_count and not face.spec.local
+        )
         if full and name not in face.remote[kind]:
-            self._stats.drop(Drop.DECLARATION_LIMIT)
+            self._context.stats.drop(Drop.DECLARATION_LIMIT)
             self._overflow(face)
             return
         if asked is not None and kind is Kind.TOKEN:
@@ -397,21 +382,21 @@ class Routing:
 
     def _entity_gone(self, face: Face, kind: Kind, entity_id: int, wire: WireExpr | None) -> None:
         """A neighbour or a session took an entity back, by its id, or by its key if that is 0."""
-        if entity_id != 0:
-            if entity_id in face.remote[kind]:
-                self._declarations.undeclare(kind, face, entity_id)
-            else:
-                self._stats.drop(Drop.UNKNOWN_ENTITY)
+        if entity_id != 0 and entity_id in face.remote[kind]:
+            self._declarations.undeclare(kind, face, entity_id)
             return
-        key = None if wire is None else self._resolve(face, wire)
-        if key is None:
-            return
-        if key in face.remote[kind]:
+        key = None
+        if wire is not None and (wire.scope != 0 or wire.suffix):  # an empty key means nothing
+            key = self._resolve(face, wire)
+            if key is None:
+                return
+        if key is not None and entity_id == 0 and key in face.remote[kind]:
             self._declarations.undeclare(kind, face, key)
-        elif kind is Kind.TOKEN and face.spec.gateway:
+        elif key is not None and kind is Kind.TOKEN and face.spec.gateway:
+            # Never declared to us: with id 0 to clients, with a new id to peers.
             self._liveliness.vanished(key)
         else:
-            self._stats.drop(Drop.UNKNOWN_ENTITY)
+            self._context.stats.drop(Drop.UNKNOWN_ENTITY)
 
     def _interest(self, face: Face, message: Interest, now_ns: int) -> None:
         key = None
@@ -423,7 +408,7 @@ class Routing:
 
     def _request(self, face: Face, message: Request, reliable: bool, now_ns: int) -> None:
         if face.spec.multicast:
-            self._stats.drop(Drop.MULTICAST)
+            self._context.stats.drop(Drop.MULTICAST)
             return
         key = self._resolve(face, message.key)
         self._queries.request(face, message, key, reliable, now_ns)
@@ -440,10 +425,10 @@ class Routing:
 
     def _oam(self, face: Face, message: Oam) -> None:
         if not isinstance(message.body, LinkStateList):
-            self._stats.drop(Drop.OAM_UNKNOWN)
+            self._context.stats.drop(Drop.OAM_UNKNOWN)
             return
         if self._gossip is None or not self._gossip.receive(face, message.body):
-            self._stats.drop(Drop.GOSSIP_IGNORED)
+            self._context.stats.drop(Drop.GOSSIP_IGNORED)
             return
         if face.spec.gateway:
             face.ready = True

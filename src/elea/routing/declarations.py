@@ -7,8 +7,8 @@ North faces are told everything they may know; the others what their interests a
 
 from __future__ import annotations
 
-from elea.routing.demands import Aggregate, Demands, Registered
-from elea.routing.egress import Egress
+from elea.routing.context import Context
+from elea.routing.demands import Aggregate, Registered
 from elea.routing.face import EntityKey, Face
 from elea.routing.tables import (
     ABSENT,
@@ -17,7 +17,6 @@ from elea.routing.tables import (
     Change,
     Entry,
     Kind,
-    Tables,
     Told,
     is_complete,
     merge_info,
@@ -29,10 +28,10 @@ class Declarations:
 
     __slots__ = ("_demands", "_egress", "_north", "_tables")
 
-    def __init__(self, tables: Tables, demands: Demands, egress: Egress) -> None:
-        self._tables = tables
-        self._demands = demands
-        self._egress = egress
+    def __init__(self, context: Context) -> None:
+        self._tables = context.tables
+        self._demands = context.demands
+        self._egress = context.egress
         self._north: dict[int, Face] = {}  # told everything they may know, without asking
 
     def open_face(self, face: Face) -> None:
@@ -145,21 +144,17 @@ class Declarations:
                         self.undeclare(kind, gateway, name)
 
     def open_aggregates(self, registered: Registered, interest_id: int | None) -> None:
-        """Start to answer an aggregate interest; its current part too, if `interest_id` is given.
-
-        Between nodes of the specification the current part may come alone: see `aggregate_once`.
-        """
+        """Start to answer an aggregate interest; with `interest_id`, its current part too."""
         demand = registered.demand
         assert demand.key is not None
         for kind in (Kind.SUBSCRIBER, Kind.QUERYABLE):
             if demand.options & OPTIONS[kind]:
                 aggregate = registered.aggregates[kind] = Aggregate()
                 aggregate.visible_count = self._count_visible(kind, demand.key, registered.face)
-                if aggregate.visible_count:
+                if aggregate.visible_count and interest_id is not None:
                     aggregate.told_id = registered.face.next_id()
                     aggregate.told_info = self._aggregate_info(kind, demand.key, registered.face)
-                    if interest_id is not None:
-                        self._tell_aggregate(registered, kind, interest_id)
+                    self._tell_aggregate(registered, kind, interest_id)
 
     def aggregate_once(self, face: Face, interest_id: int, options: int, key: str) -> None:
         """Answer the current part of an aggregate interest that does not look at the future."""

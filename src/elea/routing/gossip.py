@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from elea.limits import Limits
-from elea.routing.effects import Candidate, Output
+from elea.routing.context import Context
+from elea.routing.effects import Candidate
 from elea.routing.face import Face
-from elea.routing.settings import RoutingSettings
 from elea.wire.fields_hot import QOS_DECLARE
 from elea.wire.network.linkstate import LinkState, LinkStateList
 from elea.wire.network.oam import ID_LINKSTATE, Oam
@@ -36,24 +35,22 @@ class Gossip:
 
     __slots__ = (
         "_candidates",
-        "_limits",
         "_locators",
         "_neighbours",
+        "_nodes_count_max",
         "_output",
-        "_settings",
         "_sn",
+        "_target",
         "_whatami",
         "_zid",
     )
 
-    def __init__(
-        self, zid: bytes, whatami: int, output: Output, limits: Limits, settings: RoutingSettings
-    ) -> None:
-        self._zid = zid
-        self._whatami = whatami
-        self._output = output
-        self._limits = limits
-        self._settings = settings
+    def __init__(self, context: Context) -> None:
+        self._zid = context.zid
+        self._whatami = context.role.whatami
+        self._output = context.output
+        self._nodes_count_max = context.limits.gossip_nodes_count
+        self._target = context.settings.gossip_target
         self._locators: tuple[str, ...] = ()
         self._sn = _FIRST_SN
         self._neighbours: dict[int, _Neighbour] = {}  # by face id
@@ -102,7 +99,7 @@ class Gossip:
             zid = state.zid
             if zid is None:
                 zid = sender.psids.get(state.psid)
-            elif len(sender.psids) < self._limits.gossip_nodes_count or state.psid in sender.psids:
+            elif len(sender.psids) < self._nodes_count_max or state.psid in sender.psids:
                 sender.psids[state.psid] = zid
             if zid is None or zid == self._zid:
                 continue
@@ -132,7 +129,7 @@ class Gossip:
                 self._send(neighbour, [self._record(sender)])
 
     def _offer(self, zid: bytes, whatami: int | None, locators: tuple[str, ...]) -> None:
-        if len(self._candidates) < self._limits.gossip_nodes_count or zid in self._candidates:
+        if len(self._candidates) < self._nodes_count_max or zid in self._candidates:
             role = 0 if whatami is None else whatami >> 1  # absent means router
             self._candidates[zid] = Candidate(zid, role, locators)
 
@@ -160,6 +157,6 @@ class Gossip:
         )
 
     def _send(self, to: _Neighbour, records: list[LinkState]) -> None:
-        if self._settings.gossip_target >> to.face.spec.whatami & 1:
+        if self._target >> to.face.spec.whatami & 1:
             message = Oam(ID_LINKSTATE, LinkStateList(records), QOS_DECLARE)
             self._output.send(to.face.id, message, True)

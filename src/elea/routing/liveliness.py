@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
+from elea.routing.context import Context
 from elea.routing.declarations import Declarations
-from elea.routing.demands import Demands
-from elea.routing.egress import Egress
 from elea.routing.face import EntityKey, Face
-from elea.routing.interests import Asked, Interests
-from elea.routing.tables import ABSENT, PRESENT, Kind, Tables
+from elea.routing.tables import ABSENT, PRESENT, Kind
+from elea.routing.upstream import Asked, Upstream
 
 
 class Liveliness:
     """Tokens that answer an interest, and tokens that vanish before anybody told of them."""
 
-    __slots__ = ("_declarations", "_demands", "_egress", "_interests", "_tables")
+    __slots__ = ("_context", "_declarations", "_upstream")
 
-    def __init__(
-        self,
-        tables: Tables,
-        demands: Demands,
-        declarations: Declarations,
-        interests: Interests,
-        egress: Egress,
-    ) -> None:
-        self._tables = tables
-        self._demands = demands
+    def __init__(self, context: Context, declarations: Declarations, upstream: Upstream) -> None:
+        self._context = context
         self._declarations = declarations
-        self._interests = interests
-        self._egress = egress
+        self._upstream = upstream
 
     def answered(self, gateway: Face, asked: Asked, name: EntityKey, key: str) -> None:
         """A token that was there when a gateway was asked for what is there.
@@ -38,12 +28,13 @@ class Liveliness:
         is_news = asked.resync or asked.ended
         self._declarations.declare(Kind.TOKEN, gateway, name, key, PRESENT, quiet=not is_news)
         if not is_news:
-            self._interests.tell_waiting(asked, Kind.TOKEN, key)
+            self._upstream.tell_waiting(asked, Kind.TOKEN, key)
 
     def vanished(self, key: str) -> None:
         """A token is gone that this node was never told of: those who watch learn its key."""
-        entry = self._tables.get(Kind.TOKEN, key)
-        faces = {one.face.id: one.face for one in self._demands.matching(Kind.TOKEN, key)}
-        for face in faces.values():
-            if entry is None or self._tables.view(entry, face) == ABSENT:
-                self._egress.undeclare(face, Kind.TOKEN, key, 0)
+        tables = self._context.tables
+        entry = tables.get(Kind.TOKEN, key)
+        watching = self._context.demands.matching(Kind.TOKEN, key)
+        for face in {one.face.id: one.face for one in watching}.values():
+            if entry is None or tables.view(entry, face) == ABSENT:
+                self._context.egress.undeclare(face, Kind.TOKEN, key, 0)

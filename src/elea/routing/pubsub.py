@@ -4,34 +4,27 @@ from __future__ import annotations
 
 from elea.errors import KeyExprError, LimitError
 from elea.keyexpr.canon import validate
-from elea.limits import Limits
+from elea.routing.context import Context
 from elea.routing.face import Face
-from elea.routing.interests import Interests
 from elea.routing.pubsub_hot import Destination, RouteCache
 from elea.routing.regions import Bound, Region, RegionKind
-from elea.routing.stats import Drop, RoutingStats
-from elea.routing.tables import Kind, Tables
+from elea.routing.stats import Drop
+from elea.routing.tables import Kind
+from elea.routing.upstream import Upstream
 from elea.wire.fields_hot import WireExpr
 
 
 class Routes:
     """Computes routes. They stay in the tables' caches until something changes."""
 
-    __slots__ = ("_interests", "_limits", "_regions", "_stats", "_tables")
+    __slots__ = ("_limits", "_regions", "_stats", "_tables", "_upstream")
 
-    def __init__(
-        self,
-        regions: tuple[Region, ...],
-        tables: Tables,
-        interests: Interests,
-        stats: RoutingStats,
-        limits: Limits,
-    ) -> None:
-        self._regions = {region.name: region for region in regions}
-        self._tables = tables
-        self._interests = interests
-        self._stats = stats
-        self._limits = limits
+    def __init__(self, context: Context, upstream: Upstream) -> None:
+        self._regions = {region.name: region for region in context.role.regions}
+        self._tables = context.tables
+        self._stats = context.stats
+        self._limits = context.limits
+        self._upstream = upstream
 
     def is_valid(self, key: str) -> bool:
         """Whether a received text is a canonical key expression; if not it is counted."""
@@ -82,7 +75,7 @@ class Routes:
                 face.spec.gateway
                 and face.is_north
                 and not face.spec.multicast
-                and not self._interests.is_settled(face, kind, key)
+                and not self._upstream.is_settled(face, kind, key)
             )
         ]
 

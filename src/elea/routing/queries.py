@@ -11,16 +11,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from elea.keyexpr.match_hot import includes
-from elea.limits import Limits
-from elea.routing.effects import SENT, Output
+from elea.routing.context import Context
+from elea.routing.effects import SENT
 from elea.routing.face import Face
 from elea.routing.pubsub import Routes, destination
 from elea.routing.pubsub_hot import Destination
 from elea.routing.regions import Region
-from elea.routing.settings import RoutingSettings
-from elea.routing.stats import Drop, RoutingStats
-from elea.routing.tables import Kind, Tables, is_complete
-from elea.routing.timers import Timer, Timers
+from elea.routing.stats import Drop
+from elea.routing.tables import Kind, is_complete
+from elea.routing.timers import Timer
 from elea.wire.data.error import Err
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import WireExpr
@@ -79,40 +78,25 @@ class Queries:
     """All open queries."""
 
     __slots__ = (
+        "_context",
         "_legs",
         "_limits",
         "_open",
         "_output",
         "_regions",
         "_routes",
-        "_settings",
         "_stats",
         "_tables",
-        "_timers",
-        "_zid",
     )
 
-    def __init__(
-        self,
-        zid: bytes,
-        regions: tuple[Region, ...],
-        tables: Tables,
-        routes: Routes,
-        output: Output,
-        timers: Timers,
-        stats: RoutingStats,
-        limits: Limits,
-        settings: RoutingSettings,
-    ) -> None:
-        self._zid = zid
-        self._regions = {region.name: region for region in regions}
-        self._tables = tables
+    def __init__(self, context: Context, routes: Routes) -> None:
+        self._context = context
+        self._tables = context.tables
+        self._output = context.output
+        self._stats = context.stats
+        self._limits = context.limits
+        self._regions = {region.name: region for region in context.role.regions}
         self._routes = routes
-        self._output = output
-        self._timers = timers
-        self._stats = stats
-        self._limits = limits
-        self._settings = settings
         self._open: dict[int, dict[int, Query]] = {}  # by the face that asked, its request id
         self._legs: dict[int, dict[int, Leg]] = {}  # by destination, its request id
 
@@ -164,7 +148,7 @@ class Queries:
         query = leg.query
         query.replies_count += 1
         query.replies_len += _payload_len(response)
-        if (
+        if not query.source.spec.local and (
             query.replies_count > self._limits.query_replies_count
             or query.replies_len > self._limits.query_replies_len
         ):
@@ -250,14 +234,14 @@ class Queries:
         leg = Leg(query, face, face.next_request_id())
         query.legs[face.id, leg.id] = leg
         self._legs.setdefault(face.id, {})[leg.id] = leg
-        timeout_ns = (
-            self._settings.queries_timeout_ns if timeout_ms is None else timeout_ms * _MS_NS
-        )
+        timeout_ns = self._context.settings.queries_timeout_ns
+        if timeout_ms is not None:
+            timeout_ns = timeout_ms * _MS_NS
         if query.source.spec.local:
             timeout_ns += _LOCAL_GRACE_NS
         else:
             timeout_ns = min(timeout_ns, self._limits.query_timeout_ns)
-        leg.timer = self._timers.add(now_ns + timeout_ns, lambda _: self._expire(leg))
+        leg.timer = self._context.timers.add(now_ns + timeout_ns, lambda _: self._expire(leg))
         return leg
 
     def _expire(self, leg: Leg) -> None:
@@ -299,7 +283,7 @@ class Queries:
 
     def _error(self, query: Query, payload: bytes, responder: bytes | None = None) -> None:
         """An answer of this node's own: no key, and the zid of who did not answer."""
-        entity = EntityRef(self._zid if responder is None else responder, 0)
+        entity = EntityRef(self._context.zid if responder is None else responder, 0)
         message = Response(query.id, WireExpr(0), Err(payload), query.qos, entity)
         self._output.send(query.source.id, message, True)
 

@@ -150,6 +150,11 @@ class Tables:
         """How many entries there are."""
         return sum(len(tree) for tree in self._trees)
 
+    def is_empty(self) -> bool:
+        """Whether there are no faces, entries and routes."""
+        cached = any(cache.samples or cache.queries for cache in self.caches.values())
+        return not self.faces and self.count() == 0 and not cached
+
     def add(self, kind: Kind, face: Face, name: EntityKey, key: str, info: int) -> Change | None:
         """`face` declared `key`; None if nothing new was said."""
         entry = self._trees[kind].get(key)

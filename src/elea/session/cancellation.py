@@ -58,17 +58,21 @@ class CancellationToken:
 
     def watch(self, context: Context, get: PendingGet | TokenGet) -> None:
         """End this query with the others. Under the node's lock."""
-        if get.ended:
+        outlet = get.outlet
+        if get.ended and not isinstance(outlet, CallbackOutlet):
             return
         core = context.core
         ended = threading.Event()
-        outlet = get.outlet
-        if isinstance(outlet, CallbackOutlet):
-            outlet.ended = ended.set
-        elif isinstance(outlet, Channel):
+        if isinstance(outlet, Channel):
             ended.set()
 
+        def finished() -> None:
+            ended.set()
+            self._forget(get)
+
         def end() -> None:
+            if get.ended:
+                return  # its replies are there; a function may still be at work on them
             if isinstance(get, PendingGet):
                 context.call(lambda: core.gets.cancel(get))
             else:
@@ -76,7 +80,12 @@ class CancellationToken:
 
         with self._lock:
             self._running[get] = (end, ended)
-        get.on_end.append(lambda: self._forget(get))
+        if isinstance(outlet, CallbackOutlet):
+            outlet.ended = finished  # later than the query's end: when the last call has returned
+            if outlet.finished:
+                finished()  # a query that was answered at once
+        else:
+            get.on_end.append(lambda: self._forget(get))
 
     def _forget(self, get: object) -> None:
         with self._lock:

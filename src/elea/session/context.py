@@ -16,22 +16,21 @@ from typing import Final, TypeVar
 from elea.errors import ClosedError, LinkError
 from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.provenance import TimestampInstrumentation
-from elea.qos import Locality
 from elea.session import dispatch
 from elea.session.core import SessionCore
 from elea.session.dispatch import Dispatcher
 from elea.session.face import SessionSettings
-from elea.session.ports import FULL, DriverPort
+from elea.session.ports import DriverPort
+from elea.session.pressure import Pressure
 from elea.session.queryables import MakeQuery
 from elea.session.stack import TimestampCallback
-from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
+from elea.wire.shared_extensions import TimestampStack as WireStack
 
 T = TypeVar("T")
 
 CLOSE_NS: Final = 10_000_000_000  # what is pending may take so long to be written
 EXIT_NS: Final = 500_000_000  # the same when the interpreter ends
+DUE_COUNT_MAX: Final = 65_536  # values for functions that may wait for a thread
 BLOCK_NS: Final = 5_000_000_000  # a put that may not be dropped waits so long (behaviour.md 2.5)
 
 _OPEN: Final[weakref.WeakSet[Context]] = weakref.WeakSet()
@@ -49,13 +48,15 @@ class Context:
     ) -> None:
         self.driver = driver
         self._lock = driver.lock
-        self._buried: deque[Callable[[], None]] = deque()
+        self.flush = driver.flush
+        self._buried: deque[Callable[[], object]] = deque()
         self._close_lock = threading.Lock()
         self._closed = False
         with self._lock:
             self.core = SessionCore(
                 driver.node,
                 settings,
+                lock=driver.lock,
                 now_ns=driver.now_ns,
                 wall_ns=driver.wall_ns,
                 make_query=make_query(self),
@@ -65,8 +66,15 @@ class Context:
         self.core.on_due = self._on_io_due
         self._inbox = self.core.inbox
         self._dispatcher = Dispatcher(
-            self._inbox.due, self._inbox.due_now, driver.callback_thread, driver.relieve
+            self._inbox.due,
+            self._inbox.due_now,
+            driver.callback_thread,
+            driver.relieve,
+            self._on_drained,
         )
+        self.pressure = Pressure(driver.hold_reading, self._call_after)
+        self._crowd = _Crowd()
+        self.core.outbox.follow_up(self)
         _OPEN.add(self)
 
     def call(self, function: Callable[[], T]) -> T:
@@ -82,36 +90,30 @@ class Context:
         with self._lock:
             return function()
 
-    def publish(
-        self,
-        key: str,
-        wire_key: WireExpr,
-        body: Put | Del,
-        qos: int,
-        reliable: bool,
-        destination: Locality,
-        instrumentation: TimestampInstrumentation | None,
-    ) -> int:
-        """Send a sample; wait for room if it may not be dropped and there was none."""
-        core = self.core
-        with self._lock:
-            stack = None if instrumentation is None else core.stamper.sent(instrumentation)
-            result = core.publish(key, wire_key, body, qos, reliable, destination, stack)
-        self.settle()
-        if result == FULL:
-            dispatch.about_to_wait()
-            deadline_ns = self.driver.now_ns() + BLOCK_NS
-            self.driver.wait_room(core.face.id, deadline_ns)
-        return result
+    def instrument(self, instrumentation: TimestampInstrumentation | None) -> WireStack | None:
+        """The timestamp stack of a message that is about to be sent."""
+        if instrumentation is None:
+            return None
+        return self.read(lambda: self.core.stamper.sent(instrumentation))
 
     def settle(self) -> None:
         """Write what is pending and run what is due. The lock is not held."""
+        self.flush()
+        if self._inbox.has_work():
+            self.work()
+
+    def work(self) -> None:
+        """Run what is due. The lock is not held."""
         if self._buried:
             self._bury()
-        self.driver.flush()
-        inbox = self._inbox
-        if inbox.due or inbox.due_now:
-            self._dispatcher.deliver(on_io=False)
+            self.flush()
+        self._dispatcher.deliver(on_io=False)
+
+    def wait_room(self) -> None:
+        """Wait until a sample that may not be dropped finds room, or the time is over."""
+        dispatch.about_to_wait()
+        deadline_ns = self.driver.now_ns() + BLOCK_NS
+        self.driver.wait_room(self.core.face.id, deadline_ns)
 
     def later(self, function: Callable[[], None]) -> None:
         """Run a function of the core under the lock, from a finaliser.
@@ -172,6 +174,28 @@ class Context:
         if self._buried:
             self._bury()
         self._dispatcher.deliver(on_io=True)
+        if len(self._inbox.due) > DUE_COUNT_MAX and not self._crowd.behind:
+            self.pressure.begin(self._crowd)
+
+    def _call_after(self, delay_ns: int, function: Callable[[], None]) -> None:
+        # Timers need the lock, which the caller may or may not hold: when it is free, then.
+        self._buried.append(lambda: self.core.face.call_after(delay_ns, function))
+        self._inbox.nudged = True
+
+    def _on_drained(self) -> None:
+        self._crowd.read_count += 1
+        if self._crowd.behind:
+            self.pressure.end(self._crowd)
+
+
+class _Crowd:
+    """All functions of a session together, as one handler that may be behind."""
+
+    __slots__ = ("behind", "read_count", "stalled")
+
+    def __init__(self) -> None:
+        self.behind = self.stalled = False
+        self.read_count = 0
 
 
 @atexit.register

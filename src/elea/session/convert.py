@@ -19,7 +19,7 @@ from elea.session.queries import has_any_key
 from elea.timestamp import Timestamp
 from elea.wire.fields_hot import Stamp, WireEncoding
 from elea.wire.shared_extensions import SourceRef
-from elea.zbytes import ZBytes
+from elea.zbytes import Shareable, ZBytes
 
 T = TypeVar("T")
 
@@ -27,10 +27,11 @@ IntoKeyExpr = KeyExpr | str
 IntoSelector = Selector | KeyExpr | str
 IntoParameters = Parameters | dict[str, str] | str
 IntoEncoding = Encoding | str
-IntoZBytes = ZBytes | bytes | bytearray | memoryview | str
+IntoZBytes = ZBytes | bytes | bytearray | memoryview | str | Shareable
 IntoQueryConsolidation = ConsolidationMode | QueryConsolidation
 
 _KEYS_COUNT_MAX: Final = 4_096
+_PRIORITY: Final = Priority.DATA.value
 _FLAG_BLOCK: Final = 0x08
 _FLAG_EXPRESS: Final = 0x10
 _FLAG_BLOCK_FIRST: Final = 0x20
@@ -70,9 +71,8 @@ def octets(value: object) -> bytes:
         return value.to_bytes()
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    to_octets = getattr(value, "__bytes__", None)
-    if to_octets is not None and not isinstance(value, int):
-        return bytes(to_octets())
+    if hasattr(value, "__zbytes__"):
+        return ZBytes(value).to_bytes()
     raise TypeError(f"argument 'payload': expected bytes/str type, found '{type(value).__name__}'")
 
 
@@ -122,6 +122,8 @@ def qos_octet(
     default: CongestionControl = CongestionControl.DROP,
 ) -> int:
     """The three qualities as they travel."""
+    if priority is None and congestion_control is None and not express:
+        return _PRIORITY | _CONGESTION[default]
     chosen = checked_or("priority", priority, Priority, Priority.DATA)
     control = checked_or("congestion_control", congestion_control, CongestionControl, default)
     octet = chosen.value | _CONGESTION[control]
@@ -137,9 +139,7 @@ def checked(name: str, value: object, kind: type[T]) -> T:
 
 def checked_or(name: str, value: object, kind: type[T], default: T) -> T:
     """`value`, if it is of this type, or the default for None."""
-    if value is None:
-        return default
-    return checked(name, value, kind)
+    return default if value is None else checked(name, value, kind)
 
 
 def consolidation_mode(value: IntoQueryConsolidation | None) -> ConsolidationMode:

@@ -1,7 +1,7 @@
 """SessionCore: the entities of a session, its pending queries and what is due. Sans-IO.
 
-Every method is called under the node's lock. Nothing here runs user code: what is for the
-application goes to the outlet of its handler (`deliver_hot`).
+Every method is called under the node's lock; only `outbox` takes it by itself. Nothing here runs
+user code: what is for the application goes to the outlet of its handler (`deliver_hot`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from elea.session.handlers import END
 from elea.session.interests import QUERYABLES, SUBSCRIBERS
 from elea.session.matching import Writer, Writers, serves
 from elea.session.neighbours import Neighbours
-from elea.session.ports import SENT, NodePort
+from elea.session.ports import Lock, NodePort
+from elea.session.publish_hot import Outbox
 from elea.session.queries import Ask, Gets, PendingGet
 from elea.session.queryables import Answerer, Answerers, MakeQuery
 from elea.session.stack import Stamper, TimestampCallback
 from elea.session.tokens import Tokens
-from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
 from elea.wire.network.declaration.subscriber import (
@@ -45,6 +44,7 @@ class SessionCore:
     Args:
         node: Where it lives.
         settings: What its configuration says.
+        lock: The node's lock. Only publications take it; everything else is called under it.
         now_ns: The monotonic time.
         wall_ns: The time of day.
         make_query: Makes the object that an application answers a query with.
@@ -56,6 +56,7 @@ class SessionCore:
         node: NodePort,
         settings: SessionSettings,
         *,
+        lock: Lock,
         now_ns: Callable[[], int],
         wall_ns: Callable[[], int],
         make_query: MakeQuery,
@@ -64,6 +65,8 @@ class SessionCore:
         self.inbox = Inbox(f"{settings.namespace}/" if settings.namespace else "")
         self.inbox.core = self
         self.face = Face(node, self.inbox, settings, now_ns, wall_ns)
+        stamp = self.face.stamp if settings.timestamping else None
+        self.outbox = Outbox(lock, node, self.face.id, self.inbox, now_ns, stamp)
         self.stamper = Stamper(node.zid, node.whatami, self.face.stamp, timestamp_callback)
         self.answerers = Answerers(self.face, self.stamper, make_query)
         self.gets = Gets(self.face, self.stamper, self._ask_local)
@@ -76,32 +79,10 @@ class SessionCore:
 
     # Publications
 
-    def publish(
-        self,
-        key: str,
-        wire_key: WireExpr,
-        body: Put | Del,
-        qos: int,
-        reliable: bool,
-        destination: Locality,
-        stack: WireStack | None,
-    ) -> int:
-        """Send a sample to this session's subscribers and to the network: SENT, DROPPED, FULL."""
-        face = self.face
-        face.check_open()
-        if face.settings.timestamping and body.timestamp is None:
-            body.timestamp = face.stamp()
-        push = Push(wire_key, body, qos, ts_stack=stack)
-        if destination is not Locality.REMOTE:
-            self.inbox.push_local(key, push)
-        if destination is Locality.SESSION_LOCAL:
-            return SENT
-        return face.node.local_push(face.id, wire_key.suffix, push, reliable, face.now_ns())
-
-    def declare_writer(self, writer: Writer) -> None:
-        """A publisher or a querier."""
-        self.face.check_open()
-        self.writers.declare(writer)
+    def beat(self, key: str, payload: bytes, qos: int) -> None:
+        """Publish a few octets by the clock rather than by a call of the application."""
+        push = Push(self.face.wire_key(key), Put(payload), qos)
+        self.outbox.publish_locked(key, push, True, True, True)
 
     def undeclare_writer(self, writer: Writer) -> None:
         """It is gone, and its matching listeners with it."""
@@ -224,7 +205,7 @@ class SessionCore:
         face = self.face
         if face.closed:
             return
-        face.closed = True
+        face.closed = self.outbox.closed = True
         for subscription, _ in list(self._subscriptions.values()):
             self.unsubscribe(subscription)
         for answerer in self.answerers.all():

@@ -57,6 +57,9 @@ class MatchTable:
         self._tree: KeyExprTree[list[Subscription]] = KeyExprTree()
         self._cache: dict[str, list[Subscription]] = {}
 
+    def __len__(self) -> int:
+        return len(self._tree)
+
     def add(self, subscription: Subscription) -> None:
         """Start to find it."""
         key = KeyExpr._trusted(subscription.key)
@@ -169,9 +172,13 @@ class Inbox:
         if self.core is not None:
             self.core.handle_timer(now_ns)
 
+    def has_work(self) -> bool:
+        """Whether something is due."""
+        return len(self.due) > 0 or self.nudged or len(self.due_now) > 0
+
     def deliver(self) -> None:
         """Run what is due; without the lock."""
-        if (self.due or self.due_now or self.nudged) and self.core is not None:
+        if self.core is not None and self.has_work():
             self.core.deliver()
 
 

@@ -32,6 +32,8 @@ class Runnable(Protocol):
     backlog: deque[object]
 
     def run(self, value: object) -> None: ...
+    def put_off(self, value: object) -> None: ...
+    def caught_up(self) -> None: ...
 
 
 class _Run:
@@ -69,12 +71,18 @@ class Dispatcher:
     """Runs what is due for one session."""
 
     def __init__(
-        self, due: Due, due_now: Due, mode: CallbackThread, relieve: Callable[[], bool]
+        self,
+        due: Due,
+        due_now: Due,
+        mode: CallbackThread,
+        relieve: Callable[[], bool],
+        on_drained: Callable[[], None] | None = None,
     ) -> None:
         self._due = due
         self._due_now = due_now
         self._mode = mode
         self._relieve = relieve
+        self._on_drained = on_drained  # told each time nothing is due any more
         self._lock = threading.Lock()
         self._now_lock = threading.Lock()
         self._run: _Run | None = None
@@ -152,13 +160,16 @@ class Dispatcher:
                 values.extend(held.backlog)
                 held.backlog.clear()
                 held.held = bool(values)
-                return held if values else None
+                if values:
+                    return held
+                held.caught_up()
+                return None
             due = self._due
             while due:
                 found, value = due.popleft()
                 outlet: Runnable = found  # type: ignore[assignment]  # only functions are due
                 if outlet.held:
-                    outlet.backlog.append(value)
+                    outlet.put_off(value)
                     continue
                 values.append(value)
                 while due and due[0][0] is found and len(values) < RUN_COUNT_MAX:
@@ -166,7 +177,9 @@ class Dispatcher:
                 run.outlet = outlet
                 return outlet
             self._run = run.outlet = None
-            return None
+        if self._on_drained is not None:
+            self._on_drained()
+        return None
 
     def _take_place_of(self, run: _Run) -> bool:
         with self._lock:

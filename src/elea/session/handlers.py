@@ -14,15 +14,20 @@ A function that raises is logged by the logger `elea.session`; the next value is
 
 from __future__ import annotations
 
+import dis
 import logging
+import sys
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
+from types import FrameType
 from typing import Final, Generic, TypeVar, cast, final
 
 from elea.errors import ClosedError
 from elea.session import dispatch
 from elea.session.deliver_hot import LANE_DIRECT, LANE_DUE, LANE_NOW
+from elea.session.pressure import Pressure
 
 T = TypeVar("T")
 H = TypeVar("H")
@@ -32,6 +37,8 @@ OVERRUN_COUNT_MAX: Final = 65_536  # what a FIFO holds over its capacity: a few 
 
 _LOGGER: Final = logging.getLogger("elea.session")
 _CLOSED: Final = "channel is empty and closed"
+_FOR_ITER: Final = dis.opmap["FOR_ITER"]
+_REFERENCES_OF_LOOP: Final = 3  # the loop's variable, ours, and the argument of getrefcount
 
 
 class _End:
@@ -44,6 +51,16 @@ class _End:
 
 
 END: Final = _End()
+
+
+class Finishing:
+    """A value that somebody waits for until it is dropped: a query."""
+
+    __slots__ = ("__weakref__",)
+
+    def drop(self) -> None:
+        """Finish it."""
+        raise AssertionError("a query knows how it is finished")
 
 
 @final
@@ -103,7 +120,19 @@ class Callback(Generic[T]):
 class Channel:
     """A bounded queue between the network and a `Handler`; an outlet that never waits."""
 
-    __slots__ = ("_queue", "bound", "capacity", "dropped_count", "is_ring", "on_change")
+    __slots__ = (
+        "_queue",
+        "abandoned",
+        "behind",
+        "bound",
+        "capacity",
+        "dropped_count",
+        "is_ring",
+        "on_change",
+        "pressure",
+        "read_count",
+        "stalled",
+    )
 
     lane = LANE_DIRECT
 
@@ -112,7 +141,12 @@ class Channel:
         self.is_ring = is_ring
         self.bound = self.capacity if is_ring else self.capacity + OVERRUN_COUNT_MAX
         self.dropped_count = 0
-        self.on_change: Callable[[], None] | None = None  # told when something came, for loops
+        self.read_count = 0
+        self.behind = False
+        self.stalled = False
+        self.abandoned = False
+        self.pressure: Pressure | None = None  # who is told that it is behind
+        self.on_change: Callable[[], None] | None = None  # told that something came
         self._queue: SimpleQueue[object] = SimpleQueue()
 
     def __len__(self) -> int:
@@ -121,14 +155,13 @@ class Channel:
     def accept(self, value: object) -> None:
         """Take a value, or END."""
         queue = self._queue
-        if queue.qsize() >= self.bound and value is not END:
+        if value is END:
+            self._catch_up()
+        elif self.abandoned:
+            return
+        elif queue.qsize() >= self.capacity and not self._make_room():
             self.dropped_count += 1
-            if not self.is_ring:
-                return
-            try:
-                queue.get_nowait()
-            except Empty:
-                self.dropped_count -= 1  # a reader was faster
+            return
         queue.put(value)
         if self.on_change is not None:
             self.on_change()
@@ -147,15 +180,55 @@ class Channel:
                 raise
             dispatch.about_to_wait()
             value = queue.get(timeout=timeout)
+        self.read_count += 1
+        self.stalled = False
+        if self.behind and queue.qsize() <= self.capacity // 2:
+            self._catch_up()
         if value is END:
             queue.put(END)  # for the next who asks
         return value
+
+    def abandon(self) -> None:
+        """Nobody can read it any more: keep nothing."""
+        self.abandoned = True
+        self._queue = SimpleQueue()
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        if self.behind and self.pressure is not None:
+            self.pressure.end(self)
+
+    def _make_room(self) -> bool:
+        """Whether one more is taken although the channel is full."""
+        if self.is_ring:
+            try:
+                self._queue.get_nowait()
+            except Empty:
+                return True  # a reader was faster
+            self.dropped_count += 1
+            return True
+        if not self.behind and not self.stalled and self.pressure is not None:
+            self.pressure.begin(self)
+        return not self.stalled and self._queue.qsize() < self.bound
 
 
 class CallbackOutlet:
     """A function of the user as an outlet; whoever runs what is due calls `run`."""
 
-    __slots__ = ("_callback", "_drop", "backlog", "ended", "held", "lane")
+    __slots__ = (
+        "_callback",
+        "_drop",
+        "backlog",
+        "behind",
+        "dropped_count",
+        "ended",
+        "finished",
+        "held",
+        "lane",
+        "pressure",
+        "read_count",
+        "stalled",
+    )
 
     def __init__(self, callback: Callback[T]) -> None:
         self._callback = cast("Callable[[object], object]", callback.callback)
@@ -163,14 +236,31 @@ class CallbackOutlet:
         self.lane = LANE_DUE if callback.indirect else LANE_NOW
         self.held = False  # a thread is held up in it
         self.backlog: deque[object] = deque()  # what came meanwhile
+        self.dropped_count = 0
+        self.read_count = 0
+        self.behind = False
+        self.stalled = False
+        self.pressure: Pressure | None = None  # who is told that it is behind
         self.ended: Callable[[], None] | None = None  # told after the last call
+        self.finished = False  # the last call has returned
 
     def accept(self, value: object) -> None:
         """Call the function now, in this thread."""
         self.run(value)
 
+    def put_off(self, value: object) -> None:
+        """Keep a value until the function returns; the newest go when there are too many."""
+        if len(self.backlog) >= OVERRUN_COUNT_MAX and value is not END:
+            if self.stalled or len(self.backlog) >= 2 * OVERRUN_COUNT_MAX:
+                self.dropped_count += 1
+                return
+            if not self.behind and self.pressure is not None:
+                self.pressure.begin(self)
+        self.backlog.append(value)
+
     def run(self, value: object) -> None:
         """Call the function, or the one for the end."""
+        self.read_count += 1
         try:
             if value is not END:
                 self._callback(value)
@@ -179,8 +269,16 @@ class CallbackOutlet:
                 self._drop()
         except Exception:
             _LOGGER.exception("callback error")
-        if value is END and self.ended is not None:
-            self.ended()
+        if value is END:
+            self.finished = True
+            if self.ended is not None:
+                self.ended()
+
+    def caught_up(self) -> None:
+        """Nothing is put off any more."""
+        self.stalled = False
+        if self.behind and self.pressure is not None:
+            self.pressure.end(self)
 
 
 @final
@@ -190,10 +288,11 @@ class Handler(Generic[T]):
     Iteration ends when the entity is undeclared, or the query finished, and all was read.
     """
 
-    __slots__ = ("_channel",)
+    __slots__ = ("_channel", "_last")
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self._last: weakref.ref[Finishing] | None = None
 
     def try_recv(self) -> T | None:
         """The next value, or None if there is none now.
@@ -244,13 +343,32 @@ class Handler(Generic[T]):
         return self
 
     def __next__(self) -> T:
+        if self._last is not None:
+            self._finish_last(sys._getframe(1))
         value = self._channel.take(blocking=True, timeout=None)
         if value is END:
             raise StopIteration
+        if isinstance(value, Finishing):
+            self._last = weakref.ref(value)
         return cast(T, value)
+
+    def _finish_last(self, caller: FrameType) -> None:
+        """Finish the query of a `for` loop's last turn: its variable outlives its body.
+
+        Only if that variable alone refers to it; `next()` called by name finishes nothing.
+        """
+        assert self._last is not None
+        last = self._last()
+        self._last = None
+        in_loop = caller.f_code.co_code[caller.f_lasti] == _FOR_ITER
+        if last is not None and in_loop and sys.getrefcount(last) <= _REFERENCES_OF_LOOP:
+            last.drop()
 
     def __repr__(self) -> str:
         return "Handler"
+
+    def __del__(self) -> None:
+        self._channel.abandon()
 
     @staticmethod
     def _checked(value: object) -> T:
@@ -277,7 +395,7 @@ class Delivery(Generic[T]):
 
     __slots__ = ("handler", "in_background", "outlet")
 
-    def __init__(self, handler: AnyHandler[T]) -> None:
+    def __init__(self, handler: AnyHandler[T], pressure: Pressure | None = None) -> None:
         self.outlet: Channel | CallbackOutlet
         self.handler: object = None
         self.in_background = False  # the entity lives on although nobody refers to it
@@ -295,6 +413,7 @@ class Delivery(Generic[T]):
             self.in_background = True
         else:
             raise ValueError(f"Invalid handler type {type(handler).__name__}")
+        self.outlet.pressure = pressure
 
 
 def _callback(function: Callable[[T], object]) -> Callback[T]:

@@ -114,7 +114,7 @@ class SessionInfo:
         Raises:
             ClosedError: the session is closed.
         """
-        delivery = Delivery(handler)
+        delivery = Delivery(handler, self._context.pressure)
         stop = self._listen(self._context.core.neighbours.listen_transports, delivery, history)
         return TransportEventsListener(self._context, delivery, stop)
 
@@ -141,7 +141,7 @@ class SessionInfo:
         Raises:
             ClosedError: the session is closed.
         """
-        delivery = Delivery(handler)
+        delivery = Delivery(handler, self._context.pressure)
         stop = self._listen(self._context.core.neighbours.listen_links, delivery, history)
         return LinkEventsListener(self._context, delivery, stop)
 

@@ -115,7 +115,7 @@ def listen_to_matches(
     context: Context, writer: Writer, handler: AnyHandler[MatchingStatus]
 ) -> MatchingListener[object]:
     """Declare a matching listener."""
-    delivery = Delivery(handler)
+    delivery = Delivery(handler, context.pressure)
     core = context.core
     listener_id = context.call(lambda: core.listen_to_matches(writer, delivery.outlet))
     return MatchingListener(context, delivery, writer, listener_id)

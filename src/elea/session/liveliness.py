@@ -112,7 +112,7 @@ class Liveliness:
         timeout_ns = nanoseconds("timeout", timeout, core.face.settings.query_timeout_ns)
         if cancellation_token is not None:
             cancellation_token.check()
-        delivery = Delivery(handler)
+        delivery = Delivery(handler, self._context.pressure)
 
         def start() -> None:
             core.face.check_open()
@@ -159,9 +159,14 @@ class Liveliness:
         Raises:
             ClosedError: the session is closed.
         """
-        key = key_text(key_expr)
+        return self.watch(key_text(key_expr), handler, history=history)
+
+    def watch(
+        self, key: str, handler: AnyHandler[Sample], *, history: bool | None
+    ) -> Subscriber[object]:
+        """`declare_subscriber` for a key that is known to be one."""
         past = checked_or("history", history, bool, False)
-        delivery = Delivery(handler)
+        delivery = Delivery(handler, self._context.pressure)
         core = self._context.core
 
         def declare() -> Subscriber[object]:

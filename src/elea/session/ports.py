@@ -120,7 +120,8 @@ class DriverPort(Protocol):
         at once, and it ends when it returns. Called by any thread; False: not possible."""
 
     def hold_reading(self, held: bool) -> None:
-        """Stop, or go on, reading from links: a reader of this process is behind."""
+        """Stop, or go on, reading from links: a reader of this process is behind. Called with or
+        without the lock, so it does not take it. A link that is not read does not expire."""
 
     def close(self, timeout_ns: int) -> None:
         """Send what is pending within this time, close all links, end the threads. No lock held."""

@@ -9,7 +9,7 @@ from elea.encoding import Encoding
 from elea.ids import EntityGlobalId
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.provenance import SourceInfo, TimestampInstrumentation
-from elea.qos import CongestionControl, Priority, QoS, Reliability
+from elea.qos import CongestionControl, Locality, Priority, QoS, Reliability
 from elea.session.context import Context, Declared
 from elea.session.convert import (
     IntoEncoding,
@@ -30,7 +30,7 @@ from elea.session.handlers import (
 )
 from elea.session.listeners import MatchingListener, listen_to_matches
 from elea.session.matching import MatchingStatus, Writer
-from elea.session.ports import DROPPED
+from elea.session.publish_hot import Lane
 from elea.timestamp import Timestamp
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
@@ -54,18 +54,7 @@ class Publisher(Declared):
         'declare_publisher'
     """
 
-    __slots__ = (
-        "_destination",
-        "_dropped_count",
-        "_encoding",
-        "_key",
-        "_qos",
-        "_reliable",
-        "_sent_count",
-        "_wire_encoding",
-        "_wire_key",
-        "_writer",
-    )
+    __slots__ = ("_encoding", "_lane", "_writer")
 
     _kind = "publisher"
 
@@ -74,15 +63,18 @@ class Publisher(Declared):
     ) -> None:
         super().__init__(context)
         self._writer = writer
-        self._key = writer.key
-        self._wire_key = context.core.face.wire_key(writer.key)
         self._encoding = encoding
-        self._wire_encoding = wire_encoding(encoding)
-        self._qos = qos
-        self._reliable = reliable
-        self._destination = writer.destination
-        self._sent_count = 0
-        self._dropped_count = 0
+        core = context.core
+        self._lane = Lane(
+            core.outbox,
+            writer.key,
+            core.face.wire_key(writer.key),
+            wire_encoding(encoding),
+            qos,
+            reliable,
+            writer.destination is not Locality.REMOTE,
+            writer.destination is not Locality.SESSION_LOCAL,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -97,7 +89,7 @@ class Publisher(Declared):
     def key_expr(self) -> KeyExpr:
         """The key it publishes on."""
         self._check()
-        return KeyExpr._trusted(self._key)
+        return KeyExpr._trusted(self._writer.key)
 
     @property
     def encoding(self) -> Encoding:
@@ -109,19 +101,19 @@ class Publisher(Declared):
     def congestion_control(self) -> CongestionControl:
         """What happens to its samples where a queue is full."""
         self._check()
-        return QoS.from_octet(self._qos).congestion_control
+        return QoS.from_octet(self._lane.qos).congestion_control
 
     @property
     def priority(self) -> Priority:
         """The priority of its samples."""
         self._check()
-        return QoS.from_octet(self._qos).priority
+        return QoS.from_octet(self._lane.qos).priority
 
     @property
     def reliability(self) -> Reliability:
         """Whether lost samples are repaired on the way."""
         self._check()
-        return Reliability.RELIABLE if self._reliable else Reliability.BEST_EFFORT
+        return Reliability.RELIABLE if self._lane.reliable else Reliability.BEST_EFFORT
 
     @property
     def matching_status(self) -> MatchingStatus:
@@ -133,7 +125,7 @@ class Publisher(Declared):
     @property
     def stats(self) -> PublisherStats:
         """What became of its samples."""
-        return PublisherStats(self._sent_count, self._dropped_count)
+        return PublisherStats(self._lane.sent_count, self._lane.dropped_count)
 
     def put(
         self,
@@ -150,14 +142,25 @@ class Publisher(Declared):
         Raises:
             ClosedError: the publisher or its session is gone.
         """
+        if self._gone:
+            self._check()
+        if (
+            encoding is None
+            and attachment is None
+            and timestamp is None
+            and timestamp_instrumentation is None
+            and source_info is None
+        ):
+            self._lane.put(payload if type(payload) is bytes else octets(payload))
+            return
         body = Put(
             octets(payload),
-            None if timestamp is None else wire_stamp(timestamp),
-            self._wire_encoding if encoding is None else wire_encoding(encoding),
-            None if attachment is None else octets_or_none(attachment),
-            None if source_info is None else wire_source(source_info),
+            wire_stamp(timestamp),
+            self._lane.encoding if encoding is None else wire_encoding(encoding),
+            octets_or_none(attachment),
+            wire_source(source_info),
         )
-        self._publish(body, timestamp_instrumentation)
+        self.send(body, timestamp_instrumentation)
 
     def try_put(
         self,
@@ -176,11 +179,11 @@ class Publisher(Declared):
         context = self._context
         core = context.core
         if not context.read(lambda: core.face.node.has_room(core.face.id)):
-            self._dropped_count += 1
+            self._lane.dropped_count += 1
             return False
-        dropped = self._dropped_count
+        dropped = self._lane.dropped_count
         self.put(payload, encoding=encoding, attachment=attachment, timestamp=timestamp)
-        return self._dropped_count == dropped
+        return self._lane.dropped_count == dropped
 
     def delete(
         self,
@@ -197,7 +200,7 @@ class Publisher(Declared):
         """
         source = wire_source(source_info)
         body = Del(wire_stamp(timestamp), octets_or_none(attachment), source)
-        self._publish(body, timestamp_instrumentation)
+        self.send(body, timestamp_instrumentation)
 
     @overload
     def declare_matching_listener(
@@ -218,24 +221,13 @@ class Publisher(Declared):
         self._check()
         return listen_to_matches(self._context, self._writer, handler)
 
-    def _publish(self, body: Put | Del, instrumentation: TimestampInstrumentation | None) -> None:
+    def send(self, body: Put | Del, instrumentation: TimestampInstrumentation | None) -> None:
+        """Publish what travels; `put` and `delete` are for applications."""
         self._check()
-        result = self._context.publish(
-            self._key,
-            self._wire_key,
-            body,
-            self._qos,
-            self._reliable,
-            self._destination,
-            instrumentation,
-        )
-        if result == DROPPED:
-            self._dropped_count += 1
-        else:
-            self._sent_count += 1
+        self._lane.send(body, self._context.instrument(instrumentation))
 
     def _end(self) -> None:
         self._context.core.undeclare_writer(self._writer)
 
     def __repr__(self) -> str:
-        return f"Publisher({self._key!r})"
+        return f"Publisher({self._writer.key!r})"

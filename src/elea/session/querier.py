@@ -48,7 +48,7 @@ def ask_for(
     """Start a query; what the caller reads replies from is returned."""
     if token is not None:
         token.check()
-    delivery = Delivery(handler)
+    delivery = Delivery(handler, context.pressure)
     core = context.core
 
     def start() -> None:

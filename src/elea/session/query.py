@@ -24,6 +24,7 @@ from elea.session.convert import (
     wire_encoding,
     wire_stamp,
 )
+from elea.session.handlers import Finishing
 from elea.session.queries import has_any_key
 from elea.session.queryables import Answerer, Exchange, MakeQuery
 from elea.session.stack import read_stack
@@ -35,13 +36,13 @@ from elea.zbytes import ZBytes
 
 
 @final
-class Query:
+class Query(Finishing):
     """A question. It is finished by `drop`, by `with`, or when nobody refers to it any more.
 
     Until then the one who asked waits for more answers.
     """
 
-    __slots__ = ("__weakref__", "_context", "_dropped", "_eid", "_exchange")
+    __slots__ = ("_context", "_dropped", "_eid", "_exchange")
 
     def __init__(self, context: Context, exchange: Exchange, eid: int) -> None:
         self._context = context
@@ -136,7 +137,7 @@ class Query:
             wire_encoding(encoding),
             octets_or_none(attachment),
         )
-        self._reply(key_expr, body, express=bool(express))
+        self.answer(key_expr, body, express=bool(express))
 
     def reply_del(
         self,
@@ -150,7 +151,7 @@ class Query:
     ) -> None:
         """Answer that a key has no value any more; raises as `reply`."""
         body = Del(wire_stamp(timestamp), octets_or_none(attachment))
-        self._reply(key_expr, body, express=bool(express))
+        self.answer(key_expr, body, express=bool(express))
 
     def reply_err(self, payload: IntoZBytes, *, encoding: IntoEncoding | None = None) -> None:
         """Answer that the question cannot be served.
@@ -168,7 +169,8 @@ class Query:
             self._dropped = True
             self._context.call(self._exchange.finish)
 
-    def _reply(self, key_expr: IntoKeyExpr, body: Put | Del, *, express: bool) -> None:
+    def answer(self, key_expr: IntoKeyExpr, body: Put | Del, *, express: bool) -> None:
+        """Answer with what travels; `reply` and `reply_del` are for applications."""
         exchange = self._check()
         key = key_text(key_expr)
         exchange.check_key(key)

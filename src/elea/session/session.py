@@ -63,6 +63,7 @@ from elea.timestamp import NTP64, Timestamp
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import WireExpr
+from elea.wire.network.push_hot import Push
 
 
 @final
@@ -380,8 +381,8 @@ class Session:
         """
         key = key_text(key_expr)
         origin = _locality("allowed_origin", allowed_origin)
-        delivery = Delivery(handler)
         context = self._context
+        delivery = Delivery(handler, context.pressure)
 
         def declare() -> Subscriber[object]:
             subscription = context.core.subscribe(key, delivery.outlet, origin)
@@ -439,8 +440,8 @@ class Session:
         key = key_text(key_expr)
         origin = _locality("allowed_origin", allowed_origin)
         whole = checked_or("complete", complete, bool, False)
-        delivery = Delivery(handler)
         context = self._context
+        delivery = Delivery(handler, context.pressure)
 
         def declare() -> Queryable[object]:
             answerer = context.core.declare_answerer(
@@ -529,14 +530,16 @@ class Session:
         instrumentation: TimestampInstrumentation | None,
     ) -> int:
         key = key_text(key_expr)
-        return self._context.publish(
+        if allowed_destination is not None:
+            _locality("allowed_destination", allowed_destination)
+        context = self._context
+        stack = None if instrumentation is None else context.instrument(instrumentation)
+        return context.core.outbox.publish(
             key,
-            WireExpr(0, self._prefix + key),
-            body,
-            qos,
+            Push(WireExpr(0, self._prefix + key), body, qos, None, 0, stack),
             True,
-            _locality("allowed_destination", allowed_destination),
-            instrumentation,
+            allowed_destination is not Locality.REMOTE,
+            allowed_destination is not Locality.SESSION_LOCAL,
         )
 
     def _declare_writer(

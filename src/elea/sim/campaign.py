@@ -11,13 +11,12 @@ from __future__ import annotations
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
-from random import Random
 from typing import Final
 
 from elea.node.node import Node
 from elea.routing.stats import Drop
 from elea.routing.tables import Kind
-from elea.sim.checkers import LAWS, SETTLING_NS, no_false_ends, nothing_is_lost
+from elea.sim.checkers import ALWAYS, AT_REST, SETTLING_NS, no_false_ends, nothing_is_lost
 from elea.sim.convergence import (
     Graph,
     all_are_connected,
@@ -33,7 +32,7 @@ from elea.sim.history import Delivered, History, Requested
 from elea.sim.plan import Options, Plan, draw
 from elea.sim.trace import Trace
 from elea.sim.workload import KEYS, Workload
-from elea.sim.world import World, seconds
+from elea.sim.world import World, seconds, seeded
 
 # The longest lease, and a handshake that ran into it, and the pauses of those who try again.
 CONVERGENCE_NS: Final = seconds(40)
@@ -105,21 +104,12 @@ class Campaign:
     ) -> None:
         self.violations: list[str] = []
         self.world = World(seed, node_type=node_type, trace=trace)
-        rng = Random(seed ^ 0x5EED)
+        rng = seeded(seed ^ 0x5EED)
         self.plan = draw(seed, options, rng)
         self.history = History(lambda: self.world.now_ns, self.world.trace)
-        self.workload = Workload(
-            self.world,
-            self.plan,
-            Random(rng.getrandbits(64)),
-            self.history,
-        )
+        self.workload = Workload(self.world, self.plan, seeded(rng.getrandbits(64)), self.history)
         self.storm = Storm(
-            self.world,
-            self.plan,
-            Random(rng.getrandbits(64)),
-            self.history,
-            self.workload,
+            self.world, self.plan, seeded(rng.getrandbits(64)), self.history, self.workload
         )
 
     def run(self) -> None:
@@ -139,9 +129,11 @@ class Campaign:
         if self._converge():
             self._probe()
         reaches = Graph(world).reaches
-        self._leave()
         events = self.history.events
-        for law in LAWS:
+        for law in AT_REST:  # before all leave, which ends everything
+            self._judge(law.__name__, law(events))
+        self._leave()
+        for law in ALWAYS:
             self._judge(law.__name__, law(events))
         # Stalls and slow links without loss delay declarations, at most by the lease.
         settling_ns = SETTLING_NS if self.plan.faults == "none" else SETTLING_NS * 4

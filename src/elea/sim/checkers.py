@@ -249,11 +249,10 @@ def no_false_ends(events: Events, reaches: Callable[[str, str], bool]) -> list[s
     return broken
 
 
-LAWS: Final[tuple[Law, ...]] = (
+ALWAYS: Final[tuple[Law, ...]] = (
     order_is_kept,
     only_declared_get,
     at_most_once,
     only_published_is_delivered,
-    queries_end_once,
-    interests_settle_once,
 )
+AT_REST: Final[tuple[Law, ...]] = (queries_end_once, interests_settle_once)

@@ -326,9 +326,7 @@ def expected_at(
         for actor in actors
         if actor is not source
         and graph.reaches(source.driver.name, actor.driver.name)
-        and any(
-            of is kind and intersects(key, wanted) for (of, _), wanted in actor.entities.items()
-        )
+        and any(of is kind and intersects(key, has) for (of, _), has in actor.entities.items())
     }
 
 

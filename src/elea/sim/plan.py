@@ -48,6 +48,7 @@ class Plan:
     scheme: str
     faults: str
     seconds: float
+    pace_ns: int  # the longest pause between two things that sessions do
     nodes: tuple[NodePlan, ...]
 
     def __str__(self) -> str:
@@ -80,7 +81,8 @@ def draw(seed: int, options: Options, rng: Random) -> Plan:
             connect=tuple((_endpoint(scheme, target),) for target in targets),
         )
         nodes.append(NodePlan(f"n{index}", settings, limits, rng.choice((1, 1, 2, 3))))
-    return Plan(seed, shape, scheme, faults, options.seconds, tuple(nodes))
+    pace_ns = rng.choice((30, 120, 120, 400)) * MS_NS
+    return Plan(seed, shape, scheme, faults, options.seconds, pace_ns, tuple(nodes))
 
 
 def zid(index: int, generation: int) -> bytes:
@@ -101,6 +103,7 @@ def _common(rng: Random, scheme: str) -> NodeSettings:
         batch_len=rng.choice((65_535, 65_535, 4_096, 512)),
         resolution=rng.choice(resolutions),
         qos=rng.random() < 0.8,
+        wait_before_close_ns=rng.choice((1_000, 5_000)) * MS_NS,
     )
 
 

@@ -19,8 +19,8 @@ WANTED: Final = ("a/1", "a/2", "b/1", "c", "a/*", "**", "*/1", "b/1/**")  # what
 SUMMED: Final = ("a/**", "b/*", "*/2")
 SESSIONS_MAX: Final = 4  # per node
 
-_STEP_NS: Final = (1_000_000, 120_000_000)
-_FILLS: Final = (0, 0, 10, 200, 700, 5_000, 70_000)
+_FILLS: Final = (0, 0, 10, 200, 700)
+_FILLS_IN_BATCHES: Final = (1.2, 4)  # what has to be cut into fragments
 _ANSWERS: Final = (
     *(Answer.INSIDE, Answer.INSIDE, Answer.SOON, Answer.SOON, Answer.LATE, Answer.ERROR),
     *(Answer.TWICE, Answer.NEVER),
@@ -58,6 +58,8 @@ class Workload:
             (2, self._attach),
         ]
         self._weights = [weight for weight, _ in self._steps]
+        batch_len = plan.nodes[0].settings.batch_len
+        self._fills = (*_FILLS, *(int(batch_len * count) for count in _FILLS_IN_BATCHES))
 
     def populate(self, name: str) -> None:
         """The sessions that a node starts with."""
@@ -91,7 +93,7 @@ class Workload:
         self._next()
 
     def _next(self) -> None:
-        delay_ns = self._rng.randint(*_STEP_NS)
+        delay_ns = self._rng.randint(1, self._plan.pace_ns)
         if self._world.now_ns + delay_ns < self._until_ns:
             self._world.after(delay_ns, self._step)
 
@@ -117,7 +119,7 @@ class Workload:
                 return  # somebody who published before waits for room, and so does the next
             actor.put(
                 key,
-                fill_len=rng.choice(_FILLS),
+                fill_len=rng.choice(self._fills),
                 priority=priority,
                 blocking=rng.random() < 0.7,
                 reliable=reliable,

@@ -26,6 +26,11 @@ SECOND_NS: Final = 1_000_000_000
 EPOCH_NS: Final = 1_700_000_000 * SECOND_NS  # the wall clock of a world that starts
 
 
+def seeded(seed: int) -> Random:
+    """A source of choices that are the same in every run."""
+    return Random(seed)
+
+
 def seconds(value: float) -> int:
     """Seconds as nanoseconds."""
     return int(value * SECOND_NS)
@@ -44,11 +49,11 @@ class World:
         self, seed: int, *, node_type: type[Node] = Node, trace: Trace | None = None
     ) -> None:
         self.seed = seed
-        self.rng = Random(seed)
+        self.rng = seeded(seed)
         self.trace = trace or Trace()
         self.node_type = node_type
         self.reached: Counter[str] = Counter()
-        self.network = Network(self, Random(self.rng.getrandbits(64)))
+        self.network = Network(self, seeded(self.rng.getrandbits(64)))
         self.nodes: dict[str, SimDriver] = {}
         self._now_ns = SECOND_NS
         self._heap: list[tuple[int, int, Callable[[], None]]] = []

@@ -61,6 +61,12 @@ def test_somebody_elses_socket_at_the_path_is_left_alone(tmp_path: Path) -> None
     second.close()
 
 
+def test_a_forked_child_leaves_the_path_to_its_parent(tmp_path: Path) -> None:
+    listener = listen(tmp_path / "s")
+    listener.abort()
+    assert (tmp_path / "s").is_socket()
+
+
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(LinkError, match="no such path"):
         listen(tmp_path / "nowhere" / "s")

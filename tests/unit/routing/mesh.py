@@ -176,7 +176,7 @@ class Mirror:
         return found
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Session:
     """A local session, or a scripted neighbour: what it received, and verbs in wire messages."""
 
@@ -271,7 +271,7 @@ class Session:
         self.node.mesh.pump()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Link:
     """One direction of a connection: where it leads, and what went over it."""
 
@@ -280,7 +280,7 @@ class Link:
     log: list[str] = field(default_factory=list)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Node:
     """A Routing object and its surroundings; it is the Routing's output."""
 

@@ -235,6 +235,19 @@ def test_an_aggregate_interest_in_what_is_there() -> None:
     ]
 
 
+def test_an_aggregate_interest_in_the_future_alone() -> None:
+    """What was there is not told, and so not taken back either."""
+    hub = Mesh().node("hub")
+    session = hub.session()
+    pico = hub.neighbour(CLIENT)
+    old = session.subscriber("a/1")
+    pico.interest(InterestMode.FUTURE, S | A, "a/*")
+    session.no_subscriber(old)
+    assert pico.heard() == []
+    session.no_subscriber(session.subscriber("a/2"))
+    assert pico.heard() == ['D_SUBSCRIBER id 1 "a/*"', "U_SUBSCRIBER id 1"]
+
+
 def test_an_aggregate_interest_does_not_count_the_asker() -> None:
     hub = Mesh().node("hub")
     pico = hub.neighbour(CLIENT)
@@ -282,6 +295,23 @@ def test_a_publisher_is_filtered_by_what_its_router_declares() -> None:
     router.say(Declare(UndeclareSubscriber(4)))
     session.put("p/a", "gone")
     assert router.heard() == []
+
+
+def test_without_its_publisher_a_key_is_not_filtered() -> None:
+    node = Mesh().node("c", "client")
+    one, two = node.session(), node.session()
+    router = node.neighbour(ROUTER)
+    numbers = one.publisher("p"), two.interest(InterestMode.CURRENT_FUTURE, S | Q, "p")
+    router.say(Declare(DeclareFinal(), 1))
+    router.say(Declare(DeclareFinal(), 2))
+    router.heard()
+    one.put("p")
+    one.over(numbers[0])
+    one.put("p")
+    assert router.heard() == ["INTEREST 1 FINAL"]
+    two.over(numbers[1])
+    one.put("p")
+    assert router.heard() == ["INTEREST 2 FINAL", "PUSH (1) x"]
 
 
 def test_a_publisher_on_a_wildcard_is_never_filtered() -> None:

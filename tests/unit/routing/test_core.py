@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from tests.unit.routing.mesh import Mesh
+from tests.unit.routing.mesh import Mesh, Node
 
 from elea.errors import LocalProtocolError
 from elea.limits import Limits
 from elea.routing.core import Routing
 from elea.routing.effects import FULL, Violation
 from elea.routing.face import FaceSpec, local_face
-from elea.routing.regions import CLIENT, CLIENTS, PEER
+from elea.routing.regions import CLIENT, CLIENTS, PEER, ROUTER
 from elea.routing.roles.client import CLIENT_ROLE
 from elea.routing.roles.peer import PEER_ROLE
 from elea.routing.stats import Drop
@@ -67,6 +69,67 @@ def test_push_answers_with_the_worst_of_its_outputs() -> None:
     routing.receive(2, Declare(DeclareSubscriber(1, WireExpr(0, "a"))), True, 0)
     assert routing.push(1, "a", push, True, 0) == FULL
     assert routing.receive_push(1, push, True, 0) == FULL
+
+
+class _Outspoken(Node):
+    """A node of which one session does something from inside `send`, once."""
+
+    then: Callable[[], None] | None = None
+    speaker: int = 1
+
+    def send(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
+        answer = super().send(face_id, message, reliable)
+        if face_id == self.speaker and self.then is not None:
+            then, self.then = self.then, None
+            then()
+        return answer
+
+
+def test_an_interest_taken_back_while_it_is_answered() -> None:
+    """Callbacks run inside `send`, and undeclare."""
+    node = Mesh().node("p", cls=_Outspoken)
+    assert isinstance(node, _Outspoken)
+    session, other = node.session(), node.session()
+    router = node.neighbour(ROUTER)
+    other.subscriber("a/1")
+    other.subscriber("a/2")
+    router.heard()
+    node.then = lambda: session.over(1)
+    session.publisher("a/*")
+    assert "D_FINAL I=1" not in session.heard()
+    assert router.heard()[1:] == ['INTEREST 3 CURFUT K+S+R (3,"/*")', "INTEREST 3 FINAL"]
+    for face in (session, other, router):
+        face.close()
+    assert node.routing.is_empty()
+
+
+def test_a_session_that_answers_a_loss_by_declaring_again() -> None:
+    node = Mesh().node("p", cls=_Outspoken)
+    assert isinstance(node, _Outspoken)
+    session, client, peer = node.session(), node.neighbour(CLIENT, zid=b"c"), node.neighbour(PEER)
+    client.subscriber("a")
+    session.publisher("a")
+    session.heard()
+    peer.heard()
+    node.then = lambda: (session.subscriber("a"), session.put("a"), None)[2]
+    client.close()
+    assert session.heard() == ['U_SUBSCRIBER id 1 "a"']
+    assert peer.mirror.known() == {("S", "a"): (False, 0)}
+    session.close()
+    assert peer.mirror.known() == {}
+
+
+def test_a_lost_gateway_is_not_asked_again_by_who_hears_of_it() -> None:
+    node = Mesh().node("p", cls=_Outspoken)
+    assert isinstance(node, _Outspoken)
+    session, router = node.session(), node.neighbour(ROUTER)
+    session.publisher("a")
+    router.heard()
+    node.then = lambda: (session.put("b"), session.get("b"), session.querier("c"), None)[3]
+    router.close()
+    assert session.heard() == ["D_FINAL I=1", "RESPONSE_FINAL 2", "D_FINAL I=3"]
+    session.close()
+    assert node.routing.is_empty()
 
 
 def test_an_alias_declared_twice() -> None:

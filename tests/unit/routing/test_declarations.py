@@ -9,6 +9,7 @@ from elea.limits import Limits
 from elea.routing.regions import BOUND_SOUTH, CLIENT, PEER, ROUTER
 from elea.routing.stats import Drop
 from elea.wire.fields_hot import WireExpr
+from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
 from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
@@ -245,7 +246,7 @@ def test_unknown_ids_in_undeclarations_are_ignored() -> None:
     client.say(Declare(UndeclareSubscriber(5)))
     client.say(Declare(UndeclareToken(0, WireExpr(0, "t"))))
     client.say(Declare(UndeclareToken(0)))
-    assert node.routing.stats.drops[Drop.UNKNOWN_ENTITY] == 2
+    assert node.routing.stats.drops[Drop.UNKNOWN_ENTITY] == 3
 
 
 def test_entities_with_id_0_are_known_by_their_keys() -> None:
@@ -359,6 +360,9 @@ def test_declarations_of_one_face_are_bounded() -> None:
     for number in range(20):
         session.subscriber(f"mine/{number}")  # its own sessions a process may trust
     assert len(peer.mirror.known()) == 20
+    subscribe(peer, 9, "d")
+    peer.close()
+    assert node.routing.take_violations() == []  # there is nobody left to blame
 
 
 def test_data_is_sent_to_a_peer_whose_declarations_did_not_fit() -> None:
@@ -391,9 +395,13 @@ def test_a_group_says_nothing_but_samples_and_subscribers() -> None:
     session.heard()
     group.say(Declare(DeclareSubscriber(0, WireExpr(0, "a"))))
     assert session.heard() == ['D_SUBSCRIBER id 1 "a"']
+    group.say(Declare(DeclareSubscriber(1, WireExpr(0, "b"))))
+    group.say(Declare(DeclareSubscriber(1, WireExpr(0, "a"))))  # of another member
+    group.say(Declare(DeclareKeyExpr(1, WireExpr(0, "a"))))
+    assert session.heard() == []
     group.queryable("q")
     group.token("t")
     group.get("q")
     group.interest(InterestMode.CURRENT_FUTURE, K | S | Q | T, None)
     assert group.heard() == []
-    assert node.routing.stats.dropped() == {"multicast": 3, "interest_ignored": 1}
+    assert node.routing.stats.dropped() == {"multicast": 4, "interest_ignored": 1}

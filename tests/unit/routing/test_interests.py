@@ -118,6 +118,20 @@ def test_after_final_peers_below_and_elea_nodes_hear_nothing_more(elea: bool) ->
     assert hub.to(below) == ['D_SUBSCRIBER I=2 id 2 (M=0 1,"/1")', "D_FINAL I=2"]
 
 
+def test_final_is_silent_although_it_drops_what_a_gateway_declared() -> None:
+    mesh = Mesh()
+    hub, below = mesh.node("hub"), mesh.node("below")
+    router = hub.neighbour(ROUTER)
+    mesh.connect(hub, below, south=True)
+    session = below.session()
+    number = session.publisher("a")
+    router.say(Declare(DeclareSubscriber(1, WireExpr(0, "a")), 1))
+    router.say(Declare(DeclareFinal(), 1))
+    hub.to(below)
+    session.over(number)
+    assert hub.to(below) == []
+
+
 def test_what_another_interest_still_wants_is_not_forgotten() -> None:
     hub = Mesh().node("hub")
     session = hub.session()
@@ -265,13 +279,16 @@ def test_the_end_comes_after_ten_seconds_anyway() -> None:
 
 
 def test_final_while_the_end_is_outstanding() -> None:
-    """FINAL upstream, and no D_FINAL any more."""
-    node = Mesh().node("p")
+    """FINAL upstream, and no D_FINAL any more, neither now nor when the time is over."""
+    mesh = Mesh()
+    node = mesh.node("p")
     router, client = node.neighbour(ROUTER), node.neighbour(CLIENT)
     client.over(client.interest(CURFUT, S, "a"))
     assert router.heard()[1:] == ["INTEREST 1 CURFUT K+S+R (1)", "INTEREST 1 FINAL"]
     router.say(Declare(DeclareFinal(), 1))
+    mesh.wait(20)
     assert client.heard() == []
+    assert node.routing.next_timer_ns() is None
 
 
 def test_the_interests_of_a_lost_client_are_taken_back() -> None:

@@ -154,6 +154,21 @@ def test_a_session_that_asks_while_a_new_router_answers_hides_nothing_from_other
     assert joined.heard() == ['D_TOKEN id 1 "t/1"', f"D_FINAL I={number}"]
 
 
+@pytest.mark.parametrize(("role", "entity_id"), [("client", 0), ("peer", 1)])
+def test_a_token_that_was_never_told_vanishes(role: str, entity_id: int) -> None:
+    """5.12: Eclipse routers say it with id 0 to clients, with an id of their own to peers."""
+    node = Mesh().node("n", role)
+    watcher, router = node.session(), node.neighbour(ROUTER)
+    watcher.watch("t/*")
+    router.say(Declare(UndeclareToken(entity_id, WireExpr(0, "t/old"))))
+    assert watcher.heard() == ['U_TOKEN id 0 "t/old"']
+    router.say(Declare(UndeclareToken(entity_id, WireExpr(0, "u/old"))))
+    router.say(Declare(UndeclareToken(7, WireExpr(0, "", False))))
+    router.say(Declare(UndeclareToken(7, WireExpr(9))))
+    assert watcher.heard() == []
+    assert node.routing.stats.dropped() == {"unknown_entity": 1, "unknown_scope": 1}
+
+
 def test_a_vanished_token_that_another_keeps_alive_is_not_reported() -> None:
     node = Mesh().node("c", "client")
     holder, watcher = node.session(), node.session()

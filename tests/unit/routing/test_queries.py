@@ -342,21 +342,25 @@ def test_open_queries_of_one_face_are_bounded() -> None:
     "limits", [Limits(query_replies_count=2), Limits(query_replies_len=len("onetwo"))]
 )
 def test_replies_to_one_query_are_bounded(limits: Limits) -> None:
+    """T26; an application of this process may ask for as much as it can take."""
     node = Mesh(limits=limits).node("p")
-    session = node.session()
+    asking, session = node.neighbour(CLIENT, zid=b"0"), node.session()
     one, two = node.neighbour(CLIENT, zid=b"1"), node.neighbour(CLIENT, zid=b"2")
     offer(one, "q")
     offer(two, "q")
-    number = session.get("q")
-    for text in ("one", "two", "three"):
-        one.reply(1, "q", text)
-    two.reply(1, "q", "four")
-    assert session.heard() == [
-        f'RESPONSE {number} "q" one',
-        f'RESPONSE {number} "q" two',
-        f"RESPONSE {number} ERR Too many replies",
-        f"RESPONSE_FINAL {number}",
+    asking.say(Request(9, WireExpr(0, "q"), Query(), QOS_REQUEST))
+    session.get("q")
+    for request_id in (1, 2):
+        for text in ("one", "two", "three"):
+            one.reply(request_id, "q", text)
+        two.reply(request_id, "q", "four")
+    assert asking.heard() == [
+        'RESPONSE 9 "q" one',
+        'RESPONSE 9 "q" two',
+        "RESPONSE 9 ERR Too many replies",
+        "RESPONSE_FINAL 9",
     ]
+    assert len(session.heard()) == 4
     assert node.routing.stats.dropped() == {"reply_limit": 1, "reply_late": 1}
 
 

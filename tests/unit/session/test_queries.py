@@ -1,8 +1,11 @@
 from __future__ import annotations
 
-import pytest
-from tests.unit.session.fake_node import World
+import threading
 
+import pytest
+from tests.unit.session.fake_node import FakeDriver, World
+
+from elea.config.config import Config
 from elea.encoding import Encoding
 from elea.errors import ClosedError, ZError
 from elea.provenance import SampleKind
@@ -11,9 +14,11 @@ from elea.query import ConsolidationMode, QueryTarget, ReplyKeyExpr
 from elea.sample import Reply, Sample
 from elea.session.cancellation import CancellationToken
 from elea.session.handlers import Callback, Handler
+from elea.session.ports import CallbackThread
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
 from elea.session.query import Query
+from elea.session.session import Session
 from elea.wire.network.request import Request
 
 
@@ -231,3 +236,41 @@ def test_a_namespace_hides_the_rest(world: World) -> None:
 
 def texts_now(replies: Handler[Reply]) -> list[str]:
     return [reply.result.payload.to_string() for reply in replies.drain()]
+
+
+def test_a_loop_finishes_each_query_when_it_takes_the_next() -> None:
+    session = Session(Config(), FakeDriver(CallbackThread.SESSION))
+    queryable = session.declare_queryable("q")
+    kept: list[Query] = []
+
+    def serve() -> None:
+        for query in queryable:
+            query.reply("q", "1")
+            if str(query.parameters) == "keep":
+                kept.append(query)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    assert texts(session.get("q")) == ["1"]
+    assert texts(session.get("q")) == ["1"]
+    open_end = session.get("q?keep", consolidation=ConsolidationMode.NONE)
+    assert open_end.recv().ok is not None
+    assert texts(session.get("q")) == ["1"]
+    assert open_end.try_recv() is None
+    kept.pop().drop()
+    with pytest.raises(ClosedError):
+        open_end.recv(timeout=20)
+    session.close()
+    thread.join(20)
+
+
+def test_next_called_by_name_finishes_nothing(world: World) -> None:
+    session = world.open()
+    queryable = session.declare_queryable("q")
+    all_of_them = [session.get("q"), session.get("q")]
+    first = next(queryable.handler)
+    second = next(queryable.handler)
+    first.reply("q", "1")
+    second.reply("q", "2")
+    del first, second
+    assert [texts(replies) for replies in all_of_them] == [["1"], ["2"]]

@@ -1,0 +1,44 @@
+"""Context: what all modules of one node's routing share."""
+
+from __future__ import annotations
+
+from elea.limits import Limits
+from elea.routing.demands import Demands
+from elea.routing.effects import Output
+from elea.routing.egress import Egress
+from elea.routing.roles.role import Role
+from elea.routing.settings import RoutingSettings
+from elea.routing.stats import RoutingStats
+from elea.routing.tables import Tables
+from elea.routing.timers import Timers
+
+
+class Context:
+    """The tables and the means, made once per node."""
+
+    __slots__ = (
+        "demands",
+        "egress",
+        "limits",
+        "output",
+        "role",
+        "settings",
+        "stats",
+        "tables",
+        "timers",
+        "zid",
+    )
+
+    def __init__(
+        self, zid: bytes, role: Role, output: Output, limits: Limits, settings: RoutingSettings
+    ) -> None:
+        self.zid = zid
+        self.role = role
+        self.output = output
+        self.limits = limits
+        self.settings = settings
+        self.stats = RoutingStats()
+        self.timers = Timers()
+        self.tables = Tables(role.regions, limits)
+        self.demands = Demands(limits)
+        self.egress = Egress(output, self.tables)

@@ -1,0 +1,53 @@
+"""Bugs that seeds have found: put back, they are found again; and the seeds pass without them."""
+
+from __future__ import annotations
+
+import pytest
+
+from elea.node import node as node_module
+from elea.node.backlog import Backlog
+from elea.node.node import Node
+from elea.sim.campaign import run
+from elea.sim.plan import Options
+from elea.wire.codec_hot import NetworkMessage
+
+SEEDS_MAX = 300
+
+
+def found_again(first: int, faults: str, law: str, node_type: type[Node] = Node) -> bool:
+    """Whether a seed finds the bug: the one that did last, or another since worlds changed."""
+    for seed in (first, *range(SEEDS_MAX)):
+        result = run(seed, Options(faults=faults), node_type=node_type)
+        if any(one.startswith(f"{law}:") for one in result.violations):
+            return True
+    return False
+
+
+def test_declarations_on_a_lost_link_of_two_were_never_repeated() -> None:
+    class KeepsTheOthers(Node):
+        def _end_neighbour(self, neighbour: object, reason: str, now_ns: int) -> None:
+            pass
+
+    assert found_again(49, "rough", "neighbours_agree", KeepsTheOthers)
+
+
+def test_a_droppable_sample_overtook_one_that_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OneLine(Backlog):
+        __slots__ = ()
+
+        def _lane(self, message: NetworkMessage) -> int:
+            return 0
+
+        def send(self, message: NetworkMessage, reliable: bool, now_ns: int) -> int:
+            if message.qos & 0x28:
+                return super().send(message, reliable, now_ns)
+            return self._transport.send(message, reliable, now_ns)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node_module, "Backlog", OneLine)
+        assert found_again(9, "calm", "order_is_kept")
+
+
+@pytest.mark.parametrize(("seed", "faults"), [(9, "calm"), (49, "rough")])
+def test_their_seeds_pass(seed: int, faults: str) -> None:
+    assert run(seed, Options(faults=faults)).violations == []
