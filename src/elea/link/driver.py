@@ -89,6 +89,7 @@ class Driver:
         self._pumps: dict[int, LinkPump] = {}
         self._tickets: dict[int, Ticket] = {}  # of links whose handshake goes on
         self._last_link_id = 0
+        self._closing = False
         self._timer: Timer | None = None
         self._last_write_ns = 0
         self._room = threading.Condition(self.lock)
@@ -119,6 +120,7 @@ class Driver:
         for loop in self._accepting:
             self._poller.call_soon_threadsafe(loop.close)
         with self.lock:
+            self._closing = True
             for attempt in self._attempts.values():
                 attempt.cancel()
             self.node.close(self.now_ns())
@@ -266,6 +268,11 @@ class Driver:
         self, link: Link, opened: Callable[[int, int], None], ticket: Ticket | None = None
     ) -> None:
         with self.lock:
+            if self._closing:  # whoever lost us dials again before our listeners are gone
+                link.close()
+                if ticket is not None:
+                    ticket.settle()
+                return
             self._last_link_id += 1
             link_id = self._last_link_id
             pump = LinkPump(
