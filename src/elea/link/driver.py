@@ -150,7 +150,8 @@ class Driver:
             if state is ConnectionState.CONNECTED:
                 return
             if state is ConnectionState.FAILED and settings.exit_on_failure:
-                raise LinkError(f"cannot connect: {'; '.join(self.failures.values())}")
+                why = "; ".join(self.failures.values()) or "give connect/endpoints"
+                raise LinkError(f"cannot connect: {why}")
             waits_for_ever = settings.exit_on_failure and settings.connect
             left_ns = None if waits_for_ever else deadline_ns - self.now_ns()
             if left_ns is not None and left_ns <= 0:
