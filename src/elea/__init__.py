@@ -53,7 +53,7 @@ _HOMES = {
     "elea.zbytes": "ZBytes",
 }
 
-_DOORWAYS = ("ext", "handlers", "shm")  # modules of their own that `elea.` reaches
+_DOORWAYS = ("aio", "ext", "handlers", "shm")  # modules of their own that `elea.` reaches
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -62,6 +62,7 @@ __all__ = sorted(_HOME_OF)
 # `typing` would cost every `import elea` some milliseconds; type checkers know this idiom.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from elea import aio as aio
     from elea import ext as ext
     from elea import handlers as handlers
     from elea import shm as shm

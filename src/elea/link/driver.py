@@ -117,6 +117,17 @@ class Driver:
 
     def close(self, timeout_ns: int) -> None:
         """Say goodbye to every neighbour, and end when that is written or the time is over."""
+        self.begin_close()
+        with self.lock:
+            deadline_ns = self.now_ns() + timeout_ns
+            while self._pumps and not self._poller.in_loop():
+                left_ns = deadline_ns - self.now_ns()
+                if left_ns <= 0 or not self._wait(left_ns):
+                    break
+        self.end_close()
+
+    def begin_close(self) -> None:
+        """Say goodbye to every neighbour; links go when that is written."""
         for loop in self._accepting:
             self._poller.call_soon_threadsafe(loop.close)
         with self.lock:
@@ -125,11 +136,14 @@ class Driver:
                 attempt.cancel()
             self.node.close(self.now_ns())
             self._settle()
-            deadline_ns = self.now_ns() + timeout_ns
-            while self._pumps and not self._poller.in_loop():
-                left_ns = deadline_ns - self.now_ns()
-                if left_ns <= 0 or not self._wait(left_ns):
-                    break
+
+    def has_links(self) -> bool:
+        """Whether a link is open still."""
+        return bool(self._pumps)
+
+    def end_close(self) -> None:
+        """Close what is open still, and end."""
+        with self.lock:
             pumps = list(self._pumps.values())
         for pump in pumps:
             pump.close()
@@ -141,23 +155,24 @@ class Driver:
         Raises:
             LinkError: if connecting is what was asked for and it failed.
         """
+        deadline_ns = self.now_ns() + self.node.settings.scouting_delay_ns
+        # A tick now and then: declarations of a peer are no event of their own.
+        while not self.is_connected(deadline_ns):
+            self._ready.wait(0.02)
+
+    def is_connected(self, deadline_ns: int) -> bool:
+        """Whether `open` may return now; raises as `wait_connected`."""
         settings = self.node.settings
-        deadline_ns = self.now_ns() + settings.scouting_delay_ns
-        while True:
-            with self.lock:
-                state = self.node.connection_state()
-                self._ready.clear()
-            if state is ConnectionState.CONNECTED:
-                return
-            if state is ConnectionState.FAILED and settings.exit_on_failure:
-                why = "; ".join(self.failures.values()) or "give connect/endpoints"
-                raise LinkError(f"cannot connect: {why}")
-            waits_for_ever = settings.exit_on_failure and settings.connect
-            left_ns = None if waits_for_ever else deadline_ns - self.now_ns()
-            if left_ns is not None and left_ns <= 0:
-                return
-            # A tick now and then: declarations of a peer are no event of their own.
-            self._ready.wait(0.02 if left_ns is None else min(left_ns / 1e9, 0.02))
+        with self.lock:
+            state = self.node.connection_state()
+            self._ready.clear()
+        if state is ConnectionState.CONNECTED:
+            return True
+        if state is ConnectionState.FAILED and settings.exit_on_failure:
+            why = "; ".join(self.failures.values()) or "give connect/endpoints"
+            raise LinkError(f"cannot connect: {why}")
+        waits_for_ever = settings.exit_on_failure and settings.connect
+        return not waits_for_ever and self.now_ns() >= deadline_ns
 
     # Sessions.
 

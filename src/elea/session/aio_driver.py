@@ -1,0 +1,99 @@
+"""A node on the caller's event loop: no thread, and nothing that waits without letting go."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Final, Protocol
+
+from elea.config.config import Config
+from elea.session.ports import CallbackThread, Lock, NodePort
+
+_TICK_S: Final = 0.005
+
+
+class LoopDriven(Protocol):
+    """A driver whose waiting can be done in turns: `elea.link.driver.Driver`."""
+
+    @property
+    def lock(self) -> Lock: ...
+    @property
+    def node(self) -> NodePort: ...
+    def now_ns(self) -> int: ...
+    def wall_ns(self) -> int: ...
+    def flush(self) -> None: ...
+    def hold_reading(self, held: bool) -> None: ...
+    def start(self) -> None: ...
+    def is_connected(self, deadline_ns: int) -> bool: ...
+    def begin_close(self) -> None: ...
+    def has_links(self) -> bool: ...
+    def end_close(self) -> None: ...
+
+
+class LoopDriver:
+    """`elea.session.ports.DriverPort` for one thread: what would wait is left to coroutines."""
+
+    callback_thread = CallbackThread.CALLER
+
+    def __init__(self, driver: LoopDriven) -> None:
+        self._driver = driver
+        self.lock = driver.lock
+        self.node = driver.node
+        self.now_ns = driver.now_ns
+        self.wall_ns = driver.wall_ns
+        self.flush = driver.flush
+        self.hold_reading = driver.hold_reading
+        self.is_full = False  # a sample that may not be dropped found no room
+
+    def wait_room(self, face_id: int, deadline_ns: int) -> bool:
+        """Say so; `room` waits."""
+        self.is_full = True
+        return False
+
+    def relieve(self) -> bool:
+        """There is one thread only."""
+        return False
+
+    def close(self, timeout_ns: int) -> None:
+        """Begin; `closed` waits."""
+        self._driver.begin_close()
+
+    async def room(self, face_id: int, deadline_ns: int) -> None:
+        """Wait until a sample that may not be dropped finds room."""
+        self.is_full = False
+        while self.now_ns() < deadline_ns:
+            with self.lock:
+                if self.node.has_room(face_id):
+                    return
+            await asyncio.sleep(_TICK_S)
+
+    async def closed(self, timeout_ns: int) -> None:
+        """Wait until what was pending is written and links are closed."""
+        deadline_ns = self.now_ns() + timeout_ns
+        while self._driver.has_links() and self.now_ns() < deadline_ns:
+            await asyncio.sleep(_TICK_S)
+        self._driver.end_close()
+
+
+async def open_loop_driver(config: Config) -> LoopDriver:
+    """A node for this configuration on the running loop; raises as `open`."""
+    # Late: see `elea.session.runtime`.
+    from elea.link.asyncio_poller import AsyncioPoller
+    from elea.link.driver import Driver
+    from elea.link.settings import LinkSettings
+    from elea.node.node import Node
+    from elea.node.settings import NodeSettings
+
+    settings = NodeSettings.from_config(config, os.urandom)
+    node = Node(settings, rng=os.urandom)
+    driver = Driver(node, AsyncioPoller(), LinkSettings.from_config(config))
+    try:
+        driver.start()
+        deadline_ns = driver.now_ns() + settings.scouting_delay_ns
+        while not driver.is_connected(deadline_ns):
+            await asyncio.sleep(_TICK_S)
+    except BaseException:
+        driver.begin_close()
+        driver.end_close()
+        raise
+    return LoopDriver(driver)
