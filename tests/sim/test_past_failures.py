@@ -48,6 +48,6 @@ def test_a_droppable_sample_overtook_one_that_waited(monkeypatch: pytest.MonkeyP
         assert found_again(9, "calm", "order_is_kept")
 
 
-@pytest.mark.parametrize(("seed", "faults"), [(9, "calm"), (49, "rough")])
+@pytest.mark.parametrize(("seed", "faults"), [(9, "calm"), (49, "rough"), (50861, "rough")])
 def test_their_seeds_pass(seed: int, faults: str) -> None:
     assert run(seed, Options(faults=faults)).violations == []

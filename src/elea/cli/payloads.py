@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from elea.qos import CongestionControl, Priority
 from elea.query import ConsolidationMode, QueryTarget
@@ -17,12 +17,6 @@ E = TypeVar("E", bound=Enum)
 
 # What an application may ask for; CONTROL is the protocol's own.
 _PRIORITIES: Final = tuple(one for one in Priority if one is not Priority.CONTROL)
-
-
-class Adds(Protocol):
-    """A parser, or a group of one."""
-
-    def add_argument(self, *names: str, **settings: object) -> argparse.Action: ...
 
 
 def add_payload_options(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
@@ -126,7 +120,8 @@ def count(text: str) -> int:
 def _add_choice(
     parser: argparse.ArgumentParser, name: str, members: tuple[Enum, ...], meaning: str
 ) -> None:
-    parser.add_argument(name, choices=[option_name(member) for member in members], help=meaning)
+    names = [option_name(member) for member in members]
+    parser.add_argument(name, choices=names, metavar="NAME", help=f"{meaning}: {', '.join(names)}")
 
 
 def option_name(member: Enum) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 from elea.cli.connection import add_connection_options, note, open_session, require_match
 from elea.cli.output import Json
-from elea.cli.payloads import add_quality_options, count, qualities, seconds
+from elea.cli.payloads import count, seconds
 from elea.cli.progress import Span
 from elea.cli.samples import Printer, add_output_options
 from elea.qos import CongestionControl
@@ -52,23 +52,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="how long to wait for the other side, and for each answer (default: 5)",
     )
-    add_quality_options(parser)
     add_output_options(parser)
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure; 1 if an answer did not come."""
-    quality, printer = qualities(args), Printer.of(args)
+    printer = Printer.of(args)
     round_trips_ns: list[int] = []
     with (
         open_session(args) as session,
         session.declare_subscriber(args.reply_key) as answers,
         session.declare_publisher(
-            args.key,
-            priority=quality.priority,
-            congestion_control=quality.congestion_control or CongestionControl.BLOCK,
-            express=True,
+            args.key, congestion_control=CongestionControl.BLOCK, express=True
         ) as publisher,
     ):
         require_match(publisher, "start `elea pong` on the other side", args.timeout)

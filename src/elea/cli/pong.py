@@ -8,6 +8,7 @@ from typing import Final
 from elea.cli.connection import add_connection_options, open_session
 from elea.cli.ping import PING_KEY, PONG_KEY
 from elea.cli.progress import Span, add_ending_options, summarise
+from elea.cli.samples import Printer, add_output_options
 from elea.qos import CongestionControl
 
 NAME: Final = "pong"
@@ -21,6 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--reply-key", default=PONG_KEY, metavar="KEY", help=f"(default: {PONG_KEY})"
     )
     add_ending_options(parser, "pings")
+    add_output_options(parser)
     add_connection_options(parser)
 
 
@@ -39,4 +41,5 @@ def run(args: argparse.Namespace) -> int:
                 publisher.put(sample.payload)
         finally:
             summarise("pings", span, dropped_count=pings.dropped_count)
+    Printer.of(args).done("pong", args.key, pings=span.count)
     return span.code

@@ -80,7 +80,7 @@ class Span:
 
     def receive(self, source: Source[T_co]) -> Iterator[T_co]:
         """What comes from a source; each counts."""
-        while not self.is_full:
+        while not self.is_over:  # a source that is never empty ends in time, too
             try:
                 value = source.recv(timeout=self.left_s)
             except TimeoutError:

@@ -58,13 +58,8 @@ _TEXTS: Final = frozenset(
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Add `--json` and `--color`."""
-    add_json_option(parser)
-    add_color_option(parser)
-
-
-def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """Add `--json`."""
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_color_option(parser)
 
 
 class Printer:

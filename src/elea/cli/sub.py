@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Final
 
 from elea.cli.connection import add_connection_options, open_session
-from elea.cli.progress import Span, add_ending_options, summarise
+from elea.cli.progress import Progress, Span, add_ending_options, summarise
 from elea.cli.samples import Printer, add_output_options
 
 NAME: Final = "sub"
@@ -28,10 +29,14 @@ def run(args: argparse.Namespace) -> int:
         open_session(args, long_running=True) as session,
         session.declare_subscriber(args.key) as subscriber,
     ):
-        span = Span(args.count, args.timeout)
+        span, progress = Span(args.count, args.timeout), Progress()
+        is_seen = sys.stdout.isatty()
         try:
             for sample in span.receive(subscriber):
                 printer.sample(sample)
+                if not is_seen:
+                    progress.update(span.count, f", {subscriber.dropped_count} dropped")
         finally:
+            progress.end()
             summarise("samples", span, dropped_count=subscriber.dropped_count)
     return span.code

@@ -89,6 +89,7 @@ class Driver:
         self._pumps: dict[int, LinkPump] = {}
         self._tickets: dict[int, Ticket] = {}  # of links whose handshake goes on
         self._last_link_id = 0
+        self._closing = False
         self._timer: Timer | None = None
         self._last_write_ns = 0
         self._room = threading.Condition(self.lock)
@@ -130,6 +131,7 @@ class Driver:
         for loop in self._accepting:
             self._poller.call_soon_threadsafe(loop.close)
         with self.lock:
+            self._closing = True
             for attempt in self._attempts.values():
                 attempt.cancel()
             self.node.close(self.now_ns())
@@ -176,7 +178,8 @@ class Driver:
         if state is ConnectionState.CONNECTED:
             return True
         if state is ConnectionState.FAILED and settings.exit_on_failure:
-            raise LinkError(f"cannot connect: {'; '.join(self.failures.values())}")
+            why = "; ".join(self.failures.values()) or "give connect/endpoints"
+            raise LinkError(f"cannot connect: {why}")
         waits_for_ever = settings.exit_on_failure and settings.connect
         return not waits_for_ever and self.now_ns() >= deadline_ns
 
@@ -290,6 +293,11 @@ class Driver:
         self, link: Link, opened: Callable[[int, int], None], ticket: Ticket | None = None
     ) -> None:
         with self.lock:
+            if self._closing:  # whoever lost us dials again before our listeners are gone
+                link.close()
+                if ticket is not None:
+                    ticket.settle()
+                return
             self._last_link_id += 1
             link_id = self._last_link_id
             pump = LinkPump(

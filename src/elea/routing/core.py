@@ -355,6 +355,10 @@ class Routing:
                 self._context.stats.drop(Drop.TOKEN_ANSWER)
                 return
             asked = self._upstream.find(face, interest_id)
+            if asked is None and entity_id == 0:
+                # Part of a snapshot that nobody waits for any more; it will never be taken back.
+                self._context.stats.drop(Drop.UNSOLICITED)
+                return
             if asked is not None and asked.demand is None:
                 self._upstream.relay(asked, kind, key, info)
                 return

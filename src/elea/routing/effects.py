@@ -10,7 +10,7 @@ from elea.wire.codec_hot import NetworkMessage
 # What `Output.send` answers, in order of badness.
 SENT: Final = 0
 DROPPED: Final = 1  # congestion; counted where it happened
-FULL: Final = 2  # a blocking message found no room and was not queued
+FULL: Final = 2  # accepted, but it waits for room: whoever sent it should wait too
 
 
 class Output(Protocol):

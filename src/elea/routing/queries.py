@@ -12,7 +12,7 @@ from typing import Final
 
 from elea.keyexpr.match_hot import includes
 from elea.routing.context import Context
-from elea.routing.effects import SENT
+from elea.routing.effects import DROPPED
 from elea.routing.face import Face
 from elea.routing.pubsub import Routes, destination
 from elea.routing.pubsub_hot import Destination
@@ -135,7 +135,7 @@ class Queries:
             if not leg.is_open:
                 continue  # ended while others were asked
             message = _readdressed(request, leg.id, one.key)
-            if self._output.send(one.face_id, message, reliable) != SENT and leg.is_open:
+            if self._output.send(one.face_id, message, reliable) == DROPPED and leg.is_open:
                 self._stats.drop(Drop.QUERY_CONGESTED)
                 self._end_leg(leg)
 

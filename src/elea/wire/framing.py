@@ -30,22 +30,43 @@ class StreamDecoder:
     prefix. A longer batch is refused at its prefix, before any of it is kept.
     """
 
-    __slots__ = ("_buffer", "_start", "batch_len_max", "low_latency", "offset")
+    __slots__ = (
+        "_at",
+        "_data",
+        "_missing",
+        "_partial",
+        "_prefix_len",
+        "batch_len_max",
+        "low_latency",
+        "offset",
+    )
 
     def __init__(self, *, batch_len_max: int = BATCH_LEN_MAX) -> None:
         self.batch_len_max = batch_len_max
         self.low_latency = False
         self.offset = 0  # of the next batch's prefix, from the start of the stream
-        self._buffer = bytearray()
-        self._start = 0
+        self._data = b""  # the last read
+        self._at = 0  # how much of it is done with
+        self._partial = bytearray()  # the start of a batch, prefix included, of which so much is
+        self._missing = 0
+        self._prefix_len = PREFIX_LEN  # of the batch in `_partial`
 
     def feed(self, data: bytes) -> None:
         """Take octets as they arrived."""
-        if self._start:
-            # What earlier batches left behind goes once per read, not once per batch.
-            del self._buffer[: self._start]
-            self._start = 0
-        self._buffer += data
+        # Batches are cut out of what was read: an octet is copied once, and once more only if its
+        # batch began in an earlier read. A batch that dribbles in is never copied as a whole.
+        if self._missing:
+            self._partial += data[: self._missing]
+            taken = min(self._missing, len(data))
+            self._missing -= taken
+            self._data = data
+            self._at = taken
+        elif self._at < len(self._data):
+            self._data = self._data[self._at :] + data  # less than a prefix was left
+            self._at = 0
+        else:
+            self._data = data
+            self._at = 0
 
     def next_batch(self) -> bytes | None:
         """The next whole batch, or None until more octets arrive.
@@ -53,22 +74,35 @@ class StreamDecoder:
         Raises:
             DecodeError: if a length is above `batch_len_max`; the stream cannot go on.
         """
+        if self._partial:
+            if self._missing:
+                return None
+            batch = bytes(memoryview(self._partial)[self._prefix_len :])
+            self.offset += len(self._partial)
+            self._partial = bytearray()
+            return batch
+        data = self._data
         prefix_len = PREFIX_LEN_LOW_LATENCY if self.low_latency else PREFIX_LEN
-        body = self._start + prefix_len
-        if len(self._buffer) < body:
+        body = self._at + prefix_len
+        if len(data) < body:
             return None
-        length = int.from_bytes(self._buffer[self._start : body], "little")
+        length = int.from_bytes(data[self._at : body], "little")
         if length > self.batch_len_max:
             raise DecodeError(
                 f"a batch of {length} octets, at most {self.batch_len_max} were agreed", self.offset
             )
-        if len(self._buffer) < body + length:
+        end = body + length
+        if len(data) < end:
+            self._partial += memoryview(data)[self._at :]
+            self._missing = end - len(data)
+            self._prefix_len = prefix_len
+            self._at = len(data)
             return None
-        self._start = body + length
-        self.offset += prefix_len + length
-        return bytes(self._buffer[body : body + length])
+        self.offset += end - self._at
+        self._at = end
+        return data[body:end]
 
     @property
     def pending(self) -> int:
         """Octets taken that do not make a batch yet."""
-        return len(self._buffer) - self._start
+        return len(self._partial) + len(self._data) - self._at

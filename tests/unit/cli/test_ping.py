@@ -34,7 +34,7 @@ def test_late_and_missing_answers(hub: Hub, capsys: pytest.CaptureFixture[str]) 
             hub.session.put("b", sample.payload)
 
     subscriber = hub.session.declare_subscriber("a", answer_all_but_the_first)
-    options = ["--key", "a", "--reply-key", "b", "--count", "2", "--timeout", "1"]
+    options = ["--key", "a", "--reply-key", "b", "--count", "2", "--timeout", "2"]
     assert main(["ping", *options, *hub.connect]) == 1
     first, second = capsys.readouterr().out.splitlines()
     assert first == "64 octets: seq=0 rtt=no answer"

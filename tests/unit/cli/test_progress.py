@@ -24,12 +24,14 @@ class Clock:
 class Source:
     """Gives numbers, one per half second, as a subscriber would."""
 
+    flood = False  # whether the next one is always there
+
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.last = 0
 
     def recv(self, timeout: float | None = None) -> int:
-        if timeout is not None and timeout < 0.5:
+        if timeout is not None and timeout < 0.5 and not self.flood:
             self.clock.now_s += timeout
             raise TimeoutError
         self.clock.now_s += 0.5
@@ -53,6 +55,13 @@ def test_receiving_ends(
     span = Span(count_max, timeout_s, clock)
     assert list(span.receive(Source(clock))) == list(range(1, received + 1))
     assert (span.count, span.code) == (received, code)
+
+
+def test_a_source_that_is_never_empty_ends_in_time() -> None:
+    clock = Clock()
+    source = Source(clock)
+    source.flood = True
+    assert list(Span(None, 1.2, clock).receive(source)) == [1, 2, 3]
 
 
 def test_a_slow_turn_is_caught_up() -> None:

@@ -9,10 +9,17 @@ from tests.unit.node.worlds import Session, pair, settings
 
 from elea.errors import ConfigError
 from elea.ids import WhatAmI
+from elea.node.egress_hot import FULL
 from elea.node.node import Node
 from elea.node.ports import ConnectFailed, NeighbourDown, NeighbourUp
 from elea.sim.network import Faults
 from elea.sim.world import World, seconds
+from elea.wire.data.query import Query
+from elea.wire.fields_hot import QOS_DECLARE, QOS_REQUEST, WireExpr
+from elea.wire.network.declaration.queryable import DeclareQueryable
+from elea.wire.network.declare import Declare
+from elea.wire.network.request import Request
+from elea.wire.network.response_final import ResponseFinal
 
 
 @pytest.mark.parametrize("whatami", [WhatAmI.PEER, WhatAmI.CLIENT])
@@ -199,3 +206,23 @@ def test_cut_anywhere_it_comes_back(seed: int) -> None:
     far.put("a/b", b"alive")
     world.run_for(seconds(2))
     assert near.samples == [("a/b", b"alive")]
+
+
+def test_a_query_that_waits_for_room_is_not_over() -> None:
+    world, near, far = pair()
+    far.subscribe("**")
+    queryable = Declare(DeclareQueryable(9, WireExpr(0, "q")), qos=QOS_DECLARE)
+    far.driver.node.local_send(far.face_id, queryable, True, world.now_ns)
+    far.driver.flush()
+    world.run_for(seconds(1))
+    near.driver.stalled = True
+    while near.put("a", bytes(100_000)) != FULL:
+        pass
+    request = Request(1, WireExpr(0, "q"), Query(), qos=QOS_REQUEST)
+    near.driver.node.local_send(near.face_id, request, True, world.now_ns)
+    near.driver.flush()
+    assert not any(isinstance(one, ResponseFinal) for one in near.messages)
+    near.driver.stalled = False
+    near.driver.flush()
+    world.run_for(seconds(2))
+    assert any(isinstance(one, Request) for one in far.messages)

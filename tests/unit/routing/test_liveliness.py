@@ -197,3 +197,14 @@ def test_a_get_below_a_peer_reaches_the_gateway() -> None:
     ]
     router.say(Declare(DeclareFinal(), 2))
     assert session.heard() == [f"D_FINAL I={number}"]
+
+
+def test_a_late_part_of_a_snapshot_is_not_remembered() -> None:
+    """It has id 0 and will never be taken back; nobody waits for it. Found by seed 50861."""
+    node = Mesh().node("p")
+    session, peer = node.session(), node.neighbour(PEER)
+    session.watch("t/*")
+    session.heard()
+    peer.say(Declare(DeclareToken(0, WireExpr(0, "t/1")), interest_id=77))
+    assert session.heard() == []
+    assert node.routing.tables.count() == 0
