@@ -368,7 +368,9 @@ class Handler(Generic[T]):
         return "Handler"
 
     def __del__(self) -> None:
-        self._channel.abandon()
+        channel: Channel | None = getattr(self, "_channel", None)
+        if channel is not None:
+            channel.abandon()
 
     @staticmethod
     def _checked(value: object) -> T:

@@ -182,7 +182,7 @@ class Query(Finishing):
         return self._exchange
 
     def __del__(self) -> None:
-        if not self._dropped:
+        if not getattr(self, "_dropped", True):
             self._dropped = True
             self._context.later(self._exchange.finish)
 
