@@ -149,6 +149,15 @@ class Driver:
             pump.close()
         self._poller.stop()
 
+    def abort(self) -> None:
+        """After a fork, in the child: give up the descriptors and tell nobody."""
+        for loop in self._accepting:
+            loop.abort()
+        for pump in self._pumps.values():
+            pump.abort()
+        self._accepting.clear()
+        self._pumps.clear()
+
     def wait_connected(self) -> None:
         """Wait until `open` may return. behaviour.md 1.11, 1.12.
 

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
-from typing import Generic, Self, TypedDict, TypeVar, Unpack, final
+from typing import Generic, Self, TypeVar, Unpack, final
 
 from elea.config.config import Config
 from elea.ids import EntityGlobalId, ZenohId
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.provenance import SourceInfo, TimestampInstrumentation
-from elea.qos import CongestionControl, Locality, Priority, Reliability
-from elea.query import QueryTarget, ReplyKeyExpr
+from elea.qos import Locality
 from elea.sample import Reply, Sample
 from elea.session.aio_driver import LoopDriver, open_loop_driver
 from elea.session.aio_handlers import Adapted, AsyncHandler, AsyncReplies, IntoHandler
@@ -30,7 +28,6 @@ from elea.session.convert import (
     IntoEncoding,
     IntoKeyExpr,
     IntoParameters,
-    IntoQueryConsolidation,
     IntoSelector,
     IntoZBytes,
 )
@@ -39,6 +36,14 @@ from elea.session.info import SessionInfo
 from elea.session.listeners import Listening
 from elea.session.liveliness import LivelinessToken
 from elea.session.matching import MatchingStatus
+from elea.session.options import (
+    GetOptions,
+    PublicationOptions,
+    PublisherOptions,
+    PutOptions,
+    QuerierOptions,
+    QueryOptions,
+)
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
 from elea.session.query import Query
@@ -50,67 +55,6 @@ from elea.session.subscriber import Subscriber
 from elea.timestamp import Timestamp
 
 T = TypeVar("T")
-
-
-class PutOptions(TypedDict, total=False):
-    """What `Session.put` and `delete` take by name."""
-
-    congestion_control: CongestionControl | None
-    priority: Priority | None
-    express: bool | None
-    attachment: IntoZBytes | None
-    timestamp: Timestamp | None
-    timestamp_instrumentation: TimestampInstrumentation | None
-    allowed_destination: Locality | None
-    source_info: SourceInfo | None
-
-
-class PublicationOptions(TypedDict, total=False):
-    """What `Publisher.put` and `delete` take by name."""
-
-    attachment: IntoZBytes | None
-    timestamp: Timestamp | None
-    timestamp_instrumentation: TimestampInstrumentation | None
-    source_info: SourceInfo | None
-
-
-class PublisherOptions(TypedDict, total=False):
-    """What `Session.declare_publisher` takes by name."""
-
-    encoding: IntoEncoding | None
-    congestion_control: CongestionControl | None
-    priority: Priority | None
-    express: bool | None
-    reliability: Reliability | None
-    allowed_destination: Locality | None
-
-
-class QuerierOptions(TypedDict, total=False):
-    """What `Session.declare_querier` takes by name."""
-
-    target: QueryTarget | None
-    consolidation: IntoQueryConsolidation | None
-    accept_replies: ReplyKeyExpr | None
-    timeout: float | None
-    congestion_control: CongestionControl | None
-    priority: Priority | None
-    express: bool | None
-    allowed_destination: Locality | None
-
-
-class QueryOptions(TypedDict, total=False):
-    """What every `get` takes by name."""
-
-    payload: IntoZBytes | None
-    encoding: IntoEncoding | None
-    attachment: IntoZBytes | None
-    source_info: SourceInfo | None
-    cancellation_token: CancellationToken | None
-    timestamp_instrumentation: TimestampInstrumentation | None
-
-
-class GetOptions(QuerierOptions, QueryOptions, total=False):
-    """What `Session.get` takes by name."""
 
 
 class _Entity:

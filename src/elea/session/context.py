@@ -7,6 +7,7 @@ Nothing here holds a reference to a `Session`: when the application drops that, 
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import weakref
 from collections import deque
@@ -20,7 +21,7 @@ from elea.session import dispatch
 from elea.session.core import SessionCore
 from elea.session.dispatch import Dispatcher
 from elea.session.face import SessionSettings
-from elea.session.ports import DriverPort
+from elea.session.ports import DriverPort, Lock
 from elea.session.pressure import Pressure
 from elea.session.queryables import MakeQuery
 from elea.session.stack import TimestampCallback
@@ -45,10 +46,13 @@ class Context:
         settings: SessionSettings,
         make_query: Callable[[Context], MakeQuery],
         timestamp_callback: TimestampCallback | None,
+        reopen: Callable[[], DriverPort] | None = None,
     ) -> None:
         self.driver = driver
-        self._lock = driver.lock
+        self._lock: Lock = driver.lock
         self.flush = driver.flush
+        self._reopen = reopen  # makes a driver for a forked child
+        self._orphaned = False  # we are such a child, and nothing was asked of us yet
         self._buried: deque[Callable[[], object]] = deque()
         self._close_lock = threading.Lock()
         self._hold_lock = threading.Lock()
@@ -67,17 +71,20 @@ class Context:
             self.zid = ZenohId(driver.node.zid)
         self.core.on_due = self._on_io_due
         self._inbox = self.core.inbox
-        self._dispatcher = Dispatcher(
-            self._inbox.due,
-            self._inbox.due_now,
-            driver.callback_thread,
-            driver.relieve,
-            self._on_drained,
-        )
+        self._dispatcher = self._new_dispatcher()
         self.pressure = Pressure(self._hold_reading, self._call_after)
         self._crowd = _Crowd()
         self.core.outbox.follow_up(self)
         _OPEN.add(self)
+
+    def _new_dispatcher(self) -> Dispatcher:
+        return Dispatcher(
+            self._inbox.due,
+            self._inbox.due_now,
+            self.driver.callback_thread,
+            self.driver.relieve,
+            self._on_drained,
+        )
 
     def call(self, function: Callable[[], T]) -> T:
         """Run a function of the core under the lock; then write, and run what became due."""
@@ -143,6 +150,9 @@ class Context:
                 return
             self._closed = True
         _OPEN.discard(self)
+        if self._orphaned:
+            dispatch.BEFORE_WAITING.remove(self._revive_if_orphaned)
+            return  # everything is the parent's
         self.call(self.core.close)
         dispatch.about_to_wait()
         self.driver.close(timeout_ns)
@@ -152,8 +162,7 @@ class Context:
         """Close without waiting for the lock, or for the network."""
         if self._closed:
             return
-        if self._lock.acquire(blocking=False):
-            self._lock.release()
+        if self._orphaned or self._lock_is_free():
             self.close(EXIT_NS)
         else:
             threading.Thread(target=self.close, args=(EXIT_NS,), daemon=True).start()
@@ -203,6 +212,63 @@ class Context:
         if self._crowd.behind:
             self.pressure.end(self._crowd)
 
+    def orphan(self) -> None:
+        """We are a forked child: threads and links are the parent's. Begin anew when asked to."""
+        self.driver.abort()
+        self._orphaned = True
+        self._close_lock = threading.Lock()
+        self._hold_lock = threading.Lock()
+        self._dispatcher = self._new_dispatcher()
+        self._lock = self.core.outbox.lock = _Reviver(self.revive)
+        dispatch.BEFORE_WAITING.append(self._revive_if_orphaned)
+
+    def _revive_if_orphaned(self) -> None:
+        if self._orphaned and not self._closed:
+            with self._lock:
+                pass
+
+    def revive(self) -> Lock:
+        """Connect anew, as another node, and declare everything there."""
+        if self._reopen is None:
+            raise ClosedError("the session was opened before a fork, and cannot be opened again")
+        driver = self._reopen()
+        self._orphaned = False
+        dispatch.BEFORE_WAITING.remove(self._revive_if_orphaned)
+        self.driver = driver
+        self.flush = driver.flush
+        self.core.outbox.follow_up(self)
+        self.zid = ZenohId(driver.node.zid)
+        with driver.lock:
+            self.core.move(driver.node, driver.lock)
+        self._lock = driver.lock
+        driver.flush()
+        return driver.lock
+
+
+class _Reviver:
+    """Stands in for the lock of a node that was lost in a fork: who takes it gets a new node."""
+
+    def __init__(self, revive: Callable[[], Lock]) -> None:
+        self._revive = revive
+        self._once = threading.Lock()
+        self._real: Lock | None = None
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        with self._once:
+            if self._real is None:
+                self._real = self._revive()
+        return self._real.acquire(blocking, timeout)
+
+    def release(self) -> None:
+        assert self._real is not None
+        self._real.release()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_args: object) -> None:
+        self.release()
+
 
 class _Crowd:
     """All functions of a session together, as one handler that may be behind."""
@@ -212,6 +278,15 @@ class _Crowd:
     def __init__(self) -> None:
         self.behind = self.stalled = False
         self.read_count = 0
+
+
+def _after_fork() -> None:
+    for context in list(_OPEN):
+        context.orphan()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @atexit.register

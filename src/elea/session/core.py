@@ -200,6 +200,27 @@ class SessionCore:
         """The passages of a sample that reached this session."""
         return self.stamper.received(stack)
 
+    def move(self, node: NodePort, lock: Lock) -> None:
+        """Live on another node from now on: declare everything there. Under the new lock.
+
+        Queries that are under way end; they were the old node's.
+        """
+        face = self.face
+        face.node = node
+        face.id = node.attach(self.inbox)
+        self.outbox.lock = lock
+        self.outbox.node = node
+        self.outbox.face_id = face.id
+        self.stamper.move(node.zid, node.whatami)
+        self.gets.close()
+        for subscription, origin in self._subscriptions.values():
+            if origin is not Locality.SESSION_LOCAL:
+                wire_key = face.wire_key(subscription.key)
+                face.declare(DeclareSubscriber(subscription.id, wire_key))
+        self.answerers.redeclare()
+        self.writers.interests.redeclare()
+        self.tokens.redeclare()
+
     def close(self) -> None:
         """Leave the node; every handler gets END."""
         face = self.face

@@ -53,10 +53,13 @@ class _Here(threading.local):
 
 
 _HERE: Final = _Here()
+BEFORE_WAITING: Final[list[Callable[[], None]]] = []  # called before anybody waits
 
 
 def about_to_wait() -> None:
     """The calling thread is going to wait: if it is a runner, another takes its place first."""
+    for function in list(BEFORE_WAITING):
+        function()
     run = _HERE.run
     if run is not None:
         run.dispatcher.replace(run)

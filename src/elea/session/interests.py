@@ -73,6 +73,15 @@ class Interests:
         wire_key = self.face.wire_key(key)
         self.face.send(Interest(interest_id, mode, options, wire_key, qos=QOS_DECLARE))
 
+    def redeclare(self) -> None:
+        """Ask another node the same, and forget what the old one said."""
+        self.remote_subscribers.clear()
+        self.remote_queryables.clear()
+        for (options, key), shared in self._shared.items():
+            self.ask(shared.id, options, key, InterestMode.CURRENT_FUTURE)
+        self.changed(SUBSCRIBERS)
+        self.changed(QUERYABLES)
+
     def declared_subscriber(self, body: DeclareSubscriber) -> None:
         """Somebody subscribed, or is told of once more."""
         key = self.face.own_key(body.key)

@@ -123,6 +123,9 @@ class DriverPort(Protocol):
         """Stop, or go on, reading from links: a reader of this process is behind. No lock held.
         A link that is not read does not expire."""
 
+    def abort(self) -> None:
+        """After a fork, in the child: give up the descriptors and tell nobody."""
+
     def close(self, timeout_ns: int) -> None:
         """Send what is pending within this time, close all links, end the threads. No lock held."""
 

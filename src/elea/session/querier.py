@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self, final, overload
+from typing import Self, Unpack, final, overload
 
 from elea.ids import EntityGlobalId
 from elea.keyexpr.keyexpr import KeyExpr
@@ -32,6 +32,7 @@ from elea.session.handlers import (
 )
 from elea.session.listeners import MatchingListener, listen_to_matches
 from elea.session.matching import MatchingStatus, Writer
+from elea.session.options import QueryOptions
 from elea.session.queries import Ask
 from elea.wire.data.query import QueryBody
 from elea.wire.fields_hot import WireEncoding
@@ -129,12 +130,7 @@ class Querier(Declared):
         handler: BuiltinHandler[Reply] | None = None,
         *,
         parameters: IntoParameters | None = None,
-        payload: IntoZBytes | None = None,
-        encoding: IntoEncoding | None = None,
-        attachment: IntoZBytes | None = None,
-        source_info: SourceInfo | None = None,
-        cancellation_token: CancellationToken | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        **options: Unpack[QueryOptions],
     ) -> Handler[Reply]: ...
     @overload
     def get(
@@ -142,12 +138,7 @@ class Querier(Declared):
         handler: PythonHandler[Reply, H],
         *,
         parameters: IntoParameters | None = None,
-        payload: IntoZBytes | None = None,
-        encoding: IntoEncoding | None = None,
-        attachment: IntoZBytes | None = None,
-        source_info: SourceInfo | None = None,
-        cancellation_token: CancellationToken | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        **options: Unpack[QueryOptions],
     ) -> H: ...
     @overload
     def get(
@@ -155,12 +146,7 @@ class Querier(Declared):
         handler: PythonCallback[Reply],
         *,
         parameters: IntoParameters | None = None,
-        payload: IntoZBytes | None = None,
-        encoding: IntoEncoding | None = None,
-        attachment: IntoZBytes | None = None,
-        source_info: SourceInfo | None = None,
-        cancellation_token: CancellationToken | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        **options: Unpack[QueryOptions],
     ) -> None: ...
     def get(
         self,

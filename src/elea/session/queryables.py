@@ -212,9 +212,12 @@ class Answerers:
         else:
             there.append(answerer)
         self._by_id[answerer.id] = answerer
-        if answerer.origin is not Locality.SESSION_LOCAL:
-            wire_key = self.face.wire_key(answerer.key)
-            self.face.declare(DeclareQueryable(answerer.id, wire_key, answerer.complete))
+        self._tell(answerer)
+
+    def redeclare(self) -> None:
+        """Tell another node of all of them."""
+        for answerer in self._by_id.values():
+            self._tell(answerer)
 
     def undeclare(self, answerer: Answerer) -> bool:
         """It is asked no more; False if it was gone already."""
@@ -254,6 +257,11 @@ class Answerers:
     def local_candidates(self, key: str) -> list[Answerer]:
         """Those that questions of this session reach."""
         return self._matching(key, Locality.REMOTE)
+
+    def _tell(self, answerer: Answerer) -> None:
+        if answerer.origin is not Locality.SESSION_LOCAL:
+            wire_key = self.face.wire_key(answerer.key)
+            self.face.declare(DeclareQueryable(answerer.id, wire_key, answerer.complete))
 
     def _matching(self, key: str, deaf: Locality) -> list[Answerer]:
         groups = self._tree.intersecting(key)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self, final, overload
+from collections.abc import Callable
+from typing import Self, Unpack, final, overload
 
 from elea.config.config import Config
 from elea.encoding import Encoding
@@ -50,13 +51,14 @@ from elea.session.info import SessionInfo
 from elea.session.interests import QUERYABLES, SUBSCRIBERS
 from elea.session.liveliness import Liveliness
 from elea.session.matching import Writer
+from elea.session.options import GetOptions
 from elea.session.ports import DROPPED, DriverPort
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier, ask_for, query_body
 from elea.session.queries import Ask
 from elea.session.query import Query, query_maker
 from elea.session.queryable import Queryable
-from elea.session.settings import IntoConfig, config_of, settings_of
+from elea.session.settings import IntoConfig, child_config, config_of, settings_of
 from elea.session.stack import TimestampCallback
 from elea.session.subscriber import Subscriber
 from elea.timestamp import NTP64, Timestamp
@@ -78,9 +80,12 @@ class Session:
         driver: DriverPort,
         *,
         timestamp_callback: TimestampCallback | None = None,
+        reopen: Callable[[], DriverPort] | None = None,
     ) -> None:
         self._config = config
-        self._context = Context(driver, settings_of(config), query_maker, timestamp_callback)
+        self._context = Context(
+            driver, settings_of(config), query_maker, timestamp_callback, reopen
+        )
         self._prefix = self._context.core.face.prefix
 
     def __enter__(self) -> Self:
@@ -231,63 +236,21 @@ class Session:
         self,
         selector: IntoSelector,
         handler: BuiltinHandler[Reply] | None = None,
-        *,
-        target: QueryTarget | None = None,
-        consolidation: IntoQueryConsolidation | None = None,
-        accept_replies: ReplyKeyExpr | None = None,
-        timeout: float | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        payload: IntoZBytes | None = None,
-        encoding: IntoEncoding | None = None,
-        attachment: IntoZBytes | None = None,
-        allowed_destination: Locality | None = None,
-        source_info: SourceInfo | None = None,
-        cancellation_token: CancellationToken | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        **options: Unpack[GetOptions],
     ) -> Handler[Reply]: ...
     @overload
     def get(
         self,
         selector: IntoSelector,
         handler: PythonHandler[Reply, H],
-        *,
-        target: QueryTarget | None = None,
-        consolidation: IntoQueryConsolidation | None = None,
-        accept_replies: ReplyKeyExpr | None = None,
-        timeout: float | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        payload: IntoZBytes | None = None,
-        encoding: IntoEncoding | None = None,
-        attachment: IntoZBytes | None = None,
-        allowed_destination: Locality | None = None,
-        source_info: SourceInfo | None = None,
-        cancellation_token: CancellationToken | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        **options: Unpack[GetOptions],
     ) -> H: ...
     @overload
     def get(
         self,
         selector: IntoSelector,
         handler: PythonCallback[Reply],
-        *,
-        target: QueryTarget | None = None,
-        consolidation: IntoQueryConsolidation | None = None,
-        accept_replies: ReplyKeyExpr | None = None,
-        timeout: float | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        payload: IntoZBytes | None = None,
-        encoding: IntoEncoding | None = None,
-        attachment: IntoZBytes | None = None,
-        allowed_destination: Locality | None = None,
-        source_info: SourceInfo | None = None,
-        cancellation_token: CancellationToken | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        **options: Unpack[GetOptions],
     ) -> None: ...
     def get(
         self,
@@ -566,6 +529,10 @@ class Session:
         if context is not None:
             context.close_from_finaliser()
 
+    def __reduce__(self) -> tuple[Callable[[Config], Session], tuple[Config]]:
+        """A session is pickled as its configuration: another one is opened where it arrives."""
+        return open, (child_config(self._config),)
+
     def __repr__(self) -> str:
         return f"Session({str(self._context.zid)!r})"
 
@@ -587,8 +554,12 @@ def open(
         LinkError: no connection that must be made could be made.
     """
     chosen = config_of(config)
-    driver = runtime.open_driver(chosen)
-    return Session(chosen, driver, timestamp_callback=timestamp_callback)
+    return Session(
+        chosen,
+        runtime.open_driver(chosen),
+        timestamp_callback=timestamp_callback,
+        reopen=lambda: runtime.open_driver(child_config(chosen)),
+    )
 
 
 def _locality(name: str, value: Locality | None) -> Locality:

@@ -24,6 +24,17 @@ def config_of(config: IntoConfig | None) -> Config:
     raise TypeError(f"open takes a Config, a mapping or a path, not {type(config).__name__}")
 
 
+def child_config(config: Config) -> Config:
+    """The configuration of a session that takes up another's work elsewhere.
+
+    It is another node, and does not listen where the first one does.
+    """
+    child = config.__copy__()
+    child.insert_json5("id", "null")
+    child.insert_json5("listen/endpoints", "[]")
+    return child
+
+
 def settings_of(config: Config) -> SessionSettings:
     """What a session takes from its configuration."""
     namespace = config.get("namespace")

@@ -45,6 +45,10 @@ class Stamper:
         self._clock = clock
         self._callback = callback
 
+    def move(self, zid: bytes, whatami: WhatAmI) -> None:
+        """Stamp in the name of another node from now on."""
+        self._context = TimestampContext(ZenohId(zid), whatami)
+
     def sent(self, instrumentation: TimestampInstrumentation | None) -> WireStack | None:
         """The stack of a new message."""
         if instrumentation is None:

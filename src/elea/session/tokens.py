@@ -70,6 +70,19 @@ class Tokens:
             self.face.declare(UndeclareToken(token_id))
         return True
 
+    def redeclare(self) -> None:
+        """Tell another node of all tokens, and ask it what there is."""
+        self.close()
+        gone = list(self._alive)
+        self._known.clear()
+        self._alive.clear()
+        for key in gone:
+            self._tell_all(key, SampleKind.DELETE)
+        for watcher in self._watchers.values():
+            self._ask(watcher.id, watcher.key, InterestMode.CURRENT_FUTURE)
+        for token_id, key in self._own.items():
+            self.face.declare(DeclareToken(token_id, self.face.wire_key(key)))
+
     def watch(self, key: str, outlet: Outlet, *, history: bool) -> Watcher:
         """Tell `outlet` of tokens that come and go, and of those there are if `history`."""
         watcher = Watcher(self.face.new_id(), key, outlet)

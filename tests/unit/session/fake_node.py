@@ -281,6 +281,7 @@ class FakeDriver:
         self.relieved_count = 0
         self.held = False
         self.closed = False
+        self.aborted = False
 
     def now_ns(self) -> int:
         return self.time_ns
@@ -304,6 +305,9 @@ class FakeDriver:
     def hold_reading(self, held: bool) -> None:
         assert not self.lock.locked() or self.callback_thread is not CallbackThread.CALLER
         self.held = held
+
+    def abort(self) -> None:
+        self.aborted = True
 
     def close(self, timeout_ns: int) -> None:
         self.closed = True
