@@ -30,6 +30,7 @@ class Watcher:
     key: str
     outlet: Outlet
     received_count: int = 0
+    answered: set[str] = field(default_factory=set)  # keys it was told of because it asked
 
 
 @dataclass(slots=True, eq=False)
@@ -126,7 +127,10 @@ class Tokens:
             self._alive[key] = self._alive.get(key, 0) + 1
         asker = None if interest_id is None else self._watchers.get(interest_id)
         if asker is not None:
-            self._tell(asker, key, SampleKind.PUT)
+            # Several tokens on one key count as one (behaviour.md 5.12).
+            if key not in asker.answered:
+                asker.answered.add(key)
+                self._tell(asker, key, SampleKind.PUT)
         elif news:
             self._tell_all(key, SampleKind.PUT)
 
@@ -181,6 +185,7 @@ class Tokens:
     def _tell_all(self, key: str, kind: SampleKind) -> None:
         for watcher in list(self._watchers.values()):
             if intersects(watcher.key, key):
+                watcher.answered.discard(key)
                 self._tell(watcher, key, kind)
 
     def _tell(self, watcher: Watcher, key: str, kind: SampleKind) -> None:

@@ -27,6 +27,19 @@ def test_tokens_come_and_go(world: World) -> None:
     assert seen(full) == ["DELETE t/1", "DELETE t/0"]
 
 
+def test_twins_are_one_in_the_history(world: World) -> None:
+    a, b = world.open(), world.open()
+    twins = [a.liveliness().declare_token("t/1") for _ in range(2)]
+    subscriber = b.liveliness().declare_subscriber("t/*", history=True)
+    assert seen(subscriber) == ["PUT t/1"]
+    for twin in twins:
+        twin.undeclare()
+    assert seen(subscriber) == ["DELETE t/1"]
+    again = a.liveliness().declare_token("t/1")
+    assert seen(subscriber) == ["PUT t/1"]
+    again.undeclare()
+
+
 def test_own_tokens_are_seen_too(world: World) -> None:
     session = world.open()
     subscriber = session.liveliness().declare_subscriber("t/*", history=True)
