@@ -7,6 +7,7 @@ import doctest
 import io
 import re
 import shlex
+import socket
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,8 @@ def test_every_message_is_in_the_architecture_and_nothing_else() -> None:
 
 def test_the_tour_of_the_readme_runs() -> None:
     session = "\n".join(re.findall(r"^```python\n(.+?)^```", README, re.MULTILINE | re.DOTALL))
+    with socket.create_server(("127.0.0.1", 0)) as probe:  # the port of the page may be in use
+        session = session.replace("17447", str(probe.getsockname()[1]))
     test = doctest.DocTestParser().get_doctest(session, {}, "README.md", "README.md", 0)
     assert len(test.examples) > 5
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
