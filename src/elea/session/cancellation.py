@@ -89,4 +89,5 @@ class CancellationToken:
 
     def _forget(self, get: object) -> None:
         with self._lock:
-            self._running.pop(get, None)
+            running = self._running.pop(get, None)
+        del running  # without the lock: what goes with it may run finalisers

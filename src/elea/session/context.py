@@ -7,6 +7,7 @@ Nothing here holds a reference to a `Session`: when the application drops that, 
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import threading
 import weakref
@@ -35,6 +36,22 @@ DUE_COUNT_MAX: Final = 65_536  # values for functions that may wait for a thread
 BLOCK_NS: Final = 5_000_000_000  # a put that may not be dropped waits so long (behaviour.md 2.5)
 
 _OPEN: Final[weakref.WeakSet[Context]] = weakref.WeakSet()
+_COLLECTING: Final[set[int]] = set()  # the thread that collects garbage, while it does
+
+
+def _watch_collector(phase: str, info: object) -> None:
+    if phase == "start":
+        _COLLECTING.add(threading.get_ident())
+    else:
+        _COLLECTING.discard(threading.get_ident())
+
+
+def _in_collector() -> bool:
+    """Whether the calling thread is in the middle of anything, brought here by the collector."""
+    return bool(_COLLECTING) and threading.get_ident() in _COLLECTING
+
+
+gc.callbacks.append(_watch_collector)
 
 
 class Context:
@@ -127,11 +144,13 @@ class Context:
         """Run a function of the core under the lock, from a finaliser.
 
         A finaliser runs anywhere, even in a thread that holds the lock. If the lock is not free,
-        whoever holds it finds the function when it lets go.
+        whoever holds it finds the function when it lets go. The garbage collector runs in the
+        middle of anything, also where other locks are held: then the next call finds it, or the
+        I/O thread with its next keep-alive.
         """
         self._buried.append(function)
         self._inbox.nudged = True
-        if self._lock_is_free():
+        if not _in_collector() and self._lock_is_free():
             self.settle()
 
     def entity(self, eid: int) -> EntityGlobalId:
@@ -162,7 +181,7 @@ class Context:
         """Close without waiting for the lock, or for the network."""
         if self._closed:
             return
-        if self._orphaned or self._lock_is_free():
+        if self._orphaned or (not _in_collector() and self._lock_is_free()):
             self.close(EXIT_NS)
         else:
             threading.Thread(target=self.close, args=(EXIT_NS,), daemon=True).start()

@@ -86,7 +86,8 @@ class Dispatcher:
         self._mode = mode
         self._relieve = relieve
         self._on_drained = on_drained  # told each time nothing is due any more
-        self._lock = threading.Lock()
+        # Letting go of a function may run a finaliser, which may come back here.
+        self._lock = threading.RLock()
         self._now_lock = threading.Lock()
         self._run: _Run | None = None
         self._wake: SimpleQueue[bool] = SimpleQueue()

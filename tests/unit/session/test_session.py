@@ -291,6 +291,20 @@ class TestLife:
         del subscriber
         assert not matches(watching)
 
+    def test_garbage_is_undeclared_with_the_next_call(self, world: World) -> None:
+        """The collector runs anywhere, also where locks are held: nothing is done from there."""
+        a, b = world.open(), world.open()
+        watching = b.declare_publisher("a")
+        cycle: list[object] = [a.declare_subscriber("a")]
+        cycle.append(cycle)
+        assert matches(watching)
+        del cycle
+        with world.driver.lock:
+            gc.collect()
+        gc.collect()
+        a.put("x", "1")
+        assert not matches(watching)
+
     def test_functions_go_on_in_the_background(self, world: World) -> None:
         session = world.open()
         got: list[Sample] = []
