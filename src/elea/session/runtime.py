@@ -6,9 +6,10 @@ from collections.abc import Callable
 from importlib import import_module
 
 from elea.config.config import Config
+from elea.errors import EleaError
 from elea.ids import WhatAmIMatcher
 from elea.sample import Hello
-from elea.session.ports import DriverPort, OpenDriver, ScoutPort, StartScouting
+from elea.session.ports import DriverPort, OpenDriver, ScoutPort
 
 
 def open_driver(config: Config) -> DriverPort:
@@ -21,7 +22,9 @@ def open_driver(config: Config) -> DriverPort:
 def start_scouting(
     what: WhatAmIMatcher, config: Config, found: Callable[[Hello], None]
 ) -> ScoutPort:
-    """Search for nodes; each one found is told to `found`, by any thread."""
-    # Late, as above.
-    start: StartScouting = import_module("elea.link.scouting").start_scouting
-    return start(what, config, found)
+    """Search for nodes; each one found is told to `found`, by any thread.
+
+    Raises:
+        EleaError: always, until a driver for it exists.
+    """
+    raise EleaError("scouting by multicast is not supported yet; connect to endpoints you know")
