@@ -8,10 +8,10 @@ it is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError
 from typing import Final, Protocol, final
 
 from elea.encoding import NAMES, Encoding
+from elea.hints import mypyc_attr
 from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.provenance import SampleKind, SourceInfo, TimestampStack
@@ -49,6 +49,7 @@ class RawSource(Protocol):
     sn: int
 
 
+@mypyc_attr(acyclic=True)
 @final
 class Sample:
     """A value, or the end of one, as a subscriber or a query receives it.
@@ -75,16 +76,6 @@ class Sample:
         "_timestamp",
     )
 
-    _attachment: ZBytes | bytes | None
-    _encoding: Encoding | RawEncoding | None
-    _key: KeyExpr | str
-    _kind: SampleKind
-    _payload: ZBytes | bytes
-    _qos: int
-    _source: SourceInfo | RawSource | None
-    _stack: TimestampStack | None
-    _timestamp: Timestamp | RawStamp | None
-
     def __init__(
         self,
         *,
@@ -103,15 +94,15 @@ class Sample:
     ) -> None:
         if qos == QOS_UNSET:
             qos = QoS(priority, congestion_control, express).to_octet()
-        object.__setattr__(self, "_key", key_expr)
-        object.__setattr__(self, "_payload", payload)
-        object.__setattr__(self, "_kind", kind)
-        object.__setattr__(self, "_encoding", encoding)
-        object.__setattr__(self, "_timestamp", timestamp)
-        object.__setattr__(self, "_qos", qos)
-        object.__setattr__(self, "_attachment", attachment)
-        object.__setattr__(self, "_source", source_info)
-        object.__setattr__(self, "_stack", timestamp_stack)
+        self._key = key_expr
+        self._payload = payload
+        self._kind = kind
+        self._encoding = encoding
+        self._timestamp = timestamp
+        self._qos = qos
+        self._attachment = attachment
+        self._source = source_info
+        self._stack = timestamp_stack
 
     @property
     def key_expr(self) -> KeyExpr:
@@ -210,9 +201,6 @@ class Sample:
             f"express={self.express!r}, attachment={self.attachment!r}, "
             f"source_info={self.source_info!r}, timestamp_stack={self.timestamp_stack!r})"
         )
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise FrozenInstanceError(f"a Sample cannot be changed: {name}")
 
     def __reduce__(self) -> tuple[Callable[..., Sample], tuple[object, ...]]:
         return _restore, self._values()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Protocol, Self, final
 
+from elea.hints import mypyc_attr
+
 _REPR_LEN_MAX: Final = 32
 
 
@@ -22,6 +24,7 @@ class Shareable(Protocol):
     def __zbytes__(self) -> SharedBuffer: ...
 
 
+@mypyc_attr(acyclic=True)
 @final
 class ZBytes:
     """The octets of a payload or attachment.
@@ -44,18 +47,12 @@ class ZBytes:
 
     __slots__ = ("_data", "_shm")
 
-    _data: bytes | memoryview
-    _shm: SharedBuffer | None
-
     def __init__(
         self, bytes: ZBytes | bytes | bytearray | memoryview | str | Shareable | None = None
     ) -> None:
         shm = _shared(bytes)
-        if shm is None:
-            object.__setattr__(self, "_data", _frozen(bytes))
-        else:
-            object.__setattr__(self, "_data", shm.view())
-        object.__setattr__(self, "_shm", shm)
+        self._data = _frozen(bytes) if shm is None else shm.view()
+        self._shm = shm
 
     def to_bytes(self) -> bytes:
         """The octets as `bytes`; a copy only if they were a view into something larger."""
@@ -76,9 +73,6 @@ class ZBytes:
     def as_shm(self) -> SharedBuffer | None:
         """The buffer of `elea.shm` it was made of; None if it was made of anything else."""
         return self._shm
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"ZBytes cannot be changed: {name}")
 
     def __bool__(self) -> bool:
         return len(self._data) > 0

@@ -19,7 +19,18 @@ import pytest
 from tests.meta.tree import PACKAGE, Import, imports, module_name, relative
 
 VOCABULARY: Final = (
-    *("pure", "version", "errors", "limits", "secret", "ids", "qos", "encoding", "timestamp"),
+    *(
+        "pure",
+        "hints",
+        "version",
+        "errors",
+        "limits",
+        "secret",
+        "ids",
+        "qos",
+        "encoding",
+        "timestamp",
+    ),
     *(
         "zbytes_hot",
         "zbytes",

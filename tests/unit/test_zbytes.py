@@ -66,8 +66,8 @@ def test_values_need_a_serialization(value: object) -> None:
 
 def test_it_is_a_value() -> None:
     payload = ZBytes(b"a")
-    with pytest.raises(AttributeError, match="cannot be changed"):
-        payload._data = b"b"
+    with pytest.raises(AttributeError):
+        payload.text = "b"  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="not iterable"):
         iter(payload)  # type: ignore[call-overload]  # as in zenoh-python
     assert payload.as_shm() is None

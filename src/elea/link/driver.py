@@ -7,7 +7,8 @@ delivers it.
 
 Batching adapts by itself. A thread that publishes into an idle link writes at once, so a lone
 message waits for nobody; one that publishes again within moments leaves its messages in the open
-batch, which goes out when it is full or when the poller's turn comes.
+batch, which goes out when it is full or when the poller's turn comes. As long as the burst goes on
+the poller looks every millisecond only: who publishes writes full batches itself.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ _LOG: Final = logging.getLogger("elea.link")
 _WRITE_AHEAD_LEN: Final = 256 * 1024  # pulled into a link's own queue before it must drain
 _BUFFERS_COUNT: Final = 32  # batches handed to one write
 _BURST_NS: Final = 100_000  # a message this soon after the last write is part of a burst
+_BURST_TURN_NS: Final = 1_000_000  # what a message of a burst waits for company, as in Eclipse
 
 
 class Driver:
@@ -92,6 +94,7 @@ class Driver:
         self._closing = False
         self._timer: Timer | None = None
         self._last_write_ns = 0
+        self._burst_writes = 0  # by threads of the application, since the poller's last turn
         self._room = threading.Condition(self.lock)
         self._waiters = 0
         self._ready = threading.Event()  # something came of an attempt to connect
@@ -220,8 +223,9 @@ class Driver:
                 return
             if egress.backlog and self.now_ns() - self._last_write_ns < _BURST_NS:
                 egress.flush_asked = True
-                self._poller.call_soon_threadsafe(self._flush_now)
+                self._poller.call_soon_threadsafe(self._burst_turn)
                 return
+        self._burst_writes += 1
         # No timer moves nearer by writing: what was said only puts the next keep-alive off.
         for link_id in self.node.dirty_links():
             self._write(link_id)
@@ -240,11 +244,16 @@ class Driver:
 
     # On the poller.
 
-    def _flush_now(self) -> None:
+    def _burst_turn(self) -> None:
+        """Write what a burst has left, and look again while whoever publishes fills batches."""
         with self.lock:
-            self.node.egress.flush_asked = False
             self._settle()
             self._last_write_ns = self.now_ns()
+            if self._burst_writes:
+                self._burst_writes = 0
+                self._timers.call_at(self._last_write_ns + _BURST_TURN_NS, self._burst_turn)
+            else:
+                self.node.egress.flush_asked = False
 
     def _listen(self, endpoint: Endpoint) -> None:
         scheme = self._connector.registry.scheme(endpoint.protocol, self._settings.protocols)

@@ -58,7 +58,12 @@ class Backlog:
         return DROPPED
 
     def retry(self, now_ns: int) -> None:
-        """There may be room again."""
+        """Something was written, so there may be room again."""
+        if self._transport.pending_len > self._transport.queue_len // 2:
+            # Whoever waits is let go on when there is work for a while, not batch by batch.
+            for line in self._lines.values():
+                line.since_ns = now_ns
+            return
         for lane, line in list(self._lines.items()):
             while line.messages:
                 message, reliable = line.messages[0]

@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from elea.transport.batching_hot import TxQueues
+from elea.routing.pubsub_hot import Destination
+from elea.transport.batching_hot import UNFIT, TxQueues
+from elea.wire.buffer_hot import Writer
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import Put
+from elea.wire.network.plain_hot import PlainPush
 from elea.wire.network.push_hot import Push
+from elea.wire.network.push_hot import encode as encode_push
 
 SENT: Final = 0
 DROPPED: Final = 1
 FULL: Final = 2
-BURST_COUNT: Final = 1_024  # messages of a burst that wait for the driver's loop
+BURST_COUNT: Final = 2_048  # messages of a burst that wait for company, or as many half kB
 _QOS_EXPRESS: Final = 0x10
 
 
@@ -31,17 +35,52 @@ class LocalSink(Protocol):
         """Anything else for this session; keys are full text."""
 
 
+class RawSink:
+    """A session that takes samples as they stand in a frame, without a PUSH being made of them."""
+
+    __slots__ = ()
+
+    def begin_frame(self) -> None:
+        """Samples of one frame follow."""
+
+    def end_frame(self) -> None:
+        """That was the last one."""
+
+    def raw(self, key: str, plain: PlainPush) -> None:
+        """A sample. `plain` is the next one when this returns."""
+
+
 class Outlet:
     """One face, as messages leave through it: a session's sink, or a neighbour's queues."""
 
-    __slots__ = ("dirty", "face_id", "queues", "sink", "stuck")
+    __slots__ = ("dirty", "face_id", "queues", "raw", "sink", "stuck")
 
     def __init__(self, face_id: int, sink: LocalSink | None, queues: TxQueues | None) -> None:
         self.face_id = face_id
         self.sink = sink
+        self.raw: RawSink | None = None
+        taker: object = sink
+        if isinstance(taker, RawSink):
+            self.raw = taker
         self.queues = queues
         self.dirty = False  # listed in Egress.dirty
         self.stuck = False  # messages wait for room, and others of their priority behind them
+
+
+class Way:
+    """How the values of one publisher leave through one face: `head`, their length, their octets.
+
+    `message` is an empty one of them.
+    """
+
+    __slots__ = ("head", "message", "outlet")
+
+    def __init__(self, outlet: Outlet, message: Push) -> None:
+        self.outlet = outlet
+        self.message = message
+        writer = Writer()
+        encode_push(writer, message)
+        self.head = writer.to_bytes()[:-1]  # without the length, which is 0
 
 
 class Egress:
@@ -91,6 +130,45 @@ class Egress:
             body = message.body
             if isinstance(body, Put):
                 self.backlog += len(body.payload) >> 5
+        return result
+
+    def ways(self, route: list[Destination], face_id: int, push: Push) -> list[Way] | None:
+        """How values like `push`, which is empty, get to where they are wanted.
+
+        None if one of those is a session: it wants the message.
+        """
+        ways: list[Way] = []
+        for destination in route:
+            if destination.face_id == face_id:
+                continue
+            outlet = self.outlets.get(destination.face_id)
+            if outlet is None or outlet.queues is None:
+                return None
+            message = Push(destination.key, push.body, push.qos)
+            ways.append(Way(outlet, message))
+        return ways
+
+    def send_value(self, way: Way, payload: bytes, reliable: bool) -> int:
+        """Let a value leave."""
+        outlet = way.outlet
+        queues = outlet.queues
+        qos = way.message.qos
+        if outlet.stuck or queues is None:
+            result = UNFIT
+        else:
+            result = queues.send_value(way.head, payload, qos, reliable)
+        if result == UNFIT:
+            empty = way.message
+            body = empty.body
+            encoding = body.encoding if isinstance(body, Put) else None
+            message = Push(empty.key, Put(payload, None, encoding), qos)
+            return self.send(outlet.face_id, message, reliable)
+        if not outlet.dirty:
+            outlet.dirty = True
+            self.dirty.append(outlet)
+        self.backlog += 1 + (len(payload) >> 5)
+        if qos & _QOS_EXPRESS:
+            self.express = True
         return result
 
     def wants_flush(self) -> bool:

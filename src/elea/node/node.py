@@ -30,6 +30,7 @@ from elea.node.settings import NodeSettings
 from elea.routing.core import Routing
 from elea.routing.effects import Output
 from elea.routing.face import FaceSpec, local_face
+from elea.routing.pubsub_hot import PushSource
 from elea.routing.roles.client import CLIENT_ROLE
 from elea.routing.roles.peer import PEER_ROLE
 from elea.timestamp import HybridClock
@@ -62,7 +63,10 @@ class Node:
         if role is None:
             raise ConfigError("mode", f"a node of role {settings.whatami} cannot be run yet")
         self.egress = Egress(self._wait)
-        self.routing = Routing(settings.zid, role, self._output(), limits, settings.routing)
+        output = self._output()
+        # Where samples may go without a message; None if the output must see every message.
+        self.direct = self.egress if output is self.egress else None
+        self.routing = Routing(settings.zid, role, output, limits, settings.routing)
         # A sample of a session goes out. Bound once: it takes no interpreted step.
         self.local_push = Door(self.egress, self.routing.push).push
         self._rng = rng
@@ -275,6 +279,10 @@ class Node:
         self.timers_moved = True
         return SENT if self.has_room(face_id) else FULL
 
+    def push_source(self, face_id: int) -> PushSource | None:
+        """The routes of what a session publishes."""
+        return self.routing.push_source(face_id)
+
     def sessions(self) -> list[Session]:
         """The sessions there are."""
         return list(self._sessions.values())
@@ -479,7 +487,7 @@ class Node:
             face_id,
             transport,
             Backlog(transport),
-            FaceSink(self.routing, face_id),
+            FaceSink(self.routing, face_id, self.direct),
             link.info,
             agreed,
             Outlet(face_id, None, transport.queues),
@@ -539,6 +547,7 @@ class Node:
     def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
         neighbour.backlog.clear()
+        neighbour.outlet.stuck = True  # who knows the outlet finds that it is gone
         self.egress.outlets.pop(neighbour.face_id, None)
 
     def _drop_link(self, link: NodeLink, reason: str, now_ns: int) -> None:

@@ -1,35 +1,97 @@
-"""FaceSink: the network messages of one neighbour, from the octets of a frame into routing."""
+"""FaceSink: the network messages of one neighbour, from the octets of a frame into routing.
+
+Most of what arrives are samples for sessions of this node. Those are read here, in place, and
+handed over without a message being made of them. Whatever is not quite so plain (another message,
+an extension that is rare, a sample that goes on to other nodes, octets that are wrong) is left to
+the general way, which starts again at its first octet.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from elea.node.egress_hot import Egress, RawSink
 from elea.routing.core import Routing
+from elea.routing.pubsub_hot import PushSource
 from elea.wire.buffer_hot import Reader
 from elea.wire.codec_hot import decode_network
+from elea.wire.network.plain_hot import PlainPush
 from elea.wire.network.push_hot import Push
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 _NETWORK_ID_MIN: Final = 0x19
 _ID_MASK: Final = 0x1F
+_NO_ALIAS: Final = -1
+_TEXTS_COUNT_MAX: Final = 4_096  # keys written out in full that are remembered, per neighbour
 
 
 class FaceSink:
-    """Takes the frames of one transport; `now_ns` is set before each batch."""
+    """Takes the frames of one transport; `now_ns` is set before each batch.
 
-    __slots__ = ("_push", "face_id", "now_ns", "received", "routing")
+    Args:
+        routing: Where messages go.
+        face_id: Whose they are.
+        egress: The output of routing; None if that is something else, which must see every message.
+    """
 
-    def __init__(self, routing: Routing, face_id: int) -> None:
+    __slots__ = (
+        "_alias",
+        "_egress",
+        "_key",
+        "_plain",
+        "_push",
+        "_sinks",
+        "_source",
+        "_texts",
+        "_touched",
+        "face_id",
+        "now_ns",
+        "received",
+        "routing",
+    )
+
+    def __init__(self, routing: Routing, face_id: int, egress: Egress | None = None) -> None:
         self.routing = routing
         self._push = routing.receive_push  # compiled: samples take no interpreted step
+        self._egress = egress
         self.face_id = face_id
         self.now_ns = 0
         self.received = 0
+        self._texts: dict[bytes, str] = {}
+        self._plain = PlainPush()
+        # Where the last sample went, until something else than a sample comes.
+        self._source: PushSource | None = None
+        self._alias: i64 = _NO_ALIAS
+        self._key = ""
+        self._sinks: list[RawSink] = []
+        self._touched: list[RawSink] = []
 
     def frame(self, reader: Reader, priority: int, reliable: bool) -> None:
         """Read network messages until the end, or the first octet that is none."""
+        self._alias = _NO_ALIAS
+        if self._egress is not None:
+            self._source = self.routing.push_source(self.face_id)
+        try:
+            self._messages(reader, reliable)
+        finally:
+            if self._touched:
+                for sink in self._touched:
+                    sink.end_frame()
+                self._touched = []
+
+    def message(self, reader: Reader, priority: int, reliable: bool) -> None:
+        """Read exactly one message, as reassembled from fragments."""
+        self.received += 1
+        self.routing.receive(self.face_id, decode_network(reader), reliable, self.now_ns)
+
+    def _messages(self, reader: Reader, reliable: bool) -> None:
         face_id = self.face_id
         now_ns = self.now_ns
         while True:
+            if self._source is not None and self._samples(reader):
+                return
             octet = reader.peek()
             if octet < 0 or octet & _ID_MASK < _NETWORK_ID_MIN:
                 return
@@ -38,9 +100,82 @@ class FaceSink:
             if isinstance(message, Push):
                 self._push(face_id, message, reliable, now_ns)
             else:
+                self._alias = _NO_ALIAS  # tables may change
                 self.routing.receive(face_id, message, reliable, now_ns)
 
-    def message(self, reader: Reader, priority: int, reliable: bool) -> None:
-        """Read exactly one message, as reassembled from fragments."""
-        self.received += 1
-        self.routing.receive(self.face_id, decode_network(reader), reliable, self.now_ns)
+    def _samples(self, reader: Reader) -> bool:
+        """Hand over plain samples until something else comes; whether all was read."""
+        data = reader.data
+        end: i64 = reader.end
+        pos: i64 = reader.pos
+        plain = self._plain
+        count: i64 = 0
+        while pos < end:
+            after: i64 = plain.read(data, pos, end)
+            if after < 0:
+                break
+            alias: i64 = plain.scope << 1 | (1 if plain.sender else 0)
+            if plain.suffix_start == plain.suffix_stop:
+                if alias != self._alias and not self._find_alias(alias):
+                    break
+            elif not self._find_text():
+                break
+            for sink in self._sinks:
+                sink.raw(self._key, plain)
+            count += 1
+            pos = after
+        reader.pos = pos
+        self.received += count
+        return pos >= end
+
+    def _find_alias(self, alias: i64) -> bool:
+        plain = self._plain
+        source = self._source
+        assert source is not None
+        key = (source.peer if plain.sender else source.own).get(plain.scope)
+        if key is None or not self._find(source, key):
+            return False
+        self._alias = alias
+        return True
+
+    def _find_text(self) -> bool:
+        plain = self._plain
+        source = self._source
+        assert source is not None
+        suffix = plain.suffix()
+        text = self._texts.get(suffix)
+        if text is None:
+            text = suffix.decode("utf-8", "replace")  # a key that is no UTF-8 has no route
+            if len(self._texts) >= _TEXTS_COUNT_MAX:
+                self._texts.clear()
+            self._texts[suffix] = text
+        self._alias = _NO_ALIAS
+        if plain.scope == 0:
+            return self._find(source, text)
+        head = (source.peer if plain.sender else source.own).get(plain.scope)
+        return head is not None and self._find(source, head + text)
+
+    def _find(self, source: PushSource, key: str) -> bool:
+        """Look up which sessions take a key; False: others do too, or nobody knows yet."""
+        route = source.cache.samples.get(key)
+        if route is None:
+            return False
+        egress = self._egress
+        assert egress is not None
+        sinks: list[RawSink] = []
+        for destination in route:
+            if destination.face_id == source.face_id:
+                continue
+            outlet = egress.outlets.get(destination.face_id)
+            if outlet is None or outlet.raw is None:
+                return False
+            sinks.append(outlet.raw)
+        if not sinks:
+            return False
+        for sink in sinks:
+            if sink not in self._touched:
+                self._touched.append(sink)
+                sink.begin_frame()
+        self._sinks = sinks
+        self._key = key
+        return True

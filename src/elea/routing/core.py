@@ -103,6 +103,10 @@ class Routing:
         self.push = self._pushes.push
         self.receive_push = self._pushes.receive
 
+    def push_source(self, face_id: int) -> PushSource | None:
+        """The aliases of a face and the routes of what comes from it."""
+        return self._pushes.sources.get(face_id)
+
     @property
     def role(self) -> Role:
         """The node's role."""

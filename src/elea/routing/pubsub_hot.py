@@ -28,15 +28,17 @@ class Destination:
 class RouteCache:
     """The routes of messages that come from one region."""
 
-    __slots__ = ("queries", "region", "samples")
+    __slots__ = ("generation", "queries", "region", "samples")
 
     def __init__(self, region: str) -> None:
         self.region = region
+        self.generation = 0  # changes whenever routes may have
         self.samples: dict[str, list[Destination]] = {}
         self.queries: dict[tuple[str, int], list[Destination]] = {}
 
     def clear(self) -> None:
         """The tables changed."""
+        self.generation += 1
         if len(self.samples) > 0:
             self.samples.clear()
         if len(self.queries) > 0:

@@ -17,10 +17,9 @@ from elea.sample import Reply, Sample
 from elea.session.advanced_config import HistoryConfig, RecoveryConfig
 from elea.session.context import Context
 from elea.session.core import SessionCore
-from elea.session.deliver_hot import LANE_DIRECT, Outlet, Subscription
+from elea.session.deliver_hot import Subscription
 from elea.session.face import Timer
 from elea.session.handlers import (
-    END,
     AnyHandler,
     BuiltinHandler,
     Delivery,
@@ -31,6 +30,7 @@ from elea.session.handlers import (
 )
 from elea.session.listeners import H_co, Listening
 from elea.session.liveliness import Liveliness
+from elea.session.outlet_hot import END, Outlet
 from elea.session.queries import Ask
 from elea.session.recovery import Source, SourceId, Sources
 from elea.session.subscriber import Subscriber
@@ -53,8 +53,6 @@ class _Direct:
     """An outlet within the session itself: called under the lock."""
 
     __slots__ = ("_function",)
-
-    lane = LANE_DIRECT
 
     def __init__(self, function: Callable[[object], None]) -> None:
         self._function = function

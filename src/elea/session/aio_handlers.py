@@ -13,14 +13,13 @@ from typing import Final, Generic, Self, TypeVar, cast
 from elea.errors import ClosedError
 from elea.session.handlers import (
     DEFAULT_CAPACITY,
-    END,
     AnyHandler,
     BuiltinHandler,
     Callback,
-    Channel,
     FifoChannel,
     Handler,
 )
+from elea.session.outlet_hot import END, Channel
 
 T = TypeVar("T")
 

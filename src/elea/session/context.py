@@ -22,6 +22,7 @@ from elea.session import dispatch
 from elea.session.core import SessionCore
 from elea.session.dispatch import Dispatcher
 from elea.session.face import SessionSettings
+from elea.session.outlet_hot import BEFORE_WAITING
 from elea.session.ports import DriverPort, Lock
 from elea.session.pressure import Pressure
 from elea.session.queryables import MakeQuery
@@ -170,7 +171,7 @@ class Context:
             self._closed = True
         _OPEN.discard(self)
         if self._orphaned:
-            dispatch.BEFORE_WAITING.remove(self._revive_if_orphaned)
+            BEFORE_WAITING.remove(self._revive_if_orphaned)
             return  # everything is the parent's
         self.call(self.core.close)
         dispatch.about_to_wait()
@@ -238,8 +239,9 @@ class Context:
         self._close_lock = threading.Lock()
         self._hold_lock = threading.Lock()
         self._dispatcher = self._new_dispatcher()
-        self._lock = self.core.outbox.lock = _Reviver(self.revive)
-        dispatch.BEFORE_WAITING.append(self._revive_if_orphaned)
+        self._lock = _Reviver(self.revive)
+        self.core.outbox.take_lock(self._lock)
+        BEFORE_WAITING.append(self._revive_if_orphaned)
 
     def _revive_if_orphaned(self) -> None:
         if self._orphaned and not self._closed:
@@ -252,7 +254,7 @@ class Context:
             raise ClosedError("the session was opened before a fork, and cannot be opened again")
         driver = self._reopen()
         self._orphaned = False
-        dispatch.BEFORE_WAITING.remove(self._revive_if_orphaned)
+        BEFORE_WAITING.remove(self._revive_if_orphaned)
         self.driver = driver
         self.flush = driver.flush
         self.core.outbox.follow_up(self)

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from elea.provenance import TimestampStack
 from elea.qos import Locality
-from elea.session.deliver_hot import Inbox, Outlet, Subscription
+from elea.session.deliver_hot import Inbox, Subscription
 from elea.session.face import Face, SessionSettings
-from elea.session.handlers import END
 from elea.session.interests import QUERYABLES, SUBSCRIBERS
 from elea.session.matching import Writer, Writers, serves
 from elea.session.neighbours import Neighbours
+from elea.session.outlet_hot import END, Outlet
 from elea.session.ports import Lock, NodePort
 from elea.session.publish_hot import Outbox
 from elea.session.queries import Ask, Gets, PendingGet
@@ -208,9 +208,7 @@ class SessionCore:
         face = self.face
         face.node = node
         face.id = node.attach(self.inbox)
-        self.outbox.lock = lock
-        self.outbox.node = node
-        self.outbox.face_id = face.id
+        self.outbox.move(lock, node, face.id)
         self.stamper.move(node.zid, node.whatami)
         self.gets.close()
         for subscription, origin in self._subscriptions.values():

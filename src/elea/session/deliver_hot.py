@@ -2,38 +2,27 @@
 
 `Inbox` is what a node sees of a session. A sample goes straight into a channel, or, if a function
 of the user takes it, onto `due`: whoever releases the node's lock has it run. No user code runs
-here.
+here. Samples come as octets of a frame where that is possible: of such a one only the `Sample` is
+made, and where columns are wanted not even that.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final, Protocol
 
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.tree_hot import KeyExprTree
+from elea.node.egress_hot import RawSink
 from elea.provenance import SampleKind, TimestampStack
 from elea.sample_hot import Sample
+from elea.session.outlet_hot import CallbackOutlet, Channel, DueQueue, Outlet
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
+from elea.wire.network.plain_hot import PlainPush
 from elea.wire.network.push_hot import Push
 from elea.wire.shared_extensions import TimestampStack as WireStack
 
 MATCHES_COUNT_MAX: Final = 4_096  # keys whose subscribers are remembered, per direction
-
-
-LANE_DIRECT: Final = 0  # `accept` neither runs user code nor waits: called at once, under the lock
-LANE_DUE: Final = 1  # called later, by a thread of the session
-LANE_NOW: Final = 2  # called by whoever brought the value, once the lock is released
-
-
-class Outlet(Protocol):
-    """Where values for one handler go."""
-
-    lane: int
-
-    def accept(self, value: object) -> None:
-        """Take one value, or END."""
 
 
 class Subscription:
@@ -51,11 +40,12 @@ class Subscription:
 class MatchTable:
     """Subscribers by key, and a bounded memory of which keys reach which of them."""
 
-    __slots__ = ("_cache", "_tree")
+    __slots__ = ("_cache", "_tree", "generation")
 
     def __init__(self) -> None:
         self._tree: KeyExprTree[list[Subscription]] = KeyExprTree()
         self._cache: dict[str, list[Subscription]] = {}
+        self.generation = 0  # changes with the subscribers
 
     def __len__(self) -> int:
         return len(self._tree)
@@ -68,6 +58,7 @@ class MatchTable:
             self._tree.insert(key, [subscription])
         else:
             there.append(subscription)
+        self.generation += 1
         self._cache.clear()
 
     def remove(self, subscription: Subscription) -> None:
@@ -78,6 +69,7 @@ class MatchTable:
         there.remove(subscription)
         if not there:
             self._tree.remove(subscription.key)
+        self.generation += 1
         self._cache.clear()
 
     def matching(self, key: str) -> list[Subscription]:
@@ -104,7 +96,7 @@ class Core(Protocol):
     def read_stack(self, stack: WireStack) -> TimestampStack | None: ...
 
 
-class Inbox:
+class Inbox(RawSink):
     """A session as its node sees it: `elea.session.ports.LocalSink`."""
 
     __slots__ = ("core", "due", "due_now", "local", "nudged", "prefix", "remote")
@@ -113,8 +105,8 @@ class Inbox:
         self.prefix = prefix  # of a namespace, with its slash; empty without one
         self.remote = MatchTable()  # subscribers that take samples of others
         self.local = MatchTable()  # subscribers that take samples of this session
-        self.due: deque[tuple[Outlet, object]] = deque()
-        self.due_now: deque[tuple[Outlet, object]] = deque()
+        self.due = DueQueue()  # run by the session's threads
+        self.due_now = DueQueue()  # run by whoever brought the value, once the lock is released
         self.nudged = False  # something else than a delivery waits for the lock to be free
         self.core: Core | None = None
 
@@ -136,13 +128,47 @@ class Inbox:
 
     def emit(self, outlet: Outlet, value: object) -> None:
         """Hand any value to any outlet, in order with what was handed to it before."""
-        lane = outlet.lane
-        if lane == LANE_DIRECT:
+        if isinstance(outlet, CallbackOutlet):
+            if outlet.indirect:
+                self.due.put(outlet, value)
+            else:
+                self.due_now.put(outlet, value)
+        elif isinstance(outlet, Channel):
             outlet.accept(value)
-        elif lane == LANE_DUE:
-            self.due.append((outlet, value))
         else:
-            self.due_now.append((outlet, value))
+            outlet.accept(value)
+
+    def begin_frame(self) -> None:
+        """Samples of one frame follow."""
+        self.due.begin()
+        self.due_now.begin()
+
+    def end_frame(self) -> None:
+        """That was the last one."""
+        self.due.end()
+        self.due_now.end()
+
+    def raw(self, key: str, plain: PlainPush) -> None:
+        """A sample from outside, still where it was received."""
+        if self.prefix:
+            if not key.startswith(self.prefix):
+                return
+            key = key[len(self.prefix) :]
+        found = self.remote.matching(key)
+        if not found:
+            return
+        sample = Sample(
+            key_expr=key,
+            payload=plain.payload(),
+            encoding=plain.encoding,
+            timestamp=plain.stamp(),
+            attachment=plain.attachment(),
+            source_info=plain.source(),
+            qos=plain.qos,
+        )
+        for subscription in found:
+            subscription.received_count += 1
+            self.emit(subscription.outlet, sample)
 
     def _hand_out(self, found: list[Subscription], key: str, push: Push) -> None:
         stack: TimestampStack | None = None

@@ -9,12 +9,11 @@ function it is in, with the values that come for it meanwhile, and ends with it.
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Final, Protocol
+from typing import Final
 
-from elea.session.deliver_hot import Outlet
+from elea.session.outlet_hot import BEFORE_WAITING, Beat, CallbackOutlet, DueQueue
 from elea.session.ports import CallbackThread
 
 SLOW_S: Final = 0.02  # a function that takes longer is slow
@@ -22,18 +21,7 @@ QUIET_S: Final = 1.0  # so long after the last call somebody still looks for slo
 RUN_COUNT_MAX: Final = 256  # values of one function taken at a time
 THREADS_COUNT_MAX: Final = 64  # functions that may be slow at the same time
 
-Due = deque[tuple[Outlet, object]]
-
-
-class Runnable(Protocol):
-    """A function of the user as an outlet."""
-
-    held: bool
-    backlog: deque[object]
-
-    def run(self, value: object) -> None: ...
-    def put_off(self, value: object) -> None: ...
-    def caught_up(self) -> None: ...
+_UNWATCHED: Final = Beat()  # of functions that hold up only who calls them
 
 
 class _Run:
@@ -44,8 +32,8 @@ class _Run:
     def __init__(self, dispatcher: Dispatcher, on_io: bool) -> None:
         self.dispatcher = dispatcher
         self.on_io = on_io
-        self.outlet: Runnable | None = None
-        self.beat = 0
+        self.outlet: CallbackOutlet | None = None
+        self.beat = Beat()
 
 
 class _Here(threading.local):
@@ -53,16 +41,22 @@ class _Here(threading.local):
 
 
 _HERE: Final = _Here()
-BEFORE_WAITING: Final[list[Callable[[], None]]] = []  # called before anybody waits
 
 
 def about_to_wait() -> None:
-    """The calling thread is going to wait: if it is a runner, another takes its place first."""
+    """The calling thread is going to wait for something of a session."""
     for function in list(BEFORE_WAITING):
         function()
+
+
+def _step_aside() -> None:
+    """If the calling thread is a runner, another takes its place."""
     run = _HERE.run
     if run is not None:
         run.dispatcher.replace(run)
+
+
+BEFORE_WAITING.append(_step_aside)
 
 
 def in_callback() -> bool:
@@ -75,8 +69,8 @@ class Dispatcher:
 
     def __init__(
         self,
-        due: Due,
-        due_now: Due,
+        due: DueQueue,
+        due_now: DueQueue,
         mode: CallbackThread,
         relieve: Callable[[], bool],
         on_drained: Callable[[], None] | None = None,
@@ -124,10 +118,8 @@ class Dispatcher:
         # Who does not get the lock may go: its holder looks at the queue once more afterwards.
         while self._due_now and self._now_lock.acquire(blocking=False):
             try:
-                while self._due_now:
-                    outlet, value = self._due_now.popleft()
-                    outlet.accept(value)
-                    del value
+                while (parcel := self._due_now.take()) is not None:
+                    parcel.outlet.run_all(parcel.values, _UNWATCHED)
             finally:
                 self._now_lock.release()
 
@@ -145,16 +137,12 @@ class Dispatcher:
         try:
             values: list[object] = []
             while (outlet := self._next(run, values)) is not None:
-                for value in values:
-                    outlet.run(value)
-                    run.beat += 1
-                # Nothing may outlive its function here: a query ends when nobody refers to it.
-                value = None
+                outlet.run_all(values, run.beat)
                 values.clear()
         finally:
             _HERE.run = outer
 
-    def _next(self, run: _Run, values: list[object]) -> Runnable | None:
+    def _next(self, run: _Run, values: list[object]) -> CallbackOutlet | None:
         """What to call next and with which values; None: this turn is over."""
         with self._lock:
             if self._run is not run:
@@ -169,15 +157,17 @@ class Dispatcher:
                 held.caught_up()
                 return None
             due = self._due
-            while due:
-                found, value = due.popleft()
-                outlet: Runnable = found  # type: ignore[assignment]  # only functions are due
+            while (parcel := due.take()) is not None:
+                outlet = parcel.outlet
                 if outlet.held:
-                    outlet.put_off(value)
+                    for value in parcel.values:
+                        outlet.put_off(value)
                     continue
-                values.append(value)
-                while due and due[0][0] is found and len(values) < RUN_COUNT_MAX:
-                    values.append(due.popleft()[1])
+                values += parcel.values
+                while len(values) < RUN_COUNT_MAX and due.has_more_for(outlet):
+                    more = due.take()
+                    assert more is not None  # nobody else takes from it
+                    values += more.values
                 run.outlet = outlet
                 return outlet
             self._run = run.outlet = None
@@ -211,13 +201,13 @@ class Dispatcher:
         while self._wait(watch=quiet_s < QUIET_S):
             quiet_s += SLOW_S
             run = self._run
-            if run is not None and seen == (run, run.beat):
+            if run is not None and seen == (run, run.beat.count):
                 self._take_place_of(run)
                 run = self._run
             if run is not None:
-                if seen != (run, run.beat):
+                if seen != (run, run.beat.count):
                     quiet_s = 0.0
-                seen = (run, run.beat)
+                seen = (run, run.beat.count)
             elif self._due:
                 quiet_s = 0.0
                 self._work_off(on_io=False)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from elea.errors import ClosedError
-from elea.session.deliver_hot import Inbox, Outlet
+from elea.session.deliver_hot import Inbox
+from elea.session.outlet_hot import Outlet
 from elea.session.ports import NodePort
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import QOS_DECLARE, Stamp, WireExpr

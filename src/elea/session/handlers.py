@@ -15,42 +15,24 @@ A function that raises is logged by the logger `elea.session`; the next value is
 from __future__ import annotations
 
 import dis
-import logging
 import sys
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterator
-from queue import Empty, SimpleQueue
+from queue import Empty
 from types import FrameType
 from typing import Final, Generic, TypeVar, cast, final
 
 from elea.errors import ClosedError
-from elea.session import dispatch
-from elea.session.deliver_hot import LANE_DIRECT, LANE_DUE, LANE_NOW
+from elea.session.outlet_hot import END, CallbackOutlet, Channel
 from elea.session.pressure import Pressure
 
 T = TypeVar("T")
 H = TypeVar("H")
 
 DEFAULT_CAPACITY: Final = 256
-OVERRUN_COUNT_MAX: Final = 65_536  # what a FIFO holds over its capacity: a few whole batches
-
-_LOGGER: Final = logging.getLogger("elea.session")
 _CLOSED: Final = "channel is empty and closed"
 _FOR_ITER: Final = dis.opmap["FOR_ITER"]
 _REFERENCES_OF_LOOP: Final = 3  # the loop's variable, ours, and the argument of getrefcount
-
-
-class _End:
-    """The last value of a handler."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "END"
-
-
-END: Final = _End()
 
 
 class Finishing:
@@ -115,170 +97,6 @@ class Callback(Generic[T]):
 
     def __call__(self, arg: T, /) -> object:
         return self.callback(arg)
-
-
-class Channel:
-    """A bounded queue between the network and a `Handler`; an outlet that never waits."""
-
-    __slots__ = (
-        "_queue",
-        "abandoned",
-        "behind",
-        "bound",
-        "capacity",
-        "dropped_count",
-        "is_ring",
-        "on_change",
-        "pressure",
-        "read_count",
-        "stalled",
-    )
-
-    lane = LANE_DIRECT
-
-    def __init__(self, capacity: int, *, is_ring: bool) -> None:
-        self.capacity = max(capacity, 1)
-        self.is_ring = is_ring
-        self.bound = self.capacity if is_ring else self.capacity + OVERRUN_COUNT_MAX
-        self.dropped_count = 0
-        self.read_count = 0
-        self.behind = False
-        self.stalled = False
-        self.abandoned = False
-        self.pressure: Pressure | None = None  # who is told that it is behind
-        self.on_change: Callable[[], None] | None = None  # told that something came
-        self._queue: SimpleQueue[object] = SimpleQueue()
-
-    def __len__(self) -> int:
-        return self._queue.qsize()
-
-    def accept(self, value: object) -> None:
-        """Take a value, or END."""
-        queue = self._queue
-        if value is END:
-            self._catch_up()
-        elif self.abandoned:
-            return
-        elif queue.qsize() >= self.capacity and not self._make_room():
-            self.dropped_count += 1
-            return
-        queue.put(value)
-        if self.on_change is not None:
-            self.on_change()
-
-    def take(self, *, blocking: bool, timeout: float | None) -> object:
-        """The next value, END if there is none any more.
-
-        Raises:
-            Empty: there is none now.
-        """
-        queue = self._queue
-        try:
-            value = queue.get_nowait()
-        except Empty:
-            if not blocking:
-                raise
-            dispatch.about_to_wait()
-            value = queue.get(timeout=timeout)
-        self.read_count += 1
-        self.stalled = False
-        if self.behind and queue.qsize() <= self.capacity // 2:
-            self._catch_up()
-        if value is END:
-            queue.put(END)  # for the next who asks
-        return value
-
-    def abandon(self) -> None:
-        """Nobody can read it any more: keep nothing."""
-        self.abandoned = True
-        self._queue = SimpleQueue()
-        self._catch_up()
-
-    def _catch_up(self) -> None:
-        if self.behind and self.pressure is not None:
-            self.pressure.end(self)
-
-    def _make_room(self) -> bool:
-        """Whether one more is taken although the channel is full."""
-        if self.is_ring:
-            try:
-                self._queue.get_nowait()
-            except Empty:
-                return True  # a reader was faster
-            self.dropped_count += 1
-            return True
-        if not self.behind and not self.stalled and self.pressure is not None:
-            self.pressure.begin(self)
-        return not self.stalled and self._queue.qsize() < self.bound
-
-
-class CallbackOutlet:
-    """A function of the user as an outlet; whoever runs what is due calls `run`."""
-
-    __slots__ = (
-        "_callback",
-        "_drop",
-        "backlog",
-        "behind",
-        "dropped_count",
-        "ended",
-        "finished",
-        "held",
-        "lane",
-        "pressure",
-        "read_count",
-        "stalled",
-    )
-
-    def __init__(self, callback: Callback[T]) -> None:
-        self._callback = cast("Callable[[object], object]", callback.callback)
-        self._drop = callback.drop
-        self.lane = LANE_DUE if callback.indirect else LANE_NOW
-        self.held = False  # a thread is held up in it
-        self.backlog: deque[object] = deque()  # what came meanwhile
-        self.dropped_count = 0
-        self.read_count = 0
-        self.behind = False
-        self.stalled = False
-        self.pressure: Pressure | None = None  # who is told that it is behind
-        self.ended: Callable[[], None] | None = None  # told after the last call
-        self.finished = False  # the last call has returned
-
-    def accept(self, value: object) -> None:
-        """Call the function now, in this thread."""
-        self.run(value)
-
-    def put_off(self, value: object) -> None:
-        """Keep a value until the function returns; the newest go when there are too many."""
-        if len(self.backlog) >= OVERRUN_COUNT_MAX and value is not END:
-            if self.stalled or len(self.backlog) >= 2 * OVERRUN_COUNT_MAX:
-                self.dropped_count += 1
-                return
-            if not self.behind and self.pressure is not None:
-                self.pressure.begin(self)
-        self.backlog.append(value)
-
-    def run(self, value: object) -> None:
-        """Call the function, or the one for the end."""
-        self.read_count += 1
-        try:
-            if value is not END:
-                self._callback(value)
-                return
-            if self._drop is not None:
-                self._drop()
-        except Exception:
-            _LOGGER.exception("callback error")
-        if value is END:
-            self.finished = True
-            if self.ended is not None:
-                self.ended()
-
-    def caught_up(self) -> None:
-        """Nothing is put off any more."""
-        self.stalled = False
-        if self.behind and self.pressure is not None:
-            self.pressure.end(self)
 
 
 @final
@@ -409,18 +227,19 @@ class Delivery(Generic[T]):
             self.handler = Handler[T](channel)
         elif isinstance(handler, tuple):
             callback, self.handler = handler
-            self.outlet = CallbackOutlet(_callback(callback))
+            self.outlet = _outlet(callback)
         elif callable(handler):
-            self.outlet = CallbackOutlet(_callback(handler))
+            self.outlet = _outlet(handler)
             self.in_background = True
         else:
             raise ValueError(f"Invalid handler type {type(handler).__name__}")
         self.outlet.pressure = pressure
 
 
-def _callback(function: Callable[[T], object]) -> Callback[T]:
-    if isinstance(function, Callback):
-        return function
-    if not callable(function):
-        raise ValueError(f"Invalid handler type {type(function).__name__}")
-    return Callback(function)
+def _outlet(function: Callable[[T], object]) -> CallbackOutlet:
+    if not isinstance(function, Callback):
+        if not callable(function):
+            raise ValueError(f"Invalid handler type {type(function).__name__}")
+        function = Callback(function)
+    called = cast("Callable[[object], object]", function.callback)
+    return CallbackOutlet(called, function.drop, indirect=function.indirect)

@@ -8,7 +8,6 @@ from typing import Protocol, TypeVar, final, overload
 from elea.ids import WhatAmI, ZenohId
 from elea.session.context import Context
 from elea.session.convert import checked_or
-from elea.session.deliver_hot import Outlet
 from elea.session.handlers import (
     AnyHandler,
     BuiltinHandler,
@@ -20,6 +19,7 @@ from elea.session.handlers import (
 )
 from elea.session.listeners import H_co, Listening
 from elea.session.neighbours import Link, LinkEvent, Transport, TransportEvent
+from elea.session.outlet_hot import Outlet
 
 T = TypeVar("T")
 

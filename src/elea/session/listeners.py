@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Generic, Self, TypeVar, cast, final
 
 from elea.session.context import Context, Declared
-from elea.session.handlers import AnyHandler, Channel, Delivery, Handler
+from elea.session.handlers import AnyHandler, Delivery, Handler
 from elea.session.matching import MatchingStatus, Writer
+from elea.session.outlet_hot import Channel
 
 T = TypeVar("T")
 H_co = TypeVar("H_co", covariant=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from elea.keyexpr.match_hot import includes, intersects
 from elea.qos import Locality
 from elea.query import QueryTarget
-from elea.session.deliver_hot import Outlet
 from elea.session.face import Face
 from elea.session.interests import QUERYABLES, SUBSCRIBERS, Interests
+from elea.session.outlet_hot import Outlet
 from elea.wire.network.interest import InterestMode
 
 

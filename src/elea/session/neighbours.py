@@ -9,9 +9,8 @@ from elea.ids import WhatAmI, ZenohId
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.provenance import SampleKind
 from elea.qos import Reliability
-from elea.session.deliver_hot import Outlet
 from elea.session.face import Face
-from elea.session.handlers import END
+from elea.session.outlet_hot import END, Outlet
 
 
 @dataclass(frozen=True, slots=True)

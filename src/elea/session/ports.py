@@ -17,8 +17,10 @@ from typing import Final, Protocol
 
 from elea.config.config import Config
 from elea.ids import WhatAmI
+from elea.node.egress_hot import Egress
 from elea.node.ports import CallbackThread as CallbackThread
 from elea.node.ports import NeighbourDown, NeighbourUp
+from elea.routing.pubsub_hot import PushSource
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import Stamp
 from elea.wire.network.push_hot import Push
@@ -71,6 +73,13 @@ class NodePort(Protocol):
     def zid(self) -> bytes: ...
     @property
     def whatami(self) -> WhatAmI: ...
+    @property
+    def direct(self) -> Egress | None:
+        """Where samples may go without a message; None if every message must be seen."""
+
+    def push_source(self, face_id: int) -> PushSource | None:
+        """The routes of what a session publishes."""
+
     def attach(self, sink: LocalSink) -> int:
         """A new local face; its id is returned."""
 

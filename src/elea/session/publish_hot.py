@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from elea.errors import ClosedError
+from elea.node.egress_hot import DROPPED, FULL, SENT, Egress, Way
+from elea.routing.pubsub_hot import PushSource
 from elea.session.deliver_hot import Inbox
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
@@ -28,6 +30,9 @@ class Lock(Protocol):
 class PushPort(Protocol):
     """The part of a node that takes samples."""
 
+    @property
+    def direct(self) -> Egress | None: ...
+    def push_source(self, face_id: int) -> PushSource | None: ...
     def local_push(
         self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int
     ) -> int: ...
@@ -53,14 +58,17 @@ class Outbox:
     """
 
     __slots__ = (
+        "acquire",
         "aftermath",
         "closed",
+        "egress",
         "face_id",
         "flush",
         "inbox",
-        "lock",
         "node",
         "now_ns",
+        "release",
+        "source",
         "stamp",
     )
 
@@ -73,15 +81,26 @@ class Outbox:
         now_ns: Callable[[], int],
         stamp: Callable[[], Stamp] | None,
     ) -> None:
-        self.lock = lock
-        self.node = node
-        self.face_id = face_id
         self.inbox = inbox
+        self.move(lock, node, face_id)
         self.now_ns = now_ns
         self.stamp = stamp
         self.closed = False
         self.aftermath: Aftermath | None = None
         self.flush: Callable[[], None] | None = None
+
+    def move(self, lock: Lock, node: PushPort, face_id: int) -> None:
+        """Publish through this node from now on."""
+        self.take_lock(lock)
+        self.node = node
+        self.face_id = face_id
+        self.egress = node.direct
+        self.source = node.push_source(face_id)
+
+    def take_lock(self, lock: Lock) -> None:
+        """This is the node's lock from now on."""
+        self.acquire: Callable[[], bool] = lock.acquire
+        self.release: Callable[[], None] = lock.release
 
     def follow_up(self, aftermath: Aftermath) -> None:
         """Say who does what is to be done once the lock is released."""
@@ -90,20 +109,23 @@ class Outbox:
 
     def publish(self, key: str, push: Push, reliable: bool, local: bool, remote: bool) -> int:
         """Send a sample, write and run what is due: SENT, DROPPED or FULL of the ports."""
-        lock = self.lock
-        lock.acquire()
+        self.acquire()
         try:
             result = self.publish_locked(key, push, reliable, local, remote)
         finally:
-            lock.release()
+            self.release()
+        self.settle(result)
+        return result
+
+    def settle(self, result: int) -> None:
+        """Without the lock: write, run what is due, wait if there was no room."""
         if self.flush is not None:
             self.flush()
         if self.aftermath is not None:
             if self.inbox.has_work():
                 self.aftermath.work()
-            if result == 2:  # FULL of `elea.session.ports`
+            if result == FULL:
                 self.aftermath.wait_room()
-        return result
 
     def publish_locked(
         self, key: str, push: Push, reliable: bool, local: bool, remote: bool
@@ -124,6 +146,10 @@ class Lane:
     """A publisher's samples on their way out: one key, one set of qualities."""
 
     __slots__ = (
+        "_generation",
+        "_local_generation",
+        "_source",
+        "_ways",
         "dropped_count",
         "encoding",
         "key",
@@ -155,19 +181,82 @@ class Lane:
         self.reliable = reliable
         self.local = local
         self.remote = remote
+        self._ways: list[Way] | None = None
+        self._source: PushSource | None = None  # what they were found with
+        self._generation = -1
+        self._local_generation = -1
         self.sent_count = 0
         self.dropped_count = 0
 
     def put(self, payload: bytes) -> int:
         """Publish octets and nothing else."""
-        return self.send(Put(payload, None, self.encoding), None)
+        outbox = self.outbox
+        outbox.acquire()
+        try:
+            ways = self._ways
+            source = self._source
+            if (
+                ways is None
+                or source is not outbox.source
+                or source is None
+                or source.cache.generation != self._generation
+                or outbox.inbox.local.generation != self._local_generation
+                or outbox.closed
+            ):
+                ways = self._find_ways()
+            result = SENT
+            if ways is None:
+                push = Push(self.wire_key, Put(payload, None, self.encoding), self.qos)
+                result = outbox.publish_locked(
+                    self.key, push, self.reliable, self.local, self.remote
+                )
+            else:
+                egress = outbox.egress
+                assert egress is not None
+                for way in ways:
+                    answer = egress.send_value(way, payload, self.reliable)
+                    if answer > result:
+                        result = answer
+                if result == SENT and (
+                    not ways or (egress.flush_asked and not egress.wants_flush())
+                ):
+                    self.sent_count += 1
+                    return SENT  # somebody is going to write it soon
+        finally:
+            outbox.release()
+        outbox.settle(result)
+        if result == DROPPED:
+            self.dropped_count += 1
+        else:
+            self.sent_count += 1
+        return result
+
+    def _find_ways(self) -> list[Way] | None:
+        """How values leave; None if there is more to do than to send them. Under the lock."""
+        outbox = self.outbox
+        egress = outbox.egress
+        source = outbox.source
+        self._ways = None
+        if egress is None or source is None or outbox.stamp is not None or outbox.closed:
+            return None
+        if not self.remote or (self.local and outbox.inbox.local.matching(self.key)):
+            return None
+        route = source.cache.samples.get(self.wire_key.suffix)
+        if route is None:
+            return None  # the general way computes it
+        empty = Push(self.wire_key, Put(b"", None, self.encoding), self.qos)
+        self._ways = egress.ways(route, source.face_id, empty)
+        self._source = source
+        self._generation = source.cache.generation
+        self._local_generation = outbox.inbox.local.generation
+        return self._ways
 
     def send(self, body: Put | Del, stack: TimestampStack | None) -> int:
         """Publish a sample."""
         push = Push(self.wire_key, body, self.qos, None, 0, stack)
         outbox = self.outbox
         result = outbox.publish(self.key, push, self.reliable, self.local, self.remote)
-        if result == 1:  # DROPPED of `elea.session.ports`
+        if result == DROPPED:
             self.dropped_count += 1
         else:
             self.sent_count += 1

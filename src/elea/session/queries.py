@@ -14,9 +14,9 @@ from elea.qos import Locality
 from elea.query import ConsolidationMode, QueryTarget
 from elea.sample import Reply, ReplyError, TimestampStack
 from elea.selector import ANY_KEY_EXPR_KEY
-from elea.session.deliver_hot import Outlet, sample_of
+from elea.session.deliver_hot import sample_of
 from elea.session.face import Face, Timer
-from elea.session.handlers import END
+from elea.session.outlet_hot import END, Outlet
 from elea.session.replies import Consolidator, resolve
 from elea.session.stack import Stamper
 from elea.wire.data.error import Err

@@ -19,8 +19,9 @@ from elea.keyexpr.tree_hot import KeyExprTree
 from elea.qos import Locality
 from elea.query import QueryTarget
 from elea.sample import Reply
-from elea.session.deliver_hot import Outlet, sample_of
+from elea.session.deliver_hot import sample_of
 from elea.session.face import Face
+from elea.session.outlet_hot import Outlet
 from elea.session.queries import Ask, Gets, PendingGet, entity_of, error_of, has_any_key
 from elea.session.stack import Stamper
 from elea.wire.data.delete import Del

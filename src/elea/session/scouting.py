@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
 from functools import partial
 from typing import Final, Generic, Self, TypeVar, cast, final, overload
 
@@ -11,18 +10,17 @@ from elea.config.config import Config
 from elea.errors import ClosedError
 from elea.ids import WhatAmI, WhatAmIMatcher
 from elea.sample import Hello
-from elea.session.dispatch import Dispatcher, Due
+from elea.session.dispatch import Dispatcher
 from elea.session.handlers import (
-    END,
     AnyHandler,
     BuiltinHandler,
-    Channel,
     Delivery,
     H,
     Handler,
     PythonCallback,
     PythonHandler,
 )
+from elea.session.outlet_hot import END, Channel, DueQueue
 from elea.session.ports import CallbackThread, ScoutPort
 from elea.session.runtime import start_scouting
 
@@ -37,8 +35,8 @@ class _Finder:
     def __init__(self, delivery: Delivery[Hello]) -> None:
         self._outlet = delivery.outlet
         self._ended = False
-        self._due: Due = deque()
-        self._dispatcher = Dispatcher(self._due, deque(), CallbackThread.SESSION, lambda: False)
+        self._due = DueQueue()
+        self._dispatcher = Dispatcher(self._due, DueQueue(), CallbackThread.SESSION, lambda: False)
 
     def found(self, hello: Hello) -> None:
         self._hand_over(hello)
@@ -53,7 +51,7 @@ class _Finder:
         if isinstance(self._outlet, Channel):
             self._outlet.accept(value)
         else:
-            self._due.append((self._outlet, value))
+            self._due.put(self._outlet, value)
             self._dispatcher.deliver(on_io=False)
 
 

@@ -10,8 +10,9 @@ from elea.keyexpr.keyexpr import KeyExpr
 from elea.sample import Sample
 from elea.session.context import Context
 from elea.session.deliver_hot import Subscription
-from elea.session.handlers import END, Delivery
+from elea.session.handlers import Delivery
 from elea.session.listeners import H_co, Listening
+from elea.session.outlet_hot import END
 from elea.session.tokens import Watcher
 
 

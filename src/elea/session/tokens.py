@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from elea.keyexpr.match_hot import intersects
 from elea.provenance import SampleKind
 from elea.sample import Reply, Sample
-from elea.session.deliver_hot import Outlet
 from elea.session.face import Face, Timer
-from elea.session.handlers import END
 from elea.session.interests import TOKENS
+from elea.session.outlet_hot import END, Outlet
 from elea.session.queries import TIMEOUT_ERROR
 from elea.wire.fields_hot import QOS_DECLARE
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken

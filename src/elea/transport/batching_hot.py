@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 SENT: Final = 0  # in a batch
 DROPPED: Final = 1  # gone, and counted
 FULL: Final = 2  # a blocking message found no room and was not taken
+UNFIT: Final = 3  # not so simple: it was not taken
 
 _FRAME: Final = 0x05
 _FRAGMENT: Final = 0x06
@@ -45,6 +46,10 @@ _FIRST_EXTENSION: Final = 0x02
 _BLOCK: Final = 0x08
 _EXPRESS: Final = 0x10
 _BLOCK_FIRST: Final = 0x20
+
+_LENGTH_LEN_MAX: Final = 5  # of a payload's length
+_FRAME_LEN_MAX: Final = 12  # header, sequence number, priority
+_JOIN_COUNT_MAX: Final = 512  # pieces that are joined at once: that takes 80 octets for each
 
 _NO_CHANNEL: Final = -1  # the open batch has no FRAME yet
 
@@ -116,6 +121,7 @@ class TxQueues:
         "_queue_len",
         "_sn_len",
         "_stats",
+        "_value_len_max",
         "express_pending",
     )
 
@@ -134,6 +140,8 @@ class TxQueues:
     ) -> None:
         self._batch_len: i64 = batch_len
         self._prefix_len: i64 = prefix_len
+        # What is certain to fit an empty batch, whatever stands in front.
+        self._value_len_max: i64 = batch_len - prefix_len - _FRAME_LEN_MAX
         self._qos = qos
         self._mask = mask
         self._sn_len: i64 = (mask.bit_length() + 6) // 7
@@ -165,6 +173,31 @@ class TxQueues:
             return self._congested(lane, message, qos)
         lane.waiting = None
         return self._place(lane, message, reliable, qos)
+
+    def send_value(self, head: bytes, payload: bytes, qos: int, reliable: bool) -> int:
+        """Take a PUSH as octets: `head` ends before the length of the payload.
+
+        UNFIT: it was not taken, and `send` knows what to do with it.
+        """
+        lane = self._lanes[qos & 0x07 if self._qos else 0]
+        writer = lane.open
+        size: i64 = len(head) + len(payload) + _LENGTH_LEN_MAX
+        if lane.queued_len + writer.size > self._queue_len or size > self._value_len_max:
+            return UNFIT
+        if writer.size + size + _FRAME_LEN_MAX > self._batch_len:
+            self._seal(lane)
+            writer = lane.open
+        channel: i64 = 1 if reliable else 0
+        if lane.channel != channel and not self._bare:
+            self._begin_frame(lane, reliable)
+            self._count_frame(lane, reliable)
+        writer.raw(head)
+        writer.block(payload)
+        lane.waiting = None
+        if qos & _EXPRESS:
+            self.express_pending = True
+        self._stats.sent_messages += 1
+        return SENT
 
     # To the link.
 
@@ -234,6 +267,7 @@ class TxQueues:
     def resize(self, batch_len: int) -> None:
         """Make batches of at most `batch_len` octets from now on."""
         self._batch_len = batch_len
+        self._value_len_max = self._batch_len - self._prefix_len - _FRAME_LEN_MAX
         for lane in self._lanes:
             if lane.open.size > self._batch_len:
                 self._seal(lane)
@@ -371,7 +405,8 @@ class TxQueues:
             writer.parts[0] = length.to_bytes(prefix_len, "little")
         lane.open = self._blank()
         lane.channel = _NO_CHANNEL
-        return writer.to_bytes()
+        parts = writer.parts
+        return b"".join(parts) if len(parts) <= _JOIN_COUNT_MAX else writer.to_bytes()
 
     def _take(self, lane: Lane) -> bytes | None:
         if lane.queued_len == 0:

@@ -297,6 +297,11 @@ class Transport:
         return self._tx.pending_len()
 
     @property
+    def queue_len(self) -> int:
+        """How many octets may wait per priority."""
+        return self._limits.tx_queue_len
+
+    @property
     def express_pending(self) -> bool:
         """Whether something that must not wait for company waits."""
         return self._tx.express_pending

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from elea.errors import DecodeError
+from elea.hints import mypyc_attr
 from elea.limits import SCHEMA_LEN_MAX
 from elea.wire.buffer_hot import Reader, Writer, check_zid
 
@@ -22,6 +23,7 @@ QOS_DECLARE: Final = 0x08  # Control, block: what DECLARE, INTEREST and OAM carr
 QOS_REQUEST: Final = 0x0D  # Data, block: what REQUEST and its answers carry
 
 
+@mypyc_attr(acyclic=True)
 class WireExpr:
     """A key expression on the wire (wire.md 2.9): the text of alias `scope`, then `suffix`."""
 
@@ -50,6 +52,7 @@ class WireExpr:
         return (WireExpr, (self.scope, self.suffix, self.sender))
 
 
+@mypyc_attr(acyclic=True)
 class Stamp:
     """A timestamp on the wire (wire.md 2.7): NTP64 time and the clock's identifier."""
 
@@ -72,6 +75,7 @@ class Stamp:
         return (Stamp, (self.time, self.id))
 
 
+@mypyc_attr(acyclic=True)
 class WireEncoding:
     """An encoding on the wire (wire.md 2.8): a table id and a schema, empty if there is none."""
 

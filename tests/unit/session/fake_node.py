@@ -73,6 +73,7 @@ class FakeNode:
         self.sent: list[NetworkMessage | Push] = []
         self.up: list[NeighbourUp] = []
         self.room = True
+        self.direct = None
         self.result = SENT
         self._clock = clock
         self._next = 0
@@ -90,6 +91,9 @@ class FakeNode:
         del self.faces[face_id]
         for asked_id in list(self._asked):
             self._finish(asked_id, face_id)
+
+    def push_source(self, face_id: int) -> None:
+        return None
 
     def local_push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
         self.sent.append(push)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Iterator
 
 import pytest
@@ -12,8 +11,8 @@ from tests.unit.session.fake_node import FakeDriver
 from elea.config.config import Config
 from elea.sample import Sample
 from elea.session import dispatch
-from elea.session.dispatch import Dispatcher, Due
-from elea.session.handlers import END, Callback, CallbackOutlet
+from elea.session.dispatch import Dispatcher
+from elea.session.outlet_hot import END, CallbackOutlet, DueQueue
 from elea.session.ports import CallbackThread
 from elea.session.query import Query
 from elea.session.session import Session
@@ -25,8 +24,8 @@ class Bench:
     """A dispatcher and the queue it works off."""
 
     def __init__(self, mode: CallbackThread) -> None:
-        self.due: Due = deque()
-        self.due_now: Due = deque()
+        self.due = DueQueue()
+        self.due_now = DueQueue()
         self.relieved = threading.Event()
         self.dispatcher = Dispatcher(self.due, self.due_now, mode, self._relieve)
 
@@ -35,7 +34,8 @@ class Bench:
         return True
 
     def send(self, outlet: CallbackOutlet, *values: object, on_io: bool = False) -> None:
-        self.due.extend((outlet, value) for value in values)
+        for value in values:
+            self.due.put(outlet, value)
         self.dispatcher.deliver(on_io=on_io)
 
 
@@ -56,7 +56,7 @@ def test_values_come_in_order_and_one_at_a_time(bench: Bench) -> None:
         got.append(value)
         inside.release()
 
-    outlet = CallbackOutlet(Callback(receive, done.set))
+    outlet = CallbackOutlet(receive, done.set, indirect=True)
 
     def send() -> None:
         for number in range(500):
@@ -83,8 +83,8 @@ def test_a_slow_function_does_not_hold_up_another(bench: Bench) -> None:
             assert other.wait(PATIENCE_S)
             assert go_on.wait(PATIENCE_S)
 
-    held = CallbackOutlet(Callback(slow, done.set))
-    quick = CallbackOutlet(Callback(lambda value: other.set()))
+    held = CallbackOutlet(slow, done.set, indirect=True)
+    quick = CallbackOutlet(lambda value: other.set(), None, indirect=True)
     io_thread = threading.Thread(target=lambda: bench.send(held, 0, on_io=True))
     io_thread.start()
     bench.send(held, 1, 2)
@@ -106,7 +106,7 @@ def test_the_io_thread_is_relieved_when_its_function_waits() -> None:
         dispatch.about_to_wait()
         assert bench.relieved.is_set()
 
-    bench.send(CallbackOutlet(Callback(waits, done.set)), 1, END, on_io=True)
+    bench.send(CallbackOutlet(waits, done.set, indirect=True), 1, END, on_io=True)
     assert done.wait(PATIENCE_S)
     assert not dispatch.in_callback()
     bench.dispatcher.close()
@@ -115,7 +115,9 @@ def test_the_io_thread_is_relieved_when_its_function_waits() -> None:
 def test_quick_functions_run_on_the_io_thread() -> None:
     bench = Bench(CallbackThread.IO)
     threads: list[threading.Thread] = []
-    outlet = CallbackOutlet(Callback(lambda value: threads.append(threading.current_thread())))
+    outlet = CallbackOutlet(
+        lambda value: threads.append(threading.current_thread()), None, indirect=True
+    )
     bench.send(outlet, 1, on_io=True)
     assert threads == [threading.current_thread()]
     bench.dispatcher.close()
@@ -123,10 +125,10 @@ def test_quick_functions_run_on_the_io_thread() -> None:
 
 def test_functions_that_are_not_indirect_run_where_the_value_came_from(bench: Bench) -> None:
     threads: list[threading.Thread] = []
-    callback = Callback[object](
-        lambda value: threads.append(threading.current_thread()), indirect=False
+    outlet = CallbackOutlet(
+        lambda value: threads.append(threading.current_thread()), None, indirect=False
     )
-    bench.due_now.append((CallbackOutlet(callback), 1))
+    bench.due_now.put(outlet, 1)
     bench.dispatcher.deliver(on_io=False)
     assert threads == [threading.current_thread()]
 

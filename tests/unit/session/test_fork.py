@@ -15,6 +15,7 @@ import elea
 from elea.config.config import Config
 from elea.errors import ClosedError
 from elea.session import dispatch
+from elea.session.outlet_hot import BEFORE_WAITING
 from elea.session.ports import DriverPort
 from elea.session.session import Session
 from elea.wire.network.declaration.queryable import DeclareQueryable
@@ -80,7 +81,7 @@ def test_a_call_opens_another_node_and_declares_everything_there() -> None:
     assert [sample.kind.name for sample in watcher.drain()] == ["DELETE", "PUT"]
     assert list(replies) == []
     assert len(forked.drivers) == 1
-    assert dispatch.BEFORE_WAITING == []
+    assert [dispatch._step_aside] == BEFORE_WAITING
     queryable.undeclare()
     token.undeclare()
     session.close()

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from elea.hints import mypyc_attr
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.describe import add_extensions, encoding_tree, octets, stamp_tree
 from elea.wire.extensions import Chain, ChainReader, ExtensionTable, Extras, Known, Tree, flags_of
@@ -51,6 +52,7 @@ ATTACHMENT: Final = 0x43
 EXTENSIONS: Final = ExtensionTable(NAME, SOURCE_INFO, Known(SHM, "shm"), attachment(ATTACHMENT))
 
 
+@mypyc_attr(acyclic=True)
 class Put:
     """A value. `slices` stands instead of `payload` when it lies in shared memory."""
 

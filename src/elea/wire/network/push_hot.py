@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from elea.hints import mypyc_attr
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.data import sample_hot as sample
 from elea.wire.data.delete import Del
@@ -60,6 +61,7 @@ EXTENSIONS: Final = ExtensionTable(NAME, QOS, TIMESTAMP, NODE_ID, TS_STACK)
 _QOS_ALONE: Final = 0x21  # the QoS extension, none after it
 
 
+@mypyc_attr(acyclic=True)
 class Push:
     """A sample under way. `timestamp` is the network's; the sample's own stands in its body."""
 

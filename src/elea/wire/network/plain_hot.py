@@ -1,0 +1,285 @@
+"""A PUSH of a PUT, read in place: no object is made of it. wire.md 7.1, 8.1.
+
+What reads samples by the million uses one `PlainPush` for all of them. It reads what nearly every
+sample looks like: any key, QoS, any timestamp, an encoding, who published it, an attachment, a
+payload in the batch. Of anything else, and of octets that are wrong, it says that they are not
+plain; `push_hot.decode` then reads them from the start, and knows what to say of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from elea.wire.fields_hot import QOS_DEFAULT, Stamp, WireEncoding
+from elea.wire.shared_extensions import SourceRef
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+NOT_PLAIN: Final = -1
+
+_ID_MASK: Final = 0x1F
+_PUSH: Final = 0x1D
+_PUT: Final = 0x01
+_FLAG_N: Final = 0x20
+_FLAG_M: Final = 0x40
+_FLAG_T: Final = 0x20
+_FLAG_E: Final = 0x40
+_FLAG_Z: Final = 0x80
+_QOS_ALONE: Final = 0x21
+_SOURCE_INFO: Final = 0x41
+_ATTACHMENT: Final = 0x43
+_HEAD_LEN: Final = 8  # so many octets follow wherever a part of fixed length is read
+_STAMP_LEN_MAX: Final = 9 + 1 + 16
+_SOURCE_LEN_MAX: Final = 2 + 1 + 16 + 5 + 5
+_TIME_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
+_SCHEMAS_COUNT_MAX: Final = 256
+_ENCODINGS: Final = [WireEncoding(number) for number in range(64)]
+
+
+class PlainPush:
+    """The sample that was read last. Payload and attachment are positions in `data`.
+
+    `time` holds 64 bits; compiled, it is negative when the first of them is set.
+    """
+
+    __slots__ = (
+        "_after",
+        "_schemas",
+        "attachment_start",
+        "attachment_stop",
+        "clock",
+        "data",
+        "eid",
+        "encoding",
+        "payload_start",
+        "payload_stop",
+        "qos",
+        "scope",
+        "sender",
+        "sn",
+        "sourced",
+        "stamped",
+        "suffix_start",
+        "suffix_stop",
+        "time",
+        "zid",
+    )
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.scope: i64 = 0
+        self.sender = False
+        self.suffix_start: i64 = 0
+        self.suffix_stop: i64 = 0
+        self.qos: i64 = QOS_DEFAULT
+        self.stamped = False
+        self.time: i64 = 0
+        self.clock = b""
+        self.encoding: WireEncoding | None = None
+        self.sourced = False
+        self.zid = b""
+        self.eid: i64 = 0
+        self.sn: i64 = 0
+        self.attachment_start: i64 = -1
+        self.attachment_stop: i64 = -1
+        self.payload_start: i64 = 0
+        self.payload_stop: i64 = 0
+        self._after: i64 = 0
+        self._schemas: dict[bytes, WireEncoding] = {}
+
+    def read(self, data: bytes, pos: i64, end: i64) -> i64:
+        """Read the message at `pos`; where the next one begins, or NOT_PLAIN."""
+        if pos + _HEAD_LEN >= end:
+            return NOT_PLAIN
+        header: i64 = data[pos]
+        if header & _ID_MASK != _PUSH:
+            return NOT_PLAIN
+        self.data = data
+        at: i64 = self._read_key(data, pos + 1, end, header)
+        if at < 0:
+            return NOT_PLAIN
+        self.qos = QOS_DEFAULT
+        if header & _FLAG_Z:
+            if data[at] != _QOS_ALONE or data[at + 1] >= 0x80:
+                return NOT_PLAIN
+            self.qos = data[at + 1]
+            at += 2
+        header = data[at]
+        at += 1
+        if header & _ID_MASK != _PUT:
+            return NOT_PLAIN
+        if header & _FLAG_T:
+            at = self._read_stamp(data, at, end)
+        else:
+            self.stamped = False
+        self.encoding = None
+        if header & _FLAG_E and at >= 0:
+            at = self._read_encoding(data, at, end)
+        self.sourced = False
+        self.attachment_start = -1
+        if header & _FLAG_Z and at >= 0:
+            at = self._read_extensions(data, at, end)
+        if at < 0:
+            return NOT_PLAIN
+        length: i64 = self._read_length(data, at, end)
+        if length < 0:
+            return NOT_PLAIN
+        at = self._after
+        if length > end - at:
+            return NOT_PLAIN
+        self.payload_start = at
+        self.payload_stop = at + length
+        return at + length
+
+    def suffix(self) -> bytes:
+        """The text of the key, as it stands in the message."""
+        return self.data[self.suffix_start : self.suffix_stop]
+
+    def payload(self) -> bytes:
+        """The payload, copied out of the batch."""
+        return self.data[self.payload_start : self.payload_stop]
+
+    def attachment(self) -> bytes | None:
+        """The attachment, copied out of the batch."""
+        if self.attachment_start < 0:
+            return None
+        return self.data[self.attachment_start : self.attachment_stop]
+
+    def stamp(self) -> Stamp | None:
+        """The timestamp."""
+        if not self.stamped:
+            return None
+        wide: int = self.time  # widened first: as a machine integer it may be negative
+        return Stamp(wide & _TIME_MASK, self.clock)
+
+    def source(self) -> SourceRef | None:
+        """Who published it."""
+        return SourceRef(self.zid, self.eid, self.sn) if self.sourced else None
+
+    def _read_key(self, data: bytes, at: i64, end: i64, header: i64) -> i64:
+        scope: i64 = data[at]
+        at += 1
+        if scope >= 0x80:
+            high: i64 = data[at]
+            if high >= 0x80:
+                return NOT_PLAIN
+            scope = scope & 0x7F | high << 7
+            at += 1
+        self.scope = scope
+        self.sender = header & _FLAG_M != 0
+        self.suffix_start = at
+        self.suffix_stop = at
+        if header & _FLAG_N:
+            length: i64 = self._read_length(data, at, end)
+            at = self._after
+            if length < 0 or length > end - at - _HEAD_LEN:
+                return NOT_PLAIN
+            self.suffix_start = at
+            self.suffix_stop = at + length
+            at += length
+        return at
+
+    def _read_stamp(self, data: bytes, at: i64, end: i64) -> i64:
+        if at + _STAMP_LEN_MAX + _HEAD_LEN > end:
+            return NOT_PLAIN
+        time: i64 = 0
+        shift: i64 = 0
+        octet: i64 = data[at]
+        while octet >= 0x80 and shift < 56:
+            time |= (octet & 0x7F) << shift
+            shift += 7
+            at += 1
+            octet = data[at]
+        # The ninth octet has no continuation bit: all of it is value (wire.md 2.2).
+        self.time = time | octet << shift
+        length: i64 = data[at + 1]
+        at += 2
+        if length > 16:
+            return NOT_PLAIN
+        clock = data[at : at + length]
+        if clock != self.clock:
+            if clock.count(0) == length:
+                return NOT_PLAIN  # none, or all zero
+            self.clock = clock
+        self.stamped = True
+        return at + length
+
+    def _read_encoding(self, data: bytes, at: i64, end: i64) -> i64:
+        if at + _HEAD_LEN > end:
+            return NOT_PLAIN
+        number: i64 = data[at]
+        if number >= 0x80:
+            return NOT_PLAIN
+        at += 1
+        if not number & 1:
+            self.encoding = _ENCODINGS[number >> 1]
+            return at
+        length: i64 = data[at]
+        if length >= 0x80 or at + 1 + length + _HEAD_LEN > end:
+            return NOT_PLAIN
+        written = data[at - 1 : at + 1 + length]
+        encoding = self._schemas.get(written)
+        if encoding is None:
+            if len(self._schemas) >= _SCHEMAS_COUNT_MAX:
+                self._schemas.clear()
+            encoding = WireEncoding(number >> 1, written[2:])
+            self._schemas[written] = encoding
+        self.encoding = encoding
+        return at + 1 + length
+
+    def _read_extensions(self, data: bytes, at: i64, end: i64) -> i64:
+        """SourceInfo, an attachment, or both in this order."""
+        if at + _SOURCE_LEN_MAX + _HEAD_LEN > end:
+            return NOT_PLAIN
+        header: i64 = data[at]
+        if header & 0x7F == _SOURCE_INFO:
+            at = self._read_source(data, at + 1, end)
+            if at < 0 or header == _SOURCE_INFO:
+                return at
+            if at + _HEAD_LEN > end:
+                return NOT_PLAIN
+            header = data[at]
+        if header != _ATTACHMENT:
+            return NOT_PLAIN
+        length: i64 = self._read_length(data, at + 1, end)
+        at = self._after
+        if length < 0 or length > end - at - _HEAD_LEN // 2:
+            return NOT_PLAIN
+        self.attachment_start = at
+        self.attachment_stop = at + length
+        return at + length
+
+    def _read_source(self, data: bytes, at: i64, end: i64) -> i64:
+        stop: i64 = at + 1 + data[at]
+        zid_len: i64 = (data[at + 1] >> 4) + 1
+        if data[at] >= 0x80 or data[at + 1] & 0x0F or stop > end:
+            return NOT_PLAIN
+        at += 2
+        zid = data[at : at + zid_len]
+        if zid != self.zid:
+            if zid.count(0) == zid_len:
+                return NOT_PLAIN
+            self.zid = zid
+        self.eid = self._read_length(data, at + zid_len, end)
+        if self.eid < 0:
+            return NOT_PLAIN
+        self.sn = self._read_length(data, self._after, end)
+        if self.sn < 0 or self._after != stop:
+            return NOT_PLAIN
+        self.sourced = True
+        return stop
+
+    def _read_length(self, data: bytes, at: i64, end: i64) -> i64:
+        """An integer below 2^32; -1 if there is none. `_after` is where it ends."""
+        value: i64 = 0
+        shift: i64 = 0
+        while at < end and shift <= 28:
+            octet: i64 = data[at]
+            at += 1
+            value |= (octet & 0x7F) << shift
+            if octet < 0x80:
+                self._after = at
+                return value if value <= 0xFFFFFFFF else -1
+            shift += 7
+        return -1
