@@ -11,6 +11,7 @@ from elea.transport.cookie import CookieJar
 from elea.transport.events import Events
 from elea.transport.handshake import Acceptor, Opener, State
 from elea.transport.negotiation import Agreed, Offer
+from elea.transport.reassembly import Piece
 from elea.transport.unicast import Transport, adapt_stream
 from elea.wire.buffer_hot import Reader
 from elea.wire.codec_hot import NETWORK_ID_MIN, NetworkMessage, decode_network
@@ -77,6 +78,9 @@ class Collector:
     def frame(self, reader: Reader, priority: int, reliable: bool) -> None:
         while reader.remaining() and reader.peek() & 0x1F >= NETWORK_ID_MIN:
             self.got.append((decode_network(reader), priority, reliable))
+
+    def pieces(self, pieces: list[Piece]) -> bool:
+        return False
 
     def message(self, reader: Reader, priority: int, reliable: bool) -> None:
         self.got.append((decode_network(reader), priority, reliable))

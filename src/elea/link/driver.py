@@ -18,6 +18,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from elea.config.config import Config
@@ -223,6 +224,7 @@ class Driver:
                 return
             if egress.backlog and self.now_ns() - self._last_write_ns < _BURST_NS:
                 egress.flush_asked = True
+                self._burst_writes = 0
                 self._poller.call_soon_threadsafe(self._burst_turn)
                 return
         self._burst_writes += 1
@@ -312,7 +314,7 @@ class Driver:
             pump = LinkPump(
                 link,
                 self._poller,
-                on_data=lambda data, now_ns: self._on_data(link_id, data, now_ns),
+                on_data=partial(self._on_data, link_id),
                 on_closed=lambda reason: self._on_closed(link_id, reason),
                 on_drained=lambda: self._on_drained(link_id),
                 limits=self._limits,
@@ -328,16 +330,17 @@ class Driver:
             self._settle()
         self._run_due()
 
-    def _on_data(self, link_id: int, data: bytes, now_ns: int) -> None:
+    def _on_data(self, link_id: int, data: bytes, now_ns: int) -> int:
         node = self.node
         with self.lock:
-            node.link_data(link_id, data, now_ns)
+            wanted_len = node.link_data(link_id, data, now_ns)
             if node.has_work():
                 self._settle()
             else:
                 # Hearing something only puts timers of links off; routing may have a nearer one.
                 self._arm(node.routing.next_timer_ns())
         self._run_due()
+        return wanted_len
 
     def _on_closed(self, link_id: int, reason: str) -> None:
         with self.lock:
@@ -396,12 +399,9 @@ class Driver:
             return
         now_ns = self.now_ns()
         while pump.queued_len < _WRITE_AHEAD_LEN:
-            buffers: list[bytes] = []
-            while len(buffers) < _BUFFERS_COUNT:
-                data = self.node.pull(link_id, now_ns)
-                if data is None:
-                    break
-                buffers.append(data)
+            buffers: list[bytes | memoryview] = []
+            while len(buffers) < _BUFFERS_COUNT and self.node.pull_into(link_id, now_ns, buffers):
+                pass
             if not buffers:
                 return
             pump.send(buffers)

@@ -23,7 +23,7 @@ CLOSED_HERE: Final = "closed by this node"
 
 _BUFFERS_COUNT_MAX: Final = 64  # handed to one write
 
-OnData = Callable[[bytes, int], None]
+OnData = Callable[[bytes, int], int | None]
 OnClosed = Callable[[str], None]
 
 
@@ -36,7 +36,8 @@ class LinkPump:
     Args:
         link: the link; the pump owns it from here on.
         poller: the loop that watches it.
-        on_data: given octets as they arrive, and the time. If it raises, the link is closed.
+        on_data: given octets as they arrive, and the time; it may answer how many would be best
+            next. If it raises, the link is closed.
         on_closed: told once why the link ended.
         on_drained: told when everything that had to wait is written.
         limits: bounds of a read, a turn and the queue.
@@ -66,6 +67,7 @@ class LinkPump:
         self._wants = link.wants
         self._fd = link.fileno()
         self._stream = link.info.stream
+        self._wanted_len = limits.link_read_len  # of the next read
         self._lock = threading.Lock()  # of what follows
         self._queue: deque[Buffer] = deque()
         self._queued_len = 0
@@ -166,7 +168,7 @@ class LinkPump:
             self._writable()  # a write that waits for something to read
         turn_len = self._limits.link_turn_len
         turn_count = self._limits.link_turn_datagrams_count
-        read_len = self._limits.link_read_len
+        read_len = self._wanted_len
         while not self._deaf():
             try:
                 data = self.link.read(read_len)
@@ -178,12 +180,13 @@ class LinkPump:
             if not data:
                 self._end_now(PEER_CLOSED)
                 return
-            self._deliver(data)
+            full = len(data) == read_len
+            read_len = self._wanted_len = self._deliver(data)
             if not self._poller.in_loop():
                 return  # relieved meanwhile: another thread reads on
             turn_len -= len(data)
             turn_count -= not self._stream
-            if self._stream and len(data) < read_len and not self._wants(False) & BUFFERED:
+            if self._stream and not full and not self._wants(False) & BUFFERED:
                 break  # the socket is empty: asking once more would cost a call to learn it
             if turn_len <= 0 or turn_count <= 0:
                 if self._wants(False) & BUFFERED:
@@ -193,9 +196,9 @@ class LinkPump:
             with self._lock:
                 self._watch()
 
-    def _deliver(self, data: bytes) -> None:
+    def _deliver(self, data: bytes) -> int:
         try:
-            self._on_data(data, self._clock())
+            return self._on_data(data, self._clock()) or self._limits.link_read_len
         except BaseException:
             # The octets after these would be read without what these meant.
             self._end_now("an internal error; the log has the traceback")

@@ -204,27 +204,30 @@ class Node:
         if connector is not None:
             self._failed(connector, reason, now_ns)
 
-    def link_data(self, link_id: int, data: bytes, now_ns: int) -> None:
-        """Octets arrived: any number of a stream, or one datagram."""
+    def link_data(self, link_id: int, data: bytes, now_ns: int) -> int:
+        """Octets arrived: any number of a stream, or one datagram.
+
+        Returns:
+            How many it would be best to read next; 0: as many as there are.
+        """
         self._now_ns = now_ns
         link = self._links.get(link_id)
         if link is None or link.closing:
-            return
+            return 0
         try:
             if link.stream is None:
-                self._batch(link, data, now_ns)
-                return
+                self._batch(link, data, 0, len(data), now_ns)
+                return 0
             stream = link.stream
             stream.feed(data)
-            while not link.closing:
-                batch = stream.next_batch()
-                if batch is None:
-                    return
-                self._batch(link, batch, now_ns)
+            while not link.closing and stream.next_window():
+                self._batch(link, stream.data, stream.start, stream.stop, now_ns)
+            return stream.wanted_len
         except (DecodeError, RemoteProtocolError) as error:
             # A link that breaks the rules is closed without a word (behaviour.md 1.8).
             self._drop_link(link, f"protocol violation: {error}", now_ns)
             self._end_link(link, str(error))
+        return 0
 
     def link_closed(self, link_id: int, reason: str, now_ns: int) -> None:
         """The link is gone: the other end closed it, or it broke."""
@@ -235,22 +238,27 @@ class Node:
             self._drop_link(link, reason, now_ns)
 
     def pull(self, link_id: int, now_ns: int) -> bytes | None:
-        """The next octets to write on a link, or None."""
+        """The next batch to write on a link, or None."""
+        parts: list[bytes | memoryview] = []
+        return b"".join(parts) if self.pull_into(link_id, now_ns, parts) else None
+
+    def pull_into(self, link_id: int, now_ns: int, parts: list[bytes | memoryview]) -> bool:
+        """As `pull`, into a list: one entry if the link is no stream. Whether there was a batch."""
         link = self._links.get(link_id)
         if link is None:
-            return None
+            return False
         if link.outgoing:
-            return link.outgoing.popleft()
+            parts.append(link.outgoing.popleft())
+            return True
         neighbour = link.neighbour
         if neighbour is None:
-            return None
-        data = neighbour.transport.pull(link_id, now_ns)
+            return False
+        found = neighbour.transport.pull_into(link_id, now_ns, parts)
         if neighbour.backlog:
             neighbour.backlog.retry(now_ns)
             neighbour.outlet.stuck = bool(neighbour.backlog)
-            if data is None:
-                data = neighbour.transport.pull(link_id, now_ns)
-        return data
+            found = found or neighbour.transport.pull_into(link_id, now_ns, parts)
+        return found
 
     # Sessions.
 
@@ -387,16 +395,17 @@ class Node:
         connector.failed(reason, now_ns)
         self._effects.append(ConnectFailed(connector.id, reason))
 
-    def _batch(self, link: NodeLink, batch: bytes, now_ns: int) -> None:
+    def _batch(self, link: NodeLink, data: bytes, start: int, stop: int, now_ns: int) -> None:
         neighbour = link.neighbour
         if neighbour is not None:
             neighbour.sink.now_ns = now_ns
-            events = neighbour.transport.receive_batch(link.id, batch, now_ns, neighbour.sink)
+            sink = neighbour.sink
+            events = neighbour.transport.receive_batch(link.id, data, now_ns, sink, start, stop)
             if events:
                 self._settle(events, now_ns)
             return
         assert link.handshake is not None
-        link.handshake.receive_batch(batch, now_ns)
+        link.handshake.receive_batch(data[start:stop], now_ns)
         self._advance(link, now_ns)
 
     def _advance(self, link: NodeLink, now_ns: int) -> None:

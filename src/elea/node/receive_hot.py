@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from elea.node.egress_hot import Egress, RawSink
 from elea.routing.core import Routing
 from elea.routing.pubsub_hot import PushSource
+from elea.transport.reassembly import Piece
 from elea.wire.buffer_hot import Reader
 from elea.wire.codec_hot import decode_network
 from elea.wire.network.plain_hot import PlainPush
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _NETWORK_ID_MIN: Final = 0x19
 _ID_MASK: Final = 0x1F
 _NO_ALIAS: Final = -1
+_HEAD_LEN_MAX: Final = 1_024  # a sample in fragments is plain if its payload begins within
 _TEXTS_COUNT_MAX: Final = 4_096  # keys written out in full that are remembered, per neighbour
 
 
@@ -76,15 +78,43 @@ class FaceSink:
         try:
             self._messages(reader, reliable)
         finally:
-            if self._touched:
-                for sink in self._touched:
-                    sink.end_frame()
-                self._touched = []
+            self._end_frame()
 
     def message(self, reader: Reader, priority: int, reliable: bool) -> None:
         """Read exactly one message, as reassembled from fragments."""
         self.received += 1
         self.routing.receive(self.face_id, decode_network(reader), reliable, self.now_ns)
+
+    def pieces(self, pieces: list[Piece]) -> bool:
+        """Take a plain sample that came in fragments: its payload is copied once, into one."""
+        if self._egress is None:
+            return False
+        source = self._source = self.routing.push_source(self.face_id)
+        plain = self._plain
+        first = pieces[0]
+        head = bytes(first[:_HEAD_LEN_MAX])
+        length = 0
+        for piece in pieces:
+            length += len(piece)
+        after: int = plain.read_head(head, 0, len(head))
+        if source is None or after != length or plain.attachment_start >= 0:
+            return False
+        self._alias = _NO_ALIAS
+        if plain.suffix_start == plain.suffix_stop:
+            found = self._find_alias(_NO_ALIAS)
+        else:
+            found = self._find_text()
+        if found:
+            rest: list[Piece] = [memoryview(first)[plain.payload_start :]]
+            rest.extend(pieces[1:])
+            plain.data = b"".join(rest)
+            plain.payload_start = 0
+            plain.payload_stop = len(plain.data)
+            for sink in self._sinks:
+                sink.raw(self._key, plain)
+            self.received += 1
+        self._end_frame()
+        return found
 
     def _messages(self, reader: Reader, reliable: bool) -> None:
         face_id = self.face_id
@@ -127,6 +157,12 @@ class FaceSink:
         reader.pos = pos
         self.received += count
         return pos >= end
+
+    def _end_frame(self) -> None:
+        if self._touched:
+            for sink in self._touched:
+                sink.end_frame()
+            self._touched = []
 
     def _find_alias(self, alias: i64) -> bool:
         plain = self._plain

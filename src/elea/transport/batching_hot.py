@@ -55,17 +55,31 @@ _NO_CHANNEL: Final = -1  # the open batch has no FRAME yet
 
 
 class Split:
-    """A message that is cut into FRAGMENTs as the link asks for them."""
+    """A message that is cut into FRAGMENTs as the link asks for them.
 
-    __slots__ = ("data", "first", "piece_len", "pos", "reliable", "sn")
+    What stands before a large payload is kept apart from it: a payload is not copied.
+    """
 
-    def __init__(self, data: bytes, sn: int, reliable: bool, piece_len: int) -> None:
-        self.data = data
+    __slots__ = ("first", "head", "length", "payload", "piece_len", "pos", "reliable", "sn")
+
+    def __init__(self, parts: list[bytes], sn: int, reliable: bool, piece_len: int) -> None:
+        self.payload = parts.pop() if len(parts[-1]) >= piece_len else b""
+        self.head = b"".join(parts)
+        self.length: i64 = len(self.head) + len(self.payload)
         self.sn = sn
         self.reliable = reliable
         self.piece_len: i64 = piece_len
         self.pos: i64 = 0
         self.first = True
+
+    def take(self, start: i64, stop: i64) -> list[bytes | memoryview]:
+        """These octets of the message."""
+        head_len: i64 = len(self.head)
+        if start >= head_len:
+            return [memoryview(self.payload)[start - head_len : stop - head_len]]
+        if stop <= head_len:
+            return [self.head[start:stop]]
+        return [self.head[start:], memoryview(self.payload)[: stop - head_len]]
 
 
 class Lane:
@@ -203,18 +217,23 @@ class TxQueues:
 
     def pull(self, link_id: int) -> bytes | None:
         """The next batch for `link_id`, the most urgent first; length in front."""
+        parts: list[bytes | memoryview] = []
+        return b"".join(parts) if self.pull_into(link_id, parts) else None
+
+    def pull_into(self, link_id: int, parts: list[bytes | memoryview]) -> bool:
+        """As `pull`, into a list of what is to be written; whether there was a batch."""
         for lane in self._lanes:
             if lane.link_id != link_id:
                 continue
-            batch = self._take(lane)
-            if batch is not None:
+            length: i64 = self._take(lane, parts)
+            if length > 0:
                 stats = self._stats
                 stats.sent_batches += 1
-                stats.sent_octets += len(batch)
+                stats.sent_octets += length
                 if self.express_pending and self.pending_len() == 0:
                     self.express_pending = False
-                return batch
-        return None
+                return True
+        return False
 
     def pending_len(self) -> int:
         """Octets that wait, on all priorities."""
@@ -350,23 +369,24 @@ class TxQueues:
             return DROPPED
         writer = Writer(self._dialect)
         encode(writer, message)
-        self._split(lane, writer.to_bytes(), reliable)
+        self._split(lane, writer.parts, reliable)
         if qos & _EXPRESS:
             self.express_pending = True
         self._stats.sent_messages += 1
         return SENT
 
-    def _split(self, lane: Lane, data: bytes, reliable: bool) -> None:
+    def _split(self, lane: Lane, parts: list[bytes], reliable: bool) -> None:
         piece_len = self._batch_len - self._prefix_len - self._fragment_head_len(lane)
         sn = lane.sn_reliable if reliable else lane.sn_best_effort
-        length: i64 = len(data)
+        split = Split(parts, sn, reliable, piece_len)
+        length: i64 = split.length
         count: int = (length + piece_len - 1) // piece_len
         # Taken now: whatever is sent on this conduit later has a later number.
         if reliable:
             lane.sn_reliable = (sn + count) & self._mask
         else:
             lane.sn_best_effort = (sn + count) & self._mask
-        lane.ready.append(Split(data, sn, reliable, piece_len))
+        lane.ready.append(split)
         lane.queued_len += length
 
     def _fragment_head_len(self, lane: Lane) -> i64:
@@ -408,23 +428,27 @@ class TxQueues:
         parts = writer.parts
         return b"".join(parts) if len(parts) <= _JOIN_COUNT_MAX else writer.to_bytes()
 
-    def _take(self, lane: Lane) -> bytes | None:
+    def _take(self, lane: Lane, parts: list[bytes | memoryview]) -> i64:
+        """Add the next batch of a priority to `parts`; its length."""
         if lane.queued_len == 0:
-            if lane.open.size > self._prefix_len:
-                return self._finish(lane)
-            return None
-        item = lane.ready[0]
-        if isinstance(item, Split):
-            return self._cut(lane, item)
-        lane.ready.popleft()
-        lane.queued_len -= len(item)
-        return item
+            if lane.open.size <= self._prefix_len:
+                return 0
+            batch = self._finish(lane)
+        else:
+            item = lane.ready[0]
+            if isinstance(item, Split):
+                return self._cut(lane, item, parts)
+            lane.ready.popleft()
+            lane.queued_len -= len(item)
+            batch = item
+        parts.append(batch)
+        return len(batch)
 
-    def _cut(self, lane: Lane, split: Split) -> bytes:
+    def _cut(self, lane: Lane, split: Split, parts: list[bytes | memoryview]) -> i64:
         """The next FRAGMENT of `split`, alone in its batch."""
         start: i64 = split.pos
         stop: i64 = start + split.piece_len
-        length: i64 = len(split.data)
+        length: i64 = split.length
         header = _FRAGMENT | _RELIABLE if split.reliable else _FRAGMENT
         if stop < length:
             header |= _MORE
@@ -445,14 +469,16 @@ class TxQueues:
         lane.queued_len -= stop - start
         if stop == length:
             lane.ready.popleft()
-        body = memoryview(split.data)[start:stop]
-        if self._prefix_len == 0:
-            return b"".join([head.to_bytes(), body])
         batch_len: int = head.size + (stop - start)
-        return b"".join([batch_len.to_bytes(self._prefix_len, "little"), head.to_bytes(), body])
+        if self._prefix_len > 0:
+            parts.append(batch_len.to_bytes(self._prefix_len, "little") + head.to_bytes())
+        else:
+            parts.append(head.to_bytes())
+        parts.extend(split.take(start, stop))
+        return self._prefix_len + batch_len
 
 
 def _waiting_len(item: bytes | Split) -> i64:
     if isinstance(item, Split):
-        return len(item.data) - item.pos
+        return item.length - item.pos
     return len(item)

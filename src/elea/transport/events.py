@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from elea.transport.reassembly import Piece
 from elea.wire.buffer_hot import Reader
 
 
@@ -16,6 +17,9 @@ class FrameSink(Protocol):
 
     def message(self, reader: Reader, priority: int, reliable: bool) -> None:
         """Read exactly one message, put together from fragments; ignore what follows it."""
+
+    def pieces(self, pieces: list[Piece]) -> bool:
+        """The same, before it is put together; False: `message` is to be called."""
 
 
 @dataclass(slots=True)

@@ -14,6 +14,8 @@ from elea.transport.sequence_hot import following
 from elea.transport.stats_hot import TransportStats
 from elea.wire.transport.fragment import Fragment
 
+Piece = bytes | bytearray | memoryview
+
 SMALL_LEN: Final = 4_096  # shorter pieces are gathered in one buffer
 
 BROKEN: Final = "a piece is missing"
@@ -32,7 +34,7 @@ class _Chain:
     def __init__(self, expected_sn: int, now_ns: int) -> None:
         self.expected_sn = expected_sn
         self.length = 0
-        self.pieces: list[bytes | bytearray | memoryview] = []
+        self.pieces: list[Piece] = []
         self.touched_ns = now_ns
 
     def append(self, payload: bytes | memoryview) -> None:
@@ -61,8 +63,8 @@ class Reassembly:
         self._chains: dict[tuple[int, bool], _Chain] = {}  # the one touched longest ago first
         self.pending_len = 0  # octets held for unfinished messages
 
-    def add(self, fragment: Fragment, now_ns: int) -> bytes | None:
-        """Take a fragment whose sequence number was accepted; the message, if this ends it."""
+    def add(self, fragment: Fragment, now_ns: int) -> list[Piece] | None:
+        """Take a fragment whose number was accepted; the pieces of the message it ends, if any."""
         return self.add_piece(
             fragment.priority,
             fragment.reliable,
@@ -85,7 +87,7 @@ class Reassembly:
         more: bool,
         first: bool = False,
         drop: bool = False,
-    ) -> bytes | None:
+    ) -> list[Piece] | None:
         """`add`, without the object. A view keeps its batch alive until the message is whole."""
         conduit = (priority, reliable)
         chain = self._begin(conduit, sn, now_ns, first=first, drop=drop)
@@ -105,7 +107,7 @@ class Reassembly:
         self.pending_len += len(payload)
         if not more:
             self._forget(conduit)
-            return b"".join(chain.pieces)
+            return chain.pieces
         while self.pending_len > self._limits.fragments_len:
             self._give_up(next(iter(self._chains)), CROWDED)
         return None

@@ -11,7 +11,7 @@ from typing import Final
 from elea.errors import DecodeError, RemoteProtocolError
 from elea.limits import Limits
 from elea.transport.events import FrameSink
-from elea.transport.reassembly import Reassembly
+from elea.transport.reassembly import Piece, Reassembly
 from elea.transport.sequence_hot import PRIORITY_DEFAULT, Received
 from elea.transport.stats_hot import TransportStats
 from elea.wire.buffer_hot import Reader
@@ -56,14 +56,16 @@ class Reception:
         self._stats = stats
         self._dialect = dialect
 
-    def batch(self, data: bytes, sink: FrameSink, now_ns: int) -> Close | None:
-        """Take one batch; the CLOSE in it, if there is one.
+    def batch(
+        self, data: bytes, sink: FrameSink, now_ns: int, start: int = 0, stop: int = -1
+    ) -> Close | None:
+        """Take one batch, `data[start:stop]`; the CLOSE in it, if there is one.
 
         Raises:
             DecodeError: if the octets are no batch.
             RemoteProtocolError: if they are one that must not be sent here.
         """
-        reader = Reader(data, 0, -1, self._limits, self._dialect)
+        reader = Reader(data, start, stop, self._limits, self._dialect)
         while True:
             octet = reader.peek()
             if octet < 0:
@@ -120,7 +122,7 @@ class Reception:
         payload: bytes | memoryview
         if 8 * reader.remaining() >= 7 * len(reader.data):
             # Copied once, when the message is whole; the view keeps little else alive.
-            payload = memoryview(reader.data)[reader.pos :]
+            payload = memoryview(reader.data)[reader.pos : reader.end]
         else:
             payload = reader.rest("fragment")
         whole = self.reassembly.add_piece(
@@ -138,10 +140,12 @@ class Reception:
         if whole is not None:
             self._whole(whole, fragment.priority, fragment.reliable, sink)
 
-    def _whole(self, message: bytes, priority: int, reliable: bool, sink: FrameSink) -> None:
-        """Hand over a message that was put together."""
-        reader = Reader(message, 0, -1, self._limits, self._dialect)
+    def _whole(self, pieces: list[Piece], priority: int, reliable: bool, sink: FrameSink) -> None:
+        """Hand over a message that is complete."""
         try:
+            if sink.pieces(pieces):
+                return
+            reader = Reader(b"".join(pieces), 0, -1, self._limits, self._dialect)
             sink.message(reader, priority, reliable)
         except DecodeError:
             # It costs the peer this message only (wire.md 3.6).

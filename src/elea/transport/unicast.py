@@ -219,8 +219,18 @@ class Transport:
 
     # Receiving
 
-    def receive_batch(self, link_id: int, batch: bytes, now_ns: int, sink: FrameSink) -> Events:
-        """Take a batch from a link. A batch from a link that is gone means nothing.
+    def receive_batch(
+        self,
+        link_id: int,
+        batch: bytes,
+        now_ns: int,
+        sink: FrameSink,
+        start: int = 0,
+        stop: int = -1,
+    ) -> Events:
+        """Take a batch from a link: `batch`, or what stands from `start` to `stop` in it.
+
+        A batch from a link that is gone means nothing.
 
         Raises:
             ProtocolError: if the batch is none, or must not be sent here. The link is to be closed
@@ -231,12 +241,15 @@ class Transport:
             return NO_EVENTS
         link.lease.heard(now_ns)
         self.stats.received_batches += 1
-        self.stats.received_octets += len(batch)
+        if stop < 0:
+            stop = len(batch)
+        self.stats.received_octets += stop - start
         if self.phase is not Phase.OPEN:
             return NO_EVENTS
-        if link.agreed.compression and batch:
-            batch = compression.unpack(batch, limits=link.limits)
-        closed = self._rx.batch(batch, sink, now_ns)
+        if link.agreed.compression and stop > start:
+            batch = compression.unpack(batch[start:stop], limits=link.limits)
+            start, stop = 0, len(batch)
+        closed = self._rx.batch(batch, sink, now_ns, start, stop)
         if self._rx.reassembly.pending_len:
             self._wake_by(now_ns + self._limits.fragment_idle_ns)
         return NO_EVENTS if closed is None else self._receive_close(link_id, closed)
@@ -269,22 +282,37 @@ class Transport:
 
     def pull(self, link_id: int, now_ns: int) -> bytes | None:
         """The next batch to write to a link, or None if there is nothing to say."""
+        parts: list[bytes | memoryview] = []
+        return b"".join(parts) if self.pull_into(link_id, now_ns, parts) else None
+
+    def pull_into(self, link_id: int, now_ns: int, parts: list[bytes | memoryview]) -> bool:
+        """As `pull`, into a list of what is to be written; whether there was a batch."""
         link = self._links.get(link_id)
         if link is None or link.close_sent:
-            return None
-        batch = None if link.keep_alive and link.agreed.low_latency else self._tx.pull(link_id)
-        if batch is not None:
-            if link.rewrap:
-                batch = link.wrap(batch[self._prefix_len :])
-        elif self.phase is Phase.CLOSING:
-            batch = self._pull_close(link)
-        elif link.keep_alive:
-            batch = link.wrap(_KEEP_ALIVE)
-        if batch is None:
-            return None
+            return False
+        if link.keep_alive and link.agreed.low_latency:
+            self._last_words(link, parts)
+        elif link.rewrap:
+            batch = self._tx.pull(link_id)
+            if batch is not None:
+                parts.append(link.wrap(batch[self._prefix_len :]))
+            elif not self._last_words(link, parts):
+                return False
+        elif not self._tx.pull_into(link_id, parts) and not self._last_words(link, parts):
+            return False
         link.keep_alive = False
         link.lease.said(now_ns)
-        return batch
+        return True
+
+    def _last_words(self, link: _Link, parts: list[bytes | memoryview]) -> bool:
+        """What is said when there are no messages: CLOSE, or a sign of life; whether there is."""
+        if self.phase is Phase.CLOSING:
+            parts.append(self._pull_close(link))
+        elif link.keep_alive:
+            parts.append(link.wrap(_KEEP_ALIVE))
+        else:
+            return False
+        return True
 
     @property
     def queues(self) -> TxQueues:

@@ -36,7 +36,8 @@ class Bench:
         now_ns: int = 0,
     ) -> bytes | None:
         fragment = Fragment(sn, payload, reliable, more, priority, first, drop)
-        return self.under_test.add(fragment, now_ns)
+        pieces = self.under_test.add(fragment, now_ns)
+        return None if pieces is None else b"".join(pieces)
 
     def lost(self) -> dict[str, int]:
         return self.stats.lost_fragments

@@ -90,6 +90,11 @@ class PlainPush:
 
     def read(self, data: bytes, pos: i64, end: i64) -> i64:
         """Read the message at `pos`; where the next one begins, or NOT_PLAIN."""
+        after: i64 = self.read_head(data, pos, end)
+        return after if after <= end else NOT_PLAIN
+
+    def read_head(self, data: bytes, pos: i64, end: i64) -> i64:
+        """As `read`, for a message that may end after `end`, somewhere in its payload."""
         if pos + _HEAD_LEN >= end:
             return NOT_PLAIN
         header: i64 = data[pos]
@@ -125,12 +130,9 @@ class PlainPush:
         length: i64 = self._read_length(data, at, end)
         if length < 0:
             return NOT_PLAIN
-        at = self._after
-        if length > end - at:
-            return NOT_PLAIN
-        self.payload_start = at
-        self.payload_stop = at + length
-        return at + length
+        self.payload_start = self._after
+        self.payload_stop = self._after + length
+        return self.payload_stop
 
     def suffix(self) -> bytes:
         """The text of the key, as it stands in the message."""
