@@ -89,6 +89,9 @@ class AsyncioPoller:
         """The loop is the application's: nobody can take its place."""
         return False
 
+    def said(self) -> None:
+        """The application's loop sleeps as it likes."""
+
     def in_loop(self) -> bool:
         return asyncio._get_running_loop() is self._loop
 

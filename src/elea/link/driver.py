@@ -404,6 +404,7 @@ class Driver:
                 pass
             if not buffers:
                 return
+            self._poller.said()
             pump.send(buffers)
 
     def _apply(self, effect: Effect) -> None:

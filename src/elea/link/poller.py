@@ -19,12 +19,15 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from elea.errors import ClosedError
+from elea.limits import DEFAULT_LIMITS
 from elea.link.base import READ, WRITE, Callback
 
 _LOG: Final = logging.getLogger("elea.link")
 _STOP_WAIT_S: Final = 2.0  # a callback that hangs must not hang the one who stops the loop
 _NAP_S: Final = 3_600.0  # the system calls take no time of arbitrary length
 _FOREVER_NS: Final = 1 << 63
+_SHORT_WAITS: Final = 2  # a wait of so many spins is short: if both ends spin, it is shorter
+_TURNS_PER_TRIAL: Final = 16
 
 ErrorHook = Callable[[BaseException], None]
 
@@ -45,6 +48,9 @@ class Poller(Protocol):
 
     def call_soon_threadsafe(self, call: Callback) -> None:
         """Run something on the loop, after what is running now."""
+
+    def said(self) -> None:
+        """Something was sent, so an answer may come soon."""
 
     def set_deadline(self, at_ns: int | None, call: Callback | None) -> None:
         """Run something once when the monotonic clock reaches `at_ns`, in place of the last one."""
@@ -75,6 +81,7 @@ class SelectorPoller:
         name: of the thread.
         on_error: told of exceptions in callbacks.
         on_fork: called in a forked child.
+        spin_ns: how long to look for more before sleeping, where more is likely; 0: never.
     """
 
     def __init__(
@@ -83,8 +90,10 @@ class SelectorPoller:
         name: str = "elea-io",
         on_error: ErrorHook = log_error,
         on_fork: Callback | None = None,
+        spin_ns: int = DEFAULT_LIMITS.spin_ns,
     ) -> None:
         self.on_fork = on_fork
+        self._eagerness = Eagerness(0 if _cores_count() < 2 else spin_ns)
         self._name = name
         self._on_error = on_error
         self._stopping = False
@@ -149,6 +158,9 @@ class SelectorPoller:
             self._deadline = (at_ns, call)
         self._wake_from(at_ns)
 
+    def said(self) -> None:
+        self._eagerness.said = True
+
     def in_loop(self) -> bool:
         return self._ident == threading.get_ident()
 
@@ -194,11 +206,12 @@ class SelectorPoller:
         # First say that we sleep, then look for a reason not to: whoever adds one looks after that.
         self._asleep_until_ns = _FOREVER_NS
         try:
-            events = selector.select(self._patience_s())
+            events = self._spin(selector) or selector.select(self._patience_s())
         except OSError as error:
             self._failed(error)  # a descriptor was closed before it was unregistered
             events = []
         self._asleep_until_ns = 0
+        self._eagerness.woken(time.monotonic_ns(), heard=any(_is_heard(*one) for one in events))
         watches = self._watches
         for key, mask in events:
             watch: _Watch = key.data
@@ -218,6 +231,23 @@ class SelectorPoller:
                 if self._deadline is due:  # another thread may have set the next one meanwhile
                     self._deadline = None
             self._call(due[1])
+
+    def _spin(self, selector: selectors.BaseSelector) -> list[tuple[selectors.SelectorKey, int]]:
+        """Look again and again for a moment, if something is likely to come within it.
+
+        To be woken costs several times what it takes to answer a message.
+        """
+        now_ns = time.monotonic_ns()
+        until_ns = self._eagerness.begin(now_ns)
+        while now_ns < until_ns and not self._calls and not self._stopping:
+            events = selector.select(0)
+            if events:
+                return events
+            now_ns = time.monotonic_ns()
+            due = self._deadline
+            if due is not None and due[0] <= now_ns:
+                break
+        return []
 
     def _run_calls(self) -> None:
         for _ in range(len(self._calls)):  # those that calls add wait for the next turn
@@ -272,7 +302,7 @@ class SelectorPoller:
             kernel_side = [getattr(selectors, name, None) for name in _KERNEL_SIDE]
             self._kernel_side = type(selector) in kernel_side
             waker = self._waker = _Waker()
-            watch = self._watches[waker.fd] = _Watch(waker.clear, _nothing, READ)
+            watch = self._watches[waker.fd] = _Watch(waker.clear, _nothing, READ, is_waker=True)
             selector.register(waker.fd, READ, watch)
             self._thread = threading.Thread(
                 target=self._run, args=(selector,), name=self._name, daemon=True
@@ -308,12 +338,71 @@ class SelectorPoller:
             self._call(self.on_fork)
 
 
+class Eagerness:
+    """Decides whether to spin before sleeping: told the time, it knows no clock.
+
+    To spin may be worth while in a dialogue: between the last two times that something was heard
+    something was said, and the answer came soon. Whether it is shows in how long answers take with
+    and without: on a busy machine, who sleeps is served before who spins. So the better way is
+    taken, and the other one tried now and then.
+    """
+
+    __slots__ = ("_begun_ns", "_dialogue", "_medians_ns", "_spin_ns", "_spins", "_turns", "said")
+
+    def __init__(self, spin_ns: int) -> None:
+        self.said = False  # since something was heard
+        self._spin_ns = spin_ns
+        self._begun_ns = 0
+        self._dialogue = False
+        self._spins = False
+        self._turns = 0
+        self._medians_ns = [spin_ns, spin_ns]  # of a wait, sleeping and spinning
+
+    def begin(self, now_ns: int) -> int:
+        """A wait begins; until when to spin, `now_ns` or earlier for not at all."""
+        self._begun_ns = now_ns
+        self._spins = False
+        if self._dialogue:
+            self._turns += 1
+            sleeping_ns, spinning_ns = self._medians_ns
+            tries_other = self._turns % _TURNS_PER_TRIAL == 0
+            self._spins = (spinning_ns <= sleeping_ns) != tries_other
+        return now_ns + self._spin_ns if self._spins else 0
+
+    def woken(self, now_ns: int, *, heard: bool) -> None:
+        """It has ended; `heard`: a link had something to read."""
+        if not heard:
+            return
+        waited_ns = now_ns - self._begun_ns
+        if self._dialogue:
+            median_ns = self._medians_ns[self._spins]
+            step_ns = max(median_ns >> 4, 1)
+            self._medians_ns[self._spins] += step_ns if waited_ns > median_ns else -step_ns
+        self._dialogue = self.said and waited_ns < _SHORT_WAITS * self._spin_ns
+        self.said = False
+
+
+def _is_heard(key: selectors.SelectorKey, mask: int) -> bool:
+    watch: _Watch = key.data
+    return bool(mask & READ) and not watch.is_waker
+
+
+def _cores_count() -> int:
+    """The cores this process may use: on a single one, spinning keeps the sender from sending."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class _Watch:
     """A registered descriptor."""
 
-    __slots__ = ("interest", "on_readable", "on_writable")
+    __slots__ = ("interest", "is_waker", "on_readable", "on_writable")
 
-    def __init__(self, on_readable: Callback, on_writable: Callback, interest: int) -> None:
+    def __init__(
+        self, on_readable: Callback, on_writable: Callback, interest: int, *, is_waker: bool = False
+    ) -> None:
+        self.is_waker = is_waker
         self.on_readable = on_readable
         self.on_writable = on_writable
         self.interest = interest
