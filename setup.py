@@ -11,7 +11,7 @@ import os
 import tomllib
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Extension, setup
 
 ROOT = Path(__file__).parent
 
@@ -32,7 +32,8 @@ def main() -> None:
     from mypyc.build import mypycify
 
     # One group named "elea": the modules call each other natively, inside `elea__mypyc`.
-    setup(ext_modules=mypycify(sources, opt_level="3", group_name="elea"))
+    hot = mypycify(sources, opt_level="3", group_name="elea")
+    setup(ext_modules=[*hot, Extension("elea._buffer", ["src/elea/_buffer.c"])])
 
 
 if __name__ == "__main__":

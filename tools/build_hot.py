@@ -87,7 +87,7 @@ def build_digest(sources: Iterable[Path], compiler: str) -> str:
     """
     parts = [compiler, version("mypy"), str(sysconfig.get_config_var("EXT_SUFFIX"))]
     digest = hashlib.sha256("\n".join(parts).encode())
-    for path in [*sorted(with_imports(sources)), ROOT / "setup.py"]:
+    for path in [*sorted(with_imports(sources)), *SOURCE.rglob("*.c"), ROOT / "setup.py"]:
         digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
@@ -119,7 +119,8 @@ def is_built(sources: Iterable[Path], digest: str) -> bool:
         return False
     suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
     modules = [path.with_suffix("") for path in sources]
-    return all(Path(f"{module}{suffix}").exists() for module in [SOURCE / "elea__mypyc", *modules])
+    modules += [SOURCE / "elea__mypyc", SOURCE / "elea" / "_buffer"]
+    return all(Path(f"{module}{suffix}").exists() for module in modules)
 
 
 def compile_in_place() -> bool:

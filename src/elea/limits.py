@@ -88,6 +88,7 @@ class Limits:
     accept_turn_count: int = 64  # newcomers taken before the links have their turn
     accept_handshake_ns: int = 5_000_000_000  # from the first octet to the open session
     spin_ns: int = 200_000  # a loop in a dialogue looks so long for an answer before it sleeps
+    arrow_batch_len: int = 8 * 1024 * 1024  # payloads of one record batch, less the last one's
     link_queue_len: int = 4 * 1024 * 1024  # waiting to be written to one link
     udp_sources_count: int = 1_000  # links of one UDP listener
     udp_inbox_len: int = 1024 * 1024  # datagrams of one source that nobody has read yet

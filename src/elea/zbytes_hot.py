@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol, Self, final
 
+from elea.buffers import export
 from elea.hints import mypyc_attr
 
 _REPR_LEN_MAX: Final = 32
@@ -70,6 +71,10 @@ class ZBytes:
         """A read-only view of the octets, never a copy."""
         return memoryview(self._data)
 
+    def __buffer__(self, flags: int) -> memoryview:
+        """The buffer protocol of Python 3.12; `elea.buffers` knows the others."""
+        return memoryview(self._data)
+
     def as_shm(self) -> SharedBuffer | None:
         """The buffer of `elea.shm` it was made of; None if it was made of anything else."""
         return self._shm
@@ -106,6 +111,9 @@ class ZBytes:
         if len(self) > _REPR_LEN_MAX:
             return f"ZBytes({shown!r}... {len(self)} bytes)"
         return f"ZBytes({shown!r})"
+
+
+export(ZBytes)
 
 
 def _shared(data: object) -> SharedBuffer | None:

@@ -22,6 +22,7 @@ VOCABULARY: Final = (
     *(
         "pure",
         "hints",
+        "buffers",
         "version",
         "errors",
         "limits",
@@ -89,7 +90,8 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "uvicorn": ("web",),
     "cyclonedds": ("dds",),
     "pyspark": ("spark",),
-    "pyarrow": ("spark", "predicate"),
+    "pyarrow": ("session", "spark", "predicate"),
+    "librt": ("session",),
     "mypy_extensions": UNITS,
 }
 

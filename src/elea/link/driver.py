@@ -334,7 +334,8 @@ class Driver:
         node = self.node
         with self.lock:
             wanted_len = node.link_data(link_id, data, now_ns)
-            if node.has_work():
+            if node.has_work() or node.timers_moved:
+                node.timers_moved = False
                 self._settle()
             else:
                 # Hearing something only puts timers of links off; routing may have a nearer one.

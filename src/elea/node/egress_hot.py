@@ -14,9 +14,9 @@ from elea.transport.batching_hot import UNFIT, TxQueues
 from elea.wire.buffer_hot import Writer
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import Put
-from elea.wire.network.plain_hot import PlainPush
 from elea.wire.network.push_hot import Push
 from elea.wire.network.push_hot import encode as encode_push
+from elea.wire.plain_hot import PlainPush
 
 SENT: Final = 0
 DROPPED: Final = 1

@@ -16,8 +16,8 @@ from elea.routing.pubsub_hot import PushSource
 from elea.transport.reassembly import Piece
 from elea.wire.buffer_hot import Reader
 from elea.wire.codec_hot import decode_network
-from elea.wire.network.plain_hot import PlainPush
 from elea.wire.network.push_hot import Push
+from elea.wire.plain_hot import PlainPush
 
 if TYPE_CHECKING:
     from mypy_extensions import i64

@@ -19,11 +19,11 @@ from elea.session.advanced_config import (
 )
 from elea.session.advanced_publisher import AdvancedPublisher
 from elea.session.advanced_subscriber import AdvancedSubscriber, Reorderer
+from elea.session.batches import ArrowBatches, sample_delivery
 from elea.session.convert import IntoEncoding, IntoKeyExpr, checked_or, key_text
 from elea.session.handlers import (
     AnyHandler,
     BuiltinHandler,
-    Delivery,
     H,
     Handler,
     PythonCallback,
@@ -114,7 +114,7 @@ def declare_advanced_subscriber(
 def declare_advanced_subscriber(
     session: Session,
     key_expr: IntoKeyExpr,
-    handler: AnyHandler[Sample] = None,
+    handler: AnyHandler[Sample] | ArrowBatches = None,
     *,
     allowed_origin: Locality | None = None,
     history: HistoryConfig | None = None,
@@ -135,7 +135,7 @@ def declare_advanced_subscriber(
     origin = checked_or("allowed_origin", allowed_origin, Locality, Locality.ANY)
     detection = checked_or("subscriber_detection", subscriber_detection, bool, False)
     context = session._context
-    delivery = Delivery(handler, context.pressure)
+    delivery = sample_delivery(context, handler)
 
     def declare() -> AdvancedSubscriber[object]:
         context.core.face.check_open()

@@ -87,7 +87,8 @@ class AsyncHandler(Generic[T]):
     async def _take(self) -> object:
         while True:
             try:
-                return self._channel.take(blocking=False, timeout=None)
+                value = self._channel.take(blocking=False, timeout=None)
+                return value if value is END else self._handler.converted(value)
             except Empty:
                 waiter = self._loop.create_future()
                 self._waiters.append(waiter)

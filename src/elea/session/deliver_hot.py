@@ -15,11 +15,11 @@ from elea.keyexpr.tree_hot import KeyExprTree
 from elea.node.egress_hot import RawSink
 from elea.provenance import SampleKind, TimestampStack
 from elea.sample_hot import Sample
-from elea.session.outlet_hot import CallbackOutlet, Channel, DueQueue, Outlet
+from elea.session.outlet_hot import CallbackOutlet, Channel, DueQueue, Outlet, RowSink
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
-from elea.wire.network.plain_hot import PlainPush
 from elea.wire.network.push_hot import Push
+from elea.wire.plain_hot import PlainPush
 from elea.wire.shared_extensions import TimestampStack as WireStack
 
 MATCHES_COUNT_MAX: Final = 4_096  # keys whose subscribers are remembered, per direction
@@ -28,24 +28,29 @@ MATCHES_COUNT_MAX: Final = 4_096  # keys whose subscribers are remembered, per d
 class Subscription:
     """One declared subscriber."""
 
-    __slots__ = ("id", "key", "outlet", "received_count")
+    __slots__ = ("id", "key", "outlet", "received_count", "rows")
 
     def __init__(self, id: int, key: str, outlet: Outlet) -> None:
         self.id = id
         self.key = key
         self.outlet = outlet
+        self.rows: RowSink | None = None  # the outlet, if it takes samples as rows
+        taker: object = outlet
+        if isinstance(taker, RowSink):
+            self.rows = taker
         self.received_count = 0
 
 
 class MatchTable:
     """Subscribers by key, and a bounded memory of which keys reach which of them."""
 
-    __slots__ = ("_cache", "_tree", "generation")
+    __slots__ = ("_cache", "_tree", "generation", "rows")
 
     def __init__(self) -> None:
         self._tree: KeyExprTree[list[Subscription]] = KeyExprTree()
         self._cache: dict[str, list[Subscription]] = {}
         self.generation = 0  # changes with the subscribers
+        self.rows: list[RowSink] = []  # of those that take samples as rows
 
     def __len__(self) -> int:
         return len(self._tree)
@@ -58,6 +63,8 @@ class MatchTable:
             self._tree.insert(key, [subscription])
         else:
             there.append(subscription)
+        if subscription.rows is not None:
+            self.rows.append(subscription.rows)
         self.generation += 1
         self._cache.clear()
 
@@ -69,6 +76,8 @@ class MatchTable:
         there.remove(subscription)
         if not there:
             self._tree.remove(subscription.key)
+        if subscription.rows is not None:
+            self.rows.remove(subscription.rows)
         self.generation += 1
         self._cache.clear()
 
@@ -142,6 +151,8 @@ class Inbox(RawSink):
         """Samples of one frame follow."""
         self.due.begin()
         self.due_now.begin()
+        for rows in self.remote.rows:
+            rows.begin()
 
     def end_frame(self) -> None:
         """That was the last one."""
@@ -157,17 +168,23 @@ class Inbox(RawSink):
         found = self.remote.matching(key)
         if not found:
             return
-        sample = Sample(
-            key_expr=key,
-            payload=plain.payload(),
-            encoding=plain.encoding,
-            timestamp=plain.stamp(),
-            attachment=plain.attachment(),
-            source_info=plain.source(),
-            qos=plain.qos,
-        )
+        sample: Sample | None = None
         for subscription in found:
             subscription.received_count += 1
+            rows = subscription.rows
+            if rows is not None:
+                rows.add(key, plain)
+                continue
+            if sample is None:
+                sample = Sample(
+                    key_expr=key,
+                    payload=plain.payload(),
+                    encoding=plain.encoding,
+                    timestamp=plain.stamp(),
+                    attachment=plain.attachment(),
+                    source_info=plain.source(),
+                    qos=plain.qos,
+                )
             self.emit(subscription.outlet, sample)
 
     def _hand_out(self, found: list[Subscription], key: str, push: Push) -> None:

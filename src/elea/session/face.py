@@ -101,11 +101,12 @@ class Face:
 
     def call_at(self, when_ns: int, function: Callable[[], None]) -> Timer:
         """Have `function` called at a time, unless the timer is cancelled before."""
+        self.node.timers_moved = True
         return self._timers.add(when_ns, function)
 
     def call_after(self, delay_ns: int, function: Callable[[], None]) -> Timer:
         """Have `function` called after a time."""
-        return self._timers.add(self.now_ns() + delay_ns, function)
+        return self.call_at(self.now_ns() + delay_ns, function)
 
     def next_timer_ns(self) -> int | None:
         """When the first timer runs out."""

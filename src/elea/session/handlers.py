@@ -20,10 +20,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from queue import Empty
 from types import FrameType
-from typing import Final, Generic, TypeVar, cast, final
+from typing import Final, Generic, Self, TypeVar, cast, final
 
 from elea.errors import ClosedError
-from elea.session.outlet_hot import END, CallbackOutlet, Channel
+from elea.session.outlet_hot import END, CallbackOutlet, Channel, RowSink
 from elea.session.pressure import Pressure
 
 T = TypeVar("T")
@@ -106,10 +106,11 @@ class Handler(Generic[T]):
     Iteration ends when the entity is undeclared, or the query finished, and all was read.
     """
 
-    __slots__ = ("_channel", "_last")
+    __slots__ = ("_channel", "_convert", "_last")
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, convert: Callable[[object], object] | None = None) -> None:
         self._channel = channel
+        self._convert = convert  # from what the channel holds to what is handed out
         self._last: weakref.ref[Finishing] | None = None
 
     def try_recv(self) -> T | None:
@@ -147,7 +148,7 @@ class Handler(Generic[T]):
                 return values
             if value is END:
                 return values
-            values.append(cast(T, value))
+            values.append(self.converted(value))
 
     @property
     def dropped_count(self) -> int:
@@ -168,7 +169,11 @@ class Handler(Generic[T]):
             raise StopIteration
         if isinstance(value, Finishing):
             self._last = weakref.ref(value)
-        return cast(T, value)
+        return self.converted(value)
+
+    def converted(self, value: object) -> T:
+        """What is handed out for a value of the channel."""
+        return cast(T, value if self._convert is None else self._convert(value))
 
     def _finish_last(self, caller: FrameType) -> None:
         """Finish the query of a `for` loop's last turn: its variable outlives its body.
@@ -190,11 +195,10 @@ class Handler(Generic[T]):
         if channel is not None:
             channel.abandon()
 
-    @staticmethod
-    def _checked(value: object) -> T:
+    def _checked(self, value: object) -> T:
         if value is END:
             raise ClosedError(_CLOSED)
-        return cast(T, value)
+        return self.converted(value)
 
 
 BuiltinHandler = DefaultHandler[T] | FifoChannel[T] | RingChannel[T]
@@ -216,7 +220,7 @@ class Delivery(Generic[T]):
     __slots__ = ("handler", "in_background", "outlet")
 
     def __init__(self, handler: AnyHandler[T], pressure: Pressure | None = None) -> None:
-        self.outlet: Channel | CallbackOutlet
+        self.outlet: Channel | CallbackOutlet | RowSink
         self.handler: object = None
         self.in_background = False  # the entity lives on although nobody refers to it
         if handler is None or isinstance(handler, DefaultHandler):
@@ -233,7 +237,17 @@ class Delivery(Generic[T]):
             self.in_background = True
         else:
             raise ValueError(f"Invalid handler type {type(handler).__name__}")
-        self.outlet.pressure = pressure
+        if not isinstance(self.outlet, RowSink):
+            self.outlet.pressure = pressure
+
+    @classmethod
+    def of(cls, outlet: RowSink, handler: object) -> Self:
+        """What is made already."""
+        delivery = cls.__new__(cls)
+        delivery.outlet = outlet
+        delivery.handler = handler
+        delivery.in_background = False
+        return delivery
 
 
 def _outlet(function: Callable[[T], object]) -> CallbackOutlet:

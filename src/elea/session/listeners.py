@@ -7,7 +7,6 @@ from typing import Generic, Self, TypeVar, cast, final
 from elea.session.context import Context, Declared
 from elea.session.handlers import AnyHandler, Delivery, Handler
 from elea.session.matching import MatchingStatus, Writer
-from elea.session.outlet_hot import Channel
 
 T = TypeVar("T")
 H_co = TypeVar("H_co", covariant=True)
@@ -76,7 +75,8 @@ class Listening(Declared, Generic[H_co]):
     def dropped_count(self) -> int:
         """How many values its channel had no room for."""
         self._check()
-        return self._outlet.dropped_count if isinstance(self._outlet, Channel) else 0
+        handler = self._handler
+        return handler.dropped_count if isinstance(handler, Handler) else 0
 
     def _channel(self: Listening[Handler[T]]) -> Handler[T]:
         self._check()

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Final, Protocol
 
+from elea.wire.plain_hot import PlainPush
+
 OVERRUN_COUNT_MAX: Final = 65_536  # what a FIFO holds over its capacity: a few whole batches
 
 _LOGGER: Final = logging.getLogger("elea.session")
@@ -72,10 +74,12 @@ class Channel:
         "stalled",
     )
 
-    def __init__(self, capacity: int, *, is_ring: bool) -> None:
+    def __init__(
+        self, capacity: int, *, is_ring: bool, overrun_count: int = OVERRUN_COUNT_MAX
+    ) -> None:
         self.capacity = max(capacity, 1)
         self.is_ring = is_ring
-        self.bound = self.capacity if is_ring else self.capacity + OVERRUN_COUNT_MAX
+        self.bound = self.capacity if is_ring else self.capacity + overrun_count
         self.dropped_count = 0
         self.read_count = 0
         self.behind = False
@@ -90,17 +94,22 @@ class Channel:
 
     def accept(self, value: object) -> None:
         """Take a value, or END."""
+        self.offer(value)
+
+    def offer(self, value: object) -> bool:
+        """The same; False if there is no room for it, or nobody who could read it."""
         queue = self._queue
         if value is END:
             self._catch_up()
         elif self.abandoned:
-            return
+            return False
         elif queue.qsize() >= self.capacity and not self._make_room():
             self.dropped_count += 1
-            return
+            return False
         queue.put(value)
         if self.on_change is not None:
             self.on_change()
+        return True
 
     def take(self, *, blocking: bool, timeout: float | None) -> object:
         """The next value, END if there is none any more.
@@ -145,6 +154,21 @@ class Channel:
         if not self.behind and not self.stalled and self.pressure is not None:
             self.pressure.begin(self)
         return not self.stalled and self._queue.qsize() < self.bound
+
+
+class RowSink:
+    """An outlet that takes samples as rows, before they become objects."""
+
+    __slots__ = ()
+
+    def accept(self, value: object) -> None:
+        """Take a sample that is an object, or END."""
+
+    def add(self, key: str, plain: PlainPush) -> None:
+        """Take a sample as it stands in its batch."""
+
+    def begin(self) -> None:
+        """What comes next is received now."""
 
 
 class CallbackOutlet:

@@ -69,6 +69,8 @@ class LocalSink(Protocol):
 class NodePort(Protocol):
     """A node as its sessions see it. Under the lock."""
 
+    timers_moved: bool  # a session may have set a nearer timer
+
     @property
     def zid(self) -> bytes: ...
     @property

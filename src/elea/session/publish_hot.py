@@ -7,7 +7,7 @@ gives it to the node, which encodes it into the batch that is being filled. Noth
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from elea.errors import ClosedError
 from elea.node.egress_hot import DROPPED, FULL, SENT, Egress, Way
@@ -18,6 +18,8 @@ from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
 from elea.wire.network.push_hot import Push
 from elea.wire.shared_extensions import TimestampStack
+
+_MANY_COUNT: Final = 512  # values of one call that are published without letting others in
 
 
 class Lock(Protocol):
@@ -193,43 +195,67 @@ class Lane:
         outbox = self.outbox
         outbox.acquire()
         try:
-            ways = self._ways
-            source = self._source
-            if (
-                ways is None
-                or source is not outbox.source
-                or source is None
-                or source.cache.generation != self._generation
-                or outbox.inbox.local.generation != self._local_generation
-                or outbox.closed
-            ):
-                ways = self._find_ways()
-            result = SENT
-            if ways is None:
-                push = Push(self.wire_key, Put(payload, None, self.encoding), self.qos)
-                result = outbox.publish_locked(
-                    self.key, push, self.reliable, self.local, self.remote
-                )
-            else:
-                egress = outbox.egress
-                assert egress is not None
-                for way in ways:
-                    answer = egress.send_value(way, payload, self.reliable)
-                    if answer > result:
-                        result = answer
-                if result == SENT and (
-                    not ways or (egress.flush_asked and not egress.wants_flush())
-                ):
-                    self.sent_count += 1
-                    return SENT  # somebody is going to write it soon
+            result = self._put(payload)
+            if result == SENT and self._is_settled():
+                return SENT
         finally:
             outbox.release()
         outbox.settle(result)
+        return result
+
+    def put_many(self, payloads: list[bytes]) -> None:
+        """Publish one value after the other, taking the lock once for many."""
+        outbox = self.outbox
+        index = 0
+        while index < len(payloads):
+            result = SENT
+            outbox.acquire()
+            try:
+                stop = min(index + _MANY_COUNT, len(payloads))
+                while index < stop and result != FULL:
+                    result = self._put(payloads[index])
+                    index += 1
+            finally:
+                outbox.release()
+            outbox.settle(result)
+
+    def _put(self, payload: bytes) -> int:
+        """Under the lock."""
+        outbox = self.outbox
+        ways = self._ways
+        source = self._source
+        if (
+            ways is None
+            or source is not outbox.source
+            or source is None
+            or source.cache.generation != self._generation
+            or outbox.inbox.local.generation != self._local_generation
+            or outbox.closed
+        ):
+            ways = self._find_ways()
+        result = SENT
+        if ways is None:
+            push = Push(self.wire_key, Put(payload, None, self.encoding), self.qos)
+            result = outbox.publish_locked(self.key, push, self.reliable, self.local, self.remote)
+        else:
+            egress = outbox.egress
+            assert egress is not None
+            for way in ways:
+                answer = egress.send_value(way, payload, self.reliable)
+                if answer > result:
+                    result = answer
         if result == DROPPED:
             self.dropped_count += 1
         else:
             self.sent_count += 1
         return result
+
+    def _is_settled(self) -> bool:
+        """Whether nobody wants what was put, or somebody is going to write it soon."""
+        egress = self.outbox.egress
+        if egress is None or self._ways is None:
+            return False
+        return not self._ways or (egress.flush_asked and not egress.wants_flush())
 
     def _find_ways(self) -> list[Way] | None:
         """How values leave; None if there is more to do than to send them. Under the lock."""

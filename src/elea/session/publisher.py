@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self, final, overload
 
@@ -161,6 +162,15 @@ class Publisher(Declared):
             wire_source(source_info),
         )
         self.send(body, timestamp_instrumentation)
+
+    def put_many(self, payloads: Iterable[IntoZBytes]) -> None:
+        """Publish one value after the other; several times as fast as a `put` for each.
+
+        Raises:
+            ClosedError: the publisher or its session is gone.
+        """
+        self._check()
+        self._lane.put_many([one if type(one) is bytes else octets(one) for one in payloads])
 
     def try_put(
         self,

@@ -20,7 +20,7 @@ from elea.session.handlers import (
     PythonCallback,
     PythonHandler,
 )
-from elea.session.outlet_hot import END, Channel, DueQueue
+from elea.session.outlet_hot import END, CallbackOutlet, DueQueue
 from elea.session.ports import CallbackThread, ScoutPort
 from elea.session.runtime import start_scouting
 
@@ -48,11 +48,11 @@ class _Finder:
             self._dispatcher.close()
 
     def _hand_over(self, value: object) -> None:
-        if isinstance(self._outlet, Channel):
-            self._outlet.accept(value)
-        else:
+        if isinstance(self._outlet, CallbackOutlet):
             self._due.put(self._outlet, value)
             self._dispatcher.deliver(on_io=False)
+        else:
+            self._outlet.accept(value)
 
 
 @final

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self, Unpack, final, overload
+from typing import TYPE_CHECKING, Self, Unpack, final, overload
 
 from elea.config.config import Config
 from elea.encoding import Encoding
@@ -15,6 +15,7 @@ from elea.qos import CongestionControl, Locality, Priority, Reliability
 from elea.query import QueryTarget, ReplyKeyExpr
 from elea.sample import Reply, Sample
 from elea.session import runtime
+from elea.session.batches import ArrowBatches, sample_delivery
 from elea.session.cancellation import CancellationToken
 from elea.session.context import Context, Declared
 from elea.session.convert import (
@@ -66,6 +67,9 @@ from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import WireExpr
 from elea.wire.network.push_hot import Push
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @final
@@ -317,6 +321,14 @@ class Session:
     def declare_subscriber(
         self,
         key_expr: IntoKeyExpr,
+        handler: ArrowBatches,
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Subscriber[Handler[pa.RecordBatch]]: ...
+    @overload
+    def declare_subscriber(
+        self,
+        key_expr: IntoKeyExpr,
         handler: PythonHandler[Sample, H],
         *,
         allowed_origin: Locality | None = None,
@@ -332,7 +344,7 @@ class Session:
     def declare_subscriber(
         self,
         key_expr: IntoKeyExpr,
-        handler: AnyHandler[Sample] = None,
+        handler: AnyHandler[Sample] | ArrowBatches = None,
         *,
         allowed_origin: Locality | None = None,
     ) -> Subscriber[object]:
@@ -345,7 +357,7 @@ class Session:
         key = key_text(key_expr)
         origin = _locality("allowed_origin", allowed_origin)
         context = self._context
-        delivery = Delivery(handler, context.pressure)
+        delivery = sample_delivery(context, handler)
 
         def declare() -> Subscriber[object]:
             subscription = context.core.subscribe(key, delivery.outlet, origin)

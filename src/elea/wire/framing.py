@@ -118,7 +118,8 @@ class StreamDecoder:
     @property
     def pending(self) -> int:
         """Octets taken that do not make a batch yet."""
-        return self._have + len(self._fed) - self._at
+        prefix_len = PREFIX_LEN_LOW_LATENCY if self.low_latency else PREFIX_LEN
+        return self._have + len(self._fed) - self._at + (prefix_len if self._length >= 0 else 0)
 
     def _keep(self, piece: bytes) -> None:
         if not piece:

@@ -74,6 +74,7 @@ class FakeNode:
         self.up: list[NeighbourUp] = []
         self.room = True
         self.direct = None
+        self.timers_moved = False
         self.result = SENT
         self._clock = clock
         self._next = 0

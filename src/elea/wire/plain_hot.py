@@ -40,7 +40,7 @@ _ENCODINGS: Final = [WireEncoding(number) for number in range(64)]
 class PlainPush:
     """The sample that was read last. Payload and attachment are positions in `data`.
 
-    `time` holds 64 bits; compiled, it is negative when the first of them is set.
+    `time` is 64 bits as a signed number: from 2038 on it is negative.
     """
 
     __slots__ = (
@@ -152,7 +152,7 @@ class PlainPush:
         """The timestamp."""
         if not self.stamped:
             return None
-        wide: int = self.time  # widened first: as a machine integer it may be negative
+        wide: int = self.time  # widened first: a mask of 64 bits is no machine integer
         return Stamp(wide & _TIME_MASK, self.clock)
 
     def source(self) -> SourceRef | None:
@@ -194,6 +194,8 @@ class PlainPush:
             at += 1
             octet = data[at]
         # The ninth octet has no continuation bit: all of it is value (wire.md 2.2).
+        if shift == 56 and octet >= 0x80:
+            octet -= 0x100
         self.time = time | octet << shift
         length: i64 = data[at + 1]
         at += 2

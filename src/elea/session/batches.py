@@ -1,0 +1,93 @@
+"""ArrowBatches: samples as Arrow record batches rather than one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from elea.errors import InvalidValueError, MissingDependencyError
+from elea.limits import DEFAULT_LIMITS
+from elea.sample import Sample
+from elea.session.context import Context
+from elea.session.handlers import AnyHandler, Delivery, Handler
+from elea.session.outlet_hot import Channel
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from elea.session.columns_hot import Columns, ColumnsOutlet
+
+_NS_PER_MS: Final = 1_000_000
+
+
+@final
+class ArrowBatches:
+    """A handler for subscribers: what is received, as `pyarrow.RecordBatch`es.
+
+    No object is made for a sample: rows are written where a frame is read. The columns are `key`,
+    `kind` (0 put, 1 delete), `payload`, `attachment`, `encoding`, `ts` and `hlc` and `hlc_id` (the
+    timestamp: its time, its 64 bits, its clock), `zid`, `eid` and `sn` (who published it, and its
+    number there), `qos` (as one octet) and `recv_ts` (when it was received). Read them with `recv`,
+    `try_recv` or a loop, as any channel; a reader that is behind holds up the network.
+
+    Args:
+        rows: A batch has at most so many rows.
+        ms: And its first row waits at most so many milliseconds.
+        capacity: So many batches may wait for the reader.
+
+    Raises:
+        MissingDependencyError: when a subscriber is declared, without `pip install 'elea[arrow]'`.
+
+    Example:
+        >>> handler = ArrowBatches(rows=1_000, ms=20)
+        >>> handler.rows, handler.ms
+        (1000, 20)
+    """
+
+    __slots__ = ("capacity", "ms", "rows")
+
+    def __init__(self, rows: int = 8_192, ms: float = 50, *, capacity: int = 8) -> None:
+        if rows < 1 or ms < 0 or capacity < 1:
+            raise InvalidValueError(
+                "ArrowBatches",
+                f"rows={rows}, ms={ms}, capacity={capacity}; legal are rows and capacity from 1, "
+                "ms from 0",
+            )
+        self.rows = rows
+        self.ms = ms
+        self.capacity = capacity
+
+    def __repr__(self) -> str:
+        return f"ArrowBatches(rows={self.rows}, ms={self.ms}, capacity={self.capacity})"
+
+
+def sample_delivery(
+    context: Context, handler: AnyHandler[Sample] | ArrowBatches
+) -> Delivery[Sample]:
+    """What a subscriber makes of its handler."""
+    if not isinstance(handler, ArrowBatches):
+        return Delivery(handler, context.pressure)
+    try:
+        from elea.session.arrow import record_batch
+        from elea.session.columns_hot import Columns, ColumnsOutlet
+    except ImportError as error:
+        raise MissingDependencyError("ArrowBatches", "arrow") from error
+
+    # Batches are large: few may wait beyond the capacity, until reading from links has stopped.
+    channel = Channel(handler.capacity, is_ring=False, overrun_count=handler.capacity)
+    channel.pressure = context.pressure
+    outlet = ColumnsOutlet(
+        channel, handler.rows, DEFAULT_LIMITS.arrow_batch_len, context.driver.wall_ns
+    )
+    delay_ns = int(handler.ms * _NS_PER_MS)
+    outlet.on_first = lambda rows: _seal_later(context, outlet, rows, delay_ns)
+
+    def converted(value: object) -> pa.RecordBatch:
+        assert isinstance(value, Columns)
+        return record_batch(value)
+
+    return Delivery.of(outlet, Handler[object](channel, converted))
+
+
+def _seal_later(context: Context, outlet: ColumnsOutlet, rows: Columns, delay_ns: int) -> None:
+    """Under the lock: the first row of a batch does not wait for ever."""
+    context.core.face.call_after(delay_ns, lambda: outlet.seal_if(rows))
