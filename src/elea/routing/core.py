@@ -74,6 +74,7 @@ class Routing:
         "_tables",
         "_upstream",
         "_violations",
+        "candidates",
         "push",
         "receive_push",
     )
@@ -97,6 +98,8 @@ class Routing:
         self._queries = Queries(context, self._routes)
         gossips = role.gossips and context.settings.gossip
         self._gossip = Gossip(context) if gossips else None
+        # What `connect_candidates` would give; a driver looks here after every chunk it reads.
+        self.candidates = {} if self._gossip is None else self._gossip.candidates
         self._violations: dict[Violation, None] = {}
         self._pushes = PushRouter(output, self._routes.samples)
         # Bound once: an interpreted method in between would cost as much as the routing.

@@ -152,6 +152,16 @@ class GroupTransport:
         """Who is there: source address to identifier."""
         return {source: member.zid for source, member in self._members.items()}
 
+    @property
+    def qos(self) -> bool:
+        """Whether priorities have queues of their own."""
+        return self._offer.qos
+
+    @property
+    def queues(self) -> TxQueues:
+        """The queues behind `send`, for a caller that sends often and knows it is not closed."""
+        return self._tx
+
     # Sending
 
     def send(self, message: NetworkMessage, reliable: bool, now_ns: int) -> int:

@@ -7,6 +7,7 @@ flood somebody else. Datagrams that are no scouting message are ignored.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from elea.errors import DecodeError
@@ -87,14 +88,19 @@ class Responder:
         self.refused = 0  # questions left without an answer because there were too many
 
     def receive(
-        self, datagram: bytes, address: str, locators: tuple[str, ...], now_ns: int
+        self,
+        datagram: bytes,
+        address: str,
+        locators: Callable[[], tuple[str, ...]],
+        now_ns: int,
     ) -> bytes | None:
         """The answer to a datagram, if it deserves one.
 
         Args:
             datagram: What arrived.
             address: Where from, without port: what the rate is counted by.
-            locators: How the asker can reach this node; loopback only for askers on loopback.
+            locators: Gives how the asker can reach this node; loopback only for askers on
+                loopback. Called if there is an answer.
             now_ns: The time.
         """
         message = _decode(datagram, self._limits)
@@ -105,7 +111,7 @@ class Responder:
         if not self._may_answer(address, now_ns):
             self.refused += 1
             return None
-        return self._hello(locators)
+        return self._hello(locators())
 
     def _hello(self, locators: tuple[str, ...]) -> bytes:
         locators = locators[: self._limits.locators_count]
