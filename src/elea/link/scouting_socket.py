@@ -141,6 +141,11 @@ class ScoutingSockets:
                 return found
         return None
 
+    def shown(self) -> str:
+        """The interfaces that are asked on, for people."""
+        chosen = ", ".join(f"{one.name} {one.address}" for one in self.interfaces)
+        return chosen or "the interface that the system chose"
+
     def close(self) -> None:
         """Give all of them up. Legal twice."""
         receivers = [self._receiver] if self._receiver is not None else []
