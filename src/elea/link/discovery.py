@@ -22,6 +22,8 @@ from elea.link.timers import Timer, Timers
 from elea.node.ports import Teller, Told
 from elea.transport.scouting import PERIOD_MAX_NS, SECOND_NS, Responder, Scouter
 
+OpenSockets = Callable[..., ScoutingSockets]
+
 _LOG: Final = logging.getLogger("elea.link")
 
 
@@ -50,6 +52,7 @@ class Discovery:
         found: Told of nodes that answered.
         searching: Whether there is a reason to ask now.
         limits: The node's bounds.
+        open_sockets: Gives the sockets.
 
     Raises:
         ConfigError: if a named interface does not exist.
@@ -68,6 +71,7 @@ class Discovery:
         found: Callable[[Told], None],
         searching: Callable[[], bool],
         limits: Limits = DEFAULT_LIMITS,
+        open_sockets: OpenSockets = ScoutingSockets,
     ) -> None:
         self.stats = DiscoveryStats()
         self._settings = settings
@@ -79,6 +83,7 @@ class Discovery:
         self._found = found
         self._searching = searching
         self._limits = limits
+        self._open_sockets = open_sockets
         self._scouter = Scouter(settings.what, zid, clock(), limits=limits)
         self._responder = Responder(zid, whatami.index, limits=limits)
         self._sockets: ScoutingSockets | None = None
@@ -125,7 +130,7 @@ class Discovery:
     def _open(self) -> None:
         settings = self._settings
         try:
-            self._sockets = ScoutingSockets(
+            self._sockets = self._open_sockets(
                 settings.address,
                 interface=settings.interface,
                 ttl=settings.ttl,
@@ -156,11 +161,10 @@ class Discovery:
 
     def _hurry(self) -> None:
         now_ns = self._clock()
-        if self._closed or self._scouter.next_timer_ns() <= now_ns + SECOND_NS:
+        if self._closed or self._timer is None or self._timer.at_ns <= now_ns + SECOND_NS:
             return
         self._scouter = Scouter(self._settings.what, self._zid, now_ns, limits=self._limits)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
         self._tick()
 
     def _heard(self, datagram: ScoutingDatagram, now_ns: int) -> None:

@@ -48,12 +48,14 @@ class Groups:
         egress: Where messages for them come from.
         rng: For sequence numbers.
         limits: Of the node.
+        dirty: Where links are listed that have something to pull.
         next_id: Gives a face its number.
         announce: Told of members that come and go.
     """
 
     __slots__ = (
         "_announce",
+        "_dirty",
         "_egress",
         "_groups",
         "_limits",
@@ -71,6 +73,7 @@ class Groups:
         egress: Egress,
         rng: Rng,
         limits: Limits,
+        dirty: dict[int, None],
         next_id: Callable[[], int],
         announce: Callable[[NeighbourUp | NeighbourDown], None],
     ) -> None:
@@ -80,6 +83,7 @@ class Groups:
         self._rng = rng
         members_count = min(limits.group_members_count, settings.group_members_max)
         self._limits = replace(limits, group_members_count=members_count)
+        self._dirty = dirty
         self._next_id = next_id
         self._announce = announce
         self._groups: dict[int, Group] = {}  # by link
@@ -110,6 +114,7 @@ class Groups:
             {link_id: None},
         )
         self._groups[link_id] = self.by_face[face_id] = group
+        self._dirty[link_id] = None  # the first JOIN
         self._egress.outlets[face_id] = group.outlet
         role = self._routing.role
         spec = FaceSpec(
@@ -165,15 +170,10 @@ class Groups:
         times = [group.transport.next_timer_ns() for group in self._groups.values()]
         return min((time for time in times if time is not None), default=None)
 
-    def handle_timer(self, now_ns: int) -> list[int]:
-        """Do what is due; the links that have something to pull."""
-        due = []
+    def handle_timer(self, now_ns: int) -> None:
+        """Do what is due."""
         for group in self._groups.values():
-            events = group.transport.handle_timer(now_ns)
-            self._settle(group, events)
-            if any(isinstance(event, JoinDue) for event in events):
-                due.append(group.link_id)
-        return due
+            self._settle(group, group.transport.handle_timer(now_ns))
 
     def _settle(self, group: Group, events: GroupEvents) -> None:
         for event in events:
@@ -183,6 +183,8 @@ class Groups:
                 self._announce(up)
             elif isinstance(event, MemberLost):
                 self._lost(group, event.source, event.reason)
+            elif isinstance(event, JoinDue):
+                self._dirty[group.link_id] = None
 
     def _lost(self, group: Group, source: str, reason: str) -> None:
         up = group.members.pop(source)

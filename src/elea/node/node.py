@@ -86,7 +86,14 @@ class Node:
         self._now_ns = 0
         self._closed = False
         self.groups = Groups(
-            settings, self.routing, self.egress, rng, limits, self._next_id, self._announce
+            settings,
+            self.routing,
+            self.egress,
+            rng,
+            limits,
+            self._dirty,
+            self._next_id,
+            self._announce,
         )
 
     # Life.
@@ -152,10 +159,7 @@ class Node:
             if link.handshake is not None:
                 times.append(link.handshake.next_timer_ns())
         for neighbour in self._neighbours.values():
-            times.append(neighbour.transport.next_timer_ns())
-            stuck_ns = neighbour.backlog.stuck_since_ns()
-            if stuck_ns is not None:
-                times.append(stuck_ns + self.settings.wait_before_close_ns)
+            times += [neighbour.transport.next_timer_ns(), self._unresponsive_ns(neighbour)]
         times += [one.due_ns for one in self._connectors.values() if one.phase is Phase.WAITING]
         return min((time for time in times if time is not None), default=None)
 
@@ -171,7 +175,7 @@ class Node:
                 self._advance(link, now_ns)
         for neighbour in list(self._neighbours.values()):
             self._time_neighbour(neighbour, now_ns)
-        self._dirty.update(dict.fromkeys(self.groups.handle_timer(now_ns)))
+        self.groups.handle_timer(now_ns)
         self.routing.handle_timer(now_ns)
         for session in list(self._sessions.values()):
             session.handle_timer(now_ns)
@@ -219,9 +223,8 @@ class Node:
     def heard_of(self, told: Told, now_ns: int) -> None:
         """Somebody told of a node: connect to it, if it is one to connect to."""
         self._now_ns = now_ns
-        enough = self._neighbours and self.whatami is WhatAmI.CLIENT
-        refused = self.routing.role.place(told.whatami) is None
-        if self._closed or enough or refused or told.zid in self._neighbours:
+        known = told.zid in self._neighbours or self._admission.upstream() is not None
+        if self._closed or known or self.routing.role.place(told.whatami) is None:
             return
         connector = self._learned.connector(told, self._connectors, self._last_id + 1, now_ns)
         if connector is not None:
@@ -528,14 +531,19 @@ class Node:
 
     def _time_neighbour(self, neighbour: Neighbour, now_ns: int) -> None:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
-        stuck_ns = neighbour.backlog.stuck_since_ns()
-        if stuck_ns is not None and now_ns - stuck_ns >= self.settings.wait_before_close_ns:
+        due_ns = self._unresponsive_ns(neighbour)
+        if due_ns is not None and now_ns >= due_ns:
             self._mute(neighbour)
             neighbour.transport.close(CloseReason.UNRESPONSIVE, now_ns, flush=False)
         if neighbour.transport.phase is not TransportPhase.OPEN:
             for link_id in list(neighbour.links):
                 self._dirty[link_id] = None
                 self._end_link(self._links[link_id], "closed here: unresponsive")
+
+    def _unresponsive_ns(self, neighbour: Neighbour) -> int | None:
+        """When a neighbour that takes nothing is closed."""
+        stuck_ns = neighbour.backlog.stuck_since_ns()
+        return None if stuck_ns is None else stuck_ns + self.settings.wait_before_close_ns
 
     def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
