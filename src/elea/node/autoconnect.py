@@ -13,7 +13,7 @@ from elea.errors import LocatorError
 from elea.ids import Rng
 from elea.limits import Limits
 from elea.locator import Endpoint
-from elea.node.connector import Connector, Phase
+from elea.node.connector import Connector
 from elea.node.ports import Told
 from elea.node.settings import NodeSettings
 
@@ -41,7 +41,7 @@ class Learned:
         self._configured = {one.locator() for group in settings.connect for one in group}
 
     def connector(
-        self, told: Told, connectors: dict[int, Connector], id_: int, now_ns: int
+        self, told: Told, connectors: Sequence[Connector], id_: int, now_ns: int
     ) -> Connector | None:
         """A connector to a node that was told of, if it is to be connected to.
 
@@ -56,7 +56,7 @@ class Learned:
         chosen = settings.by_gossip if told.by_gossip else settings.by_scouting
         if told.zid == own or not chosen.chooses(own, told.zid, told.whatami):
             return None
-        busy = [one.expected_zid for one in connectors.values() if one.expected_zid is not None]
+        busy = [one.expected_zid for one in connectors if one.expected_zid is not None]
         if told.zid in busy or len(busy) >= self._limits.learned_count:
             return None
         endpoints = self._endpoints(told.locators)
@@ -84,10 +84,3 @@ class Learned:
             if endpoint.locator() not in self._configured:
                 found[endpoint] = None
         return tuple(found)
-
-
-def forget_given_up(connectors: dict[int, Connector]) -> None:
-    """Drop the connectors to nodes that were told of and could not be reached."""
-    for id_, one in list(connectors.items()):
-        if one.expected_zid is not None and one.phase is Phase.GIVEN_UP:
-            del connectors[id_]

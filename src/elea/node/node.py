@@ -13,15 +13,12 @@ from elea.errors import ConfigError, DecodeError, RemoteProtocolError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.admission import Admission, content
-from elea.node.autoconnect import Learned, forget_given_up
-from elea.node.connector import Connector, Phase
+from elea.node.connectors import Connectors
 from elea.node.egress_hot import FULL, SENT, Door, Egress, Outlet
 from elea.node.group import Group, Groups
 from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
 from elea.node.ports import (
     CloseLink,
-    Connect,
-    ConnectFailed,
     Effect,
     LinkInfo,
     NeighbourDown,
@@ -75,10 +72,9 @@ class Node:
         self._links: dict[int, NodeLink] = {}
         self._neighbours: dict[bytes, Neighbour] = {}
         self._admission = Admission(settings, self._neighbours, self._links)
+        self._connectors = Connectors(settings, self._neighbours, self._ask, rng, limits)
         self._by_face: dict[int, Neighbour] = {}
         self._sessions: dict[int, Session] = {}
-        self._connectors: dict[int, Connector] = {}
-        self._learned = Learned(settings, rng, limits)
         self._effects: list[Effect] = []
         self._dirty: dict[int, None] = {}
         self.timers_moved = False  # a session did something that may have set a nearer timer
@@ -101,12 +97,7 @@ class Node:
     def start(self, now_ns: int) -> None:
         """Begin to connect. Listening is the driver's: it reads `settings.listen`."""
         self._now_ns = now_ns
-        timeout_ns = self.settings.connect_timeout_ns
-        for group in self.settings.connect:
-            id_ = self._next_id()
-            self._connectors[id_] = Connector(
-                id_, group, self.settings.retry, self._rng, now_ns, timeout_ns=timeout_ns
-            )
+        self._connectors.start(now_ns)
         self.handle_timer(now_ns)
 
     def close(self, now_ns: int) -> None:
@@ -154,21 +145,19 @@ class Node:
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
         times = [self.routing.next_timer_ns(), self.groups.next_timer_ns()]
+        times.append(self._connectors.next_timer_ns())
         times += [session.next_timer_ns() for session in self._sessions.values()]
         for link in self._links.values():
             if link.handshake is not None:
                 times.append(link.handshake.next_timer_ns())
         for neighbour in self._neighbours.values():
             times += [neighbour.transport.next_timer_ns(), self._unresponsive_ns(neighbour)]
-        times += [one.due_ns for one in self._connectors.values() if one.phase is Phase.WAITING]
         return min((time for time in times if time is not None), default=None)
 
     def handle_timer(self, now_ns: int) -> None:
         """Do what is due."""
         self._now_ns = now_ns
-        for connector in self._connectors.values():
-            if connector.phase is Phase.WAITING and connector.due_ns <= now_ns:
-                self._try(connector)
+        self._connectors.handle_timer(now_ns)
         for link in list(self._links.values()):
             if link.handshake is not None:
                 link.handshake.handle_timer(now_ns)
@@ -194,7 +183,7 @@ class Node:
         """A link was made: `opened` by us, or accepted."""
         self._now_ns = now_ns
         offer = self.settings.offer(info.batch_len_max)
-        connector = self._connectors.get(connector_id) if connector_id is not None else None
+        connector = self._connectors.get(connector_id)
         handshake: Opener | Acceptor
         if opened:
             expected = None if connector is None else connector.expected_zid
@@ -218,19 +207,14 @@ class Node:
         self._now_ns = now_ns
         connector = self._connectors.get(connector_id)
         if connector is not None:
-            self._failed(connector, reason, now_ns)
+            self._connectors.failed(connector, reason, now_ns)
 
     def heard_of(self, told: Told, now_ns: int) -> None:
         """Somebody told of a node: connect to it, if it is one to connect to."""
         self._now_ns = now_ns
         known = told.zid in self._neighbours or self._admission.upstream() is not None
-        if self._closed or known or self.routing.role.place(told.whatami) is None:
-            return
-        connector = self._learned.connector(told, self._connectors, self._last_id + 1, now_ns)
-        if connector is not None:
-            self._connectors[self._next_id()] = connector
-            if connector.due_ns <= now_ns:
-                self._try(connector)
+        if not (self._closed or known or self.routing.role.place(told.whatami) is None):
+            self._connectors.hear(told, now_ns)
 
     def link_data(self, link_id: int, data: bytes, now_ns: int) -> None:
         """Octets arrived: any number of a stream, or one datagram."""
@@ -320,7 +304,7 @@ class Node:
     def connection_state(self) -> ConnectionState:
         """Whether what was to be connected is (behaviour.md 1.11, 1.12)."""
         ready = all(self.routing.is_ready(one.face_id) for one in self._neighbours.values())
-        phases = [one.phase for one in self._connectors.values()]
+        phases = [one.phase for one in self._connectors]
         is_client = self.whatami is WhatAmI.CLIENT
         if self.settings.awaits_scouted and not self._neighbours and not is_client:
             return ConnectionState.WAITING  # the driver ends it when the time is over
@@ -403,29 +387,8 @@ class Node:
         self._last_id += 1
         return self._last_id
 
-    def _try(self, connector: Connector) -> None:
-        known = self._neighbours.get(connector.expected_zid or b"")
-        if known is not None:  # the other side was faster
-            connector.connected()
-            known.content.append(connector)
-            return
-        connector.trying()
-        self._effects.append(
-            Connect(
-                connector.id,
-                connector.endpoints,
-                self.settings.open_timeout_ns,
-                connector.teller,
-            )
-        )
-
-    def _failed(self, connector: Connector, reason: str, now_ns: int) -> None:
-        connector.failed(reason, now_ns)
-        self._report(connector)
-
-    def _report(self, connector: Connector) -> None:
-        self._effects.append(ConnectFailed(connector.id, connector.failure))
-        forget_given_up(self._connectors)
+    def _ask(self, effect: Effect) -> None:
+        self._effects.append(effect)
 
     def _batch(self, link: NodeLink, batch: bytes, now_ns: int) -> None:
         neighbour = link.neighbour
@@ -456,10 +419,8 @@ class Node:
             link.handshake = None
             connector = link.connector
             if connector is not None and connector.expected_zid and not failure.by_peer:
-                # Somebody else is where others told that this node was.
                 link.connector = None
-                connector.refuted(link.info.remote, failure.reason, now_ns)
-                self._report(connector)
+                self._connectors.refuted(connector, link.info.remote, failure.reason, now_ns)
             self._drop_link(link, failure.reason, now_ns)
             self._end_link(link, failure.reason)
         elif handshake.agreed is not None:
@@ -554,11 +515,8 @@ class Node:
         """Forget what depended on a link; the link itself may still write its last words."""
         connector, link.connector = link.connector, None
         neighbour, link.neighbour = link.neighbour, None
-        if connector is not None and connector.id in self._connectors:
-            if connector.phase is Phase.CONNECTED:
-                connector.lost(now_ns)
-            else:
-                self._failed(connector, reason, now_ns)
+        if connector is not None:
+            self._connectors.dropped(connector, reason, now_ns)
         if neighbour is None:
             return
         neighbour.transport.remove_link(link.id, reason)
@@ -571,9 +529,7 @@ class Node:
         del self._by_face[neighbour.face_id]
         self._mute(neighbour)
         self.routing.close_face(neighbour.face_id, now_ns)
-        for waiting in neighbour.content:
-            if waiting.id in self._connectors:
-                waiting.lost(now_ns)
+        self._connectors.lost(neighbour, now_ns)
         self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
 
     def _end_neighbour(self, neighbour: Neighbour, reason: str, now_ns: int) -> None:
