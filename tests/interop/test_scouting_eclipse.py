@@ -216,11 +216,11 @@ def test_a_peer_that_comes_back_is_found_again(other: str, nodes: Nodes) -> None
     assert eventually(lambda: connected(seeker, second))
 
 
-def hub_of(nodes: Nodes, name: str) -> tuple[Any, str]:
+def hub_of(nodes: Nodes, name: str, **settings: object) -> tuple[Any, str]:
     """A peer, and where to connect to it."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         endpoint = f"tcp/127.0.0.1:{probe.getsockname()[1]}"
-    return nodes.silent(name, listen__endpoints=[endpoint]), endpoint
+    return nodes.silent(name, listen__endpoints=[endpoint], **settings), endpoint
 
 
 @pytest.mark.parametrize("trio", TRIOS, ids="-".join)
@@ -245,10 +245,7 @@ def test_one_side_that_heeds_gossip_is_enough(
 
 
 def test_peers_of_a_router_become_a_mesh(nodes: Nodes) -> None:
-    router, endpoint = None, ""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        endpoint = f"tcp/127.0.0.1:{probe.getsockname()[1]}"
-    router = nodes.silent("eclipse", mode="router", listen__endpoints=[endpoint])
+    router, endpoint = hub_of(nodes, "eclipse", mode="router")
     one, two = (nodes.silent(name, connect__endpoints=[endpoint]) for name in MODULES)
     assert eventually(lambda: connected(one, two, router))
 
@@ -282,3 +279,24 @@ def test_a_large_sample_in_a_multicast_group(name: str, nodes: Nodes) -> None:
     got: list[bytes] = []
     other.declare_subscriber("large", lambda sample: got.append(bytes(sample.payload)))
     assert eventually(lambda: (one.put("large", payload), payload in got)[1])
+
+
+@pytest.mark.parametrize("line", list(itertools.product(MODULES, repeat=2)), ids="-".join)
+@pytest.mark.parametrize("seeker", MODULES)
+def test_gossip_over_several_hops(seeker: str, line: tuple[str, str], nodes: Nodes) -> None:
+    """The ends of a line learn of each other, though the one between cannot be reached."""
+    if "elea" not in (seeker, *line):
+        seeker = "elea"
+    multihop: dict[str, object] = {"scouting/gossip/multihop": True}
+    first, there = hub_of(nodes, line[0], **multihop, **PASSIVE)
+    last, here = hub_of(nodes, line[1], **multihop, **PASSIVE)
+    between = nodes.silent(
+        "elea",
+        listen__endpoints=[],
+        connect__endpoints=[there, here],
+        **multihop,
+        **PASSIVE,
+    )
+    assert eventually(lambda: neighbours(between) == {zid(first), zid(last)})
+    newcomer = nodes.silent(seeker, connect__endpoints=[here], **multihop)
+    assert eventually(lambda: neighbours(newcomer) == {zid(first), zid(last)})

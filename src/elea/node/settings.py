@@ -136,6 +136,7 @@ class NodeSettings:
                 queries_timeout_ns=config.value("queries_default_timeout", int) * MS_NS,
                 interests_timeout_ns=config.value("routing/interests/timeout", int) * MS_NS,
                 gossip=config.value("scouting/gossip/enabled", bool),
+                gossip_multihop=config.value("scouting/gossip/multihop", bool),
                 gossip_target=role_bits(config.get("scouting/gossip/target")),
             ),
             awaits_scouted=scouts and config.value("open/return_conditions/connect_scouted", bool),
