@@ -13,7 +13,7 @@ from elea.errors import LocatorError
 from elea.ids import Rng
 from elea.limits import Limits
 from elea.locator import Endpoint
-from elea.node.connector import Connector
+from elea.node.connector import Connector, Phase
 from elea.node.ports import Told
 from elea.node.settings import NodeSettings
 
@@ -56,8 +56,11 @@ class Learned:
         chosen = settings.by_gossip if told.by_gossip else settings.by_scouting
         if told.zid == own or not chosen.chooses(own, told.zid, told.whatami):
             return None
-        busy = [one.expected_zid for one in connectors if one.expected_zid is not None]
-        if told.zid in busy or len(busy) >= self._limits.learned_count:
+        learned = [one for one in connectors if one.expected_zid is not None]
+        busy_count = sum(one.phase is not Phase.CONNECTED for one in learned)
+        if busy_count >= self._limits.learned_count:
+            return None
+        if any(one.expected_zid == told.zid for one in learned):
             return None
         endpoints = self._endpoints(told.locators)
         if not endpoints:

@@ -212,7 +212,10 @@ class Node:
     def heard_of(self, told: Told, now_ns: int) -> None:
         """Somebody told of a node: connect to it, if it is one to connect to."""
         self._now_ns = now_ns
-        known = told.zid in self._neighbours or self._admission.upstream() is not None
+        known = self._admission.upstream() is not None or told.zid in (
+            *self._neighbours,
+            *(one.zid for one in self.groups.members()),  # whom samples would reach twice
+        )
         if not (self._closed or known or self.routing.role.place(told.whatami) is None):
             self._connectors.hear(told, now_ns)
 

@@ -163,6 +163,13 @@ def test_how_many_are_dialled_at_once_is_bounded() -> None:
     assert len(driven.node._connectors) == 3
 
 
+def test_those_that_are_connected_do_not_count() -> None:
+    driven = Driven.make(settings(0x50, by_scouting=EVERYBODY), Limits(learned_count=1))
+    for zid in range(1, 5):
+        connect(driven, zid)
+    assert len(driven.node.neighbours()) == 4
+
+
 def test_the_lesser_id_leaves_it_to_the_other_for_a_moment() -> None:
     """Gossip reaches both sides at the same time, and both would dial."""
     driven = peer()

@@ -10,7 +10,16 @@ from tests.unit.node.worlds import settings
 from elea.limits import Limits
 from elea.locator import Locator
 from elea.node.node import Node
-from elea.node.ports import CloseLink, LinkInfo, NeighbourDown, NeighbourUp
+from elea.node.ports import (
+    CloseLink,
+    Connect,
+    LinkInfo,
+    NeighbourDown,
+    NeighbourUp,
+    Teller,
+    Told,
+)
+from elea.node.settings import AutoconnectSettings
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import QOS_DECLARE, WireExpr
@@ -161,6 +170,17 @@ def test_a_member_that_leaves_or_falls_silent_is_lost() -> None:
     gone = [event for event in one.events if isinstance(event, NeighbourDown)]
     assert [(event.zid, event.group) for event in gone] == [(b"\x03", GROUP), (b"\x02", GROUP)]
     assert "lease" in gone[1].reason
+
+
+def test_a_member_is_not_dialled_because_it_was_told_of() -> None:
+    """Samples would reach it twice."""
+    made = world(1, 2, by_scouting=AutoconnectSettings(roles=0b111))
+    one = made.members[0].node
+    for zid in (b"\x02", b"\x03"):
+        one.heard_of(Told(zid, 1, ("tcp/10.0.0.9:1",), Teller()), made.now_ns)
+    [dialled] = [effect for effect in one.effects() if isinstance(effect, Connect)]
+    assert [connector.expected_zid for connector in one._connectors] == [b"\x03"]
+    assert dialled.connector_id == 1
 
 
 def test_members_stay_while_they_say_join() -> None:
