@@ -168,6 +168,26 @@ def test_without_a_network_it_is_tried_again(made: Made, caplog: pytest.LogCaptu
     assert f"asked {made.settings.address} on lo 127.0.0.1; start one" in node.nobody()
 
 
+def test_addresses_that_have_changed_are_looked_at_anew(made: Made) -> None:
+    class Gone(ScoutingSockets):
+        def ask(self, data: bytes) -> int:
+            return 0  # its addresses are none of this host any more
+
+    made.open_sockets = Gone
+    node = made.node(b"\x01")
+    node._tick()
+    assert "could not ask: nothing could be sent to 224.0.0.224:" in node.nobody()
+
+    def vanished(*_args: object, **_kwargs: object) -> ScoutingSockets:
+        raise ConfigError("scouting/multicast/interface", "no interface 'lo'")
+
+    made.open_sockets = vanished
+    node._tick()
+    assert "could not ask: scouting/multicast/interface: no interface" in node.nobody()
+    made.open_sockets = ScoutingSockets
+    made.loop.until(lambda: node.stats.asked == 1)
+
+
 def test_an_interface_that_does_not_exist_is_an_error(made: Made) -> None:
     with pytest.raises(ConfigError, match="no interface 'nope0'"):
         made.node(b"\x01", interface="nope0")

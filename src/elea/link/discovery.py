@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from elea.errors import LinkError
+from elea.errors import ConfigError, LinkError
 from elea.ids import WhatAmI, WhatAmIMatcher
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.poller import Poller
@@ -90,7 +90,7 @@ class Discovery:
         self._problem = ""  # why there are no sockets
         self._timer: Timer | None = None
         self._closed = False
-        self._open()
+        self._open()  # here, so that an interface that does not exist is an error of the caller
 
     def start(self) -> None:
         """Begin to ask and to answer."""
@@ -119,8 +119,7 @@ class Discovery:
         settings = self._settings
         where = f"could not ask: {self._problem}"
         if self._sockets is not None:
-            took = "asked" if self.stats.asked else "nothing could be sent to"
-            where = f"{took} {settings.address} on {self._sockets.shown()}"
+            where = f"asked {settings.address} on {self._sockets.shown()}"
         roles = WhatAmIMatcher.from_bits(settings.what)
         return (
             f"no {roles} was found within {settings.timeout_ns / 1e9:g} s: {where}; start one in"
@@ -149,15 +148,26 @@ class Discovery:
         if self._closed:
             return
         if self._sockets is None:
-            self._open()
+            try:
+                self._open()
+            except ConfigError as error:  # the interface was there when we began
+                self._problem = str(error)
         now_ns = self._clock()
         due_ns = now_ns + PERIOD_MAX_NS
         if self._sockets is not None and self._settings.what and self._searching():
             question = self._scouter.handle_timer(now_ns)
             if question is not None:
-                self.stats.asked += self._sockets.ask(question)
+                self._ask(self._sockets, question)
             due_ns = self._scouter.next_timer_ns()
         self._timer = self._timers.call_at(due_ns, self._tick)
+
+    def _ask(self, sockets: ScoutingSockets, question: bytes) -> None:
+        taken_count = sockets.ask(question)
+        self.stats.asked += taken_count
+        if not taken_count:  # addresses or interfaces have changed: look at them anew
+            sockets.close()
+            self._sockets = None
+            self._problem = f"nothing could be sent to {self._settings.address}"
 
     def _hurry(self) -> None:
         now_ns = self._clock()

@@ -307,6 +307,9 @@ class Driver:
             raise ConfigError(f"{endpoint}", "a client takes no part in groups; use mode peer")
         group = GroupLink(endpoint, self._settings)
         with self.lock:
+            if self._closing:
+                group.close()
+                return
             self._last_link_id += 1
             link_id = self._last_link_id
             pump = GroupPump(
@@ -322,9 +325,14 @@ class Driver:
         pump.start()
 
     def _on_datagram(self, link_id: int, data: bytes, source: Locator, now_ns: int) -> None:
+        node = self.node
         with self.lock:
-            self.node.groups.receive(link_id, source, data, now_ns)
-            self._settle()
+            node.groups.receive(link_id, source, data, now_ns)
+            if node.has_work():
+                self._settle()
+            else:
+                self._arm(node.groups.next_timer_ns())
+                self._arm(node.routing.next_timer_ns())
         self._run_due()
 
     def _left(self, link_id: int, endpoint: Endpoint, reason: str) -> None:
@@ -335,11 +343,9 @@ class Driver:
             self._timers.call_at(self.now_ns() + _REJOIN_NS, lambda: self._rejoin(endpoint))
 
     def _rejoin(self, endpoint: Endpoint) -> None:
-        if self._closing:
-            return
         try:
             self._join(endpoint)
-        except LinkError:
+        except (LinkError, ConfigError):  # the interface is not there yet
             self._timers.call_at(self.now_ns() + _REJOIN_NS, lambda: self._rejoin(endpoint))
             return
         with self.lock:

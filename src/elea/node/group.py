@@ -155,6 +155,7 @@ class Groups:
         group = self._groups.pop(link_id, None)
         if group is None:
             return
+        self._dirty.pop(link_id, None)
         del self.by_face[group.face_id]
         self._egress.outlets.pop(group.face_id, None)
         self._routing.close_face(group.face_id, now_ns)
