@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import threading
@@ -124,6 +125,20 @@ def test_a_forked_child_has_no_search(net: Net) -> None:
     net.open()
     assert search.recv(timeout=WAIT_S)
     search.stop()
+
+
+def test_a_forked_child_scouts_for_itself(net: Net) -> None:
+    session = net.open()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            found = neighbours(session)  # the parent is another node for it
+            os._exit(0 if len(found) == 1 else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert eventually(lambda: not neighbours(session))
+    other = net.open()
+    assert eventually(lambda: neighbours(session) == {other.zid()})
 
 
 def test_a_scout_that_cannot_be() -> None:

@@ -85,7 +85,7 @@ class Responder:
         self._limits = limits
         self._total = _Rate(limits.scout_replies_count)
         self._sources: dict[str, _Rate] = {}
-        self.refused = 0  # questions left without an answer because there were too many
+        self.refused = 0  # datagrams left without an answer because there were too many
 
     def receive(
         self,
@@ -103,6 +103,10 @@ class Responder:
                 loopback. Called if there is an answer.
             now_ns: The time.
         """
+        source = self._sources.get(address)
+        if not self._total.has_room(now_ns) or (source and not source.has_room(now_ns)):
+            self.refused += 1  # before it is read: a flood shall cost little
+            return None
         message = _decode(datagram, self._limits)
         if not isinstance(message, Scout) or not message.what >> self._whatami & 1:
             return None
