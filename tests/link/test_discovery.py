@@ -188,9 +188,13 @@ def test_addresses_that_have_changed_are_looked_at_anew(made: Made) -> None:
     made.loop.until(lambda: node.stats.asked == 1)
 
 
-def test_an_interface_that_does_not_exist_is_an_error(made: Made) -> None:
-    with pytest.raises(ConfigError, match="no interface 'nope0'"):
-        made.node(b"\x01", interface="nope0")
+def test_an_interface_that_does_not_exist_is_waited_for(
+    made: Made, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "elea.link"):
+        node = made.node(b"\x01", interface="nope0")
+    assert "no interface 'nope0' with IPv4; there are" in caplog.text
+    assert "no interface 'nope0' with IPv4; there are" in node.nobody()
 
 
 def test_closing_is_final(made: Made) -> None:

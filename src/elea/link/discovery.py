@@ -24,6 +24,7 @@ from elea.transport.scouting import PERIOD_MAX_NS, SECOND_NS, Responder, Scouter
 
 OpenSockets = Callable[..., ScoutingSockets]
 
+_REOPEN_NS: Final = 2 * SECOND_NS  # without a network; a client looks for 3 s
 _LOG: Final = logging.getLogger("elea.link")
 
 
@@ -53,9 +54,6 @@ class Discovery:
         searching: Whether there is a reason to ask now.
         limits: The node's bounds.
         open_sockets: Gives the sockets.
-
-    Raises:
-        ConfigError: if a named interface does not exist.
     """
 
     def __init__(
@@ -90,7 +88,7 @@ class Discovery:
         self._problem = ""  # why there are no sockets
         self._timer: Timer | None = None
         self._closed = False
-        self._open()  # here, so that an interface that does not exist is an error of the caller
+        self._open()
 
     def start(self) -> None:
         """Begin to ask and to answer."""
@@ -136,7 +134,7 @@ class Discovery:
                 listen=settings.listen,
                 limits=self._limits,
             )
-        except LinkError as error:
+        except (LinkError, ConfigError) as error:  # perhaps the interface is not there yet
             if str(error) != self._problem:
                 _LOG.warning("no scouting by multicast for now: %s", error)
             self._problem = str(error)
@@ -148,12 +146,9 @@ class Discovery:
         if self._closed:
             return
         if self._sockets is None:
-            try:
-                self._open()
-            except ConfigError as error:  # the interface was there when we began
-                self._problem = str(error)
+            self._open()
         now_ns = self._clock()
-        due_ns = now_ns + PERIOD_MAX_NS
+        due_ns = now_ns + (_REOPEN_NS if self._sockets is None else PERIOD_MAX_NS)
         if self._sockets is not None and self._settings.what and self._searching():
             question = self._scouter.handle_timer(now_ns)
             if question is not None:
