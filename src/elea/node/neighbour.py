@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, Self
 
 from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
@@ -58,6 +58,23 @@ class Neighbour:
     since_ns: int
     links: dict[int, None] = field(default_factory=dict)
     content: list[Connector] = field(default_factory=list)  # who wanted it and found it connected
+
+    @classmethod
+    def new(cls, transport: Transport, sink: FaceSink, info: LinkInfo, now_ns: int) -> Self:
+        """The neighbour at the other end of a transport whose first link is this."""
+        agreed = transport.agreed
+        return cls(
+            agreed.peer_zid,
+            agreed.peer_whatami,
+            sink.face_id,
+            transport,
+            Backlog(transport),
+            sink,
+            info,
+            agreed,
+            Outlet(sink.face_id, None, transport.queues),
+            now_ns,
+        )
 
 
 @dataclass(slots=True)

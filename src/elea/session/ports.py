@@ -16,11 +16,12 @@ from types import TracebackType
 from typing import Final, Protocol
 
 from elea.config.config import Config
-from elea.ids import WhatAmI
+from elea.ids import WhatAmI, WhatAmIMatcher
 from elea.node.egress_hot import Egress
 from elea.node.ports import CallbackThread as CallbackThread
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.routing.pubsub_hot import PushSource
+from elea.sample import Hello
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import Stamp
 from elea.wire.network.push_hot import Push
@@ -148,3 +149,4 @@ class ScoutPort(Protocol):
 
 
 OpenDriver = Callable[[Config], DriverPort]
+StartScouting = Callable[[WhatAmIMatcher, Config, Callable[[Hello], None]], ScoutPort]
