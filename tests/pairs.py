@@ -12,10 +12,10 @@ from elea.transport.events import Events
 from elea.transport.handshake import Acceptor, Opener, State
 from elea.transport.negotiation import Agreed, Offer
 from elea.transport.reassembly import Piece
-from elea.transport.unicast import Transport, adapt_stream
+from elea.transport.unicast_hot import Transport, adapt_stream
 from elea.wire.buffer_hot import Reader
 from elea.wire.codec_hot import NETWORK_ID_MIN, NetworkMessage, decode_network
-from elea.wire.framing import StreamDecoder
+from elea.wire.framing_hot import StreamDecoder
 
 LINK = 1  # the link id both ends use for the first link
 

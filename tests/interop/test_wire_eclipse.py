@@ -14,7 +14,7 @@ import zenoh
 from tests.interop.recording_proxy import Passed, RecordingProxy
 
 from elea.wire.conversation import Conversation, Direction, Seen
-from elea.wire.framing import StreamDecoder
+from elea.wire.framing_hot import StreamDecoder
 
 WAIT_S = 10
 

@@ -14,7 +14,7 @@ from elea.errors import LimitError, LinkError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.base import READ, WRITE, Buffer
 from elea.link.memory import memory_pair
-from elea.link.pump import CLOSED_HERE, PEER_CLOSED, LinkPump
+from elea.link.pump_hot import CLOSED_HERE, PEER_CLOSED, LinkPump
 from elea.link.stream import StreamLink
 from elea.locator import Locator
 

@@ -18,7 +18,7 @@ from tests.link.loops import ThreadLoop
 from tests.link.rig import Case, Pair
 
 from elea.link.poller import SelectorPoller, _Waker
-from elea.link.pump import LinkPump
+from elea.link.pump_hot import LinkPump
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 

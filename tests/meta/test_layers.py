@@ -164,7 +164,7 @@ def test_the_root_package_loads_only_the_build_switch() -> None:
 @pytest.mark.parametrize(
     ("module", "source", "complaint"),
     [
-        ("wire/codec.py", "from elea.transport.unicast import Transport", "must not import"),
+        ("wire/codec.py", "from elea.transport.unicast_hot import Transport", "must not import"),
         ("transport/lease.py", "from elea.routing.face import Face", "must not import routing"),
         ("qos.py", "from elea.encoding import Encoding", "qos must not import encoding"),
         ("routing/pubsub.py", "import time", "sans-IO"),

@@ -14,7 +14,7 @@ from elea.limits import DEFAULT_LIMITS
 from elea.transport.batching_hot import DROPPED, FULL, SENT
 from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Opener, State
-from elea.transport.unicast import Transport
+from elea.transport.unicast_hot import Transport
 from elea.wire.codec import encode_batch
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import Put

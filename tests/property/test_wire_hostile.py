@@ -13,7 +13,7 @@ from elea.wire.codec import decode_batch, encode_batch
 from elea.wire.codec_hot import Message
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Extension, Extras
-from elea.wire.framing import StreamDecoder, frame
+from elea.wire.framing_hot import StreamDecoder, frame
 from elea.wire.transport.fragment import Fragment
 from elea.wire.transport.frame_hot import Frame
 from elea.wire.transport.init import Init

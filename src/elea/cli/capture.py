@@ -10,7 +10,7 @@ from elea.cli.pcap import Address, Segment, TcpStream, segments
 from elea.errors import DecodeError, EleaError
 from elea.wire.conversation import Conversation, Direction, Seen
 from elea.wire.dialect import Dialect
-from elea.wire.framing import StreamDecoder
+from elea.wire.framing_hot import StreamDecoder
 from elea.wire.trace import Trace
 
 SCOUTING_PORT: Final = 7446

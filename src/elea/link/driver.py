@@ -36,7 +36,7 @@ from elea.link.learned import dialable
 from elea.link.multicast import GroupLink, GroupPump
 from elea.link.opening import Opening
 from elea.link.poller import Poller, SelectorPoller
-from elea.link.pump import LinkPump
+from elea.link.pump_hot import LinkPump
 from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
 from elea.link.timers import Timer, Timers

@@ -13,7 +13,7 @@ from typing import Final
 
 from elea.transport.batching_hot import DROPPED, FULL
 from elea.transport.multicast import GroupTransport
-from elea.transport.unicast import Transport
+from elea.transport.unicast_hot import Transport
 from elea.wire.codec_hot import NetworkMessage
 
 _PRIORITY: Final = 0x07

@@ -14,8 +14,8 @@ from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.node.receive_hot import FaceSink
 from elea.transport.handshake import Acceptor, Opener
 from elea.transport.negotiation import Agreed
-from elea.transport.unicast import Transport
-from elea.wire.framing import StreamDecoder
+from elea.transport.unicast_hot import Transport
+from elea.wire.framing_hot import StreamDecoder
 
 
 class Session(LocalSink, Protocol):

@@ -40,11 +40,11 @@ from elea.transport.events import Events, KeepAliveDue, LinkLost
 from elea.transport.handshake import Acceptor, Opener, State
 from elea.transport.negotiation import Agreed
 from elea.transport.stats_hot import TransportStats
-from elea.transport.unicast import Phase as TransportPhase
-from elea.transport.unicast import Transport
+from elea.transport.unicast_hot import Phase as TransportPhase
+from elea.transport.unicast_hot import Transport
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import Stamp
-from elea.wire.framing import StreamDecoder, frame
+from elea.wire.framing_hot import StreamDecoder, frame
 from elea.wire.transport.close import CloseReason
 
 _ROLES: Final = {WhatAmI.CLIENT: CLIENT_ROLE, WhatAmI.PEER: PEER_ROLE}

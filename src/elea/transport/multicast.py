@@ -25,7 +25,7 @@ from elea.transport.events import (
     MemberJoined,
     MemberLost,
 )
-from elea.transport.lease import NS_PER_MS, Lease
+from elea.transport.lease_hot import NS_PER_MS, Lease
 from elea.transport.negotiation import PATCH, SN_MASKS
 from elea.transport.reassembly import Reassembly
 from elea.transport.receive_hot import Reception

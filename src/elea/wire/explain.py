@@ -14,7 +14,7 @@ from typing import Final
 
 from elea.errors import DecodeError
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.wire import framing
+from elea.wire import framing_hot as framing
 from elea.wire.buffer_hot import Reader
 from elea.wire.codec import describe_network
 from elea.wire.codec_hot import decode_network, encode_one

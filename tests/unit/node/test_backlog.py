@@ -12,7 +12,7 @@ from elea.node.backlog import Backlog
 from elea.sim.world import World, seconds
 from elea.transport.batching_hot import DROPPED, FULL, SENT
 from elea.transport.negotiation import Agreed
-from elea.transport.unicast import Transport
+from elea.transport.unicast_hot import Transport
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import WireExpr
 from elea.wire.network.push_hot import Push

@@ -12,7 +12,7 @@ from elea.errors import DecodeError, ProtocolError
 from elea.limits import DEFAULT_LIMITS
 from elea.transport.batching_hot import DROPPED, FULL, SENT
 from elea.transport.events import KeepAliveDue, LinkLost, TransportClosed
-from elea.transport.unicast import Phase, Transport
+from elea.transport.unicast_hot import Phase, Transport
 from elea.wire.buffer_hot import Reader
 from elea.wire.codec import decode_batch, encode_batch
 from elea.wire.codec_hot import encode_one

@@ -28,7 +28,7 @@ from elea.transport.events import (
     TransportClosed,
     TransportEvent,
 )
-from elea.transport.lease import Lease
+from elea.transport.lease_hot import Lease
 from elea.transport.negotiation import Agreed
 from elea.transport.reassembly import Reassembly
 from elea.transport.receive_hot import Reception
@@ -37,7 +37,7 @@ from elea.transport.stats_hot import TransportStats
 from elea.wire import compression
 from elea.wire.codec_hot import NetworkMessage, encode_one
 from elea.wire.dialect import Dialect
-from elea.wire.framing import PREFIX_LEN, PREFIX_LEN_LOW_LATENCY, StreamDecoder
+from elea.wire.framing_hot import PREFIX_LEN, PREFIX_LEN_LOW_LATENCY, StreamDecoder
 from elea.wire.transport.close import Close, reason_name
 from elea.wire.transport.keepalive import KeepAlive
 
