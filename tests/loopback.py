@@ -1,10 +1,10 @@
-"""Nothing that a test sends to a multicast group leaves this host.
+"""Nothing that a test sends to a multicast group or asks a name service leaves this host.
 
 Nodes scout by multicast unless they are told not to. `ELEA_NO_SCOUTING` keeps the sessions of
 tests, of their commands and of their child processes silent; a test about scouting says
 `scouting/multicast/enabled` itself, and `scouting/multicast/interface: "lo"`. What is forgotten is
 caught here: a socket that would join or send beyond loopback raises, and the test fails. Eclipse's
-sockets cannot be watched, so its configurations are.
+sockets cannot be watched, so its configurations are. Names but localhost lead nowhere, at once.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _INTERFACE_OPTIONS: Final = (
 )
 _setsockopt: Final = socket.socket.setsockopt
 _sendto: Final = socket.socket.sendto
+_getaddrinfo: Final = socket.getaddrinfo
+_HOST: Final = socket.gethostname()
 
 
 class LeakError(AssertionError):
@@ -39,12 +41,23 @@ def install() -> None:
     os.environ[NO_SCOUTING_ENV] = "1"
     socket.socket.setsockopt = _guarded_setsockopt  # type: ignore[assignment,method-assign]
     socket.socket.sendto = _guarded_sendto  # type: ignore[assignment,method-assign]
+    socket.getaddrinfo = _local_getaddrinfo
     try:
         import zenoh
     except ImportError:
         return
     for name in ("open", "scout"):
         setattr(zenoh, name, _guarded_eclipse(name, getattr(zenoh, name)))
+
+
+def _local_getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
+    name = host.decode() if isinstance(host, bytes) else host
+    if name not in (None, "", "localhost", _HOST):
+        try:
+            ipaddress.ip_address(name.partition("%")[0])
+        except ValueError:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known") from None
+    return _getaddrinfo(host, *args, **kwargs)
 
 
 def _guarded_setsockopt(sock: socket.socket, level: int, option: int, *value: Any) -> None:
