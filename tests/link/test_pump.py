@@ -309,7 +309,7 @@ def test_a_second_close_ends_the_draining(loop: Loop, links: Links) -> None:
 
 def test_close_inside_a_callback(loop: Loop, links: Links) -> None:
     one = End(loop, links[0])
-    one.pump._on_data = lambda data, now_ns: one.pump.close("seen")
+    one.pump.on_data = lambda data, now_ns: one.pump.close("seen")
     one.pump.start()
     links[1].write([b"x"])
     loop.until(lambda: one.closed == ["seen"])
@@ -321,7 +321,7 @@ def test_an_error_in_on_data_closes_the_link_and_is_reported(loop: Loop, links: 
     def fail(data: bytes, now_ns: int) -> None:
         raise RuntimeError("not understood")
 
-    one.pump._on_data = fail
+    one.pump.on_data = fail
     one.pump.start()
     links[1].write([b"x"])
     loop.until(lambda: bool(one.closed))
@@ -354,7 +354,7 @@ def test_one_link_does_not_keep_the_others_from_being_read(loop: Loop, links: Li
         if flooding:
             one.pump.send([BLOCK])
 
-    other.pump._on_data = flood
+    other.pump.on_data = flood
     fill(one)
     other.pump.start()
     voice.write([b"me too"])

@@ -15,7 +15,7 @@ from elea.errors import LinkError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.admission import Admission, Ticket
 from elea.link.base import Link, Listener, PendingLink
-from elea.link.poller import Poller
+from elea.link.poller_hot import Poller
 from elea.link.timers import Timer, Timers
 
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)

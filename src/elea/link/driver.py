@@ -31,17 +31,17 @@ from elea.link.admission import Admission, Ticket
 from elea.link.base import Link
 from elea.link.connect import Attempt, Connected, Connector
 from elea.link.discovery import Discovery
+from elea.link.flow_hot import BUFFERS_COUNT, WRITE_AHEAD_LEN, Flow
 from elea.link.interfaces import advertised
 from elea.link.learned import dialable
 from elea.link.multicast import GroupLink, GroupPump
 from elea.link.opening import Opening
-from elea.link.poller import Poller, SelectorPoller
+from elea.link.poller_hot import Poller, SelectorPoller
 from elea.link.pump_hot import LinkPump
 from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
 from elea.link.timers import Timer, Timers
 from elea.locator import Endpoint, Locator
-from elea.node.egress_hot import BURST_COUNT
 from elea.node.node import Node
 from elea.node.ports import (
     CallbackThread,
@@ -56,10 +56,7 @@ from elea.node.ports import (
 from elea.node.settings import NodeSettings
 
 _LOG: Final = logging.getLogger("elea.link")
-_WRITE_AHEAD_LEN: Final = 256 * 1024  # pulled into a link's own queue before it must drain
-_BUFFERS_COUNT: Final = 32  # batches handed to one write
 _REJOIN_NS: Final = 1_000_000_000  # after a group was lost, as when an interface went down
-_BURST_NS: Final = 100_000  # a message this soon after the last write is part of a burst
 _BURST_TURN_NS: Final = 1_000_000  # what a message of a burst waits for company, as in Eclipse
 
 
@@ -103,8 +100,10 @@ class Driver:
         self._last_link_id = 0
         self._closing = False
         self._timer: Timer | None = None
-        self._last_write_ns = 0
-        self._burst_writes = 0  # by threads of the application, since the poller's last turn
+        self._flow = Flow(node.egress, self.lock, self._pumps, clock, self)
+        # Bound once: an interpreted method in between would cost as much.
+        self.flush = self._flow.flush
+        self.flush_locked = self._flow.flush_locked
         self._room = threading.Condition(self.lock)
         self._waiters = 0
         self._opening = Opening(node, self.lock, clock, settings.scouting.timeout_ns)
@@ -192,16 +191,6 @@ class Driver:
 
     # Sessions.
 
-    def flush(self) -> None:
-        """After local calls, without the lock: write now, or with the rest of a burst."""
-        node = self.node
-        egress = node.egress
-        # Read without the lock: at worst it is taken for nothing.
-        if egress.flush_asked and not egress.wants_flush() and not node.timers_moved:
-            return
-        with self.lock:
-            self.flush_locked()
-
     def relieve(self) -> bool:
         """User code holds the poller's thread up: let another go on with the loop."""
         return self._poller.relieve()
@@ -215,28 +204,6 @@ class Driver:
                 pump.pause_reading()
             else:
                 pump.resume_reading()
-
-    def flush_locked(self) -> None:
-        """The same, with the lock."""
-        egress = self.node.egress
-        if self.node.timers_moved:
-            self.node.timers_moved = False
-            self._arm(self.node.next_timer_ns())
-        if not egress.express and egress.backlog < BURST_COUNT:
-            if egress.flush_asked:
-                return
-            if egress.backlog and self.now_ns() - self._last_write_ns < _BURST_NS:
-                egress.flush_asked = True
-                self._burst_writes = 0
-                self._poller.call_soon_threadsafe(self._burst_turn)
-                return
-        self._burst_writes += 1
-        # No timer moves nearer by writing: what was said only puts the next keep-alive off.
-        for link_id in self.node.dirty_links():
-            self._write(link_id)
-        self._last_write_ns = self.now_ns()  # after the write, which may have taken its time
-        if self.node.has_work():
-            self._settle()
 
     def wait_room(self, face_id: int, deadline_ns: int) -> bool:
         """Wait, without the lock, until blocking messages need not wait; False at the deadline."""
@@ -253,10 +220,11 @@ class Driver:
         """Write what a burst has left, and look again while whoever publishes fills batches."""
         with self.lock:
             self._settle()
-            self._last_write_ns = self.now_ns()
-            if self._burst_writes:
-                self._burst_writes = 0
-                self._timers.call_at(self._last_write_ns + _BURST_TURN_NS, self._burst_turn)
+            flow = self._flow
+            flow.last_write_ns = self.now_ns()
+            if flow.burst_writes:
+                flow.burst_writes = 0
+                self._timers.call_at(flow.last_write_ns + _BURST_TURN_NS, self._burst_turn)
             else:
                 self.node.egress.flush_asked = False
 
@@ -344,7 +312,7 @@ class Driver:
             else:
                 self._arm(node.groups.next_timer_ns())
                 self._arm(node.routing.next_timer_ns())
-        self._run_due()
+        self.run_due()
 
     def _left(self, link_id: int, endpoint: Endpoint, reason: str) -> None:
         """A group is gone: we left it, or its interface did."""
@@ -378,7 +346,7 @@ class Driver:
             with self.lock:
                 self.node.connect_failed(connector_id, str(outcome), self.now_ns())
                 self._settle()
-            self._run_due()
+            self.run_due()
             return
         link = outcome.link
         self._adopt(
@@ -416,19 +384,18 @@ class Driver:
         pump.start()
         with self.lock:
             self._settle()
-        self._run_due()
+        self.run_due()
 
     def _on_data(self, link_id: int, data: bytes, now_ns: int) -> int:
-        node = self.node
+        """Octets of a link that is not part of a transport yet."""
         with self.lock:
-            wanted_len = node.link_data(link_id, data, now_ns)
-            if node.has_work() or node.timers_moved:
-                node.timers_moved = False
-                self._settle()
-            else:
-                # Hearing something only puts timers of links off; routing may have a nearer one.
-                self._arm(node.routing.next_timer_ns())
-        self._run_due()
+            wanted_len = self.node.link_data(link_id, data, now_ns)
+            intake = self.node.intake(link_id)
+            pump = self._pumps.get(link_id)
+            if intake is not None and isinstance(pump, LinkPump):
+                pump.on_data = partial(self._flow.received, intake)
+            self._settle()
+        self.run_due()
         return wanted_len
 
     def _on_closed(self, link_id: int, reason: str) -> None:
@@ -437,7 +404,7 @@ class Driver:
             self._settle_ticket(link_id)
             self.node.link_closed(link_id, reason, self.now_ns())
             self._settle()
-        self._run_due()
+        self.run_due()
 
     def _on_drained(self, link_id: int) -> None:
         with self.lock:
@@ -449,9 +416,27 @@ class Driver:
             self._timer = None
             self.node.handle_timer(self.now_ns())
             self._settle()
-        self._run_due()
+        self.run_due()
 
     # With the lock.
+
+    def arm(self) -> None:
+        """A session, or a message, may have set a nearer timer."""
+        self._arm(self.node.next_timer_ns())
+
+    def write_dirty(self) -> None:
+        """Write what the node has for its links."""
+        for link_id in self.node.dirty_links():
+            self._write(link_id)
+
+    def follow_up(self) -> None:
+        """Do what the node asks for besides."""
+        if self.node.has_work():
+            self._settle()
+
+    def begin_burst(self) -> None:
+        """See that what waits is written soon."""
+        self._poller.call_soon_threadsafe(self._burst_turn)
 
     def _settle(self) -> None:
         """Do what the node asks for, until it asks for nothing; then set the timer."""
@@ -487,13 +472,12 @@ class Driver:
         if pump is None:
             return
         now_ns = self.now_ns()
-        while pump.queued_len < _WRITE_AHEAD_LEN:
+        while pump.queued_len < WRITE_AHEAD_LEN:
             buffers: list[bytes | memoryview] = []
-            while len(buffers) < _BUFFERS_COUNT and self.node.pull_into(link_id, now_ns, buffers):
+            while len(buffers) < BUFFERS_COUNT and self.node.pull_into(link_id, now_ns, buffers):
                 pass
             if not buffers:
                 return
-            self._poller.said()
             pump.send(buffers)
 
     def _apply(self, effect: Effect) -> None:
@@ -541,7 +525,7 @@ class Driver:
 
     # Without the lock.
 
-    def _run_due(self) -> None:
+    def run_due(self) -> None:
         for session in self.node.sessions():
             session.deliver()
 

@@ -16,7 +16,7 @@ from typing import Final, cast
 from elea.errors import ClosedError, LimitError, LinkError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.base import BUFFERED, READ, WRITE, Buffer, Callback, Fed, Link
-from elea.link.poller import Poller
+from elea.link.poller_hot import Poller
 
 PEER_CLOSED: Final = "the peer closed the link"
 CLOSED_HERE: Final = "closed by this node"
@@ -58,7 +58,7 @@ class LinkPump:
         self.link = link
         self.info = link.info
         self._poller = poller
-        self._on_data = on_data
+        self.on_data = on_data  # may be replaced
         self._on_closed = on_closed
         self._on_drained = on_drained
         self._clock = clock
@@ -107,6 +107,7 @@ class LinkPump:
             LimitError: if octets wait already and with these there would be more than
                 `limits.link_queue_len`; nothing was taken then.
         """
+        self._poller.said()
         with self._lock:
             if self._ending is not None or self._draining is not None:
                 return 0
@@ -198,7 +199,7 @@ class LinkPump:
 
     def _deliver(self, data: bytes) -> int:
         try:
-            return self._on_data(data, self._clock()) or self._limits.link_read_len
+            return self.on_data(data, self._clock()) or self._limits.link_read_len
         except BaseException:
             # The octets after these would be read without what these meant.
             self._end_now("an internal error; the log has the traceback")

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from elea.routing.pubsub_hot import Destination
 from elea.transport.batching_hot import UNFIT, TxQueues
+from elea.transport.unicast_hot import Transport
 from elea.wire.buffer_hot import Writer
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import Put
@@ -46,6 +47,9 @@ class RawSink:
     def end_frame(self) -> None:
         """That was the last one."""
 
+    def deliver(self) -> None:
+        """Run what became due. WITHOUT the lock; cheap if there is nothing."""
+
     def raw(self, key: str, plain: PlainPush) -> None:
         """A sample. `plain` is the next one when this returns."""
 
@@ -53,10 +57,18 @@ class RawSink:
 class Outlet:
     """One face, as messages leave through it: a session's sink, or a neighbour's queues."""
 
-    __slots__ = ("dirty", "face_id", "queues", "raw", "sink", "stuck")
+    __slots__ = ("dirty", "face_id", "link_id", "queues", "raw", "sink", "stuck", "transport")
 
-    def __init__(self, face_id: int, sink: LocalSink | None, queues: TxQueues | None) -> None:
+    def __init__(
+        self,
+        face_id: int,
+        sink: LocalSink | None,
+        queues: TxQueues | None,
+        transport: Transport | None = None,
+    ) -> None:
         self.face_id = face_id
+        self.transport = transport
+        self.link_id = -1  # of a neighbour with one link
         self.sink = sink
         self.raw: RawSink | None = None
         taker: object = sink
@@ -91,7 +103,16 @@ class Egress:
     room.
     """
 
-    __slots__ = ("_on_full", "backlog", "dirty", "express", "flush_asked", "now_ns", "outlets")
+    __slots__ = (
+        "_on_full",
+        "backlog",
+        "dirty",
+        "express",
+        "flush_asked",
+        "now_ns",
+        "outlets",
+        "timers_moved",
+    )
 
     def __init__(self, on_full: Callable[[int, NetworkMessage, bool], int]) -> None:
         self.outlets: dict[int, Outlet] = {}
@@ -99,6 +120,7 @@ class Egress:
         self.backlog = 0
         self.express = False  # something that must not wait for company is pending
         self.flush_asked = False  # the driver's loop will write what is pending
+        self.timers_moved = False  # a session may have set a nearer timer
         self.now_ns = 0  # when a session last put something
         self._on_full = on_full
 
@@ -170,6 +192,16 @@ class Egress:
         if qos & _QOS_EXPRESS:
             self.express = True
         return result
+
+    def take_dirty(self) -> list[Outlet]:
+        """The outlets with something to pull; taken once."""
+        self.backlog = 0
+        self.express = False
+        dirty = self.dirty
+        self.dirty = []
+        for outlet in dirty:
+            outlet.dirty = False
+        return dirty
 
     def wants_flush(self) -> bool:
         """Whether there is something to write that nobody is going to write soon."""

@@ -10,6 +10,7 @@ from typing import Protocol, Self
 from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
 from elea.node.egress_hot import LocalSink, Outlet
+from elea.node.intake_hot import Intake
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.node.receive_hot import FaceSink
 from elea.transport.handshake import Acceptor, Opener
@@ -72,7 +73,7 @@ class Neighbour:
             sink,
             info,
             agreed,
-            Outlet(sink.face_id, None, transport.queues),
+            Outlet(sink.face_id, None, transport.queues, transport),
             now_ns,
         )
 
@@ -89,6 +90,7 @@ class NodeLink:
     since_ns: int
     outgoing: deque[bytes] = field(default_factory=deque)
     neighbour: Neighbour | None = None
+    intake: Intake | None = None  # once it is part of a transport
     closing: bool = False
 
 

@@ -16,6 +16,7 @@ from elea.node.admission import Admission, content
 from elea.node.connectors import Connectors
 from elea.node.egress_hot import FULL, SENT, Door, Egress, Outlet
 from elea.node.group import Group, Groups
+from elea.node.intake_hot import Intake
 from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
 from elea.node.ports import (
     CloseLink,
@@ -81,7 +82,6 @@ class Node:
         self._sessions: dict[int, Session] = {}
         self._effects: list[Effect] = []
         self._dirty: dict[int, None] = {}
-        self.timers_moved = False  # a session did something that may have set a nearer timer
         self._last_id = 0
         self._now_ns = 0
         self._closed = False
@@ -127,13 +127,8 @@ class Node:
 
     def dirty_links(self) -> list[int]:
         """Links that have something to pull; taken once."""
-        egress = self.egress
-        if egress.dirty:
-            egress.backlog = 0
-            egress.express = False
-            dirty, egress.dirty = egress.dirty, []
-            for outlet in dirty:
-                outlet.dirty = False
+        if self.egress.dirty:
+            for outlet in self.egress.take_dirty():
                 place = self._place(outlet.face_id)
                 if place is not None:
                     self._dirty.update(place.links)
@@ -233,20 +228,28 @@ class Node:
         link = self._links.get(link_id)
         if link is None or link.closing:
             return 0
+        if link.intake is not None:
+            return link.intake.receive(data, now_ns)
+        assert link.handshake is not None
         try:
             if link.stream is None:
-                self._batch(link, data, 0, len(data), now_ns)
+                link.handshake.receive_batch(data, now_ns)
+                self._advance(link, now_ns)
                 return 0
             stream = link.stream
             stream.feed(data)
-            while not link.closing and stream.next_window():
-                self._batch(link, stream.data, stream.start, stream.stop, now_ns)
-            return stream.wanted_len
+            while link.handshake is not None and stream.next_window():
+                link.handshake.receive_batch(stream.data[stream.start : stream.stop], now_ns)
+                self._advance(link, now_ns)
         except (DecodeError, RemoteProtocolError) as error:
-            # A link that breaks the rules is closed without a word (behaviour.md 1.8).
-            self._drop_link(link, f"protocol violation: {error}", now_ns)
-            self._end_link(link, str(error))
-        return 0
+            self._break(link, error, now_ns)
+        intake = self.intake(link_id)
+        return 0 if intake is None else intake.receive(b"", now_ns)  # what came in the same read
+
+    def intake(self, link_id: int) -> Intake | None:
+        """Where the octets of a link go once it is part of a transport."""
+        link = self._links.get(link_id)
+        return None if link is None or link.closing else link.intake
 
     def link_closed(self, link_id: int, reason: str, now_ns: int) -> None:
         """The link is gone: the other end closed it, or it broke."""
@@ -307,8 +310,12 @@ class Node:
         """Anything else of a session goes out."""
         self._now_ns = now_ns
         self.routing.receive(face_id, message, reliable, now_ns)
-        self.timers_moved = True
+        self.egress.timers_moved = True
         return SENT if self.has_room(face_id) else FULL
+
+    def set_timer(self) -> None:
+        """A session may have set a nearer timer."""
+        self.egress.timers_moved = True
 
     def push_source(self, face_id: int) -> PushSource | None:
         """The routes of what a session publishes."""
@@ -412,18 +419,10 @@ class Node:
     def _ask(self, effect: Effect) -> None:
         self._effects.append(effect)
 
-    def _batch(self, link: NodeLink, data: bytes, start: int, stop: int, now_ns: int) -> None:
-        neighbour = link.neighbour
-        if neighbour is not None:
-            neighbour.sink.now_ns = now_ns
-            sink = neighbour.sink
-            events = neighbour.transport.receive_batch(link.id, data, now_ns, sink, start, stop)
-            if events:
-                self._settle(events, now_ns)
-            return
-        assert link.handshake is not None
-        link.handshake.receive_batch(data[start:stop], now_ns)
-        self._advance(link, now_ns)
+    def _break(self, link: NodeLink, error: Exception, now_ns: int) -> None:
+        """A link that breaks the rules is closed without a word (behaviour.md 1.8)."""
+        self._drop_link(link, f"protocol violation: {error}", now_ns)
+        self._end_link(link, str(error))
 
     def _advance(self, link: NodeLink, now_ns: int) -> None:
         """Act on what a handshake came to."""
@@ -496,6 +495,15 @@ class Node:
             link.stream.batch_len_max = agreed.batch_len - prefix_len
         if link.connector is not None:
             link.connector.connected()
+        link.intake = Intake(
+            link.id,
+            neighbour.transport,
+            neighbour.sink,
+            link.stream,
+            self._settle,
+            lambda error, now_ns: self._break(link, error, now_ns),
+        )
+        neighbour.outlet.link_id = link.id if len(neighbour.links) == 1 else -1
 
     def _announce(self, event: NeighbourUp | NeighbourDown) -> None:
         self._effects.append(event)
@@ -533,12 +541,15 @@ class Node:
         """Nothing more goes to a neighbour that is being closed."""
         neighbour.backlog.clear()
         neighbour.outlet.stuck = True  # who knows the outlet finds that it is gone
+        neighbour.outlet.link_id = -1
         self.egress.outlets.pop(neighbour.face_id, None)
 
     def _drop_link(self, link: NodeLink, reason: str, now_ns: int) -> None:
         """Forget what depended on a link; the link itself may still write its last words."""
         connector, link.connector = link.connector, None
         neighbour, link.neighbour = link.neighbour, None
+        if link.intake is not None:
+            link.intake.closed = True
         if connector is not None:
             self._connectors.dropped(connector, reason, now_ns)
         if neighbour is None:

@@ -49,9 +49,11 @@ class FaceSink:
         "_texts",
         "_touched",
         "face_id",
+        "general",
         "now_ns",
         "received",
         "routing",
+        "served",
     )
 
     def __init__(self, routing: Routing, face_id: int, egress: Egress | None = None) -> None:
@@ -61,6 +63,8 @@ class FaceSink:
         self.face_id = face_id
         self.now_ns = 0
         self.received = 0
+        self.general = False  # something else came than samples for sessions
+        self.served: list[RawSink] = []  # the sessions that got samples
         self._texts: dict[bytes, str] = {}
         self._plain = PlainPush()
         # Where the last sample went, until something else than a sample comes.
@@ -69,6 +73,12 @@ class FaceSink:
         self._key = ""
         self._sinks: list[RawSink] = []
         self._touched: list[RawSink] = []
+
+    def begin(self) -> None:
+        """Octets arrived: forget what came of those before."""
+        self.general = False
+        if self.served:
+            self.served = []
 
     def frame(self, reader: Reader, priority: int, reliable: bool) -> None:
         """Read network messages until the end, or the first octet that is none."""
@@ -83,6 +93,7 @@ class FaceSink:
     def message(self, reader: Reader, priority: int, reliable: bool) -> None:
         """Read exactly one message, as reassembled from fragments."""
         self.received += 1
+        self.general = True
         self.routing.receive(self.face_id, decode_network(reader), reliable, self.now_ns)
 
     def pieces(self, pieces: list[Piece]) -> bool:
@@ -126,6 +137,7 @@ class FaceSink:
             if octet < 0 or octet & _ID_MASK < _NETWORK_ID_MIN:
                 return
             self.received += 1
+            self.general = True
             message = decode_network(reader)
             if isinstance(message, Push):
                 self._push(face_id, message, reliable, now_ns)
@@ -212,6 +224,8 @@ class FaceSink:
             if sink not in self._touched:
                 self._touched.append(sink)
                 sink.begin_frame()
+                if sink not in self.served:
+                    self.served.append(sink)
         self._sinks = sinks
         self._key = key
         return True

@@ -101,7 +101,7 @@ class Face:
 
     def call_at(self, when_ns: int, function: Callable[[], None]) -> Timer:
         """Have `function` called at a time, unless the timer is cancelled before."""
-        self.node.timers_moved = True
+        self.node.set_timer()
         return self._timers.add(when_ns, function)
 
     def call_after(self, delay_ns: int, function: Callable[[], None]) -> Timer:

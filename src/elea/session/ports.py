@@ -70,8 +70,6 @@ class LocalSink(Protocol):
 class NodePort(Protocol):
     """A node as its sessions see it. Under the lock."""
 
-    timers_moved: bool  # a session may have set a nearer timer
-
     @property
     def zid(self) -> bytes: ...
     @property
@@ -79,6 +77,9 @@ class NodePort(Protocol):
     @property
     def direct(self) -> Egress | None:
         """Where samples may go without a message; None if every message must be seen."""
+
+    def set_timer(self) -> None:
+        """This session may have set a nearer timer."""
 
     def push_source(self, face_id: int) -> PushSource | None:
         """The routes of what a session publishes."""

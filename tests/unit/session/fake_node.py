@@ -74,7 +74,6 @@ class FakeNode:
         self.up: list[NeighbourUp] = []
         self.room = True
         self.direct = None
-        self.timers_moved = False
         self.result = SENT
         self._clock = clock
         self._next = 0
@@ -92,6 +91,9 @@ class FakeNode:
         del self.faces[face_id]
         for asked_id in list(self._asked):
             self._finish(asked_id, face_id)
+
+    def set_timer(self) -> None:
+        pass
 
     def push_source(self, face_id: int) -> None:
         return None

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import selectors
 import socket
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Protocol
 
 from elea.errors import ClosedError
@@ -28,6 +29,11 @@ _NAP_S: Final = 3_600.0  # the system calls take no time of arbitrary length
 _FOREVER_NS: Final = 1 << 63
 _SHORT_WAITS: Final = 2  # a wait of so many spins is short: if both ends spin, it is shorter
 _TURNS_PER_TRIAL: Final = 16
+
+_EPOLLIN: Final = 0x001
+_EPOLLOUT: Final = 0x004
+_EPOLL_MASKS: Final = (0, _EPOLLIN, _EPOLLOUT, _EPOLLIN | _EPOLLOUT)  # by READ | WRITE
+_EVENTS_COUNT_MAX: Final = 1_024  # descriptors told in one turn; the others are told in the next
 
 ErrorHook = Callable[[BaseException], None]
 
@@ -70,6 +76,87 @@ def log_error(error: BaseException) -> None:
     _LOG.error("a callback of the network loop failed", exc_info=error)
 
 
+class Watcher(Protocol):
+    """Waits for descriptors. `sees_changes`: also for those that change while it waits."""
+
+    sees_changes: bool
+
+    def register(self, fd: int, interest: int) -> None: ...
+    def modify(self, fd: int, interest: int) -> None: ...
+    def unregister(self, fd: int) -> None: ...
+    def select(self, timeout_s: float | None) -> list[tuple[int, int]]:
+        """Descriptors that are ready, and for what."""
+
+    def close(self) -> None: ...
+
+
+class Epoll:
+    """A Watcher of Linux, without the steps in between that `selectors` takes."""
+
+    __slots__ = ("_epoll", "_modify", "_poll", "sees_changes")
+
+    def __init__(self) -> None:
+        self.sees_changes = True
+        epoll = self._epoll = select.epoll()
+        self._poll = epoll.poll
+        self._modify = epoll.modify
+
+    def register(self, fd: int, interest: int) -> None:
+        self._epoll.register(fd, _EPOLL_MASKS[interest])
+
+    def modify(self, fd: int, interest: int) -> None:
+        self._modify(fd, _EPOLL_MASKS[interest])
+
+    def unregister(self, fd: int) -> None:
+        with suppress(OSError):  # closed already
+            self._epoll.unregister(fd)
+
+    def select(self, timeout_s: float | None) -> list[tuple[int, int]]:
+        try:
+            found = self._poll(timeout_s, _EVENTS_COUNT_MAX)
+        except InterruptedError:
+            return []
+        ready: list[tuple[int, int]] = []
+        for fd, event in found:
+            # An error is told to whoever reads or writes next.
+            mask = (READ if event & ~_EPOLLOUT else 0) | (WRITE if event & ~_EPOLLIN else 0)
+            ready.append((fd, mask))
+        return ready
+
+    def close(self) -> None:
+        self._epoll.close()
+
+
+class Selector:
+    """A Watcher of any platform."""
+
+    __slots__ = ("_selector", "sees_changes")
+
+    def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
+        self._selector = selectors.DefaultSelector() if selector is None else selector
+        self.sees_changes = type(self._selector).__name__ == "KqueueSelector"
+
+    def register(self, fd: int, interest: int) -> None:
+        self._selector.register(fd, interest)
+
+    def modify(self, fd: int, interest: int) -> None:
+        self._selector.modify(fd, interest)
+
+    def unregister(self, fd: int) -> None:
+        self._selector.unregister(fd)
+
+    def select(self, timeout_s: float | None) -> list[tuple[int, int]]:
+        return [(key.fd, mask) for key, mask in self._selector.select(timeout_s)]
+
+    def close(self) -> None:
+        self._selector.close()
+
+
+def new_watcher() -> Watcher:
+    """The best one of this platform."""
+    return Epoll() if hasattr(select, "epoll") else Selector()
+
+
 class SelectorPoller:
     """A loop in a daemon thread, which starts with the first thing there is to watch.
 
@@ -82,6 +169,7 @@ class SelectorPoller:
         on_error: told of exceptions in callbacks.
         on_fork: called in a forked child.
         spin_ns: how long to look for more before sleeping, where more is likely; 0: never.
+        watcher: makes what waits for descriptors.
     """
 
     def __init__(
@@ -91,7 +179,9 @@ class SelectorPoller:
         on_error: ErrorHook = log_error,
         on_fork: Callback | None = None,
         spin_ns: int = DEFAULT_LIMITS.spin_ns,
+        watcher: Callable[[], Watcher] = new_watcher,
     ) -> None:
+        self._new_watcher = watcher
         self.on_fork = on_fork
         self._eagerness = Eagerness(0 if _cores_count() < 2 else spin_ns)
         self._name = name
@@ -103,12 +193,11 @@ class SelectorPoller:
         self._deadline: tuple[int, Callback] | None
         self._asleep_until_ns: int  # 0 while awake
         self._ident: int | None
-        self._thread: threading.Thread | None
-        self._selector: selectors.BaseSelector | None
+        self._worker: threading.Thread | None
+        self._selector: Watcher | None
         self._waker: _Waker | None
         self._kernel_side: bool  # whether the selector sees changes while it waits
         self._forget()
-        _POLLERS.add(self)
 
     def register(
         self, fd: int, on_readable: Callback, on_writable: Callback, interest: int = READ
@@ -117,9 +206,9 @@ class SelectorPoller:
             selector = self._started()
             if fd in self._watches:
                 raise ValueError(f"descriptor {fd} is registered already")
-            watch = self._watches[fd] = _Watch(on_readable, on_writable, interest)
+            self._watches[fd] = _Watch(on_readable, on_writable, interest)
             if interest:
-                selector.register(fd, interest, watch)
+                selector.register(fd, interest)
         self._noticed()
 
     def modify(self, fd: int, interest: int) -> None:
@@ -131,9 +220,9 @@ class SelectorPoller:
             if not interest:
                 selector.unregister(fd)
             elif not watch.interest:
-                selector.register(fd, interest, watch)
+                selector.register(fd, interest)
             else:
-                selector.modify(fd, interest, watch)
+                selector.modify(fd, interest)
             watch.interest = interest
         self._noticed()
 
@@ -167,7 +256,7 @@ class SelectorPoller:
     def stop(self) -> None:
         with self._lock:
             self._stopping = True
-            thread = self._thread
+            thread = self._worker
         if thread is not None and not self.in_loop():
             self._wake()
             thread.join(_STOP_WAIT_S)
@@ -185,13 +274,13 @@ class SelectorPoller:
             if selector is None or self._stopping:
                 return False
             self._ident = None
-            self._thread = threading.Thread(
+            self._worker = threading.Thread(
                 target=self._run, args=(selector,), name=self._name, daemon=True
             )
-            self._thread.start()
+            self._worker.start()
         return True
 
-    def _run(self, selector: selectors.BaseSelector) -> None:
+    def _run(self, selector: Watcher) -> None:
         ident = self._ident = threading.get_ident()
         while not self._stopping:
             self._turn(selector)
@@ -202,7 +291,7 @@ class SelectorPoller:
             if self._ident == ident:
                 self._close()
 
-    def _turn(self, selector: selectors.BaseSelector) -> None:
+    def _turn(self, selector: Watcher) -> None:
         # First say that we sleep, then look for a reason not to: whoever adds one looks after that.
         self._asleep_until_ns = _FOREVER_NS
         try:
@@ -211,16 +300,22 @@ class SelectorPoller:
             self._failed(error)  # a descriptor was closed before it was unregistered
             events = []
         self._asleep_until_ns = 0
-        self._eagerness.woken(time.monotonic_ns(), heard=any(_is_heard(*one) for one in events))
         watches = self._watches
-        for key, mask in events:
-            watch: _Watch = key.data
+        heard = False
+        found: list[tuple[int, int, _Watch]] = []
+        for fd, mask in events:
+            one = watches.get(fd)
+            if one is not None:
+                found.append((fd, mask, one))
+                heard = heard or (mask & READ != 0 and not one.is_waker)
+        self._eagerness.woken(time.monotonic_ns(), heard)
+        for fd, mask, watch in found:
             # A callback before this one may have dropped this descriptor, or registered it anew.
-            if mask & READ and watches.get(key.fd) is watch:
+            if mask & READ and watches.get(fd) is watch:
                 self._call(watch.on_readable)
             if not self.in_loop():
                 return  # relieved; descriptors that are still ready tell it again
-            if mask & WRITE and watches.get(key.fd) is watch:
+            if mask & WRITE and watches.get(fd) is watch:
                 self._call(watch.on_writable)
         self._run_calls()
         if not self.in_loop():
@@ -232,7 +327,7 @@ class SelectorPoller:
                     self._deadline = None
             self._call(due[1])
 
-    def _spin(self, selector: selectors.BaseSelector) -> list[tuple[selectors.SelectorKey, int]]:
+    def _spin(self, selector: Watcher) -> list[tuple[int, int]]:
         """Look again and again for a moment, if something is likely to come within it.
 
         To be woken costs several times what it takes to answer a message.
@@ -293,25 +388,26 @@ class SelectorPoller:
 
     # Starting, ending, forking.
 
-    def _started(self) -> selectors.BaseSelector:
+    def _started(self) -> Watcher:
         """The selector of the running thread; called with the lock."""
         if self._stopping:
             raise ClosedError("the poller was stopped")
         if self._selector is None:
-            selector = self._selector = selectors.DefaultSelector()
-            kernel_side = [getattr(selectors, name, None) for name in _KERNEL_SIDE]
-            self._kernel_side = type(selector) in kernel_side
+            _RUNNING.append(self)
+            selector = self._selector = self._new_watcher()
+            self._kernel_side = selector.sees_changes
             waker = self._waker = _Waker()
-            watch = self._watches[waker.fd] = _Watch(waker.clear, _nothing, READ, is_waker=True)
-            selector.register(waker.fd, READ, watch)
-            self._thread = threading.Thread(
+            self._watches[waker.fd] = _Watch(waker.clear, _nothing, READ, is_waker=True)
+            selector.register(waker.fd, READ)
+            self._worker = threading.Thread(
                 target=self._run, args=(selector,), name=self._name, daemon=True
             )
-            self._thread.start()
+            self._worker.start()
         return self._selector
 
     def _close(self) -> None:
         if self._selector is not None:
+            _RUNNING.remove(self)
             self._selector.close()
         if self._waker is not None:
             self._waker.close()
@@ -324,7 +420,7 @@ class SelectorPoller:
         self._deadline = None
         self._asleep_until_ns = 0
         self._ident = None
-        self._thread = None
+        self._worker = None
         self._selector = None
         self._waker = None
         self._kernel_side = True
@@ -369,7 +465,7 @@ class Eagerness:
             self._spins = (spinning_ns <= sleeping_ns) != tries_other
         return now_ns + self._spin_ns if self._spins else 0
 
-    def woken(self, now_ns: int, *, heard: bool) -> None:
+    def woken(self, now_ns: int, heard: bool) -> None:
         """It has ended; `heard`: a link had something to read."""
         if not heard:
             return
@@ -380,11 +476,6 @@ class Eagerness:
             self._medians_ns[self._spins] += step_ns if waited_ns > median_ns else -step_ns
         self._dialogue = self.said and waited_ns < _SHORT_WAITS * self._spin_ns
         self.said = False
-
-
-def _is_heard(key: selectors.SelectorKey, mask: int) -> bool:
-    watch: _Watch = key.data
-    return bool(mask & READ) and not watch.is_waker
 
 
 def _cores_count() -> int:
@@ -465,12 +556,11 @@ def _nothing() -> None:
 
 
 def _forked() -> None:
-    for poller in list(_POLLERS):
+    for poller in list(_RUNNING):
         poller._forked()
 
 
-_KERNEL_SIDE: Final = ("EpollSelector", "KqueueSelector")
-_POLLERS: Final[weakref.WeakSet[SelectorPoller]] = weakref.WeakSet()
+_RUNNING: Final[list[SelectorPoller]] = []  # as long as they have a thread
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
