@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, Flag
 from typing import Final
 
@@ -39,6 +39,9 @@ class InterceptionPoint(Flag):
     SEND = 1
     ROUTE = 2
     RECEIVE = 4
+
+    def __int__(self) -> int:
+        return self.value.bit_length() - 1  # zenoh-python counts them
 
 
 _NOWHERE: Final = InterceptionPoint(0)
@@ -125,4 +128,4 @@ class TimestampStack:
     """All points a message passed, in their order."""
 
     instrumentation: TimestampInstrumentation
-    records: tuple[TimestampStackRecord, ...] = ()
+    records: list[TimestampStackRecord] = field(default_factory=list, hash=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class QueryTarget(Enum):
@@ -20,13 +20,20 @@ class QueryTarget(Enum):
 
 
 class ConsolidationMode(Enum):
-    """What happens to several replies with one key; the values travel."""
+    """What happens to several replies with one key; the values travel.
+
+    A mode can be called and is its own result: `QueryConsolidation.mode` is a property in the stubs
+    of zenoh-python and a method in its wheel, and programs were written for both.
+    """
 
     AUTO = 0  # chosen by the selector: none for a time range, else latest
     NONE = 1  # all are delivered
     MONOTONIC = 2  # delivered at once, unless a newer one with that key was before
     LATEST = 3  # held back to the end, only the newest per key is delivered
     DEFAULT = AUTO
+
+    def __call__(self) -> Self:
+        return self
 
     def __int__(self) -> int:
         return int(self.value)

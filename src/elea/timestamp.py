@@ -170,6 +170,8 @@ class Timestamp:
     @classmethod
     def parse_rfc3339(cls, s: str) -> Self:
         """The timestamp written as "<RFC 3339 in UTC>/<hex id>"."""
+        if not isinstance(s, str):
+            raise TypeError(f"a timestamp is read from a text, got {type(s).__name__}")
         time, slash, id = s.partition("/")
         if not slash:
             raise InvalidValueError("Timestamp", f"{s[:60]!a} has no '/' before the id")

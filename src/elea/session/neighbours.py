@@ -23,6 +23,11 @@ class Transport:
     is_qos: bool
     is_multicast: bool
 
+    @property
+    def is_shm(self) -> bool:
+        """Whether payloads may travel as shared memory: never, they use the link."""
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
