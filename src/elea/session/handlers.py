@@ -19,10 +19,10 @@ import logging
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Final, Generic, TypeVar, cast, final
+from typing import Final, Generic, Self, TypeVar, cast, final
 
 from elea.errors import ClosedError
 from elea.session import dispatch
@@ -339,7 +339,10 @@ class Handler(Generic[T]):
     def __len__(self) -> int:
         return len(self._channel)
 
-    def __iter__(self) -> Iterator[T]:
+    def __bool__(self) -> bool:
+        return True  # empty or not: programs ask whether they have one
+
+    def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from elea.ids import WhatAmI, ZenohId
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.provenance import SampleKind
-from elea.qos import Reliability
+from elea.qos import Priority, Reliability
 from elea.session.deliver_hot import Outlet
 from elea.session.face import Face
 from elea.session.handlers import END
+
+_ALL_PRIORITIES: Final = (int(Priority.CONTROL), int(Priority.MIN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ def link_of(zid: bytes, info: LinkInfo) -> Link:
         info.stream,
         list(info.interfaces),
         info.peer_common_name,
-        info.priorities,
+        info.priorities or (None if info.group is not None else _ALL_PRIORITIES),
         Reliability.RELIABLE if info.reliable else Reliability.BEST_EFFORT,
     )
 

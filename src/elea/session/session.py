@@ -131,7 +131,7 @@ class Session:
             obj.undeclare()
             return
         key = key_text(obj)
-        if not self._context.call(lambda: self._context.core.undeclare_key(key)):
+        if not self._context.call(lambda: self._context.core.keys.undeclare(key)):
             raise InvalidValueError(
                 "declared key", f"{key!a}; undeclare what `declare_keyexpr` gave, and only once"
             )
@@ -142,13 +142,15 @@ class Session:
         return Timestamp(NTP64.from_value(stamp.time), stamp.id)
 
     def declare_keyexpr(self, key_expr: IntoKeyExpr) -> KeyExpr:
-        """Say that a key will be used often.
+        """Say that a key will be used often: it travels as a number of two octets from now on.
+
+        A key with wildcards does so up to its first one. What is in a queue keeps its text.
 
         Raises:
             ClosedError: the session is closed.
         """
         key = key_text(key_expr)
-        self._context.call(lambda: self._context.core.declare_key(key))
+        self._context.call(lambda: self._context.core.keys.declare(key))
         return KeyExpr._trusted(key)
 
     def put(
