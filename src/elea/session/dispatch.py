@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, Protocol
 
@@ -94,6 +95,8 @@ class Dispatcher:
         self._thread_count = 0
         self._idle_count = 0
         self._watched = False  # a thread looks whether the runner is held up
+        self._busy_count = 0  # threads that call functions, or are about to
+        self._ended: threading.Event | None = None  # somebody waits until there are none
 
     def deliver(self, *, on_io: bool) -> None:
         """See that everything due is run: here, or by a thread of the session."""
@@ -115,10 +118,16 @@ class Dispatcher:
                 self._call_thread()
 
     def close(self) -> None:
-        """End the threads once all is delivered."""
+        """End the threads once all is delivered. The interpreter stays until it is."""
+        self.deliver(on_io=False)
         with self._lock:
             for _ in range(self._thread_count):
                 self._wake.put(False)
+            if self._busy_count == 0 and not self._due:
+                return
+            ended = self._ended = threading.Event()
+        with suppress(RuntimeError):  # the interpreter is ending already
+            threading.Thread(target=ended.wait, name="elea-callbacks-last").start()
 
     def _work_off_now(self) -> None:
         # Who does not get the lock may go: its holder looks at the queue once more afterwards.
@@ -138,6 +147,7 @@ class Dispatcher:
             if self._run is not None or not self._due:
                 return
             self._run = run
+            self._busy_count += 1
             if not self._watched and self._mode is not CallbackThread.CALLER:
                 self._call_thread()
         outer = _HERE.run
@@ -153,6 +163,10 @@ class Dispatcher:
                 values.clear()
         finally:
             _HERE.run = outer
+            with self._lock:
+                self._busy_count -= 1
+                if self._busy_count == 0 and self._ended is not None:
+                    self._ended.set()
 
     def _next(self, run: _Run, values: list[object]) -> Runnable | None:
         """What to call next and with which values; None: this turn is over."""
