@@ -59,5 +59,9 @@ class QueryConsolidation:
     AUTO: ClassVar[QueryConsolidation]
     DEFAULT: ClassVar[QueryConsolidation]
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.mode, ConsolidationMode):
+            raise TypeError(f"expected a ConsolidationMode, got {type(self.mode).__name__}")
+
 
 QueryConsolidation.AUTO = QueryConsolidation.DEFAULT = QueryConsolidation(ConsolidationMode.AUTO)
