@@ -44,6 +44,8 @@ class Selector:
         *,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
+        if not isinstance(arg, (str, KeyExpr)):
+            raise TypeError(f"expected a text or a KeyExpr, got {type(arg).__name__}")
         text = str(arg)
         if len(text) > limits.selector_len:
             raise SelectorError(
