@@ -41,7 +41,7 @@ class ZenohId:
 
     Example:
         >>> ZenohId(bytes.fromhex("a8a7a6a5a4a3a2a1"))
-        ZenohId.parse('a1a2a3a4a5a6a7a8')
+        a1a2a3a4a5a6a7a8
     """
 
     octets: bytes
@@ -105,8 +105,7 @@ class ZenohId:
     def __str__(self) -> str:
         return self.octets[::-1].hex().lstrip("0")
 
-    def __repr__(self) -> str:
-        return f"ZenohId.parse('{self}')"
+    __repr__ = __str__  # programs print lists of them
 
 
 class WhatAmI(Enum):
@@ -143,6 +142,8 @@ class WhatAmI(Enum):
 
     def __int__(self) -> int:
         return int(self.value)
+
+    __repr__ = Enum.__str__
 
     def __or__(self, other: WhatAmI | str) -> WhatAmIMatcher:
         if not isinstance(other, (WhatAmI, str)):

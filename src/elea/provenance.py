@@ -20,6 +20,8 @@ class SampleKind(Enum):
     def __int__(self) -> int:
         return int(self.value)
 
+    __repr__ = Enum.__str__
+
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
@@ -42,6 +44,8 @@ class InterceptionPoint(Flag):
 
     def __int__(self) -> int:
         return self.value.bit_length() - 1  # zenoh-python counts them
+
+    __repr__ = Flag.__str__
 
 
 _NOWHERE: Final = InterceptionPoint(0)

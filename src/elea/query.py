@@ -18,6 +18,8 @@ class QueryTarget(Enum):
     def __int__(self) -> int:
         return int(self.value)
 
+    __repr__ = Enum.__str__
+
 
 class ConsolidationMode(Enum):
     """What happens to several replies with one key; the values travel.
@@ -38,6 +40,8 @@ class ConsolidationMode(Enum):
     def __int__(self) -> int:
         return int(self.value)
 
+    __repr__ = Enum.__str__
+
 
 class ReplyKeyExpr(Enum):
     """Which keys the replies to a query may have."""
@@ -48,6 +52,8 @@ class ReplyKeyExpr(Enum):
 
     def __int__(self) -> int:
         return int(self.value)
+
+    __repr__ = Enum.__str__
 
 
 @dataclass(frozen=True, slots=True)

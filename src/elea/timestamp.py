@@ -121,8 +121,7 @@ class NTP64:
     def __str__(self) -> str:
         return str(self.value)
 
-    def __repr__(self) -> str:
-        return f"NTP64.from_value({self.value})"
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True, order=True, init=False, repr=False)
@@ -202,8 +201,7 @@ class Timestamp:
     def __str__(self) -> str:
         return f"{self.time}/{self.id}"
 
-    def __repr__(self) -> str:
-        return f"Timestamp.parse('{self}')"
+    __repr__ = __str__
 
 
 def format_rfc3339(nanoseconds: int, *, digits: int = 0) -> str:

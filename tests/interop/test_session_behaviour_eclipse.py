@@ -504,3 +504,31 @@ def test_eclipse_hears_of_a_deletion_in_the_cache() -> None:
         assert eventually(lambda: len(got) == 2), got
         assert got == ["SampleKind.PUT", "SampleKind.DELETE"]
         del subscriber
+
+
+@pytest.mark.parametrize("mode", ["peer", "client"])
+def test_eclipse_understands_a_declared_key(mode: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        where = f"tcp/127.0.0.1:{probe.getsockname()[1]}"
+    listening = Pair.config(zenoh, **{"listen/endpoints": [where], "mode": "router"})
+    with zenoh.open(listening) as there:
+        early = elea.open(Pair.config(elea, mode=mode, **{"connect/endpoints": [where]}))
+        got: list[tuple[str, bytes]] = []
+        there.declare_subscriber(
+            "often/**", lambda sample: got.append((str(sample.key_expr), bytes(sample.payload)))
+        )
+        publisher = early.declare_publisher("often/used")
+        assert matched(publisher)
+        key = early.declare_keyexpr("often/used/key")
+        early.put(key, "1")
+        early.put("often/used/key/below", "2", express=True)
+        assert eventually(lambda: len(got) == 2), got
+        early.undeclare(key)
+        early.put("often/used/key", "3", priority=elea.Priority.REAL_TIME)
+        assert eventually(lambda: len(got) == 3), got
+        assert sorted(got) == [
+            ("often/used/key", b"1"),
+            ("often/used/key", b"3"),
+            ("often/used/key/below", b"2"),
+        ]
+        early.close()

@@ -13,7 +13,7 @@ def test_text_and_wire_order_are_opposite() -> None:
     assert zid.to_bytes() == bytes(zid) == bytes.fromhex("a8a7a6a5a4a3a2a1")
     assert str(zid) == "a1a2a3a4a5a6a7a8"
     assert int(zid) == 0xA1A2A3A4A5A6A7A8
-    assert repr(zid) == "ZenohId.parse('a1a2a3a4a5a6a7a8')"
+    assert repr(zid) == str(zid) == "a1a2a3a4a5a6a7a8"
 
 
 def test_odd_number_of_digits() -> None:

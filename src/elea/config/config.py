@@ -48,7 +48,7 @@ class Config:
         >>> config = Config.from_json5('{mode: "client", connect: {endpoints: ["tcp/host:7447"]}}')
         >>> config.insert_json5("scouting/multicast/enabled", "false")
         >>> config.mode, config.value("scouting/multicast/enabled", bool)
-        (<WhatAmI.CLIENT: 4>, False)
+        (WhatAmI.CLIENT, False)
         >>> config.get_json("connect/endpoints")
         '["tcp/host:7447"]'
     """
