@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import Self, Unpack, final, overload
+from typing import Final, Self, Unpack, final, overload
 
 from elea.config.config import Config
 from elea.encoding import Encoding
@@ -67,6 +68,8 @@ from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import WireExpr
 from elea.wire.network.push_hot import Push
 
+_LOGGER: Final = logging.getLogger("elea.session")
+
 
 @final
 class Session:
@@ -87,6 +90,7 @@ class Session:
             driver, settings_of(config), query_maker, timestamp_callback, reopen
         )
         self._prefix = self._context.core.face.prefix
+        _LOGGER.info("session open: %s %s", config.mode, self._context.zid)
 
     def __enter__(self) -> Self:
         return self
@@ -115,6 +119,8 @@ class Session:
 
     def close(self) -> None:
         """Undeclare everything, write what is pending, close all links. Again is no error."""
+        if not self._context.closed:
+            _LOGGER.info("session closes: %s", self._context.zid)
         self._context.close()
 
     def is_closed(self) -> bool:
