@@ -202,11 +202,11 @@ class SessionCore:
         self.outbox.face_id = face.id
         self.stamper.move(node.zid, node.whatami)
         self.gets.close()
-        self.keys.redeclare()
         for subscription, origin in self._subscriptions.values():
             if origin is not Locality.SESSION_LOCAL:
                 wire_key = face.wire_key(subscription.key)
                 face.declare(DeclareSubscriber(subscription.id, wire_key))
+        self.keys.redeclare()
         self.answerers.redeclare()
         self.writers.interests.redeclare()
         self.tokens.redeclare()

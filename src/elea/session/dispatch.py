@@ -146,8 +146,8 @@ class Dispatcher:
         with self._lock:
             if self._run is not None or not self._due:
                 return
-            self._run = run
             self._busy_count += 1
+            self._run = run
             if not self._watched and self._mode is not CallbackThread.CALLER:
                 self._call_thread()
         outer = _HERE.run

@@ -9,12 +9,10 @@ from typing import Final
 from elea.ids import WhatAmI, ZenohId
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.provenance import SampleKind
-from elea.qos import Priority, Reliability
+from elea.qos import Reliability
 from elea.session.deliver_hot import Outlet
 from elea.session.face import Face
 from elea.session.handlers import END
-
-_ALL_PRIORITIES: Final = (int(Priority.CONTROL), int(Priority.MIN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,9 @@ class Transport:
         return False
 
 
+_ALL_PRIORITIES: Final = (0, 7)  # of the protocol's own, down to the background
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """One of the links that a transport is made of."""
@@ -46,6 +47,10 @@ class Link:
     auth_identifier: str | None
     priorities: tuple[int, int] | None
     reliability: Reliability | None
+
+    def __post_init__(self) -> None:
+        if self.priorities is None and self.group is None:
+            object.__setattr__(self, "priorities", _ALL_PRIORITIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,7 @@ def link_of(zid: bytes, info: LinkInfo) -> Link:
         info.stream,
         list(info.interfaces),
         info.peer_common_name,
-        info.priorities or (None if info.group is not None else _ALL_PRIORITIES),
+        info.priorities,
         Reliability.RELIABLE if info.reliable else Reliability.BEST_EFFORT,
     )
 
