@@ -26,6 +26,7 @@ from elea.session.handlers import (
 )
 from elea.session.ports import CallbackThread, ScoutPort
 from elea.session.runtime import start_scouting
+from elea.session.settings import config_of
 
 H_co = TypeVar("H_co", covariant=True)
 
@@ -147,5 +148,5 @@ def scout(
     matcher = checked_or("what", what, WhatAmIMatcher, _EVERYBODY)
     delivery = Delivery(handler)
     finder = _Finder(delivery)
-    search = start_scouting(matcher, Config() if config is None else config, finder.found)
+    search = start_scouting(matcher, config_of(config), finder.found)
     return Scout(delivery, finder, search)
