@@ -163,10 +163,6 @@ class Dispatcher:
                 values.clear()
         finally:
             _HERE.run = outer
-            with self._lock:
-                self._busy_count -= 1
-                if self._busy_count == 0 and self._ended is not None:
-                    self._ended.set()
 
     def _next(self, run: _Run, values: list[object]) -> Runnable | None:
         """What to call next and with which values; None: this turn is over."""
@@ -181,6 +177,7 @@ class Dispatcher:
                 if values:
                     return held
                 held.caught_up()
+                self._leave()
                 return None
             due = self._due
             while due:
@@ -195,9 +192,16 @@ class Dispatcher:
                 run.outlet = outlet
                 return outlet
             self._run = run.outlet = None
+            self._leave()
         if self._on_drained is not None:
             self._on_drained()
         return None
+
+    def _leave(self) -> None:
+        """A thread calls no more functions. Under the lock."""
+        self._busy_count -= 1
+        if self._busy_count == 0 and self._ended is not None:
+            self._ended.set()
 
     def _take_place_of(self, run: _Run) -> bool:
         with self._lock:
