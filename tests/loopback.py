@@ -104,6 +104,8 @@ def _guarded_eclipse(name: str, function: Any) -> Any:
         import zenoh
 
         configs = [one for one in (*args, *kwargs.values()) if isinstance(one, zenoh.Config)]
+        if name == "open" and args and not configs:
+            return function(*args, **kwargs)  # which refuses what is no Config
         for config in configs or [zenoh.Config()]:
             silent = name == "open" and config.get_json("scouting/multicast/enabled") == "false"
             on_loopback = config.get_json("scouting/multicast/interface") in ('"lo"', '"127.0.0.1"')

@@ -1,4 +1,4 @@
-"""Write docs/reference from the code: the command, the errors, the limits, the messages.
+"""Write docs/reference from the code: the API, the command, the errors, the limits, the messages.
 
     python tools/gen_docs.py
 
@@ -39,7 +39,12 @@ def main() -> int:
 
 def pages() -> dict[str, str]:
     """File name to content, for every generated page."""
+    if str(ROOT) not in sys.path:  # run as a script, this folder is all that Python knows
+        sys.path.insert(0, str(ROOT))
+    from tools import api_page
+
     return {
+        "api.md": _GENERATED.format(source="the docstrings in `src/elea`") + api_page.markdown(),
         "cli.md": cli_page(),
         "config.md": config_reference.markdown(),
         "errors.md": errors_page(),

@@ -18,10 +18,11 @@ from elea.secret import Secret
 C = TypeVar("C", bound=Config)
 NO_SCOUTING_ENV: Final = "ELEA_NO_SCOUTING"
 _YAML_ENDINGS: Final = (".yaml", ".yml")
+_TOML_ENDING: Final = ".toml"
 
 
 def read_config(cls: type[C], path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> C:
-    """The configuration in a file: YAML if its name says so, else JSON5.
+    """The configuration in a file: YAML or TOML if its name says so, else JSON5.
 
     Raises:
         ConfigError: if it cannot be read or is not legal, or if it holds secrets and other users
@@ -33,6 +34,8 @@ def read_config(cls: type[C], path: str | os.PathLike[str], limits: Limits = DEF
     try:
         if file.suffix.lower() in _YAML_ENDINGS:
             config = cls.from_yaml(text, limits)
+        elif file.suffix.lower() == _TOML_ENDING:
+            config = cls.from_mapping(_read_toml(text), limits)
         else:
             config = cls.from_json5(text, limits)
     except ConfigError as error:
@@ -113,6 +116,15 @@ def _read_text(file: Path, limits: Limits) -> tuple[str, bool]:
         return data.decode(), exposed
     except UnicodeDecodeError as error:
         raise ConfigError("", f"{file}: not UTF-8 at byte {error.start}") from None
+
+
+def _read_toml(text: str) -> dict[str, object]:
+    import tomllib  # few programs have a TOML configuration
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError("", str(error)) from None
 
 
 def _exposed(file: Path) -> ConfigError:

@@ -146,6 +146,8 @@ class Encoding:
     VIDEO_VP9: ClassVar[Encoding]
 
     def __init__(self, encoding: str | None = None) -> None:
+        if encoding is not None and not isinstance(encoding, str):
+            raise TypeError(f"an encoding is named by a text, got {type(encoding).__name__}")
         text = encoding or NAMES[0]
         name, _, schema = text.partition(SCHEMA_SEPARATOR)
         if name in _IDS:
@@ -205,6 +207,8 @@ class Encoding:
 
 
 def _octets(schema: str) -> bytes:
+    if not isinstance(schema, str):
+        raise TypeError(f"a schema is a text, got {type(schema).__name__}")
     try:
         return schema.encode()
     except UnicodeEncodeError as error:

@@ -41,7 +41,7 @@ class ZenohId:
 
     Example:
         >>> ZenohId(bytes.fromhex("a8a7a6a5a4a3a2a1"))
-        ZenohId.parse('a1a2a3a4a5a6a7a8')
+        a1a2a3a4a5a6a7a8
     """
 
     octets: bytes
@@ -58,6 +58,8 @@ class ZenohId:
     @classmethod
     def from_bytes(cls, octets: bytes | bytearray | memoryview) -> Self:
         """The id whose wire octets, least significant first, are `octets`."""
+        if not isinstance(octets, (bytes, bytearray, memoryview)):
+            raise TypeError(f"an id is made of bytes, got {type(octets).__name__}")
         return cls(bytes(octets))
 
     @classmethod
@@ -103,8 +105,7 @@ class ZenohId:
     def __str__(self) -> str:
         return self.octets[::-1].hex().lstrip("0")
 
-    def __repr__(self) -> str:
-        return f"ZenohId.parse('{self}')"
+    __repr__ = __str__  # programs print lists of them
 
 
 class WhatAmI(Enum):
@@ -132,14 +133,24 @@ class WhatAmI(Enum):
         return cls(1 << index)
 
     @classmethod
-    def _missing_(cls, value: object) -> WhatAmI | None:
-        return _ROLES.get(value) if isinstance(value, str) else None
+    def _missing_(cls, value: object) -> WhatAmI:
+        if isinstance(value, str) and value in _ROLES:
+            return _ROLES[value]
+        raise InvalidValueError(
+            "WhatAmI", f"{str(value)[:40]!a} is no role; legal are router, peer, client"
+        )
 
     def __int__(self) -> int:
         return int(self.value)
 
+    __repr__ = Enum.__str__
+
     def __or__(self, other: WhatAmI | str) -> WhatAmIMatcher:
+        if not isinstance(other, (WhatAmI, str)):
+            return NotImplemented
         return WhatAmIMatcher.from_bits(self.value | WhatAmI(other).value)
+
+    __ror__ = __or__
 
     def __str__(self) -> str:
         return self.name.lower()
@@ -167,6 +178,8 @@ class WhatAmIMatcher:
     bits: int
 
     def __init__(self, matcher: str | None = None) -> None:
+        if matcher is not None and not isinstance(matcher, str):
+            raise TypeError(f"roles are a text, got {type(matcher).__name__}")
         bits = 0
         for part in (matcher or "").split("|"):
             name = part.strip()
@@ -206,11 +219,13 @@ class WhatAmIMatcher:
         """Whether no role matches."""
         return not self.bits
 
-    def matches(self, whatami: WhatAmI) -> bool:
+    def matches(self, whatami: WhatAmI | str) -> bool:
         """Whether this role is in the set."""
-        return bool(self.bits & whatami.value)
+        if not isinstance(whatami, (WhatAmI, str)):
+            raise TypeError(f"a role is a WhatAmI or a text, got {type(whatami).__name__}")
+        return bool(self.bits & WhatAmI(whatami).value)
 
-    def __contains__(self, whatami: WhatAmI) -> bool:
+    def __contains__(self, whatami: WhatAmI | str) -> bool:
         return self.matches(whatami)
 
     def __str__(self) -> str:

@@ -52,6 +52,8 @@ class Parameters:
     def __init__(self, parameters: Parameters | Mapping[str, str] | str | None = None) -> None:
         if isinstance(parameters, Mapping):
             parameters = join_pairs((_name(key), value) for key, value in parameters.items())
+        elif not (parameters is None or isinstance(parameters, (str, Parameters))):
+            raise TypeError(f"expected a text, a mapping or Parameters, got {type(parameters)}")
         self._text = str(parameters or "").rstrip(_TRAILING)
 
     def is_empty(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, Flag
 from typing import Final
 
@@ -19,6 +19,8 @@ class SampleKind(Enum):
 
     def __int__(self) -> int:
         return int(self.value)
+
+    __repr__ = Enum.__str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class InterceptionPoint(Flag):
     SEND = 1
     ROUTE = 2
     RECEIVE = 4
+
+    def __int__(self) -> int:
+        return self.value.bit_length() - 1  # zenoh-python counts them
+
+    __repr__ = Flag.__str__
 
 
 _NOWHERE: Final = InterceptionPoint(0)
@@ -125,4 +132,4 @@ class TimestampStack:
     """All points a message passed, in their order."""
 
     instrumentation: TimestampInstrumentation
-    records: tuple[TimestampStackRecord, ...] = ()
+    records: list[TimestampStackRecord] = field(default_factory=list, hash=False)

@@ -36,6 +36,8 @@ class Priority(IntEnum):
     def __str__(self) -> str:
         return f"Priority.{self.name}"
 
+    __repr__ = __str__
+
 
 class CongestionControl(Enum):
     """What happens to a message that finds its queue full."""
@@ -48,6 +50,8 @@ class CongestionControl(Enum):
     def __int__(self) -> int:
         return int(self.value)
 
+    __repr__ = Enum.__str__
+
 
 class Reliability(Enum):
     """Whether lost messages are repaired on the way."""
@@ -58,6 +62,8 @@ class Reliability(Enum):
 
     def __int__(self) -> int:
         return int(self.value)
+
+    __repr__ = Enum.__str__
 
 
 class Locality(Enum):
@@ -70,6 +76,8 @@ class Locality(Enum):
 
     def __int__(self) -> int:
         return int(self.value)
+
+    __repr__ = Enum.__str__
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class QueryTarget(Enum):
@@ -18,9 +18,15 @@ class QueryTarget(Enum):
     def __int__(self) -> int:
         return int(self.value)
 
+    __repr__ = Enum.__str__
+
 
 class ConsolidationMode(Enum):
-    """What happens to several replies with one key; the values travel."""
+    """What happens to several replies with one key; the values travel.
+
+    A mode can be called and is its own result: `QueryConsolidation.mode` is a property in the stubs
+    of zenoh-python and a method in its wheel, and programs were written for both.
+    """
 
     AUTO = 0  # chosen by the selector: none for a time range, else latest
     NONE = 1  # all are delivered
@@ -28,8 +34,13 @@ class ConsolidationMode(Enum):
     LATEST = 3  # held back to the end, only the newest per key is delivered
     DEFAULT = AUTO
 
+    def __call__(self) -> Self:
+        return self
+
     def __int__(self) -> int:
         return int(self.value)
+
+    __repr__ = Enum.__str__
 
 
 class ReplyKeyExpr(Enum):
@@ -42,6 +53,8 @@ class ReplyKeyExpr(Enum):
     def __int__(self) -> int:
         return int(self.value)
 
+    __repr__ = Enum.__str__
+
 
 @dataclass(frozen=True, slots=True)
 class QueryConsolidation:
@@ -51,6 +64,10 @@ class QueryConsolidation:
 
     AUTO: ClassVar[QueryConsolidation]
     DEFAULT: ClassVar[QueryConsolidation]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mode, ConsolidationMode):
+            raise TypeError(f"expected a ConsolidationMode, got {type(self.mode).__name__}")
 
 
 QueryConsolidation.AUTO = QueryConsolidation.DEFAULT = QueryConsolidation(ConsolidationMode.AUTO)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Final
 
 from elea.encoding import Encoding
@@ -48,10 +49,15 @@ class Reply:
         return self.result if isinstance(self.result, ReplyError) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Hello:
     """A node found by scouting: its role, its identity and where to reach it."""
 
     whatami: WhatAmI
     zid: ZenohId
-    locators: tuple[str, ...] = ()  # as they were told, unchecked
+    locators: list[str] = field(hash=False)  # as they were told, unchecked
+
+    def __init__(self, *, whatami: WhatAmI, zid: ZenohId, locators: Iterable[str] = ()) -> None:
+        object.__setattr__(self, "whatami", whatami)
+        object.__setattr__(self, "zid", zid)
+        object.__setattr__(self, "locators", list(locators))

@@ -61,7 +61,7 @@ class Sample:
     Example:
         >>> sample = Sample(key_expr=KeyExpr("room/1/temperature"), payload=ZBytes("21.5"))
         >>> sample.kind, sample.payload.to_string(), str(sample.encoding)
-        (<SampleKind.PUT: 0>, '21.5', 'zenoh/bytes')
+        (SampleKind.PUT, '21.5', 'zenoh/bytes')
     """
 
     __slots__ = (

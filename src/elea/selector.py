@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from elea.errors import SelectorError
@@ -16,11 +15,10 @@ TIME_RANGE_KEY: Final = "_time"
 ANY_KEY_EXPR_KEY: Final = "_anyke"  # replies on keys outside the query's are accepted
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class Selector:
     """What a query asks for.
 
-    `parameters` is a copy each time: changing it does not change the selector.
+    `parameters` is a copy each time: changing it does not change the selector, setting it does.
 
     Args:
         arg: a key expression, or a whole "key?name=value" text if there are no `parameters`.
@@ -36,8 +34,7 @@ class Selector:
         ('robot/*/pose', 'm', '[now(-10s)..]')
     """
 
-    key_expr: KeyExpr
-    _parameters: str
+    __slots__ = ("_key_expr", "_parameters")
 
     def __init__(
         self,
@@ -47,6 +44,8 @@ class Selector:
         *,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
+        if not isinstance(arg, (str, KeyExpr)):
+            raise TypeError(f"expected a text or a KeyExpr, got {type(arg).__name__}")
         text = str(arg)
         if len(text) > limits.selector_len:
             raise SelectorError(
@@ -55,13 +54,26 @@ class Selector:
         key = text
         if isinstance(arg, str) and parameters is None:
             key, _, parameters = text.partition("?")
-        object.__setattr__(self, "key_expr", arg if isinstance(arg, KeyExpr) else KeyExpr(key))
-        object.__setattr__(self, "_parameters", str(Parameters(parameters)))
+        self._key_expr = arg if isinstance(arg, KeyExpr) else KeyExpr(key)
+        self._parameters = str(Parameters(parameters))
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """The key expression."""
+        return self._key_expr
+
+    @key_expr.setter
+    def key_expr(self, key_expr: KeyExpr | str) -> None:
+        self._key_expr = key_expr if isinstance(key_expr, KeyExpr) else KeyExpr(key_expr)
 
     @property
     def parameters(self) -> Parameters:
         """The parameters."""
         return Parameters(self._parameters)
+
+    @parameters.setter
+    def parameters(self, parameters: Parameters | Mapping[str, str] | str) -> None:
+        self._parameters = str(Parameters(parameters))
 
     def time_range(self) -> TimeRange | None:
         """The range of `_time`, if there is one.
@@ -71,8 +83,17 @@ class Selector:
         """
         return time_range_of(self.parameters)
 
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other) if isinstance(other, Selector) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __reduce__(self) -> tuple[type[Selector], tuple[KeyExpr, str]]:
+        return Selector, (self._key_expr, self._parameters)
+
     def __str__(self) -> str:
-        return f"{self.key_expr}?{self._parameters}" if self._parameters else str(self.key_expr)
+        return f"{self._key_expr}?{self._parameters}" if self._parameters else str(self._key_expr)
 
     def __repr__(self) -> str:
         return f"Selector({str(self)!a})"

@@ -121,8 +121,7 @@ class NTP64:
     def __str__(self) -> str:
         return str(self.value)
 
-    def __repr__(self) -> str:
-        return f"NTP64.from_value({self.value})"
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True, order=True, init=False, repr=False)
@@ -170,6 +169,8 @@ class Timestamp:
     @classmethod
     def parse_rfc3339(cls, s: str) -> Self:
         """The timestamp written as "<RFC 3339 in UTC>/<hex id>"."""
+        if not isinstance(s, str):
+            raise TypeError(f"a timestamp is read from a text, got {type(s).__name__}")
         time, slash, id = s.partition("/")
         if not slash:
             raise InvalidValueError("Timestamp", f"{s[:60]!a} has no '/' before the id")
@@ -200,8 +201,7 @@ class Timestamp:
     def __str__(self) -> str:
         return f"{self.time}/{self.id}"
 
-    def __repr__(self) -> str:
-        return f"Timestamp.parse('{self}')"
+    __repr__ = __str__
 
 
 def format_rfc3339(nanoseconds: int, *, digits: int = 0) -> str:

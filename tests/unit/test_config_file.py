@@ -28,6 +28,7 @@ def write(path: Path, text: str, mode: int = 0o600) -> Path:
         ("node.json5", "{mode: 'router'} // why"),
         ("node.yaml", "mode: router"),
         ("node.YML", "mode: router"),
+        ("node.toml", "mode = 'router'"),
         ("node", '{"mode": "router"}'),
     ],
 )
@@ -87,6 +88,8 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"unknown key.*\(in .*typo\.json5\)") as caught:
         Config.from_file(write(tmp_path / "typo.json5", "{mod: 'peer'}"))
     assert caught.value.path == "mod"
+    with pytest.raises(ConfigError, match=r"Invalid value.*\(in .*broken\.toml\)"):
+        Config.from_file(write(tmp_path / "broken.toml", "mode ="))
     with pytest.raises(LimitError, match="config_len"):
         Config.from_file(write(tmp_path / "long.json5", " " * (1024 * 1024 + 1)))
 

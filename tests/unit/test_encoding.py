@@ -94,3 +94,9 @@ def test_equality_with_other_types() -> None:
 def test_pickles() -> None:
     encoding = Encoding("text/plain;utf-8")
     assert pickle.loads(pickle.dumps(encoding)) == encoding
+
+
+def test_only_texts_name_an_encoding() -> None:
+    for call in (Encoding, Encoding.TEXT_PLAIN.with_schema):
+        with pytest.raises(TypeError, match="text, got int"):
+            call(1)  # type: ignore[arg-type]  # what is refused

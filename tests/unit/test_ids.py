@@ -13,7 +13,7 @@ def test_text_and_wire_order_are_opposite() -> None:
     assert zid.to_bytes() == bytes(zid) == bytes.fromhex("a8a7a6a5a4a3a2a1")
     assert str(zid) == "a1a2a3a4a5a6a7a8"
     assert int(zid) == 0xA1A2A3A4A5A6A7A8
-    assert repr(zid) == "ZenohId.parse('a1a2a3a4a5a6a7a8')"
+    assert repr(zid) == str(zid) == "a1a2a3a4a5a6a7a8"
 
 
 def test_odd_number_of_digits() -> None:
@@ -72,7 +72,7 @@ def test_codes_of_no_role() -> None:
     with pytest.raises(InvalidValueError, match="got 3"):
         WhatAmI.from_index(3)
     for value in (0, 3, "Router", "x"):
-        with pytest.raises(ValueError, match="not a valid WhatAmI"):
+        with pytest.raises(InvalidValueError, match="is no role; legal are router, peer, client"):
             WhatAmI(value)
 
 
@@ -112,3 +112,16 @@ def test_values_pickle() -> None:
     entity = EntityGlobalId(ZenohId(b"\x07"), EntityId(3))
     values = (entity, WhatAmI.PEER, WhatAmIMatcher("peer"))
     assert pickle.loads(pickle.dumps(values)) == values
+
+
+def test_what_is_no_role_no_matcher_and_no_id_is_refused_by_its_type() -> None:
+    assert WhatAmIMatcher("peer").matches("peer")
+    assert "router" | WhatAmI.PEER == WhatAmI.PEER | "router"
+    for call in (
+        lambda: WhatAmIMatcher(1),  # type: ignore[arg-type]
+        lambda: WhatAmIMatcher("peer").matches(1),  # type: ignore[arg-type]
+        lambda: WhatAmI.PEER | 1,  # type: ignore[operator]
+        lambda: ZenohId.from_bytes(1),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TypeError):
+            call()

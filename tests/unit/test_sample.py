@@ -72,10 +72,10 @@ def test_timestamp_stack() -> None:
     assert instrumentation.is_instrumented(InterceptionPoint.SEND)
     assert not instrumentation.is_instrumented(InterceptionPoint.ROUTE)
     stamp = Timestamp(NTP64(1, 0), b"\x01")
-    records = (
+    records = [
         TimestampStackRecord(InterceptionPoint.SEND, stamp),
         TimestampStackRecord(InterceptionPoint.RECEIVE, b"mine"),
-    )
+    ]
     stack = TimestampStack(instrumentation, records)
     assert [record.is_custom for record in stack.records] == [False, True]
     assert [record.timestamp() for record in stack.records] == [stamp, b"mine"]

@@ -51,6 +51,19 @@ def test_parameters_are_a_copy() -> None:
     assert str(selector) == "a/b?x"
 
 
+def test_both_parts_can_be_set() -> None:
+    selector = Selector("a/b?x")
+    selector.parameters = Parameters("y=2")
+    selector.key_expr = KeyExpr("c/*")
+    assert str(selector) == "c/*?y=2"
+    selector.parameters, selector.key_expr = {"z": "3"}, "d"
+    assert selector == Selector("d?z=3")
+    assert selector != "d?z=3"
+    with pytest.raises(KeyExprError):
+        selector.key_expr = "d//"
+    assert str(selector) == "d?z=3"
+
+
 def test_length_is_bounded() -> None:
     limits = replace(DEFAULT_LIMITS, selector_len=10)
     Selector("a?" + "x" * 8, limits=limits)

@@ -1,8 +1,8 @@
 """Samples, replies and queries as text for people or JSON for programs.
 
-A payload is shown as its encoding says: text as it is, JSON indented, everything else as a hex
-dump. In `--json` lines it is `payload` if it is UTF-8 and `payload_base64` if not, so that nothing
-is lost; JSON payloads are there once more, parsed, as `value`.
+A payload is shown as its encoding says: text as it is, JSON and CBOR indented, everything else as a
+hex dump. In `--json` lines it is `payload` if it is UTF-8 and `payload_base64` if not, so that
+nothing is lost; JSON and CBOR payloads are there once more, parsed, as `value`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Final, TextIO
 
+from elea.cli import cbor
 from elea.cli.output import (
     Json,
     Painter,
@@ -179,6 +180,9 @@ def payload_lines(payload: ZBytes, encoding: Encoding) -> tuple[str, list[str]]:
         ('zenoh/bytes, 4 octets', ['0000  00 ff 6f 6b                                      |..ok|'])
     """
     name = escape(str(encoding))
+    cbor_text = _cbor_text(payload, encoding)
+    if cbor_text is not None:
+        return name, [printable(line) for line in cbor_text.split("\n")]
     text = _text(payload, encoding)
     if text is None:
         return f"{name}, {len(payload)} octets", list(_dump(payload.to_bytes()))
@@ -209,15 +213,17 @@ def sample_json(sample: Sample) -> dict[str, Json]:
 
 
 def payload_json(name: str, payload: ZBytes, encoding: Encoding) -> dict[str, Json]:
-    """A payload for programs: text if it is UTF-8, else base64; JSON parsed too, as `value`."""
+    """A payload for programs: text if it is UTF-8, else base64; JSON and CBOR parsed too."""
+    octets = payload.to_bytes()
     try:
-        text = payload.to_string()
+        shown: dict[str, Json] = {name: octets.decode()}
     except ValueError:
-        return {f"{name}_base64": base64.b64encode(payload.to_bytes()).decode("ascii")}
-    shown: dict[str, Json] = {name: text}
-    if _is_json(encoding):
-        with contextlib.suppress(ValueError, RecursionError):  # not what it says it is
-            shown["value"] = _parse(text)
+        shown = {f"{name}_base64": base64.b64encode(octets).decode("ascii")}
+    with contextlib.suppress(ValueError, RecursionError):  # not what it says it is
+        if _is_json(encoding):
+            shown["value"] = _parse(octets.decode())
+        elif _is_cbor(encoding) and len(octets) <= _PRETTY_LEN_MAX:
+            shown["value"] = cbor.to_json(cbor.loads(octets))
     return shown
 
 
@@ -232,6 +238,21 @@ def _name(encoding: Encoding) -> str:
 def _is_json(encoding: Encoding) -> bool:
     name = _name(encoding)
     return name in ("application/json", "text/json") or name.endswith("+json")
+
+
+def _is_cbor(encoding: Encoding) -> bool:
+    name = _name(encoding)
+    return name == "application/cbor" or name.endswith("+cbor")
+
+
+def _cbor_text(payload: ZBytes, encoding: Encoding) -> str | None:
+    """CBOR in diagnostic notation; None if it is none, or would become too long."""
+    if not _is_cbor(encoding) or len(payload) > _PRETTY_LEN_MAX:
+        return None
+    try:
+        return cbor.diagnose(cbor.loads(payload.to_bytes()))
+    except ValueError:
+        return None
 
 
 def _text(payload: ZBytes, encoding: Encoding) -> str | None:

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     config = written_config(args)
     printer, progress = Printer.of(args), Progress()
     span = Span(args.count, args.timeout or None)
-    told: dict[ZenohId, tuple[str, ...]] = {}
+    told: dict[ZenohId, list[str]] = {}
     with scout(what=args.what, config=config) as search:
         try:
             while not span.is_over:

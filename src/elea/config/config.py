@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import ClassVar, Final, Self, TypeVar
+from typing import ClassVar, Final, Self, TypeGuard, TypeVar
 
 from elea.config import yaml_text
 from elea.config.kinds import (
@@ -48,7 +48,7 @@ class Config:
         >>> config = Config.from_json5('{mode: "client", connect: {endpoints: ["tcp/host:7447"]}}')
         >>> config.insert_json5("scouting/multicast/enabled", "false")
         >>> config.mode, config.value("scouting/multicast/enabled", bool)
-        (<WhatAmI.CLIENT: 4>, False)
+        (WhatAmI.CLIENT, False)
         >>> config.get_json("connect/endpoints")
         '["tcp/host:7447"]'
     """
@@ -84,7 +84,7 @@ class Config:
 
     @classmethod
     def from_file(cls, path: str | PurePath) -> Self:
-        """The configuration in a file, JSON5 or YAML by its ending.
+        """The configuration in a file: YAML, TOML or JSON5, by its ending.
 
         Raises:
             ConfigError: also if the file holds secrets and others may read it.
@@ -189,20 +189,23 @@ class Config:
         Raises:
             ConfigError: if the key is unknown.
         """
-        path = key.strip("/")
+        path = _path(key)
         found: Value = self._below(path) if path in CHILDREN else self._listed(path)
         return json.dumps(public(found), separators=(",", ":"))
 
     def insert_json5(self, key: str, value: str) -> None:
         """Set a key, or all keys below it, to a JSON5 text.
 
+        A path may end inside of a value, as `connect/retry/period_init_ms` or
+        `listen/endpoints/peer`; the rest of that value stays.
+
         Raises:
             ConfigError: as `from_json5`; nothing has changed then.
         """
-        path = key.strip("/")
+        path = _path(key)
         plain = _widen(loads(value))
         if path not in BY_PATH and path not in CHILDREN:
-            path, plain = self._below_free(path, plain)
+            path, plain = self._inside(path, plain)
         read = dict(_read(path, plain))
         stays = {
             p: v for p, v in self._values.items() if p != path and not p.startswith(path + "/")
@@ -210,14 +213,18 @@ class Config:
         self._values = (stays if path else {}) | read
         self._lost = frozenset(lost for lost in self._lost if lost not in read)
 
-    def _below_free(self, path: str, value: Value) -> tuple[str, Value]:
-        """A path inside a subtree without schema: that subtree, changed."""
-        top, names = _free(path)
+    def _inside(self, path: str, value: Value) -> tuple[str, Value]:
+        """A path that ends inside of a value: the key of that value, and the value changed."""
+        key, names = _holder(path)
+        top = key.path
         if top in self._lost:
             raise _lost_secret(top, self.origin)
         if len(names) > DEFAULT_LIMITS.config_depth:
             raise LimitError("config_depth", len(names), DEFAULT_LIMITS.config_depth)
-        root = _copy(self._values.get(top, {}))
+        known = self._values.get(top)
+        if known is None:
+            known = key.default if _per_mode(key.default) else {}
+        root = _copy(known)
         node = root
         for name in names[:-1]:
             if isinstance(node, dict):
@@ -241,8 +248,8 @@ class Config:
         key = BY_PATH.get(path)
         if key is not None:
             return self._values.get(path, None if key.unset else key.default)
-        top, names = _free(path)
-        node = self._values.get(top)
+        key, names = _holder(path)
+        node = self._values.get(key.path)
         for name in names:
             if not isinstance(node, dict) or name not in node:
                 raise ConfigError(path, "is not set")
@@ -296,10 +303,30 @@ def _read(path: str, value: Value) -> Iterator[tuple[str, Value]]:
     names = CHILDREN[path]
     if not isinstance(value, dict):
         refuse(path, "an object with " + ", ".join(names), value)
-    for name, below in value.items():
+    for name, below in _nested(value).items():
         if name not in names:
             raise _unknown(f"{path}/{name}" if path else name)
         yield from _read(f"{path}/{name}" if path else name, below)
+
+
+def _nested(value: dict[str, Value]) -> dict[str, Value]:
+    """The same object with `{"a/b": 1}` written as `{"a": {"b": 1}}`; what comes later wins."""
+    found: dict[str, Value] = {}
+    for path, given in value.items():
+        name, slash, rest = path.partition("/")
+        below: Value = {rest: given} if slash else given
+        known = found.get(name)
+        if isinstance(known, dict) and isinstance(below, dict):
+            below = {**known, **below}
+        found[name] = below
+    return found
+
+
+def _path(key: str) -> str:
+    """A path without the slashes that say nothing."""
+    if not isinstance(key, str):
+        raise TypeError(f"a key is a text such as scouting/timeout, got {type(key).__name__}")
+    return "/".join(name for name in key.split("/") if name)
 
 
 def _unknown(path: str) -> ConfigError:
@@ -319,11 +346,11 @@ def _lost_secret(path: str, origin: str | None) -> ConfigError:
     return ConfigError(path, f"its secret did not travel with the pickle; read {source} again")
 
 
-def _free(path: str) -> tuple[str, list[str]]:
-    """The subtree without schema that a path lies in, and the names below it."""
+def _holder(path: str) -> tuple[Key, list[str]]:
+    """The key in whose value a path ends, and the names inside of that value."""
     for key in KEYS:
-        if isinstance(key.kind, Free) and path.startswith(key.path + "/"):
-            return key.path, path[len(key.path) + 1 :].split("/")
+        if isinstance(key.kind, (Free, PerMode, Record)) and path.startswith(key.path + "/"):
+            return key, path[len(key.path) + 1 :].split("/")
     raise _unknown(path)
 
 
@@ -346,7 +373,11 @@ def _effective(kind: Kind, value: Value, default: Value, mode: str) -> Value:
 
 
 def _for_mode(value: Value, mode: str) -> Value:
-    return value.get(mode) if isinstance(value, dict) and is_per_mode(value) else value
+    return value.get(mode) if _per_mode(value) else value
+
+
+def _per_mode(value: Value) -> TypeGuard[dict[str, Value]]:
+    return isinstance(value, dict) and is_per_mode(value)
 
 
 def _group(item: Value) -> tuple[Endpoint, ...]:

@@ -145,6 +145,10 @@ class Routing:
         self._tables.routes_changed()
         if self._gossip is not None:
             self._gossip.open_face(face)
+        for other in list(self._tables.faces.values()):
+            if other.spec.local and other is not face:
+                for text in list(other.aliases.peer.values()):
+                    self._context.egress.key(face, text)
         self._upstream.open_face(face)
         self._declarations.open_face(face)
         if face.is_mutual:
@@ -335,6 +339,9 @@ class Routing:
         match face.aliases.declared(body.id, body.key.suffix):
             case AliasAnswer.STORED:
                 self._tables.routes_changed()
+                if face.spec.local:  # an application asks for short messages: so do we, north
+                    for other in list(self._tables.faces.values()):
+                        self._context.egress.key(other, body.key.suffix)
             case AliasAnswer.CONFLICT:
                 self._context.stats.drop(Drop.ALIAS_CONFLICT)
                 reason = f"alias {body.id} declared again for another key"

@@ -20,7 +20,7 @@ from elea.session.advanced_config import (
 from elea.session.advanced_publisher import AdvancedPublisher
 from elea.session.advanced_subscriber import AdvancedSubscriber, Reorderer
 from elea.session.batches import ArrowBatches, sample_delivery
-from elea.session.convert import IntoEncoding, IntoKeyExpr, checked_or, key_text
+from elea.session.convert import IntoEncoding, IntoKeyExpr, checked, checked_or, key_text
 from elea.session.handlers import (
     AnyHandler,
     BuiltinHandler,
@@ -57,7 +57,13 @@ def declare_advanced_publisher(
         InvalidValueError: a cache needs numbers or timestamps, and there are neither.
         ClosedError: the session is closed.
     """
-    settings = session._context.core.face.settings
+    settings = checked("session", session, Session)._context.core.face.settings
+    for name, value, kind in (
+        ("cache", cache, CacheConfig),
+        ("sample_miss_detection", sample_miss_detection, MissDetectionConfig),
+    ):
+        if value is not None:
+            checked(name, value, kind)
     if cache is not None and sample_miss_detection is None and not settings.timestamping:
         raise timestamps_needed(key_text(key_expr))
     publisher = session.declare_publisher(
@@ -134,7 +140,13 @@ def declare_advanced_subscriber(
     key = key_text(key_expr)
     origin = checked_or("allowed_origin", allowed_origin, Locality, Locality.ANY)
     detection = checked_or("subscriber_detection", subscriber_detection, bool, False)
-    context = session._context
+    context = checked("session", session, Session)._context
+    for name, value, kind in (
+        ("history", history, HistoryConfig),
+        ("recovery", recovery, RecoveryConfig),
+    ):
+        if value is not None:
+            checked(name, value, kind)
     delivery = sample_delivery(context, handler)
 
     def declare() -> AdvancedSubscriber[object]:

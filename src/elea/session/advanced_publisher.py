@@ -206,6 +206,8 @@ class _Cache:
             except (SelectorError, ValueError) as error:
                 query.reply_err(str(error))
                 return
+            # A deletion is answered as one. Eclipse answers it as an empty PUT, but its subscribers
+            # take either, and only this one tells a late joiner that the value is gone.
             for body in chosen:
                 query.answer(self._key, body, express=self._express)
 

@@ -51,12 +51,12 @@ class CancellationToken:
             for _, ended in running:
                 ended.wait()
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raise if it was cancelled."""
         if self._cancelled:
             raise cancelled()
 
-    def watch(self, context: Context, get: PendingGet | TokenGet) -> None:
+    def _watch(self, context: Context, get: PendingGet | TokenGet) -> None:
         """End this query with the others. Under the node's lock."""
         outlet = get.outlet
         if get.ended and not isinstance(outlet, CallbackOutlet):

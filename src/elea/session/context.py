@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from elea.errors import ClosedError, LinkError
 from elea.ids import EntityGlobalId, EntityId, ZenohId
@@ -355,6 +355,10 @@ class Declared:
 
     def __exit__(self, *_args: object, **_kwargs: object) -> None:
         self.undeclare()
+
+    def __reduce__(self) -> NoReturn:
+        # A copy that goes would end what the original stands for.
+        raise TypeError(f"a {self._kind} is neither copied nor pickled; declare another one")
 
     def __del__(self) -> None:
         # An object whose __init__ failed has no state.

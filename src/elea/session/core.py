@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from elea.provenance import TimestampStack
 from elea.qos import Locality
+from elea.session.declared_keys import DeclaredKeys
 from elea.session.deliver_hot import Inbox, Subscription
 from elea.session.face import Face, SessionSettings
 from elea.session.interests import QUERYABLES, SUBSCRIBERS
@@ -75,7 +76,7 @@ class SessionCore:
         self.neighbours = Neighbours(self.face)
         self.on_due: Callable[[], None] | None = None  # runs what is due, without the lock
         self._subscriptions: dict[int, tuple[Subscription, Locality]] = {}
-        self._declared_keys: dict[str, int] = {}
+        self.keys = DeclaredKeys(self.face)
 
     # Publications
 
@@ -152,18 +153,6 @@ class SessionCore:
 
     # Keys
 
-    def declare_key(self, key: str) -> None:
-        """The application will use it often. Aliases are made where messages leave the node."""
-        self.face.check_open()
-        self._declared_keys[key] = self._declared_keys.get(key, 0) + 1
-
-    def undeclare_key(self, key: str) -> bool:
-        """The application uses it no more; False if it never said it would."""
-        count = self._declared_keys.pop(key, 0)
-        if count > 1:
-            self._declared_keys[key] = count - 1
-        return count > 0
-
     # From the node
 
     def receive(self, message: object, reliable: bool) -> None:
@@ -215,6 +204,7 @@ class SessionCore:
             if origin is not Locality.SESSION_LOCAL:
                 wire_key = face.wire_key(subscription.key)
                 face.declare(DeclareSubscriber(subscription.id, wire_key))
+        self.keys.redeclare()
         self.answerers.redeclare()
         self.writers.interests.redeclare()
         self.tokens.redeclare()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final
 
@@ -88,6 +89,8 @@ class Dispatcher:
         self._thread_count = 0
         self._idle_count = 0
         self._watched = False  # a thread looks whether the runner is held up
+        self._busy_count = 0  # threads that call functions, or are about to
+        self._ended: threading.Event | None = None  # somebody waits until there are none
 
     def deliver(self, *, on_io: bool) -> None:
         """See that everything due is run: here, or by a thread of the session."""
@@ -109,10 +112,16 @@ class Dispatcher:
                 self._call_thread()
 
     def close(self) -> None:
-        """End the threads once all is delivered."""
+        """End the threads once all is delivered. The interpreter stays until it is."""
+        self.deliver(on_io=False)
         with self._lock:
             for _ in range(self._thread_count):
                 self._wake.put(False)
+            if self._busy_count == 0 and not self._due:
+                return
+            ended = self._ended = threading.Event()
+        with suppress(RuntimeError):  # the interpreter is ending already
+            threading.Thread(target=ended.wait, name="elea-callbacks-last").start()
 
     def _work_off_now(self) -> None:
         # Who does not get the lock may go: its holder looks at the queue once more afterwards.
@@ -129,6 +138,7 @@ class Dispatcher:
         with self._lock:
             if self._run is not None or not self._due:
                 return
+            self._busy_count += 1
             self._run = run
             if not self._watched and self._mode is not CallbackThread.CALLER:
                 self._call_thread()
@@ -155,6 +165,7 @@ class Dispatcher:
                 if values:
                     return held
                 held.caught_up()
+                self._leave()
                 return None
             due = self._due
             while (parcel := due.take()) is not None:
@@ -171,9 +182,16 @@ class Dispatcher:
                 run.outlet = outlet
                 return outlet
             self._run = run.outlet = None
+            self._leave()
         if self._on_drained is not None:
             self._on_drained()
         return None
+
+    def _leave(self) -> None:
+        """A thread calls no more functions. Under the lock."""
+        self._busy_count -= 1
+        if self._busy_count == 0 and self._ended is not None:
+            self._ended.set()
 
     def _take_place_of(self, run: _Run) -> bool:
         with self._lock:

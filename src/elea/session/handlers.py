@@ -17,7 +17,7 @@ from __future__ import annotations
 import dis
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from queue import Empty
 from types import FrameType
 from typing import Final, Generic, Self, TypeVar, cast, final
@@ -158,7 +158,10 @@ class Handler(Generic[T]):
     def __len__(self) -> int:
         return len(self._channel)
 
-    def __iter__(self) -> Iterator[T]:
+    def __bool__(self) -> bool:
+        return True  # empty or not: programs ask whether they have one
+
+    def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T:

@@ -13,7 +13,10 @@ H_co = TypeVar("H_co", covariant=True)
 
 
 class Listening(Declared, Generic[H_co]):
-    """A declared entity with a handler; a channel's verbs work on the entity itself too."""
+    """A declared entity with a handler, whose verbs work on the entity itself too.
+
+    That goes for a channel, and for any object with such verbs that was given beside a callback.
+    """
 
     __slots__ = ("_handler", "_outlet")
 
@@ -53,7 +56,7 @@ class Listening(Declared, Generic[H_co]):
         Raises:
             ClosedError: the entity is undeclared, or nothing will come any more.
         """
-        return self._channel().try_recv()
+        return self.handler.try_recv()
 
     def recv(self: Listening[Handler[T]], timeout: float | None = None) -> T:
         """What is received next; wait for it, at most `timeout` seconds if given.
@@ -62,14 +65,15 @@ class Listening(Declared, Generic[H_co]):
             ClosedError: the entity is undeclared, or nothing will come any more.
             TimeoutError: nothing came in time.
         """
-        return self._channel().recv(timeout)
+        # A handler of the application's own may have the verb of zenoh-python, without a timeout.
+        return self.handler.recv() if timeout is None else self.handler.recv(timeout)
 
     def drain(self: Listening[Handler[T]]) -> list[T]:
         """All that was received and not read, without waiting."""
-        return self._channel().drain()
+        return self.handler.drain()
 
     def __iter__(self: Listening[Handler[T]]) -> Handler[T]:
-        return self._channel()
+        return iter(self.handler)
 
     @property
     def dropped_count(self) -> int:
@@ -77,16 +81,6 @@ class Listening(Declared, Generic[H_co]):
         self._check()
         handler = self._handler
         return handler.dropped_count if isinstance(handler, Handler) else 0
-
-    def _channel(self: Listening[Handler[T]]) -> Handler[T]:
-        self._check()
-        handler = self._handler
-        if not isinstance(handler, Handler):
-            raise AttributeError(
-                f"this {self._kind} hands over to a {type(handler).__name__}; "
-                "only one with a channel can be read from"
-            )
-        return handler
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"

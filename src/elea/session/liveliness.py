@@ -7,7 +7,7 @@ from typing import Self, final, overload
 from elea.sample import Reply, Sample
 from elea.session.cancellation import CancellationToken
 from elea.session.context import Context, Declared
-from elea.session.convert import IntoKeyExpr, checked_or, key_text, nanoseconds
+from elea.session.convert import IntoKeyExpr, checked, checked_or, key_text, nanoseconds
 from elea.session.handlers import (
     AnyHandler,
     BuiltinHandler,
@@ -111,14 +111,14 @@ class Liveliness:
         core = self._context.core
         timeout_ns = nanoseconds("timeout", timeout, core.face.settings.query_timeout_ns)
         if cancellation_token is not None:
-            cancellation_token.check()
+            checked("cancellation_token", cancellation_token, CancellationToken)._check()
         delivery = Delivery(handler, self._context.pressure)
 
         def start() -> None:
             core.face.check_open()
             get = core.tokens.get(key, delivery.outlet, timeout_ns)
             if cancellation_token is not None:
-                cancellation_token.watch(self._context, get)
+                cancellation_token._watch(self._context, get)
 
         self._context.call(start)
         return delivery.handler

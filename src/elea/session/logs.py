@@ -13,6 +13,7 @@ import sys
 from typing import Final, TextIO
 
 from elea.errors import InvalidValueError
+from elea.session.convert import checked
 
 _VARIABLE: Final = "RUST_LOG"
 _FORMAT: Final = "%(asctime)s %(levelname)-5s %(threadName)s %(name)s: %(message)s"
@@ -39,6 +40,7 @@ def init_log_from_env_or(level: str) -> None:
     Raises:
         InvalidValueError: the level is none.
     """
+    checked("level", level, str)
     directives = os.environ.get(_VARIABLE)
     _start(level if directives is None else directives, strict=directives is None)
 

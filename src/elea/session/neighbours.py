@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from elea.ids import WhatAmI, ZenohId
 from elea.locator import Locator
@@ -25,6 +26,14 @@ class Transport:
     is_qos: bool
     is_multicast: bool
 
+    @property
+    def is_shm(self) -> bool:
+        """Whether payloads may travel as shared memory: never, they use the link."""
+        return False
+
+
+_ALL_PRIORITIES: Final = (0, 7)  # of the protocol's own, down to the background
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -40,6 +49,10 @@ class Link:
     auth_identifier: str | None
     priorities: tuple[int, int] | None
     reliability: Reliability | None
+
+    def __post_init__(self) -> None:
+        if self.priorities is None and self.group is None:
+            object.__setattr__(self, "priorities", _ALL_PRIORITIES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from elea.session.convert import (
     IntoEncoding,
     IntoParameters,
     IntoZBytes,
+    checked,
     octets,
     octets_or_none,
     parameters_text,
@@ -48,7 +49,7 @@ def ask_for(
 ) -> object:
     """Start a query; what the caller reads replies from is returned."""
     if token is not None:
-        token.check()
+        checked("cancellation_token", token, CancellationToken)._check()
     delivery = Delivery(handler, context.pressure)
     core = context.core
 
@@ -56,7 +57,7 @@ def ask_for(
         ask.stack = core.stamper.sent(instrumentation)
         get = core.get(ask, delivery.outlet)
         if token is not None:
-            token.watch(context, get)
+            token._watch(context, get)
 
     context.call(start)
     return delivery.handler

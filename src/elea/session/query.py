@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self, final
+from typing import NoReturn, Self, final
 
 from elea.encoding import Encoding
 from elea.errors import ClosedError
@@ -49,6 +49,10 @@ class Query(Finishing):
         self._exchange = exchange
         self._eid = eid
         self._dropped = False
+
+    def __reduce__(self) -> NoReturn:
+        # A copy that goes would finish the question for the one who still answers it.
+        raise TypeError("a query is neither copied nor pickled; pass it on as it is")
 
     def __enter__(self) -> Self:
         self._check()

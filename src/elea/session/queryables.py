@@ -14,7 +14,7 @@ from typing import Final
 from elea.errors import InvalidValueError
 from elea.ids import EntityGlobalId
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.match_hot import includes, intersects
+from elea.keyexpr.match_hot import intersects
 from elea.keyexpr.tree_hot import KeyExprTree
 from elea.qos import Locality
 from elea.query import QueryTarget
@@ -269,13 +269,11 @@ class Answerers:
         return [one for group in groups for one in group if one.origin is not deaf]
 
     def _choose(self, key: str, target: int, deaf: Locality) -> list[Answerer]:
+        # The best match is chosen between sessions; all queryables of the chosen one are asked.
         found = self._matching(key, deaf)
-        if target == QueryTarget.ALL.value:
+        if target != QueryTarget.ALL_COMPLETE.value:
             return found
-        complete = [one for one in found if one.complete and includes(one.key, key)]
-        if target == QueryTarget.ALL_COMPLETE.value:
-            return complete
-        return complete[:1] or found
+        return [one for one in found if one.complete]
 
     def _put(self, exchange: Exchange, chosen: list[Answerer]) -> None:
         exchange.open_count = len(chosen)

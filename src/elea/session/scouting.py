@@ -8,8 +8,9 @@ from typing import Final, Generic, Self, TypeVar, cast, final, overload
 
 from elea.config.config import Config
 from elea.errors import ClosedError
-from elea.ids import WhatAmI, WhatAmIMatcher
+from elea.ids import WhatAmIMatcher
 from elea.sample import Hello
+from elea.session.convert import checked_or
 from elea.session.dispatch import Dispatcher
 from elea.session.handlers import (
     AnyHandler,
@@ -23,10 +24,11 @@ from elea.session.handlers import (
 from elea.session.outlet_hot import END, CallbackOutlet, DueQueue
 from elea.session.ports import CallbackThread, ScoutPort
 from elea.session.runtime import start_scouting
+from elea.session.settings import config_of
 
 H_co = TypeVar("H_co", covariant=True)
 
-_EVERYBODY: Final = WhatAmI.ROUTER | WhatAmI.PEER
+_EVERYBODY: Final = WhatAmIMatcher.empty().router().peer().client()
 
 
 class _Finder:
@@ -94,10 +96,10 @@ class Scout(Generic[H_co]):
 
     def recv(self: Scout[Handler[Hello]], timeout: float | None = None) -> Hello:
         """The next node found; wait for it."""
-        return self.handler.recv(timeout)
+        return self.handler.recv() if timeout is None else self.handler.recv(timeout)
 
     def __iter__(self: Scout[Handler[Hello]]) -> Handler[Hello]:
-        return self.handler
+        return iter(self.handler)
 
     def _check(self) -> None:
         if self._stopped:
@@ -136,11 +138,13 @@ def scout(
 
     Args:
         handler: What receives the nodes that are found.
-        what: Their roles, such as "router|peer"; routers and peers if not given.
+        what: Their roles, such as "router|peer"; all if not given.
         config: Where to look: `scouting/multicast`.
     """
-    matcher = WhatAmIMatcher(what) if isinstance(what, str) else what or _EVERYBODY
+    if isinstance(what, str):
+        what = WhatAmIMatcher(what)
+    matcher = checked_or("what", what, WhatAmIMatcher, _EVERYBODY)
     delivery = Delivery(handler)
     finder = _Finder(delivery)
-    search = start_scouting(matcher, Config() if config is None else config, finder.found)
+    search = start_scouting(matcher, config_of(config), finder.found)
     return Scout(delivery, finder, search)

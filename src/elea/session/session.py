@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Self, Unpack, final, overload
+from typing import TYPE_CHECKING, Final, Self, Unpack, final, overload
 
 from elea.config.config import Config
 from elea.encoding import Encoding
@@ -71,6 +72,8 @@ from elea.wire.network.push_hot import Push
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_LOGGER: Final = logging.getLogger("elea.session")
+
 
 @final
 class Session:
@@ -91,6 +94,7 @@ class Session:
             driver, settings_of(config), query_maker, timestamp_callback, reopen
         )
         self._prefix = self._context.core.face.prefix
+        _LOGGER.info("session open: %s %s", config.mode, self._context.zid)
 
     def __enter__(self) -> Self:
         return self
@@ -119,6 +123,8 @@ class Session:
 
     def close(self) -> None:
         """Undeclare everything, write what is pending, close all links. Again is no error."""
+        if not self._context.closed:
+            _LOGGER.info("session closes: %s", self._context.zid)
         self._context.close()
 
     def is_closed(self) -> bool:
@@ -135,7 +141,7 @@ class Session:
             obj.undeclare()
             return
         key = key_text(obj)
-        if not self._context.call(lambda: self._context.core.undeclare_key(key)):
+        if not self._context.call(lambda: self._context.core.keys.undeclare(key)):
             raise InvalidValueError(
                 "declared key", f"{key!a}; undeclare what `declare_keyexpr` gave, and only once"
             )
@@ -146,13 +152,15 @@ class Session:
         return Timestamp(NTP64.from_value(stamp.time), stamp.id)
 
     def declare_keyexpr(self, key_expr: IntoKeyExpr) -> KeyExpr:
-        """Say that a key will be used often.
+        """Say that a key will be used often: it travels as a number of two octets from now on.
+
+        A key with wildcards does so up to its first one. What is in a queue keeps its text.
 
         Raises:
             ClosedError: the session is closed.
         """
         key = key_text(key_expr)
-        self._context.call(lambda: self._context.core.declare_key(key))
+        self._context.call(lambda: self._context.core.keys.declare(key))
         return KeyExpr._trusted(key)
 
     def put(

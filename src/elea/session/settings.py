@@ -21,7 +21,7 @@ def config_of(config: IntoConfig | None) -> Config:
         return Config.from_mapping(config)
     if isinstance(config, (str, PathLike)):
         return Config.from_file(str(config))
-    raise TypeError(f"open takes a Config, a mapping or a path, not {type(config).__name__}")
+    raise TypeError(f"expected a Config, a mapping or a path, got {type(config).__name__}")
 
 
 def child_config(config: Config) -> Config:

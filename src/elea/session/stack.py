@@ -86,7 +86,7 @@ def read_stack(stack: WireStack) -> TimestampStack | None:
     if not points:
         return None
     try:
-        records = tuple(_read_record(record) for record in stack.records)
+        records = [_read_record(record) for record in stack.records]
     except DecodeError:
         return None
     return TimestampStack(TimestampInstrumentation(points), records)

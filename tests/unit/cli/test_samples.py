@@ -36,6 +36,8 @@ def printed(sample: Sample, *, as_json: bool = False, color: bool = False) -> st
         (b"x", "text/of-mine", "text/of-mine", ["x"]),
         (b'{"a":"\\u202e"}', "application/json", "application/json", None),
         (b"[1]", "application/of-mine+json", "application/of-mine+json", ["[", "  1", "]"]),
+        (b"\xa1aa\x01", "application/cbor", "application/cbor", ["{", '  "a": 1', "}"]),
+        (b"\x61\x1b", "application/of-mine+cbor", "application/of-mine+cbor", ['"\\u001b"']),
         (b"{no json", "application/json", "application/json", ["{no json"]),
         (b"NaN", "application/json", "application/json", ["NaN"]),
         (b"1e999", "application/json", "application/json", ["1e999"]),
@@ -52,7 +54,8 @@ def test_texts(payload: bytes, encoding: str, label: str, lines: list[str] | Non
 @pytest.mark.parametrize(
     ("payload", "encoding"),
     [
-        (b"\xa1aa\x01", "application/cbor"),
+        (b"\xa1aa", "application/cbor"),  # cut off
+        (b"\xa1aa\x01", "application/cdr"),
         (b"warm", "application/octet-stream"),
         (b"\xff", "text/plain"),
         (b"a\x00b", "zenoh/bytes"),
@@ -88,6 +91,15 @@ def test_programs_get_every_octet(payload: bytes) -> None:
         assert str(shown["payload"]).encode() == payload
     else:
         assert shown.keys() == {"payload_base64"}
+
+
+def test_programs_get_what_cbor_says() -> None:
+    for octets, shown in (
+        (b"\xa1aa\x41\xff", {"payload_base64": "oWFhQf8=", "value": {"a": "_w"}}),
+        (b"\x01", {"payload": "\x01", "value": 1}),
+        (b"\xa1\x01\x02", {"payload_base64": "oQEC"}),  # JSON has no such names
+    ):
+        assert payload_json("payload", ZBytes(octets), Encoding.APPLICATION_CBOR) == shown
 
 
 @pytest.mark.parametrize("text", ["NaN", "1e999", "[" * 40 + "]" * 40, "{", "[" * 99_999])

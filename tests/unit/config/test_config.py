@@ -190,6 +190,49 @@ def test_insert_replaces_a_subtree_or_changes_nothing() -> None:
             config.get(path)
 
 
+def test_a_path_may_end_inside_of_a_value() -> None:
+    config = Config()
+    config.insert_json5("connect/retry/period_init_ms", "500")
+    config.insert_json5("connect/retry/period_max_ms", "{peer: 900}")
+    assert config.get("connect/retry") == {
+        "period_init_ms": 500,
+        "period_max_ms": 900,
+        "period_increase_factor": 2.0,
+    }
+    assert config.get_json("connect//retry/period_init_ms") == "500"
+    config.insert_json5("listen/endpoints/peer", '["tcp/127.0.0.1:0"]')
+    assert json.loads(config.get_json("listen/endpoints")) == {
+        "router": ["tcp/[::]:7447"],
+        "peer": ["tcp/127.0.0.1:0"],
+    }
+    with pytest.raises(ConfigError, match="unknown key"):
+        config.insert_json5("connect/retry/period", "1")
+    with pytest.raises(ConfigError, match="is not set"):
+        config.get_json("connect/timeout_ms/peer")
+    for call in (config.get_json, lambda key: config.insert_json5(key, "1")):
+        with pytest.raises(TypeError, match="a key is a text"):
+            call(1)  # type: ignore[arg-type]  # what is refused
+
+
+def test_names_with_slashes_are_paths() -> None:
+    flat = {
+        "scouting/multicast/enabled": False,
+        "connect/retry/period_init_ms": 1,
+        "connect/retry/period_max_ms": 2,
+        "scouting": {"timeout": 5},
+        "listen": {"retry/period_init_ms": 3},
+    }
+    assert Config.from_mapping(flat) == Config.from_mapping(
+        {
+            "scouting": {"multicast": {"enabled": False}, "timeout": 5},
+            "connect": {"retry": {"period_init_ms": 1, "period_max_ms": 2}},
+            "listen": {"retry": {"period_init_ms": 3}},
+        }
+    )
+    with pytest.raises(ConfigError, match="unknown key"):
+        Config.from_mapping({"scouting/bogus": 1})
+
+
 def test_subtrees_without_schema() -> None:
     config = Config.from_mapping({"plugins": {"rest": {"http_port": 8000}}})
     config.insert_json5("plugins/storage/volumes/fs", "{}")

@@ -19,6 +19,7 @@ from elea.routing.stats import Drop
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import WireExpr
+from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
@@ -149,6 +150,26 @@ def test_an_alias_declared_twice() -> None:
     peer.say(Declare(DeclareKeyExpr(9, WireExpr(0, "b"))))
     peer.say(Push(WireExpr(9), Put(b"y")))
     assert node.routing.stats.dropped() == {"alias_conflict": 1, "no_subscriber": 1}
+
+
+def test_what_a_session_will_use_often_gets_an_alias_on_every_link_north() -> None:
+    node = Mesh().node("p")
+    session, before, client = node.session(), node.neighbour(PEER), node.neighbour(CLIENT)
+    before.heard(), client.heard()
+    session.say(Declare(DeclareKeyExpr(1, WireExpr(0, "demo/often"))))
+    session.say(Declare(DeclareKeyExpr(2, WireExpr(0, "wild/*/x"))))
+    assert before.heard() == ['D_KEYEXPR 1 "demo/often"', 'D_KEYEXPR 2 "wild"']
+    assert client.heard() == []
+    after = node.neighbour(PEER, zid=b"later")
+    assert after.heard()[:2] == ['D_KEYEXPR 1 "demo/often"', 'D_KEYEXPR 2 "wild"']
+    for peer in (before, after):
+        peer.say(Declare(DeclareFinal(), interest_id=0))
+        peer.subscriber("**")
+    session.put("demo/often")
+    assert before.heard() == after.heard() == ["PUSH (1) x"]
+    session.say(Declare(UndeclareKeyExpr(1)))
+    session.put("demo/often")
+    assert before.heard() == ["PUSH (1) x"]  # an alias once told stays
 
 
 def test_aliases_that_cannot_be_kept() -> None:

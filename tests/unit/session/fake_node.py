@@ -20,6 +20,7 @@ from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import Stamp, WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.final import DeclareFinal
+from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
 from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
@@ -152,6 +153,8 @@ class FakeNode:
                 self._undeclare(face_id, DeclareQueryable, body.id)
             case UndeclareToken():
                 self._undeclare(face_id, DeclareToken, body.id)
+            case DeclareKeyExpr() | UndeclareKeyExpr():
+                pass  # a node makes messages shorter with it, and there is no wire here
             case _:
                 raise AssertionError(f"no session declares {body}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -168,3 +170,27 @@ def test_a_put_does_not_run_functions_in_the_callers_thread() -> None:
         session.put("a", "1")
     assert done.wait(PATIENCE_S)
     session.close()
+
+
+def test_the_interpreter_stays_until_what_is_due_is_delivered() -> None:
+    """The main thread ends while a function is at work, and another one was never begun."""
+    code = """
+import threading, elea
+began = threading.Event()
+config = elea.Config.from_mapping({"listen/endpoints": [], "scouting/multicast/enabled": False})
+session = elea.open(config)
+def slow(sample):
+    began.set()
+    threading.Event().wait(0.2)
+    print(sample.payload.to_string())
+callback = elea.handlers.Callback(slow, drop=lambda: print("dropped"))
+session.declare_subscriber("a", callback)
+session.put("a", "1")
+began.wait()
+session.put("a", "2")
+session.close()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout.split(), done.stderr) == (["1", "2", "dropped"], "")

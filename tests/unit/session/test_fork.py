@@ -18,6 +18,7 @@ from elea.session import dispatch
 from elea.session.outlet_hot import BEFORE_WAITING
 from elea.session.ports import DriverPort
 from elea.session.session import Session
+from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
 from elea.wire.network.declaration.queryable import DeclareQueryable
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declaration.token import DeclareToken
@@ -58,6 +59,7 @@ def test_a_child_gives_up_the_parents_links_and_does_nothing_else() -> None:
 def test_a_call_opens_another_node_and_declares_everything_there() -> None:
     forked = Forked()
     session = forked.session
+    session.declare_keyexpr("a")
     subscriber = session.declare_subscriber("a")
     publisher = session.declare_publisher("a")
     queryable = session.declare_queryable("q")
@@ -73,7 +75,18 @@ def test_a_call_opens_another_node_and_declares_everything_there() -> None:
         for message in driver.node.sent
     ]
     assert sorted(map(str, kinds)) == sorted(
-        map(str, [DeclareSubscriber, DeclareQueryable, DeclareToken, Interest, Interest, Push])
+        map(
+            str,
+            [
+                DeclareKeyExpr,
+                DeclareSubscriber,
+                DeclareQueryable,
+                DeclareToken,
+                Interest,
+                Interest,
+                Push,
+            ],
+        )
     )
     assert subscriber.recv().payload == "1"
     assert bytes(session.zid()) == b"\x09"

@@ -47,3 +47,8 @@ def test_modules_of_zenoh_mean_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_level() -> None:
     with pytest.raises(InvalidValueError, match="loud"):
         init_log_from_env_or("loud")
+
+
+def test_a_level_is_a_text() -> None:
+    with pytest.raises(TypeError, match="level"):
+        init_log_from_env_or(1)  # type: ignore[arg-type]  # what is refused

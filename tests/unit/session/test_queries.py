@@ -171,13 +171,15 @@ def test_nobody_answers(world: World) -> None:
 
 
 def test_targets(world: World) -> None:
-    a, b = world.open(), world.open()
+    a, b, c = world.open(), world.open(), world.open()
     b.declare_queryable("q/**", lambda query: query.reply("q/1", "whole"), complete=True)
-    b.declare_queryable("q/1", lambda query: query.reply("q/1", "part"))
+    b.declare_queryable("q/1", lambda query: query.reply("q/1", "beside"))
+    c.declare_queryable("q/1", lambda query: query.reply("q/1", "part"))
     none = ConsolidationMode.NONE
-    assert texts(a.get("q/1", consolidation=none)) == ["whole"]
+    # One session is the best match, and all that it has to say is heard.
+    assert sorted(texts(a.get("q/1", consolidation=none))) == ["beside", "whole"]
     everybody = a.get("q/1", consolidation=none, target=QueryTarget.ALL)
-    assert sorted(texts(everybody)) == ["part", "whole"]
+    assert sorted(texts(everybody)) == ["beside", "part", "whole"]
     complete = a.get("q/1", consolidation=none, target=QueryTarget.ALL_COMPLETE)
     assert texts(complete) == ["whole"]
 

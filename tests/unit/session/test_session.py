@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
+from typing import Any
 
 import pytest
 from tests.unit.session.fake_node import World, text_key
@@ -16,6 +19,8 @@ from elea.session.ports import DROPPED, FULL
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
 from elea.wire.data.put_hot import Put
+from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
+from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest, InterestMode
 from elea.wire.network.push_hot import Push
 
@@ -212,6 +217,23 @@ class TestHandlers:
         session.put("a", "2")
         assert got == ["1", "end"]
 
+    def test_the_verbs_of_a_handler_work_on_the_entity(self, world: World) -> None:
+        class Stack(list[Sample]):
+            def recv(self) -> Sample:
+                return self.pop()
+
+            def try_recv(self) -> Sample | None:
+                return self.pop() if self else None
+
+        session, stack = world.open(), Stack()
+        subscriber: Any = session.declare_subscriber("a", (stack.append, stack))
+        session.put("a", "1")
+        assert [sample.payload for sample in subscriber] == ["1"]
+        assert subscriber.recv().payload == "1"
+        assert subscriber.try_recv() is None
+        with pytest.raises(TypeError, match="not iterable"):
+            iter(session.declare_subscriber("a", stack.append))
+
     def test_a_pair_gives_back_its_second_half(self, world: World) -> None:
         session = world.open()
         got: list[Sample] = []
@@ -219,7 +241,7 @@ class TestHandlers:
         session.put("a", "1")
         assert subscriber.handler is got
         assert len(got) == 1
-        with pytest.raises(AttributeError, match="channel"):
+        with pytest.raises(AttributeError, match="recv"):
             subscriber.recv()  # type: ignore[misc]
 
     def test_anything_else_is_refused(self, world: World) -> None:
@@ -359,13 +381,34 @@ class TestLife:
         assert got == [1]
         assert session.is_closed()
 
+    def test_what_is_declared_has_no_copies(self, world: World) -> None:
+        session = world.open()
+        for declared in (session.declare_publisher("a"), session.declare_subscriber("a")):
+            for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+                with pytest.raises(TypeError, match="declare another one"):
+                    attempt(declared)
+        queryable = session.declare_queryable("q")
+        replies = session.get("q")
+        with pytest.raises(TypeError, match="neither copied nor pickled"):
+            copy.copy(queryable.recv())
+        assert list(replies) == []
+
     def test_declared_keys(self, world: World) -> None:
         session = world.open()
         key = session.declare_keyexpr("a/b")
-        assert key == KeyExpr("a/b")
+        assert key == KeyExpr("a/b") == session.declare_keyexpr(key)
+        session.declare_keyexpr("c")
+        session.undeclare(key)
         session.undeclare(key)
         with pytest.raises(ZError, match="declare_keyexpr"):
             session.undeclare(key)
+        session.declare_keyexpr("d")
+        assert [one.body for one in world.sent(Declare) if isinstance(one, Declare)] == [
+            DeclareKeyExpr(1, text_key("a/b")),
+            DeclareKeyExpr(2, text_key("c")),
+            UndeclareKeyExpr(1),
+            DeclareKeyExpr(1, text_key("d")),
+        ]
         publisher = session.declare_publisher("a")
         session.undeclare(publisher)
         with pytest.raises(ZError):
