@@ -23,6 +23,7 @@ from elea.config.config import Config
 from elea.errors import LinkError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.accept import AcceptLoop
+from elea.link.accounts import read_accounts
 from elea.link.admission import Admission, Ticket
 from elea.link.base import Link
 from elea.link.connect import Attempt, Connected, Connector
@@ -443,7 +444,8 @@ def open_driver(config: Config) -> Driver:
         LinkError: if it cannot listen, or cannot connect although it must.
         ConfigError: if the configuration asks for something that cannot be.
     """
-    node = Node(NodeSettings.from_config(config, os.urandom), rng=os.urandom)
+    settings = NodeSettings.from_config(config, os.urandom, read_accounts(config))
+    node = Node(settings, rng=os.urandom)
     driver = Driver(node, SelectorPoller(), LinkSettings.from_config(config))
     try:
         driver.start()

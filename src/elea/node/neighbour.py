@@ -75,6 +75,17 @@ class NodeLink:
     closing: bool = False
 
 
+def may_join(link: NodeLink, known: Neighbour) -> bool:
+    """Whether a further link to a neighbour belongs to the transport that is there.
+
+    It does if both were begun at the same time, by two nodes that dial each other. Later, it may
+    come from a neighbour that has lost the transport or was started anew: then its numbers and
+    aliases would mean nothing here, and ours nothing there. It has to wait until the old link is
+    found dead (behaviour.md 1.7 leaves the choice).
+    """
+    return link.since_ns < known.since_ns
+
+
 def state_of(
     phases: list[Phase], is_client: bool, *, connected: bool, ready: bool
 ) -> ConnectionState:

@@ -7,15 +7,16 @@ Everything here runs under the driver's one lock; nothing here calls user code.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from elea.errors import ConfigError, DecodeError, RemoteProtocolError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.backlog import Backlog
-from elea.node.connector import Connector, Phase
+from elea.node.connector import Connector, Phase, all_rest, all_try, first_only, next_turn
 from elea.node.egress_hot import FULL, SENT, Door, Egress, Outlet
-from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
+from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, may_join, state_of
 from elea.node.ports import (
     CloseLink,
     Connect,
@@ -57,6 +58,7 @@ class Node:
         self.settings = settings
         self.zid = settings.zid
         self.whatami = settings.whatami
+        self._is_client = settings.whatami is WhatAmI.CLIENT
         self.limits = limits
         role = _ROLES.get(settings.whatami)
         if role is None:
@@ -91,6 +93,8 @@ class Node:
             self._connectors[id_] = Connector(
                 id_, group, self.settings.retry, self._rng, now_ns, timeout_ns=timeout_ns
             )
+        if self._is_client:
+            first_only(self._connectors.values())
         self.handle_timer(now_ns)
 
     def close(self, now_ns: int) -> None:
@@ -178,10 +182,12 @@ class Node:
         offer = self._offer(info)
         handshake: Opener | Acceptor
         if opened:
-            handshake = Opener(offer, now_ns, expected_zid=expected_zid, limits=self.limits)
+            limits = replace(self.limits, handshake_ns=self.settings.open_timeout_ns)
+            handshake = Opener(offer, now_ns, expected_zid=expected_zid, limits=limits)
         else:
+            limits = replace(self.limits, handshake_ns=self.settings.accept_timeout_ns)
             address = str(info.remote)
-            handshake = Acceptor(offer, self._cookies, address, now_ns, limits=self.limits)
+            handshake = Acceptor(offer, self._cookies, address, now_ns, limits=limits)
         link = NodeLink(
             link_id,
             info,
@@ -288,8 +294,7 @@ class Node:
         """Whether what was to be connected is (behaviour.md 1.11, 1.12)."""
         ready = all(self.routing.is_ready(one.face_id) for one in self._neighbours.values())
         phases = [one.phase for one in self._connectors.values()]
-        is_client = self.whatami is WhatAmI.CLIENT
-        return state_of(phases, is_client, connected=bool(self._neighbours), ready=ready)
+        return state_of(phases, self._is_client, connected=bool(self._neighbours), ready=ready)
 
     def neighbours(self) -> list[NeighbourUp]:
         """Who is connected."""
@@ -366,6 +371,7 @@ class Node:
             region_name=settings.region_name,
             user=settings.user,
             password=settings.password,
+            accounts=settings.accounts,
             link_len_max=info.batch_len_max,
         )
 
@@ -378,6 +384,8 @@ class Node:
     def _failed(self, connector: Connector, reason: str, now_ns: int) -> None:
         connector.failed(reason, now_ns)
         self._effects.append(ConnectFailed(connector.id, reason))
+        if self._is_client and not self._neighbours:
+            next_turn(self._connectors.values(), now_ns)
 
     def _batch(self, link: NodeLink, batch: bytes, now_ns: int) -> None:
         neighbour = link.neighbour
@@ -417,7 +425,10 @@ class Node:
         known = self._neighbours.get(zid)
         if zid == self.zid:
             handshake.refuse(CloseReason.CONNECTION_TO_SELF)
-        elif known is not None and not self._may_join(link, known):
+        elif known is None and self._is_client and self._neighbours:
+            link.connector = None  # it rests: another one was faster
+            handshake.refuse(CloseReason.GENERIC)
+        elif known is not None and not may_join(link, known):
             # Connected already, or found by scouting and connected meanwhile: one link is enough.
             connector, link.connector = link.connector, None
             if connector is not None:
@@ -427,29 +438,18 @@ class Node:
         else:
             handshake.proceed(now_ns)
 
-    @staticmethod
-    def _may_join(link: NodeLink, known: Neighbour) -> bool:
-        """Whether a further link to a neighbour belongs to the transport that is there.
-
-        It does if both were begun at the same time, by two nodes that dial each other. Later, it
-        may come from a neighbour that has lost the transport or was started anew: then its numbers
-        and aliases would mean nothing here, and ours nothing there. It has to wait until the old
-        link is found dead.
-        """
-        return link.since_ns < known.since_ns
-
     def _decide_accepting(self, link: NodeLink, handshake: Acceptor, now_ns: int) -> None:
         assert handshake.proposed is not None
         zid = handshake.proposed.peer_zid
         known = self._neighbours.get(zid)
+        sessions_max = 1 if self._is_client else self.settings.sessions_max
         if zid == self.zid:
             handshake.refuse(CloseReason.CONNECTION_TO_SELF)
         elif known is not None and (
-            not self._may_join(link, known)
-            or any(one.connector is None for one in self._links_of(known))
+            not may_join(link, known) or any(one.connector is None for one in self._links_of(known))
         ):
             handshake.refuse(CloseReason.MAX_LINKS)
-        elif known is None and len(self._neighbours) >= self.settings.sessions_max:
+        elif known is None and len(self._neighbours) >= sessions_max:
             handshake.refuse(CloseReason.INVALID)
         else:
             handshake.admit(now_ns)
@@ -508,6 +508,8 @@ class Node:
             link.stream.batch_len_max = agreed.batch_len - prefix_len
         if link.connector is not None:
             link.connector.connected()
+        if self._is_client:
+            all_rest(self._connectors.values(), link.connector)
 
     def _announce(self, event: NeighbourUp | NeighbourDown) -> None:
         self._effects.append(event)
@@ -555,7 +557,8 @@ class Node:
         neighbour.transport.remove_link(link.id, reason)
         neighbour.links.pop(link.id, None)
         if neighbour.links:
-            if neighbour.transport.phase is TransportPhase.OPEN:
+            is_open = neighbour.transport.phase is TransportPhase.OPEN
+            if is_open and neighbour.transport.has_carried(link.id):
                 self._end_neighbour(neighbour, reason, now_ns)
             return
         del self._neighbours[neighbour.zid]
@@ -565,13 +568,15 @@ class Node:
         for waiting in neighbour.content:
             if waiting.id in self._connectors:
                 waiting.lost(now_ns)
+        if self._is_client:
+            all_try(self._connectors.values(), now_ns)
         self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
 
     def _end_neighbour(self, neighbour: Neighbour, reason: str, now_ns: int) -> None:
-        """One link of several is lost: the others go as well.
+        """One link of several is lost, and messages went over it: the others go as well.
 
-        What was on its way on the lost one is gone, declarations too, and nothing would repair the
-        tables of either side. A new transport does.
+        What was on its way is gone, declarations too, and nothing would repair the tables of either
+        side. A new transport does.
         """
         neighbour.transport.close(CloseReason.GENERIC, now_ns, flush=False)
         for link_id in list(neighbour.links):

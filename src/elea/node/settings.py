@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -13,6 +14,8 @@ from elea.routing.settings import RoutingSettings
 from elea.secret import Secret
 
 MS_NS: Final = 1_000_000
+US_NS: Final = 1_000
+_CONGESTION: Final = "transport/link/tx/queue/congestion_control"
 
 # Resolution octet of INIT by the configured sequence number resolution; request ids stay 32 bit.
 _RESOLUTIONS: Final = {"8bit": 0x08, "16bit": 0x09, "32bit": 0x0A, "64bit": 0x0B}
@@ -53,6 +56,7 @@ class NodeSettings:
     compression: bool = False
     user: str | None = None
     password: Secret | None = None
+    accounts: Mapping[bytes, Secret] | None = None  # who may connect; None for everybody
     region_name: str | None = None
     wait_before_close_ns: int = 5_000 * MS_NS
     routing: RoutingSettings = _ROUTING
@@ -60,7 +64,9 @@ class NodeSettings:
     timestamping: bool = False
 
     @classmethod
-    def from_config(cls, config: Config, rng: Rng) -> Self:
+    def from_config(
+        cls, config: Config, rng: Rng, accounts: Mapping[bytes, Secret] | None = None
+    ) -> Self:
         """Read a configuration; a node without an id of its own gets a random one."""
         zid = config.zid or ZenohId.generate(rng)
         user = config.get("transport/auth/usrpwd/user")
@@ -87,12 +93,15 @@ class NodeSettings:
             compression=config.value("transport/unicast/compression/enabled", bool),
             user=user.reveal() if isinstance(user, Secret) else _text(user),
             password=config.secret("transport/auth/usrpwd/password"),
+            accounts=accounts,
             region_name=_text(config.get("region_name")),
             routing=RoutingSettings(
                 queries_timeout_ns=config.value("queries_default_timeout", int) * MS_NS,
                 interests_timeout_ns=config.value("routing/interests/timeout", int) * MS_NS,
                 gossip=config.value("scouting/gossip/enabled", bool),
             ),
+            wait_before_close_ns=config.value(f"{_CONGESTION}/block/wait_before_close", int)
+            * US_NS,
             scouting_delay_ns=config.value("scouting/delay", int) * MS_NS,
             timestamping=config.value("timestamping/enabled", bool),
         )

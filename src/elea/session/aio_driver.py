@@ -80,13 +80,14 @@ class LoopDriver:
 async def open_loop_driver(config: Config) -> LoopDriver:
     """A node for this configuration on the running loop; raises as `open`."""
     # Late: see `elea.session.runtime`.
+    from elea.link.accounts import read_accounts
     from elea.link.asyncio_poller import AsyncioPoller
     from elea.link.driver import Driver
     from elea.link.settings import LinkSettings
     from elea.node.node import Node
     from elea.node.settings import NodeSettings
 
-    settings = NodeSettings.from_config(config, os.urandom)
+    settings = NodeSettings.from_config(config, os.urandom, read_accounts(config))
     node = Node(settings, rng=os.urandom)
     driver = Driver(node, AsyncioPoller(), LinkSettings.from_config(config))
     try:
