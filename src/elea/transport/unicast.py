@@ -110,6 +110,7 @@ class Transport:
     """
 
     __slots__ = (
+        "_carriers",
         "_close_message",
         "_limits",
         "_links",
@@ -135,6 +136,7 @@ class Transport:
         self._limits = limits
         self._links: dict[int, _Link] = {}  # oldest first
         self._prefix_len = _prefix_len(agreed, stream=True)
+        self._carriers: set[int] = set()  # links that messages went over, lost ones too
         self._close_message = b""
         self._wake_ns: int | None = None
         self._tx = TxQueues(
@@ -187,6 +189,10 @@ class Transport:
             self._end()
         return NO_EVENTS
 
+    def has_carried(self, link_id: int) -> bool:
+        """Whether more than keep-alives went over a link: its loss may have lost messages."""
+        return link_id in self._carriers
+
     def _arrange(self) -> None:
         """Fit the queues to the links there are."""
         # A priority may move to any link, so batches must fit every one of them. Those that wait
@@ -236,6 +242,8 @@ class Transport:
             return NO_EVENTS
         if link.agreed.compression and batch:
             batch = compression.unpack(batch, limits=link.limits)
+        if batch != _KEEP_ALIVE:
+            self._carriers.add(link_id)
         closed = self._rx.batch(batch, sink, now_ns)
         if self._rx.reassembly.pending_len:
             self._wake_by(now_ns + self._limits.fragment_idle_ns)
@@ -274,6 +282,7 @@ class Transport:
             return None
         batch = None if link.keep_alive and link.agreed.low_latency else self._tx.pull(link_id)
         if batch is not None:
+            self._carriers.add(link_id)
             if link.rewrap:
                 batch = link.wrap(batch[self._prefix_len :])
         elif self.phase is Phase.CLOSING:
