@@ -221,3 +221,23 @@ def port_of(endpoint: str) -> int:
 def matched(entity: Any, *, by_somebody: bool = True) -> bool:
     """Wait until a publisher or querier knows that there is, or is not, somebody for it."""
     return eventually(lambda: bool(entity.matching_status.matching) is by_somebody)
+
+
+def watching(watcher: Any, holder: Any, key: str, *, history: bool = False) -> Taken:
+    """What a liveliness subscriber on `key/*` sees, once it is known that it sees the holder's.
+
+    Without history it sees what comes after its interest has arrived where tokens are known.
+    """
+    seen = Taken()
+    watcher.liveliness().declare_subscriber(f"{key}/*", seen, history=history)
+
+    def flash() -> bool:
+        token = holder.liveliness().declare_token(f"{key}/flash")
+        found = eventually(lambda: (f"{key}/flash", "PUT") in seen.changes, 0.2)
+        token.undeclare()
+        return found
+
+    assert eventually(flash)
+    assert eventually(lambda: seen.changes[-1] == (f"{key}/flash", "DELETE"))
+    seen.items[:] = [one for one in seen.items if str(one.key_expr) != f"{key}/flash"]
+    return seen

@@ -22,6 +22,7 @@ from tests.interop.ends import (
     say,
     session,
     told_to,
+    watching,
     word,
     zid_of,
 )
@@ -316,8 +317,7 @@ def test_aliases_of_both_sides_are_understood(fresh: Scene, key: str) -> None:
 def test_tokens_are_seen_with_and_without_history(history: bool, shared: Scene, key: str) -> None:
     first = shared.theirs.liveliness().declare_token(f"{key}/1")
     assert eventually(lambda: at(shared.router, "token", f"{key}/1"))
-    seen = Taken()
-    shared.ours.liveliness().declare_subscriber(f"{key}/*", seen, history=history)
+    seen = watching(shared.ours, shared.theirs, key, history=history)
     second = shared.theirs.liveliness().declare_token(f"{key}/2")
     assert eventually(lambda: (f"{key}/2", "PUT") in seen.changes)
     expected = [(f"{key}/1", "PUT"), (f"{key}/2", "PUT")]
@@ -333,14 +333,10 @@ def test_tokens_are_seen_with_and_without_history(history: bool, shared: Scene, 
 def test_the_end_of_a_token_is_seen(history: bool, shared: Scene, key: str) -> None:
     token = shared.theirs.liveliness().declare_token(f"{key}/1")
     assert eventually(lambda: at(shared.router, "token", f"{key}/1"))
-    seen = Taken()
-    shared.ours.liveliness().declare_subscriber(f"{key}/*", seen, history=history)
-    ready = shared.theirs.liveliness().declare_token(f"{key}/ready")
-    assert eventually(lambda: (f"{key}/ready", "PUT") in seen.changes)
+    seen = watching(shared.ours, shared.theirs, key, history=history)
     token.undeclare()
     assert eventually(lambda: (f"{key}/1", "DELETE") in seen.changes)
     assert ((f"{key}/1", "PUT") in seen.changes) is history
-    ready.undeclare()
 
 
 @line("C84")
