@@ -95,15 +95,27 @@ def session(
         opened.close()
 
 
+_observers: dict[str, Any] = {}  # by the id of the router they ask
+
+
 @contextmanager
 def eclipse_router(
     endpoint: str | None = None, more: Mapping[str, object] | None = None
 ) -> Iterator[tuple[Any, str]]:
     """An Eclipse router that describes itself under `@/`, and where it listens."""
     endpoint = endpoint or free_endpoint()
-    told = {"adminspace/enabled": True, **(more or {})}
-    with session(ECLIPSE, "router", listen=endpoint, more=told) as router:
-        yield router, endpoint
+    told = {"adminspace/enabled": True, "listen/endpoints": [endpoint], **(more or {})}
+    # Eclipse can lock itself up when a router's own session asks it about itself while others
+    # declare something: ask from outside.
+    with (
+        session(ECLIPSE, "router", more=told) as router,
+        session(ECLIPSE, "client", connect=endpoint) as observer,
+    ):
+        _observers[zid_of(router)] = observer
+        try:
+            yield router, endpoint
+        finally:
+            del _observers[zid_of(router)]
 
 
 def module_of(made: Any) -> ModuleType:
@@ -121,21 +133,18 @@ def word(value: object) -> str:
     return str(value).rpartition(".")[2]
 
 
-def described(router: Any) -> dict[str, Any]:
-    """What an Eclipse router tells of itself."""
-    [reply] = router.get(f"@/{zid_of(router)}/router", timeout=WAIT_S)
-    return dict(json.loads(reply.ok.payload.to_bytes()))
-
-
 def sessions_at(router: Any) -> dict[str, dict[str, Any]]:
     """The neighbours of an Eclipse router, by their id."""
-    return {one["peer"]: one for one in described(router)["sessions"]}
+    observer = _observers[zid_of(router)]
+    [reply] = observer.get(f"@/{zid_of(router)}/router", timeout=WAIT_S)
+    found = json.loads(reply.ok.payload.to_bytes())["sessions"]
+    return {one["peer"]: one for one in found if one["peer"] != zid_of(observer)}
 
 
 def told_to(router: Any, kind: str) -> dict[str, dict[str, list[str]]]:
     """Declared keys of a kind at an Eclipse router, with who declared them."""
     prefix = f"@/{zid_of(router)}/router/{kind}/"
-    replies = router.get(f"{prefix}**", timeout=WAIT_S)
+    replies = _observers[zid_of(router)].get(f"{prefix}**", timeout=WAIT_S)
     return {
         str(one.ok.key_expr).removeprefix(prefix): json.loads(one.ok.payload.to_bytes())
         for one in replies
@@ -241,3 +250,16 @@ def watching(watcher: Any, holder: Any, key: str, *, history: bool = False) -> T
     assert eventually(lambda: seen.changes[-1] == (f"{key}/flash", "DELETE"))
     seen.items[:] = [one for one in seen.items if str(one.key_expr) != f"{key}/flash"]
     return seen
+
+
+def alive(asker: Any, key: str, expected: list[str]) -> bool:
+    """Ask who is alive until that is as expected.
+
+    Asked once is enough for Elea; an Eclipse client may end its query before the answers to it.
+    """
+    return eventually(
+        lambda: (
+            sorted(str(one.ok.key_expr) for one in asker.liveliness().get(key, timeout=WAIT_S))
+            == expected
+        )
+    )

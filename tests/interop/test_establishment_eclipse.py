@@ -314,8 +314,11 @@ def test_a_second_link_of_a_known_node_is_refused_and_the_first_goes_on() -> Non
 @each_mode
 def test_two_ways_to_one_router_are_one_transport(mode: str) -> None:
     ends = [free_endpoint(), free_endpoint()]
-    both = {"listen/endpoints": ends, "adminspace/enabled": True}
-    with session(ECLIPSE, "router", more=both) as router, session(ELEA, mode, connect=ends) as ours:
+    both = {"listen/endpoints": ends}
+    with (
+        eclipse_router(ends[0], both) as (router, _),
+        session(ELEA, mode, connect=ends) as ours,
+    ):
         got = Taken()
         ours.declare_subscriber("e15", got)
         assert eventually(lambda: "e15" in told_to(router, "subscriber"))

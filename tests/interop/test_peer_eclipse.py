@@ -11,6 +11,7 @@ from tests.interop.ends import (
     ECLIPSE,
     ELEA,
     Taken,
+    alive,
     eclipse_router,
     eventually,
     exchange,
@@ -135,12 +136,12 @@ def check_queries(answering: Any, asking: Any) -> None:
     querier.undeclare()
 
 
-def check_tokens(alive: Any, watching: Any) -> None:
+def check_tokens(holder: Any, watching: Any) -> None:
     seen = Taken()
     watcher = watching.liveliness().declare_subscriber("p107/*", seen, history=True)
-    token = alive.liveliness().declare_token("p107/1")
+    token = holder.liveliness().declare_token("p107/1")
     assert eventually(lambda: ("p107/1", "PUT") in seen.changes)
-    assert [str(one.ok.key_expr) for one in watching.liveliness().get("p107/*")] == ["p107/1"]
+    assert alive(watching, "p107/*", ["p107/1"])
     token.undeclare()
     assert eventually(lambda: ("p107/1", "DELETE") in seen.changes)
     watcher.undeclare()
