@@ -187,7 +187,7 @@ def test_a_blocked_put_waits_and_then_the_link_goes(far: str) -> None:
         )
         stalled.stop()
         until(lambda: len(ours.info.transports()) == 1, lambda: publisher.put(bytes(50_000)))
-        assert any(stalled.zid in event and "DELETE" in event for event in events)
+        assert eventually(lambda: any(stalled.zid in event and "DEL" in event for event in events))
         exchange(ours, lively, "f4/lively")
         stalled.go_on()
         assert eventually(lambda: len(ours.info.transports()) == 2)

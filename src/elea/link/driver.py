@@ -420,6 +420,9 @@ class Driver:
                 pump = self._pumps.get(effect.link_id)
                 if pump is not None:
                     pump.close(effect.reason, drain=True)
+                    # Who does not read its last words does without them.
+                    overdue_ns = self.now_ns() + self._limits.close_flush_ns
+                    self._timers.call_at(overdue_ns, lambda: pump.close(effect.reason))
             case _:
                 _LOG.debug("%s", effect)
 

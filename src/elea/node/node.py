@@ -531,12 +531,7 @@ class Node:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
         stuck_ns = neighbour.backlog.stuck_since_ns()
         if stuck_ns is not None and now_ns - stuck_ns >= self.settings.wait_before_close_ns:
-            self._mute(neighbour)
-            neighbour.transport.close(CloseReason.UNRESPONSIVE, now_ns, flush=False)
-        if neighbour.transport.phase is not TransportPhase.OPEN:
-            for link_id in list(neighbour.links):
-                self._dirty[link_id] = None
-                self._end_link(self._links[link_id], "closed here: unresponsive")
+            self._give_up(neighbour, "closed here: unresponsive", now_ns, CloseReason.UNRESPONSIVE)
 
     def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
@@ -578,7 +573,14 @@ class Node:
         What was on its way is gone, declarations too, and nothing would repair the tables of either
         side. A new transport does.
         """
-        neighbour.transport.close(CloseReason.GENERIC, now_ns, flush=False)
+        self._give_up(neighbour, reason, now_ns, CloseReason.GENERIC)
+
+    def _give_up(
+        self, neighbour: Neighbour, reason: str, now_ns: int, close_reason: CloseReason
+    ) -> None:
+        """Give a neighbour up, with all its links; what waits for it is dropped."""
+        self._mute(neighbour)
+        neighbour.transport.close(close_reason, now_ns, flush=False)
         for link_id in list(neighbour.links):
             link = self._links[link_id]
             last_words = neighbour.transport.pull(link_id, now_ns)
