@@ -82,6 +82,10 @@ class RecordingProxy:
         """Close every further connection at once."""
         self._refusing = True
 
+    def admit(self) -> None:
+        """Take connections again."""
+        self._refusing = False
+
     def said(self, direction: Direction, connection: int = 0) -> list[dict[str, Any]]:
         """The messages of one direction in their order; those of FRAMEs stand in its place."""
         with self._lock:
