@@ -268,3 +268,25 @@ def test_silence_on_a_connection_that_stays_open_ends_it() -> None:
         proxy.release()
         assert eventually(lambda: zid_of(ours) in sessions_at(router))
         exchange(ours, router, "f7/again")
+
+
+@line("M184", "S46")
+@pytest.mark.parametrize("mode", ["client", "peer"])
+def test_coming_and_going_leaves_nothing_behind(mode: str) -> None:
+    endpoint = free_endpoint()
+    with session(ELEA, "peer", listen=endpoint) as ours:
+        node = node_of(ours)
+        kept = ours.declare_subscriber("m184/**", Taken())
+        for turn in range(15):
+            with session(ECLIPSE, mode, connect=endpoint) as theirs:
+                token = theirs.liveliness().declare_token(f"m184/t/{turn}")
+                theirs.declare_queryable(f"m184/q/{turn}", Taken())
+                publisher = theirs.declare_publisher(f"m184/p/{turn}")
+                assert matched(publisher)
+                exchange(ours, theirs, f"m184/{turn}")
+                assert list(theirs.get(f"m184/none/{turn}")) == []
+                token.undeclare()
+        assert eventually(lambda: ours.info.transports() == [])
+        kept.undeclare()
+        assert list(ours.liveliness().get("m184/**")) == []
+    assert node.is_empty()

@@ -41,6 +41,7 @@ from elea.wire.network.declaration.subscriber import DeclareSubscriber, Undeclar
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import (
+    OPTION_AGGREGATE,
     OPTION_KEYEXPRS,
     OPTION_QUERYABLES,
     OPTION_SUBSCRIBERS,
@@ -314,6 +315,34 @@ def test_the_interest_of_a_client_waits_for_the_gateway() -> None:
         wait_for(below, DeclareFinal)
         assert len(heard(below, DeclareSubscriber)) == 1
         below.close()
+
+
+@line("M180")
+def test_a_small_client_gets_one_answer_for_all_that_matches() -> None:
+    # As zenoh-pico asks: short batches, no priorities, one declaration for the whole interest.
+    endpoint = free_endpoint()
+    with session(ELEA, "peer", listen=endpoint) as ours:
+        small = Node.dial(
+            port_of(endpoint), Offer(zid=b"\x0e\x5e", whatami=2, batch_len=2_048, qos=False)
+        )
+        first = ours.declare_subscriber("m180/a", Taken())
+        second = ours.declare_subscriber("m180/b", Taken())
+        options = OPTION_KEYEXPRS | OPTION_SUBSCRIBERS | OPTION_AGGREGATE
+        small.send(
+            Interest(1, InterestMode.CURRENT_FUTURE, options, key("m180/*"), qos=QOS_DECLARE)
+        )
+        wait_for(small, DeclareFinal)
+        [answer] = heard(small, DeclareSubscriber)
+        texts = {one.id: one.key.suffix for one in heard(small, DeclareKeyExpr)}
+        assert texts.get(answer.key.scope, "") + answer.key.suffix == "m180/*"
+        first.undeclare()
+        got = Taken()
+        ours.declare_subscriber("m180/big", got)
+        small.send(put(key("m180/big"), bytes(20_000)))
+        assert got.reach(1)
+        assert heard(small, UndeclareSubscriber) == []
+        second.undeclare()
+        small.close()
 
 
 # Batches, in any form
