@@ -1,12 +1,16 @@
-"""What every test shares: Hypothesis profiles, and which build of the hot modules is under test."""
+"""What every test shares: Hypothesis profiles, which build of the hot modules is under test, and
+that no multicast leaves this host.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests import loopback
 
 from elea import pure, version
 
@@ -34,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Import every hot module and refuse to test anything but the build that was asked for."""
+    loopback.install()
     expected = str(config.getoption("--build"))
     if expected not in ("compiled", "interpreted", "any"):
         raise pytest.UsageError(f"ELEA_EXPECT_BUILD={expected}: compiled, interpreted or any")
@@ -50,6 +55,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header() -> str:
     return f"elea {version.VERSION}, wire version {version.WIRE_VERSION}, {_build()} hot modules"
+
+
+@pytest.fixture(autouse=True)
+def _no_multicast_leaves_this_host() -> Iterator[None]:
+    """A leak that some thread kept to itself fails the test that runs."""
+    loopback.LEAKS.clear()
+    yield
+    assert loopback.LEAKS == []
 
 
 @pytest.fixture(scope="session")

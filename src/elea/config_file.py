@@ -16,6 +16,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.secret import Secret
 
 C = TypeVar("C", bound=Config)
+NO_SCOUTING_ENV: Final = "ELEA_NO_SCOUTING"
 _YAML_ENDINGS: Final = (".yaml", ".yml")
 
 
@@ -52,6 +53,21 @@ def read_config_from_env(cls: type[C], limits: Limits = DEFAULT_LIMITS) -> C:
     if not path:
         raise ConfigError("", f"the variable {Config.DEFAULT_CONFIG_PATH_ENV} names no file")
     return read_config(cls, path, limits)
+
+
+def in_environment(config: Config) -> Config:
+    """The configuration of a node in this process.
+
+    With `ELEA_NO_SCOUTING=1` in the environment, a node whose configuration does not say
+    `scouting/multicast/enabled` itself neither looks for others by multicast nor answers them:
+    for tests, and wherever a program must be silent that brings its own configuration.
+    """
+    path = "scouting/multicast/enabled"
+    if os.environ.get(NO_SCOUTING_ENV) in (None, "", "0") or config.get_json(path) != "null":
+        return config
+    silent = config.__copy__()
+    silent.insert_json5(path, "false")
+    return silent
 
 
 def restore_secrets(config: Config) -> Config:

@@ -76,6 +76,7 @@ class Limits:
     scout_replies_count: int = 100  # HELLOs per second, to everybody together (T11)
     scout_replies_source_count: int = 10  # HELLOs per second to one address (T11)
     scout_sources_count: int = 1_024  # addresses whose rate is remembered
+    learned_count: int = 64  # nodes dialled at once because others told of them (T11, T49)
     hello_len: int = 1_400  # an answer is one datagram, short enough for any path (T11)
 
     # Links: sockets, and those who knock (T09, T10, T49).

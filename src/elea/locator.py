@@ -10,6 +10,7 @@ locator with unsorted names is refused by other nodes. Addresses are not interpr
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Self
@@ -158,6 +159,24 @@ class Endpoint:
     def __str__(self) -> str:
         pairs = [(name, str(value)) for name, value in self.config]
         return _join(self.protocol, self.address, self.metadata, pairs)
+
+
+def is_group(endpoint: Endpoint) -> bool:
+    """Whether an endpoint is a multicast group.
+
+    Example:
+        >>> is_group(Endpoint.parse("udp/224.0.0.225:7447"))
+        True
+        >>> is_group(Endpoint.parse("udp/10.0.0.1:7447")), is_group(Endpoint.parse("tcp/host:1"))
+        (False, False)
+    """
+    if endpoint.protocol != "udp":
+        return False
+    host = endpoint.address.rpartition(":")[0].strip("[]").partition("%")[0]
+    try:
+        return ipaddress.ip_address(host).is_multicast
+    except ValueError:
+        return False  # a name
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from elea.limits import Limits
 from elea.link.address import Address
 from elea.link.base import Listener, PendingLink
 from elea.link.connect import Attempt, Connected, Connector
-from elea.link.learned import Teller
 from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
 from elea.link.tcp import Tcp, dial
 from elea.link.timers import Timers
 from elea.locator import Endpoint
+from elea.node.ports import Teller
 
 SECOND_NS = 1_000_000_000
 

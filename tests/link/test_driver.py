@@ -17,7 +17,13 @@ from elea.node.settings import NodeSettings
 
 def test_a_link_that_comes_while_it_closes_is_not_taken() -> None:
     """A neighbour that lost us dials at once; `close` waited for that link to end, for ever."""
-    config = Config.from_mapping({"mode": "peer", "listen": {"endpoints": []}})
+    config = Config.from_mapping(
+        {
+            "mode": "peer",
+            "listen": {"endpoints": []},
+            "scouting": {"multicast": {"enabled": False}},
+        }
+    )
     node = Node(NodeSettings.from_config(config, os.urandom), rng=os.urandom)
     driver = Driver(node, SelectorPoller(), LinkSettings.from_config(config))
     driver.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from elea.node import node as node_module
+from elea.node import neighbour as neighbour_module
 from elea.node.backlog import Backlog
 from elea.node.node import Node
 from elea.sim.campaign import run
@@ -44,7 +44,7 @@ def test_a_droppable_sample_overtook_one_that_waited(monkeypatch: pytest.MonkeyP
             return self._transport.send(message, reliable, now_ns)
 
     with monkeypatch.context() as patch:
-        patch.setattr(node_module, "Backlog", OneLine)
+        patch.setattr(neighbour_module, "Backlog", OneLine)
         assert found_again(9, "calm", "order_is_kept")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from elea.config import Config
-from elea.config_file import read_secret, restore_secrets
+from elea.config_file import in_environment, read_secret, restore_secrets
 from elea.errors import ConfigError, LimitError
 from elea.ids import WhatAmI
 from elea.secret import Secret
@@ -95,3 +95,28 @@ def test_an_endless_file_is_not_read_to_its_end() -> None:
     if os.path.exists("/dev/zero"):
         with pytest.raises(LimitError, match="config_len"):
             Config.from_file("/dev/zero")
+
+
+@pytest.mark.parametrize(
+    ("variable", "said", "enabled"),
+    [
+        ("1", None, False),
+        ("yes", None, False),
+        ("0", None, True),
+        ("", None, True),
+        (None, None, True),
+        ("1", True, True),
+        (None, False, False),
+    ],
+)
+def test_the_environment_silences_who_does_not_say_otherwise(
+    variable: str | None, said: bool | None, enabled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ELEA_NO_SCOUTING", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("ELEA_NO_SCOUTING", variable)
+    multicast = {} if said is None else {"enabled": said}
+    config = Config.from_mapping({"scouting": {"multicast": multicast}})
+    before = str(config)
+    assert in_environment(config).value("scouting/multicast/enabled", bool) is enabled
+    assert str(config) == before

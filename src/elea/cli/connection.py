@@ -9,6 +9,7 @@ from typing import Final
 
 from elea.cli.output import escape
 from elea.config.config import Config
+from elea.config_file import in_environment
 from elea.errors import ConfigError, LinkError
 from elea.ids import WhatAmI
 from elea.provenance import SampleKind
@@ -43,6 +44,11 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         metavar="ENDPOINT",
         help="where to be connected to, such as tcp/0.0.0.0:7447; may be repeated",
     )
+    add_config_options(group)
+
+
+def add_config_options(group: argparse._ActionsContainer) -> None:
+    """Add `--config` and `--cfg`."""
     group.add_argument("--config", metavar="FILE", help="a configuration, JSON5 or YAML")
     group.add_argument(
         "--cfg",
@@ -58,6 +64,22 @@ def config_of(args: argparse.Namespace) -> Config:
     Raises:
         ConfigError: for a key that is unknown, naming the nearest, or a value that is not legal.
     """
+    config = written_config(args)
+    for side in ("connect", "listen"):
+        endpoints = getattr(args, side)
+        if endpoints:
+            config.insert_json5(f"{side}/endpoints", json.dumps(endpoints))
+    if args.mode:
+        config.insert_json5("mode", json.dumps(args.mode))
+    elif config.get_json("mode") == "null" and args.connect and not args.listen:
+        config.insert_json5("mode", '"client"')
+    if config.mode is WhatAmI.CLIENT and not (config.endpoints("connect") or scouts(config)):
+        raise ConfigError("connect/endpoints", "a client needs one; give --connect ENDPOINT")
+    return config
+
+
+def written_config(args: argparse.Namespace) -> Config:
+    """The configuration of `--config` and `--cfg` alone; raises as `config_of`."""
     config = Config.from_file(args.config) if args.config else Config()
     for setting in args.cfg or ():
         key, colon, value = setting.partition(":")
@@ -70,16 +92,6 @@ def config_of(args: argparse.Namespace) -> Config:
                 raise
             reason = f"{error.reason}; the value is JSON5, so texts need quotes"
             raise ConfigError(f"--cfg {key}", reason) from None
-    for side in ("connect", "listen"):
-        endpoints = getattr(args, side)
-        if endpoints:
-            config.insert_json5(f"{side}/endpoints", json.dumps(endpoints))
-    if args.mode:
-        config.insert_json5("mode", json.dumps(args.mode))
-    elif config.get_json("mode") == "null" and args.connect and not args.listen:
-        config.insert_json5("mode", '"client"')
-    if config.mode is WhatAmI.CLIENT and not config.endpoints("connect"):
-        raise ConfigError("connect/endpoints", "a client needs one; give --connect ENDPOINT")
     return config
 
 
@@ -99,7 +111,7 @@ def open_session(args: argparse.Namespace, *, long_running: bool = False) -> Ses
         # By the thread that brings the news, so that those there are now are told before the rest.
         tell = Callback(_tell, indirect=False)
         session.info.declare_transport_events_listener(tell, history=True)
-        if not has_endpoints(session.config):
+        if not (has_endpoints(session.config) or scouts(session.config)):
             note("no endpoint is configured: give --connect ENDPOINT or --listen ENDPOINT")
     return session
 
@@ -107,6 +119,11 @@ def open_session(args: argparse.Namespace, *, long_running: bool = False) -> Ses
 def has_endpoints(config: Config) -> bool:
     """Whether somebody could be found: there is an endpoint beyond the defaults."""
     return bool(config.endpoints("connect")) or listens(config)
+
+
+def scouts(config: Config) -> bool:
+    """Whether others are looked for by multicast."""
+    return in_environment(config).value("scouting/multicast/enabled", bool)
 
 
 def listens(config: Config) -> bool:
@@ -121,7 +138,7 @@ def require_neighbour(session: Session, wait_s: float = WAIT_S) -> None:
     Raises:
         LinkError: nobody is.
     """
-    wait_s = wait_s if has_endpoints(session.config) else 0
+    wait_s = wait_s if has_endpoints(session.config) or scouts(session.config) else 0
     with session.info.declare_transport_events_listener(history=True) as events:
         try:
             while events.recv(wait_s).kind is not SampleKind.PUT:

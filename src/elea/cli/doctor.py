@@ -21,10 +21,12 @@ from elea.cli.output import Json, Painter, Style, escape, painter
 from elea.cli.payloads import seconds
 from elea.cli.samples import Printer, add_output_options
 from elea.config.config import Config
+from elea.config_file import NO_SCOUTING_ENV, in_environment
 from elea.errors import EleaError
-from elea.ids import WhatAmI
+from elea.ids import WhatAmI, ZenohId
 from elea.link.interfaces import interface_addresses
 from elea.link.scouting_socket import ScoutingSockets
+from elea.link.settings import ScoutingSettings
 from elea.locator import Endpoint
 from elea.provenance import InterceptionPoint, TimestampInstrumentation
 from elea.sample import Sample
@@ -119,17 +121,18 @@ def _checks(args: argparse.Namespace) -> Iterator[Check]:
         yield Check("configuration", Status.PROBLEM, str(error), "correct it")
         return
     yield Check("configuration", Status.OK, f"mode {config.mode}")
-    yield _multicast(config, args.timeout)
+    found = _multicast(config, args.timeout)
+    yield found
     for group in config.endpoints("connect"):
         for endpoint in group:
             yield from _endpoint(config, endpoint, args.timeout)
     if listens(config):
         yield _listening(config)
-    if not has_endpoints(config):
+    if not has_endpoints(config) and found.status is not Status.OK:
         yield Check(
             "endpoints",
             Status.NOTE,
-            "none is configured, and sessions do not look for others by multicast yet",
+            "none is configured, and others are not found by multicast",
             "give --connect ENDPOINT on one side and --listen ENDPOINT on the other",
         )
 
@@ -170,12 +173,15 @@ def _interfaces() -> Check:
 
 def _multicast(config: Config, timeout_s: float) -> Check:
     """Whether what this host sends to the scouting group is heard here, and who else answers."""
-    address = config.value("scouting/multicast/address", str)
-    interface = config.value("scouting/multicast/interface", str)
+    settings = ScoutingSettings.from_config(in_environment(config))
+    address, interface, ttl = settings.address, settings.interface, settings.ttl
+    if not settings.enabled:
+        advice = f"enable it, or give --connect endpoints; {NO_SCOUTING_ENV}=1 disables it, too"
+        return Check("multicast", Status.NOTE, "scouting/multicast is not enabled", advice)
     try:
-        asker = ScoutingSockets(address, interface=interface, listen=False)
+        asker = ScoutingSockets(address, interface=interface, ttl=ttl, listen=False)
         try:
-            hearer = ScoutingSockets(address, interface=interface)
+            hearer = ScoutingSockets(address, interface=interface, ttl=ttl)
             try:
                 return _ask_group(asker, hearer, address, timeout_s)
             finally:
@@ -203,22 +209,24 @@ def _ask_group(
         while (datagram := asker.receive()) is not None:
             hello = scouter.receive(datagram.data)
             if hello is not None:
-                nodes[hello.zid] = f"{WhatAmI.from_index(hello.whatami)} at {datagram.host}"
+                role, zid = WhatAmI.from_index(hello.whatami), ZenohId.from_bytes(hello.zid)
+                nodes[hello.zid] = f"{role} {zid} at {datagram.host}"
         return heard and bool(nodes)
 
     _eventually(look, min(timeout_s, _ANSWERS_S) if taken_count else 0)
     if not heard:
-        found = f"what is sent to {address} does not come back to this host"
+        found = f"what is sent to {address} on {asker.shown()} does not come back to this host"
         advice = "give --connect endpoints, or allow multicast in the firewall"
         return Check("multicast", Status.NOTE, found, advice)
     answers = ", ".join(sorted(nodes.values())) or "nobody else answers there"
-    return Check("multicast", Status.OK, f"{address} is heard; {answers}")
+    return Check("multicast", Status.OK, f"{address} is heard on {asker.shown()}; {answers}")
 
 
 def _listening(config: Config) -> Check:
     alone = config.__copy__()
     alone.insert_json5("mode", '"peer"')
     alone.insert_json5("connect/endpoints", "[]")
+    alone.insert_json5("scouting/multicast/enabled", "false")
     shown = ", ".join(str(one.locator()) for group in config.endpoints("listen") for one in group)
     try:
         open(alone).close()
@@ -242,6 +250,7 @@ def _endpoint(config: Config, endpoint: Endpoint, timeout_s: float) -> Iterator[
         "connect/endpoints": [str(endpoint)],
         "connect/timeout_ms": 0,
         "listen/endpoints": [],
+        "scouting/multicast/enabled": False,
         "transport/unicast/open_timeout": round(timeout_s * 1_000),
     }.items():
         client.insert_json5(key, json.dumps(value))

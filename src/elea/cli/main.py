@@ -37,6 +37,7 @@ VERBS: Final[Mapping[str, str]] = {
     "queryable": "elea.cli.queryable",
     "querier": "elea.cli.querier",
     "liveliness": "elea.cli.liveliness",
+    "scout": "elea.cli.scout",
     "info": "elea.cli.info",
     "ping": "elea.cli.ping",
     "pong": "elea.cli.pong",

@@ -16,12 +16,13 @@ from typing import Final
 from elea.errors import ClosedError, ConfigError, EleaError, LinkError
 from elea.link.address import Address, is_literal
 from elea.link.base import Link, PendingLink, Scheme
-from elea.link.learned import Teller, objection
+from elea.link.learned import objection
 from elea.link.poller import Poller
 from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
 from elea.link.timers import Timer, Timers
 from elea.locator import Endpoint
+from elea.node.ports import Teller
 
 _LOOKUPS_COUNT_MAX: Final = 4  # threads; a name service that hangs must not take them all
 

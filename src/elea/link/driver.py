@@ -17,25 +17,30 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from elea.config.config import Config
-from elea.errors import LinkError
+from elea.errors import ConfigError, LinkError
+from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.accept import AcceptLoop
 from elea.link.accounts import read_accounts
 from elea.link.admission import Admission, Ticket
 from elea.link.base import Link
 from elea.link.connect import Attempt, Connected, Connector
+from elea.link.discovery import Discovery
 from elea.link.interfaces import advertised
+from elea.link.learned import dialable
+from elea.link.multicast import GroupLink, GroupPump
+from elea.link.opening import Opening
 from elea.link.poller import Poller, SelectorPoller
 from elea.link.pump import LinkPump
 from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
 from elea.link.timers import Timer, Timers
-from elea.locator import Endpoint
+from elea.locator import Endpoint, Locator
 from elea.node.egress_hot import BURST_COUNT
-from elea.node.neighbour import ConnectionState
 from elea.node.node import Node
 from elea.node.ports import (
     CallbackThread,
@@ -43,13 +48,16 @@ from elea.node.ports import (
     Connect,
     ConnectFailed,
     Effect,
+    NeighbourDown,
     NeighbourUp,
+    Told,
 )
 from elea.node.settings import NodeSettings
 
 _LOG: Final = logging.getLogger("elea.link")
 _WRITE_AHEAD_LEN: Final = 256 * 1024  # pulled into a link's own queue before it must drain
 _BUFFERS_COUNT: Final = 32  # batches handed to one write
+_REJOIN_NS: Final = 1_000_000_000  # after a group was lost, as when an interface went down
 _BURST_NS: Final = 100_000  # a message this soon after the last write is part of a burst
 
 
@@ -87,7 +95,8 @@ class Driver:
         self._accepting: list[AcceptLoop] = []
         self._attempts: dict[int, Attempt] = {}
         self._limits = limits
-        self._pumps: dict[int, LinkPump] = {}
+        self._pumps: dict[int, LinkPump | GroupPump] = {}
+        self._discovery: Discovery | None = None
         self._tickets: dict[int, Ticket] = {}  # of links whose handshake goes on
         self._last_link_id = 0
         self._closing = False
@@ -95,26 +104,29 @@ class Driver:
         self._last_write_ns = 0
         self._room = threading.Condition(self.lock)
         self._waiters = 0
-        self._ready = threading.Event()  # something came of an attempt to connect
-        self.failures: dict[int, str] = {}  # by connector: why its last attempt failed
+        self._opening = Opening(node, self.lock, clock, settings.scouting.timeout_ns)
 
     # Life.
 
     def start(self) -> None:
-        """Listen where the settings say, then begin to connect.
+        """Listen where the settings say, then begin to connect and to look for others.
 
         Raises:
-            LinkError: if a listener cannot be bound.
+            LinkError: if a listener cannot be bound, or a multicast group not joined.
+            ConfigError: if the settings ask for something that cannot be.
         """
         for group in self.node.settings.listen:
             for endpoint in group:
                 self._listen(endpoint)
+        for endpoint in self.node.settings.groups:
+            self._join(endpoint)
+        self._discovery = self._scouting()
         with self.lock:
-            bound = [one.listener.locator for one in self._accepting]
-            told = tuple(str(one) for one in advertised(bound, asker_loopback=False))
-            self.node.routing.set_locators(told)
+            self.node.routing.set_locators(self._locators(asker_loopback=False))
             self.node.start(self.now_ns())
             self._settle()
+        if self._discovery is not None:
+            self._discovery.start()
 
     def close(self, timeout_ns: int) -> None:
         """Say goodbye to every neighbour, and end when that is written or the time is over."""
@@ -131,6 +143,8 @@ class Driver:
         """Say goodbye to every neighbour; links go when that is written."""
         for loop in self._accepting:
             self._poller.call_soon_threadsafe(loop.close)
+        if self._discovery is not None:
+            self._discovery.close()
         with self.lock:
             self._closing = True
             for attempt in self._attempts.values():
@@ -154,6 +168,8 @@ class Driver:
         """After a fork, in the child: give up the descriptors and tell nobody."""
         for loop in self._accepting:
             loop.abort()
+        if self._discovery is not None:
+            self._discovery.abort()
         for pump in self._pumps.values():
             pump.abort()
         self._accepting.clear()
@@ -165,24 +181,11 @@ class Driver:
         Raises:
             LinkError: if connecting is what was asked for and it failed.
         """
-        deadline_ns = self.now_ns() + self.node.settings.scouting_delay_ns
-        # A tick now and then: declarations of a peer are no event of their own.
-        while not self.is_connected(deadline_ns):
-            self._ready.wait(0.02)
+        self._opening.wait(self._discovery)
 
     def is_connected(self, deadline_ns: int) -> bool:
         """Whether `open` may return now; raises as `wait_connected`."""
-        settings = self.node.settings
-        with self.lock:
-            state = self.node.connection_state()
-            self._ready.clear()
-        if state is ConnectionState.CONNECTED:
-            return True
-        if state is ConnectionState.FAILED and settings.exit_on_failure:
-            why = "; ".join(self.failures.values()) or "give connect/endpoints"
-            raise LinkError(f"cannot connect: {why}")
-        waits_for_ever = settings.exit_on_failure and settings.connect
-        return not waits_for_ever and self.now_ns() >= deadline_ns
+        return self._opening.is_over(deadline_ns, self._discovery)
 
     # Sessions.
 
@@ -263,6 +266,91 @@ class Driver:
             )
             self._accepting.append(loop)
             loop.start()
+
+    def _locators(self, asker_loopback: bool) -> tuple[str, ...]:
+        """Where others can reach this node."""
+        bound = [one.listener.locator for one in self._accepting]
+        return tuple(str(one) for one in advertised(bound, asker_loopback))
+
+    def _scouting(self) -> Discovery | None:
+        """How this node finds and is found, if it is to."""
+        node, settings = self.node, self._settings.scouting
+        if node.whatami is WhatAmI.CLIENT:  # which connects to one node, and to no client
+            what = settings.what & ~WhatAmI.CLIENT.value if self._opening.must_find else 0
+            settings = replace(settings, what=what)
+        if not settings.enabled or not (settings.listen or settings.what):
+            return None
+        return Discovery(
+            settings,
+            node.zid,
+            node.whatami,
+            self._poller,
+            self._timers,
+            self.now_ns,
+            locators=self._locators,
+            found=self._found,
+            searching=self._is_searching,
+            limits=self._limits,
+        )
+
+    def _is_searching(self) -> bool:
+        """Peers always look for more; a client is content with one."""
+        with self.lock:
+            return self.node.whatami is not WhatAmI.CLIENT or not self.node.neighbours()
+
+    def _found(self, told: Told) -> None:
+        with self.lock:
+            self.node.heard_of(told, self.now_ns())
+            self._settle()
+
+    def _join(self, endpoint: Endpoint) -> None:
+        if self.node.whatami is WhatAmI.CLIENT:
+            raise ConfigError(f"{endpoint}", "a client takes no part in groups; use mode peer")
+        group = GroupLink(endpoint, self._settings)
+        with self.lock:
+            if self._closing:
+                group.close()
+                return
+            self._last_link_id += 1
+            link_id = self._last_link_id
+            pump = GroupPump(
+                group,
+                self._poller,
+                on_datagram=lambda *datagram: self._on_datagram(link_id, *datagram),
+                on_closed=lambda reason: self._left(link_id, endpoint, reason),
+                limits=self._limits,
+                clock=self.now_ns,
+            )
+            self._pumps[link_id] = pump
+            self.node.groups.open(link_id, group.info, self.now_ns())
+        pump.start()
+
+    def _on_datagram(self, link_id: int, data: bytes, source: Locator, now_ns: int) -> None:
+        node = self.node
+        with self.lock:
+            node.groups.receive(link_id, source, data, now_ns)
+            if node.has_work():
+                self._settle()
+            else:
+                self._arm(node.groups.next_timer_ns())
+                self._arm(node.routing.next_timer_ns())
+        self._run_due()
+
+    def _left(self, link_id: int, endpoint: Endpoint, reason: str) -> None:
+        """A group is gone: we left it, or its interface did."""
+        self._on_closed(link_id, reason)
+        if not self._closing:
+            _LOG.warning("the group %s is lost: %s", endpoint.locator(), reason)
+            self._timers.call_at(self.now_ns() + _REJOIN_NS, lambda: self._rejoin(endpoint))
+
+    def _rejoin(self, endpoint: Endpoint) -> None:
+        try:
+            self._join(endpoint)
+        except (LinkError, ConfigError):  # the interface is not there yet
+            self._timers.call_at(self.now_ns() + _REJOIN_NS, lambda: self._rejoin(endpoint))
+            return
+        with self.lock:
+            self._settle()
 
     def _accepted(self, link: Link, ticket: Ticket) -> None:
         self._adopt(
@@ -401,20 +489,18 @@ class Driver:
     def _apply(self, effect: Effect) -> None:
         match effect:
             case Connect():
-                connector_id = effect.connector_id
-                self._attempts[connector_id] = self._connector.connect(
-                    effect.endpoints,
-                    timeout_ns=effect.timeout_ns,
-                    on_done=lambda outcome: self._connected(connector_id, outcome),
-                )
+                self._dial(effect)
             case NeighbourUp():
                 for link_id in list(self._tickets):
                     if self.node.is_established(link_id):
                         self._settle_ticket(link_id)
-                self._ready.set()
+                self._opening.noticed(effect)
+            case NeighbourDown():
+                _LOG.debug("%s", effect)
+                if self._discovery is not None and not self._closing:
+                    self._discovery.ask_again()
             case ConnectFailed():
-                self.failures[effect.connector_id] = effect.reason
-                self._ready.set()
+                self._opening.noticed(effect)
             case CloseLink():
                 self._write(effect.link_id)
                 pump = self._pumps.get(effect.link_id)
@@ -423,8 +509,21 @@ class Driver:
                     # Who does not read its last words does without them.
                     overdue_ns = self.now_ns() + self._limits.close_flush_ns
                     self._timers.call_at(overdue_ns, lambda: pump.close(effect.reason))
-            case _:
-                _LOG.debug("%s", effect)
+
+    def _dial(self, effect: Connect) -> None:
+        connector_id, endpoints = effect.connector_id, list(effect.endpoints)
+        if effect.teller is not None:
+            endpoints = dialable(endpoints, effect.teller, self._limits)
+        if not endpoints:
+            why = LinkError(f"none of {', '.join(map(str, effect.endpoints))} may be dialled")
+            self._poller.call_soon_threadsafe(lambda: self._connected(connector_id, why))
+            return
+        self._attempts[connector_id] = self._connector.connect(
+            endpoints,
+            timeout_ns=effect.timeout_ns,
+            on_done=lambda outcome: self._connected(connector_id, outcome),
+            teller=effect.teller,
+        )
 
     def _wait(self, timeout_ns: int) -> bool:
         self._waiters += 1

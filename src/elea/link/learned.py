@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.address import Address
 from elea.link.interfaces import parse_ip
-from elea.locator import Endpoint, Locator
+from elea.locator import Endpoint
+from elea.node.ports import Teller
 
 SCHEMES: Final = frozenset({"tcp", "tls", "quic", "udp"})
 
@@ -24,36 +24,18 @@ _METADATA: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Teller:
-    """Where the one is who told us: who is on loopback himself may speak of loopback."""
-
-    loopback: bool = False
-    link_local: bool = False
-
-    @classmethod
-    def at(cls, host: str) -> Self:
-        """The teller at an IP address; a text that is none says nothing."""
-        address = parse_ip(host)
-        if address is None:
-            return cls()
-        return cls(loopback=address.is_loopback, link_local=address.is_link_local)
-
-
 def dialable(
-    locators: Iterable[Locator], teller: Teller, limits: Limits = DEFAULT_LIMITS
+    endpoints: Iterable[Endpoint], teller: Teller, limits: Limits = DEFAULT_LIMITS
 ) -> list[Endpoint]:
     """The endpoints to try, of what a teller said; names are looked at again once resolved.
 
     Example:
-        >>> told = [Locator("tcp/127.0.0.1:22"), Locator("unixsock-stream//run/x"),
-        ...         Locator("tcp/10.0.0.5:7447")]
-        >>> [str(one) for one in dialable(told, Teller())]
+        >>> told = ["tcp/127.0.0.1:22", "unixsock-stream//run/x", "tcp/10.0.0.5:7447"]
+        >>> [str(one) for one in dialable(map(Endpoint.parse, told), Teller())]
         ['tcp/10.0.0.5:7447']
     """
     found: dict[Endpoint, None] = {}
-    for locator in locators:
-        endpoint = Endpoint.parse(str(locator))
+    for endpoint in endpoints:
         if endpoint.protocol in SCHEMES and _host_is_fine(endpoint, teller):
             found[endpoint] = None
     return list(found)[: limits.link_addresses_count]

@@ -23,7 +23,6 @@ from elea.link.interfaces import (
     interface_addresses,
     interfaces_of,
     multicast_interfaces,
-    parse_ip,
 )
 from elea.link.poller import Poller
 from elea.link.settings import (
@@ -35,7 +34,7 @@ from elea.link.settings import (
 )
 from elea.link.tcp import apply_options
 from elea.link.udp import BATCH_LEN_MAX
-from elea.locator import Endpoint, Locator
+from elea.locator import Endpoint, Locator, is_group
 
 _DATAGRAM_LEN_MAX: Final = 65_535
 _TTL_DEFAULT: Final = 1
@@ -48,21 +47,6 @@ _SOURCES_COUNT_MAX: Final = 1_024  # locators that are remembered, to spare maki
 
 OnDatagram = Callable[[bytes, Locator, int], None]
 OnClosed = Callable[[str], None]
-
-
-def is_group(endpoint: Endpoint) -> bool:
-    """Whether an endpoint is a multicast group.
-
-    Example:
-        >>> is_group(Endpoint.parse("udp/224.0.0.225:7447"))
-        True
-        >>> is_group(Endpoint.parse("udp/10.0.0.1:7447")), is_group(Endpoint.parse("tcp/host:1"))
-        (False, False)
-    """
-    if endpoint.protocol != "udp":
-        return False
-    address = parse_ip(endpoint.host_port()[0])
-    return address is not None and address.is_multicast
 
 
 class GroupLink:
@@ -195,6 +179,19 @@ class GroupPump:
         """Begin to read."""
         self._poller.register(self._fd, self._readable, _nothing, READ)
 
+    @property
+    def queued_len(self) -> int:
+        """What waits to be written: nothing ever does."""
+        return 0
+
+    def pause_reading(self) -> None:
+        """Leave what comes to the system, which drops it when it has no room."""
+        self._poller.modify(self._fd, 0)
+
+    def resume_reading(self) -> None:
+        """Go on."""
+        self._poller.modify(self._fd, READ)
+
     def send(self, buffers: Sequence[Buffer]) -> None:
         """Send to all. If that fails, the end is told on the poller."""
         if self._closed:
@@ -204,8 +201,8 @@ class GroupPump:
         except LinkError as error:
             self.close(str(error))
 
-    def close(self, reason: str = "closed by this node") -> None:
-        """Leave the group; on the poller, after what is running now."""
+    def close(self, reason: str = "closed by this node", *, drain: bool = False) -> None:
+        """Leave the group; on the poller, after what is running now. There is nothing to drain."""
         self._poller.call_soon_threadsafe(lambda: self._end(reason))
 
     def abort(self) -> None:

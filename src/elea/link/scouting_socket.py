@@ -90,6 +90,7 @@ class ScoutingSockets:
             raise link_error(f"scout {self._group.locator('udp')}", failure) from failure
         self._own = own_addresses(sock for _, sock in self._askers)
         self._near = self.interfaces or interface_addresses()
+        self._places: dict[str, tuple[bool, bool]] = {}  # remembered: a flood shall cost little
 
     def start(
         self, poller: Poller, on_datagram: OnDatagram, clock: Callable[[], int] = time.monotonic_ns
@@ -141,6 +142,11 @@ class ScoutingSockets:
                 return found
         return None
 
+    def shown(self) -> str:
+        """The interfaces that are asked on, for people."""
+        chosen = ", ".join(f"{one.name} {one.address}" for one in self.interfaces)
+        return chosen or "the interface that the system chose"
+
     def close(self) -> None:
         """Give all of them up. Legal twice."""
         receivers = [self._receiver] if self._receiver is not None else []
@@ -172,11 +178,20 @@ class ScoutingSockets:
                 return None  # nothing there, or an answer of ours that found nobody
             if source[:2] in self._own:
                 continue
-            address = parse_ip(plain_host(source))
-            if address is None:
-                continue
-            on_link = address.is_loopback or any(one.on_link(address) for one in self._near)
-            return ScoutingDatagram(data, source, to_group, on_link, address.is_loopback)
+            place = self._places.get(source[0])
+            if place is None:
+                place = self._place(source)
+            return ScoutingDatagram(data, source, to_group, *place)
+
+    def _place(self, source: IpSocketAddress) -> tuple[bool, bool]:
+        """Whether an address is in a network of ours, and whether it is on loopback."""
+        address = parse_ip(plain_host(source))
+        assert address is not None  # the system says where a datagram came from
+        on_link = address.is_loopback or any(one.on_link(address) for one in self._near)
+        if len(self._places) >= self._limits.scout_sources_count:
+            self._places.clear()
+        self._places[source[0]] = found = (on_link, address.is_loopback)
+        return found
 
 
 def _nothing() -> None:

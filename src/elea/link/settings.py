@@ -15,10 +15,12 @@ from elea.config.config import Config
 from elea.errors import ConfigError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.locator import Endpoint
+from elea.node.settings import role_bits
 from elea.secret import Secret
 
 _FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 _TLS: Final = "transport/link/tls"
+_SCOUTING: Final = "scouting/multicast"
 _DSCP_MAX: Final = 63
 
 
@@ -104,6 +106,38 @@ class TlsSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScoutingSettings:
+    """`scouting` of a configuration, for the role of its node.
+
+    Example:
+        >>> ScoutingSettings.from_config(Config()).address
+        '224.0.0.224:7446'
+    """
+
+    address: str = "224.0.0.224:7446"
+    interface: str = "auto"  # names or addresses separated by commas, or `auto`
+    ttl: int = 1
+    enabled: bool = True  # False: a node neither asks nor answers
+    listen: bool = True  # whether to answer others
+    what: int = 0  # whom a node looks for to connect to, as the bits of SCOUT
+    timeout_ns: int = 3_000_000_000  # how long a client looks before it gives up
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        """The settings in a configuration."""
+        roles = config.get(f"{_SCOUTING}/autoconnect")
+        return cls(
+            address=config.value(f"{_SCOUTING}/address", str),
+            interface=config.value(f"{_SCOUTING}/interface", str),
+            ttl=config.value(f"{_SCOUTING}/ttl", int),
+            enabled=config.value(f"{_SCOUTING}/enabled", bool),
+            listen=config.value(f"{_SCOUTING}/listen", bool),
+            what=role_bits(roles),
+            timeout_ns=config.value("scouting/timeout", int) * 1_000_000,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSettings:
     """What all links of one node share.
 
@@ -118,6 +152,7 @@ class LinkSettings:
     tls_so_sndbuf: int | None = None
     tls_so_rcvbuf: int | None = None
     protocols: frozenset[str] | None = None  # those that may be used; None for all
+    scouting: ScoutingSettings = ScoutingSettings(enabled=False)
     limits: Limits = DEFAULT_LIMITS
 
     @classmethod
@@ -135,6 +170,7 @@ class LinkSettings:
             tls_so_sndbuf=_number(config, f"{_TLS}/so_sndbuf"),
             tls_so_rcvbuf=_number(config, f"{_TLS}/so_rcvbuf"),
             protocols=frozenset(map(str, protocols)) if isinstance(protocols, list) else None,
+            scouting=ScoutingSettings.from_config(config),
             limits=limits,
         )
 

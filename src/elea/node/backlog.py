@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from elea.transport.batching_hot import DROPPED, FULL
+from elea.transport.multicast import GroupTransport
 from elea.transport.unicast import Transport
 from elea.wire.codec_hot import NetworkMessage
 
@@ -27,11 +28,11 @@ class _Line:
 
 
 class Backlog:
-    """What waits for one neighbour."""
+    """What waits for one neighbour, or for one group."""
 
     __slots__ = ("_lines", "_transport")
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport | GroupTransport) -> None:
         self._transport = transport
         self._lines: dict[int, _Line] = {}  # by priority; never an empty one
 
@@ -80,4 +81,4 @@ class Backlog:
         self._lines.clear()
 
     def _lane(self, message: NetworkMessage) -> int:
-        return message.qos & _PRIORITY if self._transport.agreed.qos else 0
+        return message.qos & _PRIORITY if self._transport.qos else 0

@@ -1,20 +1,24 @@
 """Where to connect, and when to try again. behaviour.md 1.11.
 
-One Connector per configured endpoint group. Attempts come at once, then after pauses that grow up
-to a bound, with jitter so that a fleet does not come back in step (threat T30). A client wants one
-neighbour: its connectors begin one after the other, and rest while one of them is connected.
+One Connector per configured endpoint group, and one per node that others told of. Attempts come at
+once, then after pauses that grow up to a bound, with full jitter so that a fleet does not come back
+in step (threat T30). A node that was told of is tried once; one that was connected and got lost is
+tried for a while, as it may have another address by now, and whoever told of it tells again. A
+client wants one neighbour: its configured connectors begin one after the other, and rest while one
+of them is connected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
 from elea.ids import Rng
-from elea.locator import Endpoint
+from elea.locator import Endpoint, Locator
+from elea.node.ports import Teller
 from elea.node.settings import RetrySettings
 
+_LEARNED_RETRY_NS: Final = 30_000_000_000  # a network that is away longer is scouted anew
 _JITTER: Final = 0.25  # of a pause is random; behaviour.md asks for the first retry after about 1 s
 
 
@@ -29,18 +33,33 @@ class Phase(Enum):
 
 
 class Connector:
-    """One endpoint group that shall be connected."""
+    """One node that shall be connected: the places where it may be.
+
+    Args:
+        id_: Of the connector.
+        endpoints: Where it may be; all are tried at once.
+        retry: The pauses between attempts.
+        rng: For their jitter.
+        now_ns: The time.
+        timeout_ns: How long to try: -1 for ever, 0 once.
+        expected_zid: Who it must be, if others told of it.
+        teller: Where those are.
+        head_start_ns: How long to leave it to the other side to connect.
+    """
 
     __slots__ = (
         "_deadline_ns",
+        "_head_start_ns",
         "_pause_ns",
         "_retry",
         "_rng",
         "due_ns",
         "endpoints",
+        "expected_zid",
         "failure",
         "id",
         "phase",
+        "teller",
     )
 
     def __init__(
@@ -52,12 +71,18 @@ class Connector:
         now_ns: int,
         *,
         timeout_ns: int,
+        expected_zid: bytes | None = None,
+        teller: Teller | None = None,
+        head_start_ns: int = 0,
     ) -> None:
         self.id = id_
         self.endpoints = endpoints
         self.phase = Phase.WAITING
-        self.due_ns = now_ns
+        self.due_ns = now_ns + head_start_ns
         self.failure = "never tried"
+        self.expected_zid = expected_zid
+        self.teller = teller
+        self._head_start_ns = head_start_ns
         self._retry = retry
         self._rng = rng
         self._pause_ns = retry.init_ns
@@ -94,32 +119,13 @@ class Connector:
     def lost(self, now_ns: int) -> None:
         """The link is gone, or it is this one's turn: try at once."""
         self.phase = Phase.WAITING
+        self.due_ns = now_ns + self._head_start_ns
+        if self.expected_zid is not None:
+            self._deadline_ns = now_ns + _LEARNED_RETRY_NS
+
+    def refuted(self, remote: Locator, reason: str, now_ns: int) -> None:
+        """Somebody else is at a place that others told of: try the rest, if there is one."""
+        self.failure = reason
+        self.endpoints = tuple(one for one in self.endpoints if one.locator() != remote)
         self.due_ns = now_ns
-
-
-def first_only(connectors: Iterable[Connector]) -> None:
-    """Let a client begin with the endpoint that is listed first."""
-    for connector in list(connectors)[1:]:
-        connector.rest()
-
-
-def next_turn(connectors: Iterable[Connector], now_ns: int) -> None:
-    """One came to nothing: let the next that rests try."""
-    for connector in connectors:
-        if connector.phase is Phase.RESTING:
-            connector.lost(now_ns)
-            return
-
-
-def all_rest(connectors: Iterable[Connector], chosen: Connector | None) -> None:
-    """One has what all of them wanted."""
-    for connector in connectors:
-        if connector is not chosen:
-            connector.rest()
-
-
-def all_try(connectors: Iterable[Connector], now_ns: int) -> None:
-    """What they had is lost: whoever rested tries again."""
-    for connector in connectors:
-        if connector.phase is Phase.RESTING:
-            connector.lost(now_ns)
+        self.phase = Phase.WAITING if self.endpoints else Phase.GIVEN_UP

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, Self
 
 from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
@@ -59,6 +59,23 @@ class Neighbour:
     links: dict[int, None] = field(default_factory=dict)
     content: list[Connector] = field(default_factory=list)  # who wanted it and found it connected
 
+    @classmethod
+    def new(cls, transport: Transport, sink: FaceSink, info: LinkInfo, now_ns: int) -> Self:
+        """The neighbour at the other end of a transport whose first link is this."""
+        agreed = transport.agreed
+        return cls(
+            agreed.peer_zid,
+            agreed.peer_whatami,
+            sink.face_id,
+            transport,
+            Backlog(transport),
+            sink,
+            info,
+            agreed,
+            Outlet(sink.face_id, None, transport.queues),
+            now_ns,
+        )
+
 
 @dataclass(slots=True)
 class NodeLink:
@@ -73,17 +90,6 @@ class NodeLink:
     outgoing: deque[bytes] = field(default_factory=deque)
     neighbour: Neighbour | None = None
     closing: bool = False
-
-
-def may_join(link: NodeLink, known: Neighbour) -> bool:
-    """Whether a further link to a neighbour belongs to the transport that is there.
-
-    It does if both were begun at the same time, by two nodes that dial each other. Later, it may
-    come from a neighbour that has lost the transport or was started anew: then its numbers and
-    aliases would mean nothing here, and ours nothing there. It has to wait until the old link is
-    found dead (behaviour.md 1.7 leaves the choice).
-    """
-    return link.since_ns < known.since_ns
 
 
 def state_of(

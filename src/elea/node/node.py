@@ -13,18 +13,19 @@ from typing import Final
 from elea.errors import ConfigError, DecodeError, RemoteProtocolError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.node.backlog import Backlog
-from elea.node.connector import Connector, Phase, all_rest, all_try, first_only, next_turn
+from elea.node.admission import Admission, content
+from elea.node.connectors import Connectors
 from elea.node.egress_hot import FULL, SENT, Door, Egress, Outlet
-from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, may_join, state_of
+from elea.node.group import Group, Groups
+from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
 from elea.node.ports import (
     CloseLink,
-    Connect,
-    ConnectFailed,
     Effect,
     LinkInfo,
     NeighbourDown,
     NeighbourUp,
+    Teller,
+    Told,
 )
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
@@ -37,7 +38,7 @@ from elea.timestamp import HybridClock
 from elea.transport.cookie import CookieJar
 from elea.transport.events import Events, KeepAliveDue, LinkLost
 from elea.transport.handshake import Acceptor, Opener, State
-from elea.transport.negotiation import Agreed, Offer
+from elea.transport.negotiation import Agreed
 from elea.transport.stats_hot import TransportStats
 from elea.transport.unicast import Phase as TransportPhase
 from elea.transport.unicast import Transport
@@ -58,7 +59,6 @@ class Node:
         self.settings = settings
         self.zid = settings.zid
         self.whatami = settings.whatami
-        self._is_client = settings.whatami is WhatAmI.CLIENT
         self.limits = limits
         role = _ROLES.get(settings.whatami)
         if role is None:
@@ -72,29 +72,33 @@ class Node:
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
         self._links: dict[int, NodeLink] = {}
         self._neighbours: dict[bytes, Neighbour] = {}
+        self._admission = Admission(settings, self._neighbours, self._links)
+        self._connectors = Connectors(settings, self._neighbours, self._ask, rng, limits)
         self._by_face: dict[int, Neighbour] = {}
         self._sessions: dict[int, Session] = {}
-        self._connectors: dict[int, Connector] = {}
         self._effects: list[Effect] = []
         self._dirty: dict[int, None] = {}
         self.timers_moved = False  # a session did something that may have set a nearer timer
         self._last_id = 0
         self._now_ns = 0
         self._closed = False
+        self.groups = Groups(
+            settings,
+            self.routing,
+            self.egress,
+            rng,
+            limits,
+            self._dirty,
+            self._next_id,
+            self._announce,
+        )
 
     # Life.
 
     def start(self, now_ns: int) -> None:
         """Begin to connect. Listening is the driver's: it reads `settings.listen`."""
         self._now_ns = now_ns
-        timeout_ns = self.settings.connect_timeout_ns
-        for group in self.settings.connect:
-            id_ = self._next_id()
-            self._connectors[id_] = Connector(
-                id_, group, self.settings.retry, self._rng, now_ns, timeout_ns=timeout_ns
-            )
-        if self._is_client:
-            first_only(self._connectors.values())
+        self._connectors.start(now_ns)
         self.handle_timer(now_ns)
 
     def close(self, now_ns: int) -> None:
@@ -108,9 +112,13 @@ class Node:
         for link in list(self._links.values()):
             self._dirty[link.id] = None
             self._end_link(link, "closed here")
+        for link_id in self.groups.leave():
+            self._effects.append(CloseLink(link_id, "closed here"))
 
     def effects(self) -> list[Effect]:
         """What the driver shall do, oldest first; taken once."""
+        if self.routing.candidates:
+            self._consider_candidates()
         taken, self._effects = self._effects, []
         return taken
 
@@ -123,44 +131,41 @@ class Node:
             dirty, egress.dirty = egress.dirty, []
             for outlet in dirty:
                 outlet.dirty = False
-                neighbour = self._by_face.get(outlet.face_id)
-                if neighbour is not None:
-                    self._dirty.update(neighbour.links)
+                place = self._place(outlet.face_id)
+                if place is not None:
+                    self._dirty.update(place.links)
         taken = list(self._dirty)
         self._dirty.clear()
         return taken
 
     def has_work(self) -> bool:
         """Whether there is something to write, or something else for the driver to do."""
-        return bool(self._effects or self.egress.dirty or self._dirty)
+        asked = self._effects or self._dirty or self.routing.candidates
+        return bool(asked or self.egress.dirty)
 
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
-        times = [self.routing.next_timer_ns()]
+        times = [self.routing.next_timer_ns(), self.groups.next_timer_ns()]
+        times.append(self._connectors.next_timer_ns())
         times += [session.next_timer_ns() for session in self._sessions.values()]
         for link in self._links.values():
             if link.handshake is not None:
                 times.append(link.handshake.next_timer_ns())
         for neighbour in self._neighbours.values():
-            times.append(neighbour.transport.next_timer_ns())
-            stuck_ns = neighbour.backlog.stuck_since_ns()
-            if stuck_ns is not None:
-                times.append(stuck_ns + self.settings.wait_before_close_ns)
-        times += [one.due_ns for one in self._connectors.values() if one.phase is Phase.WAITING]
+            times += [neighbour.transport.next_timer_ns(), self._unresponsive_ns(neighbour)]
         return min((time for time in times if time is not None), default=None)
 
     def handle_timer(self, now_ns: int) -> None:
         """Do what is due."""
         self._now_ns = now_ns
-        for connector in self._connectors.values():
-            if connector.phase is Phase.WAITING and connector.due_ns <= now_ns:
-                self._try(connector)
+        self._connectors.handle_timer(now_ns)
         for link in list(self._links.values()):
             if link.handshake is not None:
                 link.handshake.handle_timer(now_ns)
                 self._advance(link, now_ns)
         for neighbour in list(self._neighbours.values()):
             self._time_neighbour(neighbour, now_ns)
+        self.groups.handle_timer(now_ns)
         self.routing.handle_timer(now_ns)
         for session in list(self._sessions.values()):
             session.handle_timer(now_ns)
@@ -175,15 +180,16 @@ class Node:
         *,
         connector_id: int | None = None,
         opened: bool = False,
-        expected_zid: bytes | None = None,
     ) -> None:
         """A link was made: `opened` by us, or accepted."""
         self._now_ns = now_ns
-        offer = self._offer(info)
+        offer = self.settings.offer(info.batch_len_max)
+        connector = self._connectors.get(connector_id)
         handshake: Opener | Acceptor
         if opened:
+            expected = None if connector is None else connector.expected_zid
             limits = replace(self.limits, handshake_ns=self.settings.open_timeout_ns)
-            handshake = Opener(offer, now_ns, expected_zid=expected_zid, limits=limits)
+            handshake = Opener(offer, now_ns, expected_zid=expected, limits=limits)
         else:
             limits = replace(self.limits, handshake_ns=self.settings.accept_timeout_ns)
             address = str(info.remote)
@@ -191,7 +197,7 @@ class Node:
         link = NodeLink(
             link_id,
             info,
-            self._connectors.get(connector_id) if connector_id is not None else None,
+            connector,
             handshake,
             StreamDecoder(batch_len_max=info.batch_len_max) if info.stream else None,
             now_ns,
@@ -204,7 +210,17 @@ class Node:
         self._now_ns = now_ns
         connector = self._connectors.get(connector_id)
         if connector is not None:
-            self._failed(connector, reason, now_ns)
+            self._connectors.failed(connector, reason, now_ns)
+
+    def heard_of(self, told: Told, now_ns: int) -> None:
+        """Somebody told of a node: connect to it, if it is one to connect to."""
+        self._now_ns = now_ns
+        known = self._admission.upstream() is not None or told.zid in (
+            *self._neighbours,
+            *(one.zid for one in self.groups.members()),  # whom samples would reach twice
+        )
+        if not (self._closed or known or self.routing.role.place(told.whatami) is None):
+            self._connectors.hear(told, now_ns)
 
     def link_data(self, link_id: int, data: bytes, now_ns: int) -> None:
         """Octets arrived: any number of a stream, or one datagram."""
@@ -235,12 +251,13 @@ class Node:
         if link is not None:
             self._dirty.pop(link_id, None)
             self._drop_link(link, reason, now_ns)
+        self.groups.closed(link_id, reason, now_ns)
 
     def pull(self, link_id: int, now_ns: int) -> bytes | None:
         """The next octets to write on a link, or None."""
         link = self._links.get(link_id)
         if link is None:
-            return None
+            return self.groups.pull(link_id, now_ns)
         if link.outgoing:
             return link.outgoing.popleft()
         neighbour = link.neighbour
@@ -293,12 +310,16 @@ class Node:
     def connection_state(self) -> ConnectionState:
         """Whether what was to be connected is (behaviour.md 1.11, 1.12)."""
         ready = all(self.routing.is_ready(one.face_id) for one in self._neighbours.values())
-        phases = [one.phase for one in self._connectors.values()]
-        return state_of(phases, self._is_client, connected=bool(self._neighbours), ready=ready)
+        phases = [one.phase for one in self._connectors]
+        is_client = self.whatami is WhatAmI.CLIENT
+        if self.settings.awaits_scouted and not self._neighbours and not is_client:
+            return ConnectionState.WAITING  # the driver ends it when the time is over
+        return state_of(phases, is_client, connected=bool(self._neighbours), ready=ready)
 
     def neighbours(self) -> list[NeighbourUp]:
-        """Who is connected."""
-        return [NeighbourUp(one.zid, one.whatami, one.info) for one in self._neighbours.values()]
+        """Who is connected, or in a group with this node."""
+        found = [NeighbourUp(one.zid, one.whatami, one.info) for one in self._neighbours.values()]
+        return found + self.groups.members()
 
     def links_count(self, zid: bytes) -> int:
         """How many links lead to a neighbour."""
@@ -323,6 +344,7 @@ class Node:
             and not self._sessions
             and not self.egress.outlets
             and not self._connectors
+            and not self.groups
             and not self._effects
             and not self._dirty
             and self.next_timer_ns() is None
@@ -331,7 +353,8 @@ class Node:
 
     def has_room(self, face_id: int) -> bool:
         """Whether no blocking message waits for room."""
-        return not any(one.backlog for one in self._neighbours.values())
+        waits = any(one.backlog for one in self._neighbours.values())
+        return not (waits or any(one.backlog for one in self.groups.by_face.values()))
 
     def timestamp(self, wall_ns: int) -> Stamp:
         """A timestamp of this node's clock."""
@@ -346,46 +369,32 @@ class Node:
 
     def _wait(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
         """A message finds no room, or others of its priority that wait for some."""
-        neighbour = self._by_face[face_id]
+        place = self._place(face_id)
+        assert place is not None  # it has an outlet
         # A session's put tells the time to the egress alone.
         now_ns = max(self._now_ns, self.egress.now_ns)
-        result = neighbour.backlog.send(message, reliable, now_ns)
-        neighbour.outlet.stuck = bool(neighbour.backlog)
+        result = place.backlog.send(message, reliable, now_ns)
+        place.outlet.stuck = bool(place.backlog)
         return result
+
+    def _place(self, face_id: int) -> Neighbour | Group | None:
+        return self._by_face.get(face_id) or self.groups.by_face.get(face_id)
+
+    def _consider_candidates(self) -> None:
+        """Gossip told of nodes."""
+        for one in self.routing.connect_candidates():
+            teller = self._by_face.get(one.face_id)
+            if teller is not None:
+                at = Teller.behind(teller.info)
+                told = Told(one.zid, one.whatami, one.locators, at, by_gossip=True)
+                self.heard_of(told, self._now_ns)
 
     def _next_id(self) -> int:
         self._last_id += 1
         return self._last_id
 
-    def _offer(self, info: LinkInfo) -> Offer:
-        settings = self.settings
-        return Offer(
-            zid=settings.zid,
-            whatami=settings.whatami.index,
-            lease_ms=settings.lease_ms,
-            batch_len=settings.batch_len,
-            resolution=settings.resolution,
-            qos=settings.qos,
-            low_latency=settings.low_latency,
-            compression=settings.compression,
-            region_name=settings.region_name,
-            user=settings.user,
-            password=settings.password,
-            accounts=settings.accounts,
-            link_len_max=info.batch_len_max,
-        )
-
-    def _try(self, connector: Connector) -> None:
-        connector.trying()
-        self._effects.append(
-            Connect(connector.id, connector.endpoints, self.settings.open_timeout_ns)
-        )
-
-    def _failed(self, connector: Connector, reason: str, now_ns: int) -> None:
-        connector.failed(reason, now_ns)
-        self._effects.append(ConnectFailed(connector.id, reason))
-        if self._is_client and not self._neighbours:
-            next_turn(self._connectors.values(), now_ns)
+    def _ask(self, effect: Effect) -> None:
+        self._effects.append(effect)
 
     def _batch(self, link: NodeLink, batch: bytes, now_ns: int) -> None:
         neighbour = link.neighbour
@@ -405,57 +414,24 @@ class Node:
         if handshake is None:
             return
         if isinstance(handshake, Opener) and handshake.state is State.PEER_KNOWN:
-            self._decide_opening(link, handshake, now_ns)
+            self._admission.opening(link, handshake, now_ns)
         elif isinstance(handshake, Acceptor) and handshake.state is State.ADMITTING:
-            self._decide_accepting(link, handshake, now_ns)
+            self._admission.accepting(link, handshake, now_ns)
         for batch in handshake.outgoing():
             link.outgoing.append(frame(batch) if link.info.stream else batch)
             self._dirty[link.id] = None
-        if handshake.failure is not None:
+        failure = handshake.failure
+        if failure is not None:
             link.handshake = None
-            self._drop_link(link, handshake.failure.reason, now_ns)
-            self._end_link(link, handshake.failure.reason)
+            connector = link.connector
+            if connector is not None and connector.expected_zid and not failure.by_peer:
+                link.connector = None
+                self._connectors.refuted(connector, link.info.remote, failure.reason, now_ns)
+            self._drop_link(link, failure.reason, now_ns)
+            self._end_link(link, failure.reason)
         elif handshake.agreed is not None:
             link.handshake = None
             self._establish(link, handshake.agreed, now_ns)
-
-    def _decide_opening(self, link: NodeLink, handshake: Opener, now_ns: int) -> None:
-        zid = handshake.peer_known
-        assert zid is not None  # what makes it a peer that is known
-        known = self._neighbours.get(zid)
-        if zid == self.zid:
-            handshake.refuse(CloseReason.CONNECTION_TO_SELF)
-        elif known is None and self._is_client and self._neighbours:
-            link.connector = None  # it rests: another one was faster
-            handshake.refuse(CloseReason.GENERIC)
-        elif known is not None and not may_join(link, known):
-            # Connected already, or found by scouting and connected meanwhile: one link is enough.
-            connector, link.connector = link.connector, None
-            if connector is not None:
-                connector.connected()
-                known.content.append(connector)
-            handshake.refuse(CloseReason.GENERIC)
-        else:
-            handshake.proceed(now_ns)
-
-    def _decide_accepting(self, link: NodeLink, handshake: Acceptor, now_ns: int) -> None:
-        assert handshake.proposed is not None
-        zid = handshake.proposed.peer_zid
-        known = self._neighbours.get(zid)
-        sessions_max = 1 if self._is_client else self.settings.sessions_max
-        if zid == self.zid:
-            handshake.refuse(CloseReason.CONNECTION_TO_SELF)
-        elif known is not None and (
-            not may_join(link, known) or any(one.connector is None for one in self._links_of(known))
-        ):
-            handshake.refuse(CloseReason.MAX_LINKS)
-        elif known is None and len(self._neighbours) >= sessions_max:
-            handshake.refuse(CloseReason.INVALID)
-        else:
-            handshake.admit(now_ns)
-
-    def _links_of(self, neighbour: Neighbour) -> list[NodeLink]:
-        return [self._links[link_id] for link_id in neighbour.links]
 
     def _establish(self, link: NodeLink, agreed: Agreed, now_ns: int) -> None:
         known = self._neighbours.get(agreed.peer_zid)
@@ -466,6 +442,11 @@ class Node:
                 return
             self._join(known, link, agreed, now_ns)
             return
+        upstream = self._admission.upstream()
+        if upstream is not None:  # two answered at the same time, and a client needs one
+            content(link, upstream)
+            self._end_link(link, "connected already")
+            return
         placement = self.routing.role.place(agreed.peer_whatami, agreed.peer_remote_bound)
         if placement is None:
             self._drop_link(link, "a client does not connect to a client", now_ns)
@@ -473,18 +454,8 @@ class Node:
             return
         face_id = self._next_id()
         transport = Transport(agreed, limits=self.limits)
-        neighbour = Neighbour(
-            agreed.peer_zid,
-            agreed.peer_whatami,
-            face_id,
-            transport,
-            Backlog(transport),
-            FaceSink(self.routing, face_id),
-            link.info,
-            agreed,
-            Outlet(face_id, None, transport.queues),
-            now_ns,
-        )
+        sink = FaceSink(self.routing, face_id)
+        neighbour = Neighbour.new(transport, sink, link.info, now_ns)
         self._neighbours[agreed.peer_zid] = neighbour
         self._by_face[face_id] = neighbour
         self.egress.outlets[face_id] = neighbour.outlet
@@ -508,8 +479,7 @@ class Node:
             link.stream.batch_len_max = agreed.batch_len - prefix_len
         if link.connector is not None:
             link.connector.connected()
-        if self._is_client:
-            all_rest(self._connectors.values(), link.connector)
+        self._connectors.satisfied(link.connector)
 
     def _announce(self, event: NeighbourUp | NeighbourDown) -> None:
         self._effects.append(event)
@@ -529,9 +499,14 @@ class Node:
 
     def _time_neighbour(self, neighbour: Neighbour, now_ns: int) -> None:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
-        stuck_ns = neighbour.backlog.stuck_since_ns()
-        if stuck_ns is not None and now_ns - stuck_ns >= self.settings.wait_before_close_ns:
+        due_ns = self._unresponsive_ns(neighbour)
+        if due_ns is not None and now_ns >= due_ns:
             self._give_up(neighbour, "closed here: unresponsive", now_ns, CloseReason.UNRESPONSIVE)
+
+    def _unresponsive_ns(self, neighbour: Neighbour) -> int | None:
+        """When a neighbour that takes nothing is closed."""
+        stuck_ns = neighbour.backlog.stuck_since_ns()
+        return None if stuck_ns is None else stuck_ns + self.settings.wait_before_close_ns
 
     def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
@@ -542,11 +517,8 @@ class Node:
         """Forget what depended on a link; the link itself may still write its last words."""
         connector, link.connector = link.connector, None
         neighbour, link.neighbour = link.neighbour, None
-        if connector is not None and connector.id in self._connectors:
-            if connector.phase is Phase.CONNECTED:
-                connector.lost(now_ns)
-            else:
-                self._failed(connector, reason, now_ns)
+        if connector is not None:
+            self._connectors.dropped(connector, reason, now_ns)
         if neighbour is None:
             return
         neighbour.transport.remove_link(link.id, reason)
@@ -560,11 +532,7 @@ class Node:
         del self._by_face[neighbour.face_id]
         self._mute(neighbour)
         self.routing.close_face(neighbour.face_id, now_ns)
-        for waiting in neighbour.content:
-            if waiting.id in self._connectors:
-                waiting.lost(now_ns)
-        if self._is_client:
-            all_try(self._connectors.values(), now_ns)
+        self._connectors.lost(neighbour, now_ns)
         self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
 
     def _end_neighbour(self, neighbour: Neighbour, reason: str, now_ns: int) -> None:

@@ -6,8 +6,10 @@ link and reads no clock. `LinkInfo` goes in, effects come out.
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from enum import Enum
+from typing import Self
 
 from elea.locator import Endpoint, Locator
 
@@ -56,6 +58,43 @@ class LinkInfo:
         return self.batch_len_max
 
 
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """Where the one is who told us of a node: who is on loopback may speak of loopback."""
+
+    loopback: bool = False
+    link_local: bool = False
+
+    @classmethod
+    def at(cls, host: str) -> Self:
+        """The teller at an IP address; a text that is none says nothing."""
+        try:
+            address = ipaddress.ip_address(host.partition("%")[0])
+        except ValueError:
+            return cls()
+        address = getattr(address, "ipv4_mapped", None) or address
+        return cls(loopback=address.is_loopback, link_local=address.is_link_local)
+
+    @classmethod
+    def behind(cls, link: LinkInfo) -> Self:
+        """The teller at the other end of a link."""
+        try:
+            return cls.at(link.remote.host_port()[0])
+        except ValueError:  # LocatorError: a path; whoever is there is on this host
+            return cls(loopback=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A node that others told of: who it is, where it listens, and who says so."""
+
+    zid: bytes
+    whatami: int
+    locators: tuple[str, ...]
+    teller: Teller
+    by_gossip: bool = False  # else it answered for itself, to a scout
+
+
 @dataclass(slots=True)
 class Connect:
     """Make a link to one of these endpoints; all are tried at once, the first that works wins."""
@@ -63,6 +102,7 @@ class Connect:
     connector_id: int
     endpoints: tuple[Endpoint, ...]
     timeout_ns: int
+    teller: Teller | None = None  # who told of them; None if they were configured
 
 
 @dataclass(slots=True)
@@ -84,11 +124,12 @@ class NeighbourUp:
 
 @dataclass(slots=True)
 class NeighbourDown:
-    """The last link to a neighbour is gone."""
+    """The last link to a neighbour is gone, or it left a multicast group."""
 
     zid: bytes
     whatami: int
     reason: str
+    group: Locator | None = None  # the group, if it was a member of one
 
 
 @dataclass(slots=True)

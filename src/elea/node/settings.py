@@ -9,9 +9,12 @@ from typing import Final, Self
 from elea.config.config import Config
 from elea.errors import ConfigError
 from elea.ids import Rng, WhatAmI, ZenohId
-from elea.locator import Endpoint
+from elea.locator import Endpoint, is_group
 from elea.routing.settings import RoutingSettings
 from elea.secret import Secret
+from elea.transport.multicast import GroupOffer
+from elea.transport.negotiation import Offer
+from elea.wire.transport.join import BATCH_LEN_DEFAULT
 
 MS_NS: Final = 1_000_000
 US_NS: Final = 1_000
@@ -19,9 +22,6 @@ _CONGESTION: Final = "transport/link/tx/queue/congestion_control"
 
 # Resolution octet of INIT by the configured sequence number resolution; request ids stay 32 bit.
 _RESOLUTIONS: Final = {"8bit": 0x08, "16bit": 0x09, "32bit": 0x0A, "64bit": 0x0B}
-
-
-_ROUTING: Final = RoutingSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,37 @@ class RetrySettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AutoconnectSettings:
+    """Whom to connect to. Roles are the bits of SCOUT: 1 router, 2 peer, 4 client.
+
+    Example:
+        >>> settings = AutoconnectSettings(roles=0b011, greater_zid=0b010)
+        >>> settings.chooses(b"a", b"b", 0), settings.chooses(b"a", b"b", 1)
+        (True, False)
+    """
+
+    roles: int = 0
+    greater_zid: int = 0  # of these, whom to leave it to if their id is greater
+
+    @classmethod
+    def from_config(cls, config: Config, source: str) -> Self:
+        """The settings for nodes found by `multicast` or `gossip`."""
+        return cls(
+            roles=role_bits(config.get(f"scouting/{source}/autoconnect")),
+            greater_zid=_greater_zid(config.get(f"scouting/{source}/autoconnect_strategy")),
+        )
+
+    def chooses(self, own_zid: bytes, zid: bytes, whatami: int) -> bool:
+        """Whether to connect to a node. Ids compare by their octets on the wire."""
+        bit = 1 << whatami
+        return bool(self.roles & bit) and (not self.greater_zid & bit or own_zid > zid)
+
+
+_ROUTING: Final = RoutingSettings()
+_NOBODY: Final = AutoconnectSettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
     """The settings of one node."""
 
@@ -41,6 +72,7 @@ class NodeSettings:
     whatami: WhatAmI
     connect: tuple[tuple[Endpoint, ...], ...] = ()
     listen: tuple[tuple[Endpoint, ...], ...] = ()
+    groups: tuple[Endpoint, ...] = ()  # multicast groups to take part in
     connect_timeout_ns: int = 0  # -1: never give up, 0: one attempt each
     exit_on_failure: bool = True
     retry: RetrySettings = RetrySettings(init_ns=1_000 * MS_NS, max_ns=4_000 * MS_NS, factor=2.0)
@@ -61,6 +93,13 @@ class NodeSettings:
     wait_before_close_ns: int = 5_000 * MS_NS
     routing: RoutingSettings = _ROUTING
     scouting_delay_ns: int = 500 * MS_NS
+    awaits_scouted: bool = False  # whether opening waits for somebody to be found
+    by_scouting: AutoconnectSettings = _NOBODY
+    by_gossip: AutoconnectSettings = _NOBODY
+    group_join_ms: int = 2_500
+    group_members_max: int = 1_000
+    group_qos: bool = False
+    group_compression: bool = False
     timestamping: bool = False
 
     @classmethod
@@ -71,11 +110,16 @@ class NodeSettings:
         zid = config.zid or ZenohId.generate(rng)
         user = config.get("transport/auth/usrpwd/user")
         timeout_ms = config.value("connect/timeout_ms", int)
+        connect, listen = config.endpoints("connect"), config.endpoints("listen")
+        groups = [one for group in (*listen, *connect) for one in group if is_group(one)]
+        by_scouting = AutoconnectSettings.from_config(config, "multicast")
+        scouts = config.value("scouting/multicast/enabled", bool) and by_scouting.roles != 0
         return cls(
             zid=zid.to_bytes(),
             whatami=config.mode,
-            connect=config.endpoints("connect"),
-            listen=config.endpoints("listen"),
+            connect=_unicast(connect),
+            listen=_unicast(listen),
+            groups=tuple(dict.fromkeys(groups)),
             connect_timeout_ns=timeout_ms if timeout_ms < 0 else timeout_ms * MS_NS,
             exit_on_failure=config.value("connect/exit_on_failure", bool),
             retry=_retry(config),
@@ -99,12 +143,58 @@ class NodeSettings:
                 queries_timeout_ns=config.value("queries_default_timeout", int) * MS_NS,
                 interests_timeout_ns=config.value("routing/interests/timeout", int) * MS_NS,
                 gossip=config.value("scouting/gossip/enabled", bool),
+                gossip_multihop=config.value("scouting/gossip/multihop", bool),
+                gossip_target=role_bits(config.get("scouting/gossip/target")),
             ),
             wait_before_close_ns=config.value(f"{_CONGESTION}/block/wait_before_close", int)
             * US_NS,
+            awaits_scouted=scouts and config.value("open/return_conditions/connect_scouted", bool),
+            by_scouting=by_scouting,
+            by_gossip=AutoconnectSettings.from_config(config, "gossip"),
+            group_join_ms=config.value("transport/multicast/join_interval", int),
+            group_members_max=config.value("transport/multicast/max_sessions", int),
+            group_qos=config.value("transport/multicast/qos/enabled", bool),
+            group_compression=config.value("transport/multicast/compression/enabled", bool),
             scouting_delay_ns=config.value("scouting/delay", int) * MS_NS,
             timestamping=config.value("timestamping/enabled", bool),
         )
+
+    def offer(self, link_len_max: int) -> Offer:
+        """What is offered to a neighbour on a link whose batches have at most so many octets."""
+        return Offer(
+            zid=self.zid,
+            whatami=self.whatami.index,
+            lease_ms=self.lease_ms,
+            batch_len=self.batch_len,
+            resolution=self.resolution,
+            qos=self.qos,
+            low_latency=self.low_latency,
+            compression=self.compression,
+            region_name=self.region_name,
+            user=self.user,
+            password=self.password,
+            accounts=self.accounts,
+            link_len_max=link_len_max,
+        )
+
+    def group_offer(self, link_len_max: int) -> GroupOffer:
+        """What is told to a multicast group."""
+        return GroupOffer(
+            zid=self.zid,
+            whatami=self.whatami.index,
+            lease_ms=self.lease_ms,
+            join_interval_ms=self.group_join_ms,
+            batch_len=min(self.batch_len, link_len_max, BATCH_LEN_DEFAULT),
+            resolution=self.resolution,
+            qos=self.group_qos,
+            compression=self.group_compression,
+        )
+
+
+def _unicast(groups: tuple[tuple[Endpoint, ...], ...]) -> tuple[tuple[Endpoint, ...], ...]:
+    """The endpoints that lead to one node each."""
+    kept = (tuple(one for one in group if not is_group(one)) for group in groups)
+    return tuple(group for group in kept if group)
 
 
 def _text(value: object) -> str | None:
@@ -125,3 +215,23 @@ def _retry(config: Config) -> RetrySettings:
         max_ns=int(number("period_max_ms", 4_000) * MS_NS),
         factor=number("period_increase_factor", 2.0),
     )
+
+
+def role_bits(roles: object) -> int:
+    """A list of role names as the bits of SCOUT.
+
+    Example:
+        >>> role_bits(["router", "client"])
+        5
+    """
+    if not isinstance(roles, list):
+        return 0
+    return sum(WhatAmI(name).value for name in set(roles))
+
+
+def _greater_zid(strategy: object) -> int:
+    """The roles that the strategy `greater-zid` is for, as bits."""
+    if isinstance(strategy, dict):
+        chosen = {f"to_{role}": role.value for role in WhatAmI}
+        return sum(bit for name, bit in chosen.items() if strategy.get(name) == "greater-zid")
+    return 0b111 if strategy == "greater-zid" else 0

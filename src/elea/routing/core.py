@@ -18,6 +18,7 @@ from elea.routing.face import Face, FaceSpec
 from elea.routing.gossip import Gossip
 from elea.routing.interests import Interests
 from elea.routing.liveliness import Liveliness
+from elea.routing.multihop import MultihopGossip
 from elea.routing.pubsub import Routes
 from elea.routing.pubsub_hot import PushRouter, PushSource, RouteCache
 from elea.routing.queries import Queries
@@ -74,6 +75,7 @@ class Routing:
         "_tables",
         "_upstream",
         "_violations",
+        "candidates",
         "push",
         "receive_push",
     )
@@ -96,7 +98,14 @@ class Routing:
         self._routes = Routes(context, self._upstream)
         self._queries = Queries(context, self._routes)
         gossips = role.gossips and context.settings.gossip
-        self._gossip = Gossip(context) if gossips else None
+        self._gossip: Gossip | MultihopGossip | None = None
+        if gossips:
+            multihop = context.settings.gossip_multihop
+            self._gossip = MultihopGossip(context) if multihop else Gossip(context)
+        # What `connect_candidates` would give; a driver looks here after every chunk it reads.
+        self.candidates: dict[bytes, Candidate] = {}
+        if self._gossip is not None:
+            self.candidates = self._gossip.candidates
         self._violations: dict[Violation, None] = {}
         self._pushes = PushRouter(output, self._routes.samples)
         # Bound once: an interpreted method in between would cost as much as the routing.

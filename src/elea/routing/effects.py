@@ -40,3 +40,4 @@ class Candidate:
     zid: bytes
     whatami: int
     locators: tuple[str, ...]
+    face_id: int  # of the neighbour that told of it

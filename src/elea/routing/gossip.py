@@ -34,7 +34,6 @@ class Gossip:
     """What this node knows of nodes around it."""
 
     __slots__ = (
-        "_candidates",
         "_locators",
         "_neighbours",
         "_nodes_count_max",
@@ -43,6 +42,7 @@ class Gossip:
         "_target",
         "_whatami",
         "_zid",
+        "candidates",
     )
 
     def __init__(self, context: Context) -> None:
@@ -54,7 +54,7 @@ class Gossip:
         self._locators: tuple[str, ...] = ()
         self._sn = _FIRST_SN
         self._neighbours: dict[int, _Neighbour] = {}  # by face id
-        self._candidates: dict[bytes, Candidate] = {}
+        self.candidates: dict[bytes, Candidate] = {}
 
     def is_empty(self) -> bool:
         """Whether no neighbour is remembered; candidates wait to be fetched."""
@@ -106,14 +106,14 @@ class Gossip:
             if zid == face.spec.zid:
                 self._sender_said(sender, state)
             elif state.locators:
-                self._offer(zid, state.whatami, state.locators)
+                self._offer(zid, state.whatami, state.locators, face.id)
         return True
 
     def take_candidates(self) -> list[Candidate]:
         """Nodes heard of since the last call, that this node is not connected to."""
         connected = {one.face.spec.zid for one in self._neighbours.values()}
-        found = [one for one in self._candidates.values() if one.zid not in connected]
-        self._candidates.clear()
+        found = [one for one in self.candidates.values() if one.zid not in connected]
+        self.candidates.clear()
         return found
 
     def _sender_said(self, sender: _Neighbour, state: LinkState) -> None:
@@ -128,10 +128,12 @@ class Gossip:
             if neighbour is not sender:
                 self._send(neighbour, [self._record(sender)])
 
-    def _offer(self, zid: bytes, whatami: int | None, locators: tuple[str, ...]) -> None:
-        if len(self._candidates) < self._nodes_count_max or zid in self._candidates:
+    def _offer(
+        self, zid: bytes, whatami: int | None, locators: tuple[str, ...], face_id: int
+    ) -> None:
+        if len(self.candidates) < self._nodes_count_max or zid in self.candidates:
             role = 0 if whatami is None else whatami >> 1  # absent means router
-            self._candidates[zid] = Candidate(zid, role, locators)
+            self.candidates[zid] = Candidate(zid, role, locators, face_id)
 
     def _own_record(self, to: _Neighbour, *, zid: bool) -> LinkState:
         """This node. Only gateways are told of its links: they choose by them who forwards."""

@@ -15,4 +15,5 @@ class RoutingSettings:
     interests_timeout_ns: int = 10 * SECOND_NS  # `routing/interests/timeout`
     queries_timeout_ns: int = 10 * SECOND_NS  # `queries_default_timeout`
     gossip: bool = True  # `scouting/gossip/enabled`
+    gossip_multihop: bool = False  # `scouting/gossip/multihop`
     gossip_target: int = 0b011  # roles that are told, as scouting bits: router and peer

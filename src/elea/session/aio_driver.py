@@ -7,6 +7,7 @@ import os
 from typing import Final, Protocol
 
 from elea.config.config import Config
+from elea.config_file import in_environment
 from elea.session.ports import CallbackThread, Lock, NodePort
 
 _TICK_S: Final = 0.005
@@ -87,6 +88,7 @@ async def open_loop_driver(config: Config) -> LoopDriver:
     from elea.node.node import Node
     from elea.node.settings import NodeSettings
 
+    config = in_environment(config)
     settings = NodeSettings.from_config(config, os.urandom, read_accounts(config))
     node = Node(settings, rng=os.urandom)
     driver = Driver(node, AsyncioPoller(), LinkSettings.from_config(config))

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from elea.ids import WhatAmI, ZenohId
+from elea.locator import Locator
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.provenance import SampleKind
 from elea.qos import Reliability
 from elea.session.deliver_hot import Outlet
 from elea.session.face import Face
 from elea.session.handlers import END
+
+_Name = tuple[bytes, Locator | None]  # a neighbour, by the group it is a member of if any
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ def transport_of(zid: bytes, whatami: int, info: LinkInfo | None) -> Transport:
 
 def link_of(zid: bytes, info: LinkInfo) -> Link:
     """A link as applications see it."""
+    reliability = Reliability.RELIABLE if info.reliable else Reliability.BEST_EFFORT
     return Link(
         ZenohId(zid),
         str(info.local),
@@ -74,7 +78,7 @@ def link_of(zid: bytes, info: LinkInfo) -> Link:
         list(info.interfaces),
         info.peer_common_name,
         info.priorities,
-        Reliability.RELIABLE if info.reliable else Reliability.BEST_EFFORT,
+        None if info.group is not None else reliability,
     )
 
 
@@ -85,21 +89,24 @@ class Neighbours:
     face: Face
     _transports: dict[int, Outlet] = field(default_factory=dict)
     _links: dict[int, Outlet] = field(default_factory=dict)
-    _up: dict[bytes, NeighbourUp] = field(default_factory=dict)
+    _up: dict[_Name, NeighbourUp] = field(default_factory=dict)
 
     def heard(self, event: object) -> None:
         """A transport came or went."""
         if isinstance(event, NeighbourUp):
-            self._up[event.zid] = event
+            self._up[event.zid, event.info.group] = event
             self._tell(SampleKind.PUT, event)
         elif isinstance(event, NeighbourDown):
-            up = self._up.pop(event.zid, None)
+            up = self._up.pop((event.zid, event.group), None)
             if up is not None:
                 self._tell(SampleKind.DELETE, up)
 
     def transports(self) -> list[Transport]:
-        """One for each neighbour."""
-        found = {up.zid: transport_of(up.zid, up.whatami, up.info) for up in self._current()}
+        """One for each neighbour, and one for each member of a group."""
+        found = {
+            (up.zid, up.info.group): transport_of(up.zid, up.whatami, up.info)
+            for up in self._current()
+        }
         return list(found.values())
 
     def links(self) -> list[Link]:
@@ -107,8 +114,9 @@ class Neighbours:
         return [link_of(up.zid, up.info) for up in self._current()]
 
     def zids(self, whatami: WhatAmI) -> list[ZenohId]:
-        """The neighbours with this role."""
-        return [one.zid for one in self.transports() if one.whatami is whatami]
+        """The neighbours with this role; members of groups are not connected."""
+        connected = (one for one in self.transports() if not one.is_multicast)
+        return [one.zid for one in connected if one.whatami is whatami]
 
     def listen_transports(self, outlet: Outlet, *, history: bool) -> Callable[[], None]:
         """Tell `outlet` of transports; what is returned ends it."""
@@ -144,7 +152,7 @@ class Neighbours:
     def _current(self) -> list[NeighbourUp]:
         found = [] if self.face.closed else self.face.node.neighbours()
         for up in found:
-            self._up.setdefault(up.zid, up)
+            self._up.setdefault((up.zid, up.info.group), up)
         return found
 
     def _tell(self, kind: SampleKind, up: NeighbourUp) -> None:

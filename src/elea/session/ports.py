@@ -16,9 +16,10 @@ from types import TracebackType
 from typing import Final, Protocol
 
 from elea.config.config import Config
-from elea.ids import WhatAmI
+from elea.ids import WhatAmI, WhatAmIMatcher
 from elea.node.ports import CallbackThread as CallbackThread
 from elea.node.ports import NeighbourDown, NeighbourUp
+from elea.sample import Hello
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import Stamp
 from elea.wire.network.push_hot import Push
@@ -137,3 +138,4 @@ class ScoutPort(Protocol):
 
 
 OpenDriver = Callable[[Config], DriverPort]
+StartScouting = Callable[[WhatAmIMatcher, Config, Callable[[Hello], None]], ScoutPort]

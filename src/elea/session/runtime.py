@@ -6,25 +6,22 @@ from collections.abc import Callable
 from importlib import import_module
 
 from elea.config.config import Config
-from elea.errors import EleaError
+from elea.config_file import in_environment
 from elea.ids import WhatAmIMatcher
 from elea.sample import Hello
-from elea.session.ports import DriverPort, OpenDriver, ScoutPort
+from elea.session.ports import DriverPort, OpenDriver, ScoutPort, StartScouting
 
 
 def open_driver(config: Config) -> DriverPort:
     """A node for this configuration, with its listeners bound and its connections made."""
     # Late: a program that drives sessions itself, as simulations do, needs no sockets.
     factory: OpenDriver = import_module("elea.link.driver").open_driver
-    return factory(config)
+    return factory(in_environment(config))
 
 
 def start_scouting(
     what: WhatAmIMatcher, config: Config, found: Callable[[Hello], None]
 ) -> ScoutPort:
-    """Search for nodes; each one found is told to `found`, by any thread.
-
-    Raises:
-        EleaError: always, until a driver for it exists.
-    """
-    raise EleaError("scouting by multicast is not supported yet; connect to endpoints you know")
+    """Search for nodes; each answer is told to `found`, by any thread."""
+    start: StartScouting = import_module("elea.link.scouting").start_scouting  # late, as above
+    return start(what, config, found)

@@ -1,9 +1,9 @@
 """GroupTransport: a transport without handshake, to everybody in a multicast group. wire.md 6.
 
-Each member says JOIN at once and every 2.5 seconds: who it is, what it speaks, its lease, and the
-next sequence number of each conduit. A member is known by the source address of its datagrams;
-until its first acceptable JOIN nothing else from there counts. What a member does wrong costs the
-datagram, never the group: addresses are easily forged.
+Each member says JOIN at once, every 2.5 seconds, and soon after a newcomer said it: who it is, what
+it speaks, its lease, and the next sequence number of each conduit. A member is known by the source
+address of its datagrams; until its first acceptable JOIN nothing else from there counts. What a
+member does wrong costs the datagram, never the group: addresses are easily forged.
 """
 
 from __future__ import annotations
@@ -41,6 +41,10 @@ from elea.wire.transport.init import RESOLUTION_DEFAULT, VERSION
 from elea.wire.transport.join import BATCH_LEN_DEFAULT, Join, NextSn
 
 _LINK: Final = 0  # the one link of the queues
+# A newcomer hears nothing of us before our next JOIN. It comes soon, but not from all members at
+# the same moment, and not for every newcomer of a crowd.
+_WELCOME_SPREAD_NS: Final = 5_000_000  # per member
+_WELCOME_PAUSE_NS: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,7 @@ class GroupTransport:
         "_dialect",
         "_fragments_len",
         "_join_ns",
+        "_joined_ns",
         "_limits",
         "_mask",
         "_members",
@@ -143,6 +148,8 @@ class GroupTransport:
         )
         for priority in self._tx.priorities():
             self._tx.assign(priority, _LINK, offer.batch_len)
+        self._join_ns = now_ns  # when to say JOIN
+        self._joined_ns = now_ns  # when it was said last
         self._pending: list[bytes] = []  # JOIN or CLOSE, before or after what is queued
         self._announce(now_ns)
         self._wake_ns = self._join_ns
@@ -151,6 +158,16 @@ class GroupTransport:
     def members(self) -> dict[str, bytes]:
         """Who is there: source address to identifier."""
         return {source: member.zid for source, member in self._members.items()}
+
+    @property
+    def qos(self) -> bool:
+        """Whether priorities have queues of their own."""
+        return self._offer.qos
+
+    @property
+    def queues(self) -> TxQueues:
+        """The queues behind `send`, for a caller that sends often and knows it is not closed."""
+        return self._tx
 
     # Sending
 
@@ -236,8 +253,14 @@ class GroupTransport:
             own_ms=self._offer.lease_ms, peer_ms=join.lease_ms, now_ns=now_ns, limits=self._limits
         )
         self._members[source] = _Member(join, lease, self._reception(join))
-        self._wake_ns = min(self._wake_ns, lease.expires_ns)
+        self._join_ns = min(self._join_ns, self._welcome_ns(now_ns))
+        self._wake_ns = min(self._wake_ns, self._join_ns, lease.expires_ns)
         events.append(MemberJoined(source, join.zid, join.whatami))
+
+    def _welcome_ns(self, now_ns: int) -> int:
+        """When a newcomer hears of us; members differ in it by their ids."""
+        place = self._offer.zid[0] * len(self._members) * _WELCOME_SPREAD_NS // 256
+        return max(now_ns + place, self._joined_ns + _WELCOME_PAUSE_NS)
 
     def _reception(self, join: Join) -> Reception:
         numbers = Received(self._mask, 0)
@@ -314,6 +337,7 @@ class GroupTransport:
     def _announce(self, now_ns: int) -> None:
         """Have a JOIN go before everything that is queued."""
         offer = self._offer
+        self._joined_ns = now_ns
         self._join_ns = now_ns + offer.join_interval_ms * NS_PER_MS
         whole_seconds = offer.lease_ms % 1_000 == 0
         pairs = [self._next_sn(priority) for priority in self._tx.priorities()]

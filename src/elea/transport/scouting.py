@@ -7,6 +7,7 @@ flood somebody else. Datagrams that are no scouting message are ignored.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from elea.errors import DecodeError
@@ -84,19 +85,28 @@ class Responder:
         self._limits = limits
         self._total = _Rate(limits.scout_replies_count)
         self._sources: dict[str, _Rate] = {}
-        self.refused = 0  # questions left without an answer because there were too many
+        self.refused = 0  # datagrams left without an answer because there were too many
 
     def receive(
-        self, datagram: bytes, address: str, locators: tuple[str, ...], now_ns: int
+        self,
+        datagram: bytes,
+        address: str,
+        locators: Callable[[], tuple[str, ...]],
+        now_ns: int,
     ) -> bytes | None:
         """The answer to a datagram, if it deserves one.
 
         Args:
             datagram: What arrived.
             address: Where from, without port: what the rate is counted by.
-            locators: How the asker can reach this node; loopback only for askers on loopback.
+            locators: Gives how the asker can reach this node; loopback only for askers on
+                loopback. Called if there is an answer.
             now_ns: The time.
         """
+        source = self._sources.get(address)
+        if not self._total.has_room(now_ns) or (source and not source.has_room(now_ns)):
+            self.refused += 1  # before it is read: a flood shall cost little
+            return None
         message = _decode(datagram, self._limits)
         if not isinstance(message, Scout) or not message.what >> self._whatami & 1:
             return None
@@ -105,7 +115,7 @@ class Responder:
         if not self._may_answer(address, now_ns):
             self.refused += 1
             return None
-        return self._hello(locators)
+        return self._hello(locators())
 
     def _hello(self, locators: tuple[str, ...]) -> bytes:
         locators = locators[: self._limits.locators_count]

@@ -296,6 +296,11 @@ class Transport:
         return batch
 
     @property
+    def qos(self) -> bool:
+        """Whether priorities have queues of their own."""
+        return self.agreed.qos
+
+    @property
     def queues(self) -> TxQueues:
         """The queues behind `send`, for a caller that sends often and knows the phase."""
         return self._tx

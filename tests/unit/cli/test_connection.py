@@ -28,6 +28,7 @@ def parsed(*arguments: str) -> argparse.Namespace:
         (["--connect", "tcp/a:1", "--mode", "peer"], "peer"),
         (["--connect", "tcp/a:1", "--cfg", 'mode:"peer"'], "peer"),
         (["--cfg", 'connect/endpoints:["tcp/a:1"]', "--mode", "client"], "client"),
+        (["--cfg", "scouting/multicast/enabled:true", "--mode", "client"], "client"),
     ],
 )
 def test_the_mode_follows_from_the_endpoints_unless_it_is_said(

@@ -10,12 +10,14 @@ import pytest
 from tests.unit.cli.conftest import Hub
 from tests.unit.cli.ends import free_endpoint
 
+import elea
 from elea.cli.main import main
 
 Lines = dict[str, dict[str, str]]
 
 # Tests speak to this host alone: the multicast check asks on loopback.
-HERE = ("--cfg", 'scouting/multicast/interface:"lo"')
+ON = ("--cfg", "scouting/multicast/enabled:true")
+HERE = (*ON, "--cfg", 'scouting/multicast/interface:"lo"')
 
 
 def examine(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Lines]:
@@ -92,10 +94,23 @@ def test_a_bad_configuration(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_endpoint_is_the_reason_why_nothing_arrives(capsys: pytest.CaptureFixture[str]) -> None:
-    code, checks = examine(capsys)
+    code, checks = examine(capsys, "--cfg", "scouting/multicast/enabled:false")
     assert code == 0
+    assert checks["multicast"]["found"] == "scouting/multicast is not enabled"
     assert checks["endpoints"]["status"] == "note"
     assert "--connect" in checks["endpoints"]["advice"]
+
+
+def test_who_answers_by_multicast_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    group = f"224.0.0.224:{free_endpoint().rpartition(':')[2]}"
+    multicast = {"enabled": True, "interface": "lo", "address": group}
+    listen = {"endpoints": ["tcp/127.0.0.1:0"]}
+    with elea.open({"scouting": {"multicast": multicast}, "listen": listen}) as session:
+        code, checks = examine(capsys, "--cfg", f'scouting/multicast/address:"{group}"')
+        found = f"{group} is heard on lo 127.0.0.1; peer {session.zid()} at 127.0.0.1"
+    assert (code, checks["multicast"]["status"]) == (0, "ok")
+    assert checks["multicast"]["found"] == found
+    assert "endpoints" not in checks
 
 
 def test_a_group_that_is_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:

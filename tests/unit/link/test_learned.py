@@ -6,8 +6,9 @@ import pytest
 
 from elea.limits import Limits
 from elea.link.address import Address
-from elea.link.learned import Teller, dialable, objection
-from elea.locator import Locator
+from elea.link.learned import dialable, objection
+from elea.locator import Endpoint
+from elea.node.ports import Teller
 
 
 @pytest.mark.parametrize(
@@ -33,14 +34,14 @@ from elea.locator import Locator
     ],
 )
 def test_not_dialled(text: str) -> None:
-    assert dialable([Locator(text)], Teller.at("10.0.0.7")) == []
+    assert dialable([Endpoint.parse(text)], Teller.at("10.0.0.7")) == []
 
 
 @pytest.mark.parametrize(
     "text", ["tcp/10.0.0.5:7447", "tls/robot.example:7447", "udp/[2001:db8::5]:1?rel=1"]
 )
 def test_dialled(text: str) -> None:
-    assert [str(one) for one in dialable([Locator(text)], Teller.at("10.0.0.7"))] == [text]
+    assert [str(one) for one in dialable([Endpoint.parse(text)], Teller.at("10.0.0.7"))] == [text]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,6 @@ def test_an_address_that_is_no_ip() -> None:
 
 
 def test_a_long_list_is_cut_and_says_each_once() -> None:
-    told = [Locator(f"tcp/10.0.0.{number % 50}:1") for number in range(200)]
+    told = [Endpoint.parse(f"tcp/10.0.0.{number % 50}:1") for number in range(200)]
     found = dialable(told, Teller(), Limits(link_addresses_count=5))
     assert [str(one) for one in found] == [f"tcp/10.0.0.{number}:1" for number in range(5)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.link.cases import HAS_IPV6
@@ -11,14 +12,21 @@ from tests.link.cases import HAS_IPV6
 from elea.config.config import Config
 from elea.errors import ConfigError, LinkError
 from elea.link.address import Address
-from elea.link.settings import LinkSettings, SocketOptions, flag_option, priorities_option
+from elea.link.settings import (
+    LinkSettings,
+    ScoutingSettings,
+    SocketOptions,
+    flag_option,
+    priorities_option,
+)
 from elea.link.tcp import Tcp, bind_address
 from elea.locator import Endpoint
 
 
 def test_the_defaults_of_a_configuration() -> None:
     settings = LinkSettings.from_config(Config())
-    assert settings == LinkSettings()
+    assert replace(settings, scouting=LinkSettings().scouting) == LinkSettings()
+    assert settings.scouting == ScoutingSettings(what=0b111)
 
 
 def test_buffers_by_configuration_and_by_endpoint() -> None:

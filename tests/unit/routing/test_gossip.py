@@ -93,12 +93,12 @@ def test_what_a_neighbour_says_of_others_is_a_candidate_and_not_handed_on() -> N
     )
     assert told(two) == []
     assert node.routing.connect_candidates() == [
-        Candidate(b"3", 1, THERE),
-        Candidate(b"r", 0, HERE),
+        Candidate(b"3", 1, THERE, one.face_id),
+        Candidate(b"r", 0, HERE, one.face_id),
     ]
     assert node.routing.connect_candidates() == []
     say(one, LinkState(1, 2, None, 2, HERE))
-    assert node.routing.connect_candidates() == [Candidate(b"3", 1, HERE)]
+    assert node.routing.connect_candidates() == [Candidate(b"3", 1, HERE, one.face_id)]
 
 
 def test_a_mesh_grows_from_one_contact() -> None:
@@ -109,8 +109,9 @@ def test_a_mesh_grows_from_one_contact() -> None:
         node.routing.set_locators(locators)
     mesh.connect(a, b)
     mesh.connect(c, b)
-    assert a.routing.connect_candidates() == [Candidate(b"c", 1, ("tcp/c:1",))]
-    assert c.routing.connect_candidates() == [Candidate(b"a", 1, ("tcp/a:1",))]
+    for node, other in ((a, "c"), (c, "a")):
+        [candidate] = node.routing.connect_candidates()
+        assert (candidate.zid, candidate.locators) == (other.encode(), (f"tcp/{other}:1",))
     assert b.routing.connect_candidates() == []
 
 

@@ -5,7 +5,6 @@ import gc
 import pytest
 from tests.unit.session.fake_node import World, text_key
 
-import elea
 from elea.encoding import Encoding
 from elea.errors import ClosedError, KeyExprError, ZError
 from elea.keyexpr import KeyExpr
@@ -380,8 +379,3 @@ def test_pushes_come_without_a_subscriber(world: World) -> None:
     assert session.info.zid() == session.zid()
     assert session.info.transports() == []
     assert session.info.links() == []
-
-
-def test_scouting_says_that_it_is_not_there_yet() -> None:
-    with pytest.raises(elea.ZError, match="not supported yet; connect to endpoints you know"):
-        elea.scout()

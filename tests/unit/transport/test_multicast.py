@@ -256,6 +256,25 @@ def test_unfinished_messages_die_of_age_and_with_their_member() -> None:
 # Time
 
 
+def test_a_newcomer_hears_of_everybody_soon_and_a_crowd_costs_no_more() -> None:
+    """It could take nothing from a member before its next JOIN, which was up to 2.5 s away."""
+    member = Member.make(b"\xff")
+    member.pull_all()
+    now_ns = SECOND
+    for number in range(50):
+        member.take(f"10.0.0.{number}:7447", join(bytes([number + 1])), now_ns)
+    welcome_ns = member.group.next_timer_ns()
+    assert welcome_ns is not None
+    assert now_ns < welcome_ns <= now_ns + 5_000_000
+    assert member.group.handle_timer(welcome_ns) == (JoinDue(),)
+    [batch] = member.pull_all(welcome_ns)
+    assert isinstance(decode_batch(batch)[0], Join)
+    member.take("10.0.1.1:7447", join(b"\x77"), welcome_ns)
+    next_ns = member.group.next_timer_ns()
+    assert next_ns is not None
+    assert next_ns - welcome_ns >= 100_000_000
+
+
 def test_a_join_every_interval_and_members_stay() -> None:
     members = three()
     deliver(members)
@@ -268,7 +287,7 @@ def test_a_join_every_interval_and_members_stay() -> None:
         deliver(members, now_ns)
     for member in members.values():
         assert len(member.group.members) == 2
-        assert member.events.count(JoinDue()) == 24
+        assert member.events.count(JoinDue()) == 25  # one more, for the newcomers of the start
         assert MemberLost not in map(type, member.events)
 
 

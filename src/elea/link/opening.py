@@ -1,0 +1,85 @@
+"""Opening: when `open` may return, and why it may not. behaviour.md 1.11, 1.12."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from elea.errors import LinkError
+from elea.ids import WhatAmI
+from elea.link.discovery import Discovery
+from elea.node.neighbour import ConnectionState
+from elea.node.node import Node
+from elea.node.ports import ConnectFailed, NeighbourUp
+
+_TICK_S: Final = 0.02  # declarations of a peer are no event of their own
+
+
+class Opening:
+    """How far a node is with what it has to connect to.
+
+    Args:
+        node: The node.
+        lock: The lock it is called under.
+        clock: The monotonic time.
+        search_ns: How long a client that knows no endpoint looks for somebody.
+    """
+
+    def __init__(
+        self, node: Node, lock: threading.Lock, clock: Callable[[], int], search_ns: int
+    ) -> None:
+        self._node = node
+        self._lock = lock
+        self._now_ns = clock
+        self._search_end_ns = clock() + search_ns
+        self._failures: dict[int, str] = {}  # by connector: why its last attempt failed
+        self._ready = threading.Event()  # something came of an attempt to connect
+
+    @property
+    def must_find(self) -> bool:
+        """Whether this is a client that knows no endpoint."""
+        return self._node.whatami is WhatAmI.CLIENT and not self._node.settings.connect
+
+    def noticed(self, event: NeighbourUp | ConnectFailed) -> None:
+        """Something came of an attempt."""
+        if isinstance(event, ConnectFailed):
+            self._failures[event.connector_id] = event.reason
+        self._ready.set()
+
+    def wait(self, discovery: Discovery | None) -> None:
+        """Wait until `open` may return.
+
+        Raises:
+            LinkError: if connecting is what was asked for and it failed.
+        """
+        deadline_ns = self._now_ns() + self._node.settings.scouting_delay_ns
+        while not self.is_over(deadline_ns, discovery):
+            self._ready.wait(_TICK_S)
+
+    def is_over(self, deadline_ns: int, discovery: Discovery | None) -> bool:
+        """Whether `open` may return now; raises as `wait`."""
+        settings = self._node.settings
+        with self._lock:
+            state = self._node.connection_state()
+            self._ready.clear()
+        if state is ConnectionState.CONNECTED:
+            return True
+        if self.must_find:
+            self._look(discovery)
+            return False
+        if state is ConnectionState.FAILED and settings.exit_on_failure:
+            raise LinkError(f"cannot connect: {'; '.join(self._failures.values())}")
+        waits_for_ever = settings.exit_on_failure and settings.connect
+        return not waits_for_ever and self._now_ns() >= deadline_ns
+
+    def _look(self, discovery: Discovery | None) -> None:
+        """Raises when a client cannot find anybody, or did not in time."""
+        if discovery is None:
+            raise LinkError(
+                "cannot connect: a client has to be given connect/endpoints, or to find somebody"
+                " by scouting/multicast, which is not enabled"
+            )
+        if self._now_ns() >= self._search_end_ns:
+            reached = [f"not connected: {why}" for why in self._failures.values()]
+            raise LinkError("; ".join([discovery.nobody(), *reached]))

@@ -1,0 +1,155 @@
+"""Connectors: all that a node wants to be connected to, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from elea.ids import Rng, WhatAmI
+from elea.limits import Limits
+from elea.locator import Locator
+from elea.node.autoconnect import Learned
+from elea.node.connector import Connector, Phase
+from elea.node.neighbour import Neighbour
+from elea.node.ports import Connect, ConnectFailed, Effect, Told
+from elea.node.settings import NodeSettings
+
+
+class Connectors:
+    """The connectors of a node, configured and learned.
+
+    Args:
+        settings: Of the node.
+        neighbours: Who is connected, by identifier.
+        ask: Takes what the driver shall do.
+        rng: For the jitter of attempts.
+        limits: How many learned nodes are tried at once.
+    """
+
+    __slots__ = (
+        "_ask",
+        "_by_id",
+        "_last_id",
+        "_learned",
+        "_neighbours",
+        "_one_is_enough",
+        "_rng",
+        "_settings",
+    )
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        neighbours: Mapping[bytes, Neighbour],
+        ask: Callable[[Effect], None],
+        rng: Rng,
+        limits: Limits,
+    ) -> None:
+        self._settings = settings
+        self._neighbours = neighbours
+        self._ask = ask
+        self._rng = rng
+        self._one_is_enough = settings.whatami is WhatAmI.CLIENT
+        self._learned = Learned(settings, rng, limits)
+        self._by_id: dict[int, Connector] = {}
+        self._last_id = 0
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Connector]:
+        return iter(self._by_id.values())
+
+    def get(self, connector_id: int | None) -> Connector | None:
+        """A connector, unless it was forgotten meanwhile."""
+        return None if connector_id is None else self._by_id.get(connector_id)
+
+    def start(self, now_ns: int) -> None:
+        """Want what is configured."""
+        timeout_ns = self._settings.connect_timeout_ns
+        for group in self._settings.connect:
+            self._last_id += 1
+            self._by_id[self._last_id] = Connector(
+                self._last_id, group, self._settings.retry, self._rng, now_ns, timeout_ns=timeout_ns
+            )
+        if self._one_is_enough:  # the listed order counts
+            for connector in list(self)[1:]:
+                connector.rest()
+
+    def clear(self) -> None:
+        """Want nothing any more."""
+        self._by_id.clear()
+
+    def hear(self, told: Told, now_ns: int) -> None:
+        """Want a node that others told of, if it is one to connect to."""
+        connector = self._learned.connector(told, list(self), self._last_id + 1, now_ns)
+        if connector is not None:
+            self._last_id += 1
+            self._by_id[connector.id] = connector
+            self.handle_timer(now_ns)
+
+    def next_timer_ns(self) -> int | None:
+        """When the next attempt is due."""
+        due = [one.due_ns for one in self if one.phase is Phase.WAITING]
+        return min(due, default=None)
+
+    def handle_timer(self, now_ns: int) -> None:
+        """Begin the attempts that are due."""
+        for connector in self:
+            if connector.phase is Phase.WAITING and connector.due_ns <= now_ns:
+                self._try(connector)
+
+    def failed(self, connector: Connector, reason: str, now_ns: int) -> None:
+        """An attempt failed."""
+        connector.failed(reason, now_ns)
+        self._report(connector)
+        if self._one_is_enough and not self._neighbours:
+            for other in self._resting()[:1]:
+                other.lost(now_ns)
+
+    def satisfied(self, connector: Connector | None) -> None:
+        """There is a neighbour, made by a connector or not; if one is enough, the others rest."""
+        if self._one_is_enough:
+            for other in self:
+                if other is not connector and other.expected_zid is None:
+                    other.rest()
+
+    def refuted(self, connector: Connector, remote: Locator, reason: str, now_ns: int) -> None:
+        """Somebody else is where others told that a node was."""
+        connector.refuted(remote, reason, now_ns)
+        self._report(connector)
+
+    def dropped(self, connector: Connector, reason: str, now_ns: int) -> None:
+        """The link that a connector made is gone: the attempt failed, or the neighbour is lost."""
+        if connector.id not in self._by_id:
+            return
+        if connector.phase is Phase.CONNECTED:
+            connector.lost(now_ns)
+        else:
+            self.failed(connector, reason, now_ns)
+
+    def lost(self, neighbour: Neighbour, now_ns: int) -> None:
+        """A neighbour is gone that others wanted, too."""
+        for connector in neighbour.content:
+            if connector.id in self._by_id:
+                connector.lost(now_ns)
+        for connector in self._resting():
+            connector.lost(now_ns)
+
+    def _resting(self) -> list[Connector]:
+        return [one for one in self if one.phase is Phase.RESTING]
+
+    def _try(self, connector: Connector) -> None:
+        known = self._neighbours.get(connector.expected_zid or b"")
+        if known is not None:  # the other side was faster
+            connector.connected()
+            known.content.append(connector)
+            return
+        connector.trying()
+        timeout_ns = self._settings.open_timeout_ns
+        self._ask(Connect(connector.id, connector.endpoints, timeout_ns, connector.teller))
+
+    def _report(self, connector: Connector) -> None:
+        """Say why; a node that was told of is forgotten once it is given up."""
+        self._ask(ConnectFailed(connector.id, connector.failure))
+        if connector.expected_zid is not None and connector.phase is Phase.GIVEN_UP:
+            self._by_id.pop(connector.id, None)
