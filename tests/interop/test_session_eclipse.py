@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import importlib
-import json
-import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from types import ModuleType
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 import zenoh
+from tests.interop.ends import (
+    ECLIPSE,
+    ELEA,
+    WAIT_S,
+    eventually,
+    free_endpoint,
+    module_of,
+    session,
+)
 
 import elea
-
-WAIT_S = 10
-ELEA, ECLIPSE = "elea", "eclipse"
-MODULES: dict[str, ModuleType] = {ELEA: elea, ECLIPSE: zenoh}
 
 # Who listens, then who connects to it; the two marked * talk.
 TOPOLOGIES: dict[str, list[tuple[str, str]]] = {
@@ -47,27 +47,6 @@ TOPOLOGIES: dict[str, list[tuple[str, str]]] = {
 }
 
 
-@contextmanager
-def session(name: str, mode: str, port: int, *, listen: bool) -> Iterator[Any]:
-    module = MODULES[name]
-    config = module.Config()
-    address = f"tcp/127.0.0.1:{port}"
-    for key, value in {
-        "mode": mode,
-        "listen/endpoints": [address] if listen else [],
-        "connect/endpoints": [] if listen else [address],
-        "scouting/multicast/enabled": False,
-        "scouting/gossip/enabled": False,
-        "transport/shared_memory/enabled": False,
-    }.items():
-        config.insert_json5(key, json.dumps(value))
-    opened = module.open(config)
-    try:
-        yield opened
-    finally:
-        opened.close()
-
-
 @pytest.fixture(params=[False, True], ids=["forth", "back"])
 def swap(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
@@ -76,32 +55,28 @@ def swap(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(params=TOPOLOGIES)
 def ends(request: pytest.FixtureRequest, swap: bool) -> Iterator[tuple[Any, Any]]:
     """Two sessions that talk, the second one serves."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
+    endpoint = free_endpoint()
     talking: list[Any] = []
     with ExitStack() as stack:
         for number, (name, mode) in enumerate(TOPOLOGIES[request.param]):
-            made = stack.enter_context(session(name, mode.rstrip("*"), port, listen=number == 0))
+            made = stack.enter_context(
+                session(
+                    name,
+                    mode.rstrip("*"),
+                    listen=endpoint if number == 0 else None,
+                    connect=endpoint if number else None,
+                )
+            )
             if mode.endswith("*"):
                 talking.append(made)
         first, second = reversed(talking) if swap else talking
         yield first, second
 
 
-def module_of(made: Any) -> ModuleType:
-    return MODULES[ELEA if type(made).__module__.startswith("elea") else ECLIPSE]
+line = pytest.mark.line
 
 
-def eventually(condition: Callable[[], object]) -> bool:
-    """Poll: what is waited for happens in threads of another implementation."""
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        threading.Event().wait(0.01)
-    return True
-
-
+@line("P96", "K1", "K2", "K4", "K20", "C62")
 def test_publications_arrive_once_and_whole(ends: tuple[Any, Any]) -> None:
     here, there = ends
     names = module_of(here)
@@ -149,6 +124,7 @@ def test_publications_arrive_once_and_whole(ends: tuple[Any, Any]) -> None:
     assert eventually(lambda: not publisher.matching_status.matching)
 
 
+@line("P96", "T53")
 def test_order_is_kept_and_nothing_is_lost(ends: tuple[Any, Any]) -> None:
     here, there = ends
     names = module_of(here)
@@ -165,6 +141,7 @@ def test_order_is_kept_and_nothing_is_lost(ends: tuple[Any, Any]) -> None:
     subscriber.undeclare()
 
 
+@line("P96", "K8", "K9", "K13", "K17", "C70", "C71")
 def test_queries_are_answered_refused_and_ended(ends: tuple[Any, Any]) -> None:
     here, there = ends
 
@@ -200,7 +177,10 @@ def test_queries_are_answered_refused_and_ended(ends: tuple[Any, Any]) -> None:
     assert eventually(lambda: not querier.matching_status.matching)
 
 
-def test_liveliness_is_seen_asked_for_and_lost(ends: tuple[Any, Any]) -> None:
+@line("P107", "C82", "C84", "K16")
+def test_liveliness_is_seen_asked_for_and_lost(
+    ends: tuple[Any, Any], request: pytest.FixtureRequest
+) -> None:
     here, there = ends
     seen: list[tuple[str, str]] = []
     first = there.liveliness().declare_token("alive/1")
@@ -218,15 +198,23 @@ def test_liveliness_is_seen_asked_for_and_lost(ends: tuple[Any, Any]) -> None:
             str(reply.ok.key_expr) for reply in here.liveliness().get("alive/*", timeout=WAIT_S)
         )
 
-    assert eventually(lambda: alive() == ["alive/1", "alive/2"])
+    # An Eclipse client now and then ends its query before the answers to it, and hands those to its
+    # liveliness subscriber; with Eclipse nodes alone as well, and more often if their processes
+    # differ. What travels is the same each time.
+    hasty = is_eclipse_client(here, request)
+    assert alive() == ["alive/1", "alive/2"] or hasty
     second.undeclare()
     assert eventually(lambda: ("alive/2", "DELETE") in seen)
     first.undeclare()
     assert eventually(lambda: ("alive/1", "DELETE") in seen)
-    # Eclipse may hand an answer to a liveliness query to its liveliness subscriber as well.
     assert len(set(seen)) == 4
-    assert module_of(here) is zenoh or len(seen) == 4
+    assert len(seen) == 4 or hasty
     watcher.undeclare()
+
+
+def is_eclipse_client(made: Any, request: pytest.FixtureRequest) -> bool:
+    nodes = TOPOLOGIES[request.node.callspec.params["ends"]]
+    return module_of(made) is zenoh and (ECLIPSE, "client*") in nodes
 
 
 def test_the_elea_module_answers_to_the_names_of_zenoh() -> None:

@@ -11,10 +11,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 import zenoh
-from tests.interop.recording_proxy import Passed, RecordingProxy
-
-from elea.wire.conversation import Conversation, Direction, Seen
-from elea.wire.framing_hot import StreamDecoder
+from tests.interop.ends import alive
+from tests.interop.recording_proxy import Passed, RecordingProxy, follow
 
 WAIT_S = 10
 
@@ -69,24 +67,6 @@ def node(settings: Mapping[str, object]) -> Iterator[zenoh.Session]:
         session.close()  # type: ignore[no-untyped-call]  # the wheel's stubs lack it
 
 
-def follow(passed: list[Passed]) -> Iterator[tuple[Passed, bytes, Seen]]:
-    """Cut what passed into batches and decode them, in order."""
-    talks: dict[int, Conversation] = {}
-    streams: dict[tuple[int, Direction], StreamDecoder] = {}
-    for one in passed:
-        talk = talks.setdefault(one.connection, Conversation())
-        stream = streams.setdefault((one.connection, one.direction), StreamDecoder())
-        stream.feed(one.data)
-        while True:
-            stream.low_latency = talk.low_latency(one.direction)
-            if stream.low_latency and stream.pending == 4 and one.data.endswith(b"\x02\0\x03\0"):
-                break  # the second CLOSE that Eclipse sends with a u16 prefix (wire.md 3.4)
-            batch = stream.next_batch()
-            if batch is None:
-                break
-            yield one, batch, talk.batch(batch, one.direction)
-
-
 def chatter(one: zenoh.Session, other: zenoh.Session, rng: random.Random, *, large: bool) -> None:
     """Use every verb in both directions, with seeded variety."""
     got = threading.Event()
@@ -126,9 +106,9 @@ def chatter(one: zenoh.Session, other: zenoh.Session, rng: random.Random, *, lar
         )
     for target in (zenoh.QueryTarget.ALL, zenoh.QueryTarget.BEST_MATCHING):
         ask = b"ask" * rng.choice([1, 2_000])
-        list(one.get("svc/x?a=1;b=2", target=target, payload=ask, timeout=WAIT_S))
-    list(one.get("bad/x", attachment=b"why", timeout=WAIT_S))
-    list(one.liveliness().get("alive/*", timeout=WAIT_S))
+        assert len(list(one.get("svc/x?a=1;b=2", target=target, payload=ask, timeout=WAIT_S))) == 1
+    assert len(list(one.get("bad/x", attachment=b"why", timeout=WAIT_S))) == 1
+    assert alive(one, "alive/*", ["alive/b"])
     for entity in (publisher, watcher, token, refusing, queryable, marker, subscriber):
         entity.undeclare()  # type: ignore[no-untyped-call]  # the wheel's stubs lack it
 

@@ -27,6 +27,7 @@ from elea.errors import ConfigError, LinkError
 from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.accept import AcceptLoop
+from elea.link.accounts import read_accounts
 from elea.link.admission import Admission, Ticket
 from elea.link.base import Link
 from elea.link.connect import Attempt, Connected, Connector
@@ -500,6 +501,9 @@ class Driver:
                 pump = self._pumps.get(effect.link_id)
                 if pump is not None:
                     pump.close(effect.reason, drain=True)
+                    # Who does not read its last words does without them.
+                    overdue_ns = self.now_ns() + self._limits.close_flush_ns
+                    self._timers.call_at(overdue_ns, lambda: pump.close(effect.reason))
 
     def _dial(self, effect: Connect) -> None:
         connector_id, endpoints = effect.connector_id, list(effect.endpoints)
@@ -537,7 +541,8 @@ def open_driver(config: Config) -> Driver:
         LinkError: if it cannot listen, or cannot connect although it must.
         ConfigError: if the configuration asks for something that cannot be.
     """
-    node = Node(NodeSettings.from_config(config, os.urandom), rng=os.urandom)
+    settings = NodeSettings.from_config(config, os.urandom, read_accounts(config))
+    node = Node(settings, rng=os.urandom)
     driver = Driver(node, SelectorPoller(), LinkSettings.from_config(config))
     try:
         driver.start()

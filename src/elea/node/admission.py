@@ -58,7 +58,9 @@ class Admission:
             or any(self._links[one].connector is None for one in known.links)
         ):
             handshake.refuse(CloseReason.MAX_LINKS)
-        elif known is None and len(self._neighbours) >= self._settings.sessions_max:
+        elif known is None and (
+            self.upstream() is not None or len(self._neighbours) >= self._settings.sessions_max
+        ):
             handshake.refuse(CloseReason.INVALID)
         else:
             handshake.admit(now_ns)
@@ -84,6 +86,6 @@ def _may_join(link: NodeLink, known: Neighbour) -> bool:
     It does if both were begun at the same time, by two nodes that dial each other. Later, it may
     come from a neighbour that has lost the transport or was started anew: then its numbers and
     aliases would mean nothing here, and ours nothing there. It has to wait until the old link is
-    found dead.
+    found dead (behaviour.md 1.7 leaves the choice).
     """
     return link.since_ns < known.since_ns

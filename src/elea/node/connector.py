@@ -3,7 +3,9 @@
 One Connector per configured endpoint group, and one per node that others told of. Attempts come at
 once, then after pauses that grow up to a bound, with full jitter so that a fleet does not come back
 in step (threat T30). A node that was told of is tried once; one that was connected and got lost is
-tried for a while, as it may have another address by now, and whoever told of it tells again.
+tried for a while, as it may have another address by now, and whoever told of it tells again. A
+client wants one neighbour: its configured connectors begin one after the other, and rest while one
+of them is connected.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ class Phase(Enum):
     TRYING = "trying"  # a link is being made, or its handshake runs
     CONNECTED = "connected"
     GIVEN_UP = "given up"
+    RESTING = "resting"  # another connector goes first, or has what all of them want
 
 
 class Connector:
@@ -95,9 +98,15 @@ class Connector:
         self._pause_ns = self._retry.init_ns
         self._deadline_ns = None
 
+    def rest(self) -> None:
+        """Try nothing until `lost`; what is being tried comes to nothing."""
+        self.phase = Phase.RESTING
+
     def failed(self, reason: str, now_ns: int) -> None:
         """The attempt failed: wait, or give up if the time is over."""
         self.failure = reason
+        if self.phase is Phase.RESTING:
+            return
         pause = self._pause_ns
         self._pause_ns = min(int(pause * self._retry.factor), self._retry.max_ns)
         share = int.from_bytes(self._rng(2), "little") / 65_536
@@ -108,7 +117,7 @@ class Connector:
             self.phase = Phase.WAITING
 
     def lost(self, now_ns: int) -> None:
-        """The link is gone: try again at once."""
+        """The link is gone, or it is this one's turn: try at once."""
         self.phase = Phase.WAITING
         self.due_ns = now_ns + self._head_start_ns
         if self.expected_zid is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from elea.ids import Rng
+from elea.ids import Rng, WhatAmI
 from elea.limits import Limits
 from elea.locator import Locator
 from elea.node.autoconnect import Learned
@@ -25,7 +25,16 @@ class Connectors:
         limits: How many learned nodes are tried at once.
     """
 
-    __slots__ = ("_ask", "_by_id", "_last_id", "_learned", "_neighbours", "_rng", "_settings")
+    __slots__ = (
+        "_ask",
+        "_by_id",
+        "_last_id",
+        "_learned",
+        "_neighbours",
+        "_one_is_enough",
+        "_rng",
+        "_settings",
+    )
 
     def __init__(
         self,
@@ -39,6 +48,7 @@ class Connectors:
         self._neighbours = neighbours
         self._ask = ask
         self._rng = rng
+        self._one_is_enough = settings.whatami is WhatAmI.CLIENT
         self._learned = Learned(settings, rng, limits)
         self._by_id: dict[int, Connector] = {}
         self._last_id = 0
@@ -61,6 +71,9 @@ class Connectors:
             self._by_id[self._last_id] = Connector(
                 self._last_id, group, self._settings.retry, self._rng, now_ns, timeout_ns=timeout_ns
             )
+        if self._one_is_enough:  # the listed order counts
+            for connector in list(self)[1:]:
+                connector.rest()
 
     def clear(self) -> None:
         """Want nothing any more."""
@@ -89,6 +102,16 @@ class Connectors:
         """An attempt failed."""
         connector.failed(reason, now_ns)
         self._report(connector)
+        if self._one_is_enough and not self._neighbours:
+            for other in self._resting()[:1]:
+                other.lost(now_ns)
+
+    def satisfied(self, connector: Connector | None) -> None:
+        """There is a neighbour, made by a connector or not; if one is enough, the others rest."""
+        if self._one_is_enough:
+            for other in self:
+                if other is not connector and other.expected_zid is None:
+                    other.rest()
 
     def refuted(self, connector: Connector, remote: Locator, reason: str, now_ns: int) -> None:
         """Somebody else is where others told that a node was."""
@@ -109,6 +132,11 @@ class Connectors:
         for connector in neighbour.content:
             if connector.id in self._by_id:
                 connector.lost(now_ns)
+        for connector in self._resting():
+            connector.lost(now_ns)
+
+    def _resting(self) -> list[Connector]:
+        return [one for one in self if one.phase is Phase.RESTING]
 
     def _try(self, connector: Connector) -> None:
         known = self._neighbours.get(connector.expected_zid or b"")

@@ -60,6 +60,10 @@ class Neighbour:
     links: dict[int, None] = field(default_factory=dict)
     content: list[Connector] = field(default_factory=list)  # who wanted it and found it connected
 
+    def note_sole_link(self) -> None:
+        """Links came or went: with one alone there is nothing to choose when writing."""
+        self.outlet.link_id = next(iter(self.links)) if len(self.links) == 1 else -1
+
     @classmethod
     def new(cls, transport: Transport, sink: FaceSink, info: LinkInfo, now_ns: int) -> Self:
         """The neighbour at the other end of a transport whose first link is this."""

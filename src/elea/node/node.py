@@ -7,6 +7,7 @@ Everything here runs under the driver's one lock; nothing here calls user code.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from elea.errors import ConfigError, DecodeError, RemoteProtocolError
@@ -186,10 +187,12 @@ class Node:
         handshake: Opener | Acceptor
         if opened:
             expected = None if connector is None else connector.expected_zid
-            handshake = Opener(offer, now_ns, expected_zid=expected, limits=self.limits)
+            limits = replace(self.limits, handshake_ns=self.settings.open_timeout_ns)
+            handshake = Opener(offer, now_ns, expected_zid=expected, limits=limits)
         else:
+            limits = replace(self.limits, handshake_ns=self.settings.accept_timeout_ns)
             address = str(info.remote)
-            handshake = Acceptor(offer, self._cookies, address, now_ns, limits=self.limits)
+            handshake = Acceptor(offer, self._cookies, address, now_ns, limits=limits)
         link = NodeLink(
             link_id,
             info,
@@ -495,6 +498,7 @@ class Node:
             link.stream.batch_len_max = agreed.batch_len - prefix_len
         if link.connector is not None:
             link.connector.connected()
+        self._connectors.satisfied(link.connector)
         link.intake = Intake(
             link.id,
             neighbour.transport,
@@ -503,7 +507,7 @@ class Node:
             self._settle,
             lambda error, now_ns: self._break(link, error, now_ns),
         )
-        neighbour.outlet.link_id = link.id if len(neighbour.links) == 1 else -1
+        neighbour.note_sole_link()
 
     def _announce(self, event: NeighbourUp | NeighbourDown) -> None:
         self._effects.append(event)
@@ -525,12 +529,7 @@ class Node:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
         due_ns = self._unresponsive_ns(neighbour)
         if due_ns is not None and now_ns >= due_ns:
-            self._mute(neighbour)
-            neighbour.transport.close(CloseReason.UNRESPONSIVE, now_ns, flush=False)
-        if neighbour.transport.phase is not TransportPhase.OPEN:
-            for link_id in list(neighbour.links):
-                self._dirty[link_id] = None
-                self._end_link(self._links[link_id], "closed here: unresponsive")
+            self._give_up(neighbour, "closed here: unresponsive", now_ns, CloseReason.UNRESPONSIVE)
 
     def _unresponsive_ns(self, neighbour: Neighbour) -> int | None:
         """When a neighbour that takes nothing is closed."""
@@ -557,7 +556,9 @@ class Node:
         neighbour.transport.remove_link(link.id, reason)
         neighbour.links.pop(link.id, None)
         if neighbour.links:
-            if neighbour.transport.phase is TransportPhase.OPEN:
+            neighbour.note_sole_link()
+            is_open = neighbour.transport.phase is TransportPhase.OPEN
+            if is_open and neighbour.transport.has_carried(link.id):
                 self._end_neighbour(neighbour, reason, now_ns)
             return
         del self._neighbours[neighbour.zid]
@@ -568,12 +569,19 @@ class Node:
         self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
 
     def _end_neighbour(self, neighbour: Neighbour, reason: str, now_ns: int) -> None:
-        """One link of several is lost: the others go as well.
+        """One link of several is lost, and messages went over it: the others go as well.
 
-        What was on its way on the lost one is gone, declarations too, and nothing would repair the
-        tables of either side. A new transport does.
+        What was on its way is gone, declarations too, and nothing would repair the tables of either
+        side. A new transport does.
         """
-        neighbour.transport.close(CloseReason.GENERIC, now_ns, flush=False)
+        self._give_up(neighbour, reason, now_ns, CloseReason.GENERIC)
+
+    def _give_up(
+        self, neighbour: Neighbour, reason: str, now_ns: int, close_reason: CloseReason
+    ) -> None:
+        """Give a neighbour up, with all its links; what waits for it is dropped."""
+        self._mute(neighbour)
+        neighbour.transport.close(close_reason, now_ns, flush=False)
         for link_id in list(neighbour.links):
             link = self._links[link_id]
             last_words = neighbour.transport.pull(link_id, now_ns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -16,6 +17,8 @@ from elea.transport.negotiation import Offer
 from elea.wire.transport.join import BATCH_LEN_DEFAULT
 
 MS_NS: Final = 1_000_000
+US_NS: Final = 1_000
+_CONGESTION: Final = "transport/link/tx/queue/congestion_control"
 
 # Resolution octet of INIT by the configured sequence number resolution; request ids stay 32 bit.
 _RESOLUTIONS: Final = {"8bit": 0x08, "16bit": 0x09, "32bit": 0x0A, "64bit": 0x0B}
@@ -85,6 +88,7 @@ class NodeSettings:
     compression: bool = False
     user: str | None = None
     password: Secret | None = None
+    accounts: Mapping[bytes, Secret] | None = None  # who may connect; None for everybody
     region_name: str | None = None
     wait_before_close_ns: int = 5_000 * MS_NS
     routing: RoutingSettings = _ROUTING
@@ -99,7 +103,9 @@ class NodeSettings:
     timestamping: bool = False
 
     @classmethod
-    def from_config(cls, config: Config, rng: Rng) -> Self:
+    def from_config(
+        cls, config: Config, rng: Rng, accounts: Mapping[bytes, Secret] | None = None
+    ) -> Self:
         """Read a configuration; a node without an id of its own gets a random one."""
         zid = config.zid or ZenohId.generate(rng)
         user = config.get("transport/auth/usrpwd/user")
@@ -131,6 +137,7 @@ class NodeSettings:
             compression=config.value("transport/unicast/compression/enabled", bool),
             user=user.reveal() if isinstance(user, Secret) else _text(user),
             password=config.secret("transport/auth/usrpwd/password"),
+            accounts=accounts,
             region_name=_text(config.get("region_name")),
             routing=RoutingSettings(
                 queries_timeout_ns=config.value("queries_default_timeout", int) * MS_NS,
@@ -139,6 +146,8 @@ class NodeSettings:
                 gossip_multihop=config.value("scouting/gossip/multihop", bool),
                 gossip_target=role_bits(config.get("scouting/gossip/target")),
             ),
+            wait_before_close_ns=config.value(f"{_CONGESTION}/block/wait_before_close", int)
+            * US_NS,
             awaits_scouted=scouts and config.value("open/return_conditions/connect_scouted", bool),
             by_scouting=by_scouting,
             by_gossip=AutoconnectSettings.from_config(config, "gossip"),
@@ -164,6 +173,7 @@ class NodeSettings:
             region_name=self.region_name,
             user=self.user,
             password=self.password,
+            accounts=self.accounts,
             link_len_max=link_len_max,
         )
 

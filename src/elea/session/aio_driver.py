@@ -81,6 +81,7 @@ class LoopDriver:
 async def open_loop_driver(config: Config) -> LoopDriver:
     """A node for this configuration on the running loop; raises as `open`."""
     # Late: see `elea.session.runtime`.
+    from elea.link.accounts import read_accounts
     from elea.link.asyncio_poller import AsyncioPoller
     from elea.link.driver import Driver
     from elea.link.settings import LinkSettings
@@ -88,7 +89,7 @@ async def open_loop_driver(config: Config) -> LoopDriver:
     from elea.node.settings import NodeSettings
 
     config = in_environment(config)
-    settings = NodeSettings.from_config(config, os.urandom)
+    settings = NodeSettings.from_config(config, os.urandom, read_accounts(config))
     node = Node(settings, rng=os.urandom)
     driver = Driver(node, AsyncioPoller(), LinkSettings.from_config(config))
     try:

@@ -110,6 +110,7 @@ class Transport:
     """
 
     __slots__ = (
+        "_carriers",
         "_close_message",
         "_limits",
         "_links",
@@ -135,6 +136,7 @@ class Transport:
         self._limits = limits
         self._links: dict[int, _Link] = {}  # oldest first
         self._prefix_len = _prefix_len(agreed, stream=True)
+        self._carriers: set[int] = set()  # links that messages went over, lost ones too
         self._close_message = b""
         self._wake_ns: int | None = None
         self._tx = TxQueues(
@@ -186,6 +188,10 @@ class Transport:
         if self.phase is Phase.CLOSING and self._all_said():
             self._end()
         return NO_EVENTS
+
+    def has_carried(self, link_id: int) -> bool:
+        """Whether more than keep-alives went over a link: its loss may have lost messages."""
+        return link_id in self._carriers
 
     def _arrange(self) -> None:
         """Fit the queues to the links there are."""
@@ -249,6 +255,8 @@ class Transport:
         if link.agreed.compression and stop > start:
             batch = compression.unpack(batch[start:stop], limits=link.limits)
             start, stop = 0, len(batch)
+        if stop - start != len(_KEEP_ALIVE) or batch[start:stop] != _KEEP_ALIVE:
+            self._carriers.add(link_id)
         closed = self._rx.batch(batch, sink, now_ns, start, stop)
         if self._rx.reassembly.pending_len:
             self._wake_by(now_ns + self._limits.fragment_idle_ns)
@@ -295,10 +303,13 @@ class Transport:
         elif link.rewrap:
             batch = self._tx.pull(link_id)
             if batch is not None:
+                self._carriers.add(link_id)
                 parts.append(link.wrap(batch[self._prefix_len :]))
             elif not self._last_words(link, parts):
                 return False
-        elif not self._tx.pull_into(link_id, parts) and not self._last_words(link, parts):
+        elif self._tx.pull_into(link_id, parts):
+            self._carriers.add(link_id)
+        elif not self._last_words(link, parts):
             return False
         link.keep_alive = False
         link.lease.said(now_ns)

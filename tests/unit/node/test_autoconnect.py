@@ -257,11 +257,14 @@ def test_a_client_that_reached_two_keeps_one() -> None:
 def test_a_client_with_two_endpoints_keeps_one() -> None:
     chosen = settings(0x50, WhatAmI.CLIENT, connect=("tcp/a:1", "tcp/b:1"))
     driven = Driven.make(chosen)
-    assert driven.dialled() == [("tcp/a:1",), ("tcp/b:1",)]
+    assert driven.dialled() == [("tcp/a:1",)]  # the first that is listed goes first
     first, second = [one.id for one in driven.node._connectors]
-    driven.link(first, "tcp/a:1", other(1))
+    driven.node.connect_failed(first, "refused", 0)
+    driven.later(2)
+    assert driven.dialled() == [("tcp/a:1",), ("tcp/b:1",)]  # now both, each at its own pace
     driven.link(second, "tcp/b:1", other(2))
-    assert [one.zid for one in driven.node.neighbours()] == [b"\x01"]
+    driven.link(first, "tcp/a:1", other(1))
+    assert [one.zid for one in driven.node.neighbours()] == [b"\x02"]
 
 
 def test_settings_of_a_configuration() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from tests.unit.node.worlds import Session, settings
 
@@ -40,7 +42,7 @@ def test_attempts_that_cross_share_one_transport() -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_the_loss_of_one_link_ends_the_transport(which: int) -> None:
+def test_the_loss_of_a_link_that_carried_messages_ends_the_transport(which: int) -> None:
     # Found by `elea sim --seed 19 --faults rough`: a declaration on the lost link was never
     # repeated, and the neighbours disagreed for as long as the other link lived.
     world, one, two = with_two_links()
@@ -55,6 +57,26 @@ def test_the_loss_of_one_link_ends_the_transport(which: int) -> None:
     two.put("a", b"2")
     world.run_for(seconds(1))
     assert (two.samples, one.samples) == ([("b", b"1")], [("a", b"2")])
+
+
+def test_the_loss_of_a_link_that_carried_nothing_ends_nothing() -> None:
+    # Both nodes may have settled on the same link of the two; then the other one is spare.
+    spared = 0
+    for seed, which in itertools.product(range(50), range(2)):
+        world, one, two = dialling(seed)
+        world.run_for(seconds(3))
+        if one.driver.node.links_count(b"\x02") != 2:
+            continue
+        one.subscribe("a")
+        two.subscribe("b")
+        world.network.tear(list(world.network.pipes)[which], "cut")
+        world.run_for(seconds(5))
+        one.put("b", b"1")
+        two.put("a", b"2")
+        world.run_for(seconds(1))
+        assert (two.samples, one.samples) == ([("b", b"1")], [("a", b"2")])
+        spared += [type(event) for event in one.neighbours] == [NeighbourUp]
+    assert spared
 
 
 def test_a_neighbour_started_anew_does_not_join_its_old_transport() -> None:
