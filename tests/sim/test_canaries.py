@@ -13,8 +13,8 @@ from elea.node.egress_hot import SENT
 from elea.node.node import Node
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.routing.effects import Output
-from elea.sim.campaign import run
-from elea.sim.plan import Options
+from elea.sim.campaign.plan import Options
+from elea.sim.campaign.run import run
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import WireExpr

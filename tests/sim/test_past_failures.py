@@ -7,8 +7,8 @@ import pytest
 from elea.node import node as node_module
 from elea.node.backlog import Backlog
 from elea.node.node import Node
-from elea.sim.campaign import run
-from elea.sim.plan import Options
+from elea.sim.campaign.plan import Options
+from elea.sim.campaign.run import run
 from elea.wire.codec_hot import NetworkMessage
 
 SEEDS_MAX = 300

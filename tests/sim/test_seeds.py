@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from elea.sim.campaign import SOMETIMES, run
+from elea.sim.campaign.run import SOMETIMES, run
 
 SEEDS_PER_TEST = 30
 TESTS = 10

@@ -10,7 +10,7 @@ from typing import Final
 
 from elea.keyexpr.match_hot import intersects
 from elea.routing.tables import Kind
-from elea.sim.history import (
+from elea.sim.campaign.history import (
     Asked,
     Attached,
     Cancelled,

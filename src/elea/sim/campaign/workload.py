@@ -7,9 +7,9 @@ from random import Random
 from typing import Final
 
 from elea.routing.tables import Kind
-from elea.sim.actor import Actor, Answer, Wish
-from elea.sim.history import History
-from elea.sim.plan import Plan
+from elea.sim.campaign.actor import Actor, Answer, Wish
+from elea.sim.campaign.history import History
+from elea.sim.campaign.plan import Plan
 from elea.sim.world import World
 from elea.wire.network.interest import InterestMode
 

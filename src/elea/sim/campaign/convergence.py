@@ -14,8 +14,8 @@ from elea.routing.core import Routing
 from elea.routing.effects import SENT
 from elea.routing.face import Face
 from elea.routing.tables import Entry, Kind, distance_of, is_complete
-from elea.sim.actor import Actor
-from elea.sim.workload import KEYS
+from elea.sim.campaign.actor import Actor
+from elea.sim.campaign.workload import KEYS
 from elea.sim.world import World
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import WireExpr

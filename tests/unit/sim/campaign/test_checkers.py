@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from elea.routing.tables import Kind
-from elea.sim.checkers import (
+from elea.sim.campaign.checkers import (
     SETTLING_NS,
     Events,
     Law,
@@ -18,7 +18,7 @@ from elea.sim.checkers import (
     order_is_kept,
     queries_end_once,
 )
-from elea.sim.history import (
+from elea.sim.campaign.history import (
     Asked,
     Attached,
     Cancelled,

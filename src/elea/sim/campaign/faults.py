@@ -7,10 +7,10 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from elea.sim.history import Fault, History
+from elea.sim.campaign.history import Fault, History
+from elea.sim.campaign.plan import NodePlan, Plan, zid
+from elea.sim.campaign.workload import Workload
 from elea.sim.network import CALM, ROUGH, SLOW, Pipe
-from elea.sim.plan import NodePlan, Plan, zid
-from elea.sim.workload import Workload
 from elea.sim.world import World, seconds
 
 _STEP_S: Final = (0.05, 1.2)

@@ -16,8 +16,8 @@ from typing import Final
 from elea.node.node import Node
 from elea.routing.stats import Drop
 from elea.routing.tables import Kind
-from elea.sim.checkers import ALWAYS, AT_REST, SETTLING_NS, no_false_ends, nothing_is_lost
-from elea.sim.convergence import (
+from elea.sim.campaign.checkers import ALWAYS, AT_REST, SETTLING_NS, no_false_ends, nothing_is_lost
+from elea.sim.campaign.convergence import (
     Graph,
     all_are_connected,
     all_is_forgotten,
@@ -27,11 +27,11 @@ from elea.sim.convergence import (
     sessions_know_the_truth,
     tables_equal_fresh_ones,
 )
-from elea.sim.faults import Storm
-from elea.sim.history import Delivered, History, Requested
-from elea.sim.plan import Options, Plan, draw
+from elea.sim.campaign.faults import Storm
+from elea.sim.campaign.history import Delivered, History, Requested
+from elea.sim.campaign.plan import Options, Plan, draw
+from elea.sim.campaign.workload import KEYS, Workload
 from elea.sim.trace import Trace
-from elea.sim.workload import KEYS, Workload
 from elea.sim.world import World, seconds, seeded
 
 # The longest lease, and a handshake that ran into it, and the pauses of those who try again.

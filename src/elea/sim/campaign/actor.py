@@ -9,7 +9,7 @@ from typing import Final
 
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.routing.tables import OPTIONS, Kind
-from elea.sim.history import (
+from elea.sim.campaign.history import (
     Appeared,
     Asked,
     Attached,
