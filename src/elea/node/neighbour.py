@@ -73,6 +73,18 @@ class NodeLink:
     outgoing: deque[bytes] = field(default_factory=deque)
     neighbour: Neighbour | None = None
     closing: bool = False
+    waits_for: set[int] = field(default_factory=set)  # faces without room for what it brings
+
+
+def may_join(link: NodeLink, known: Neighbour) -> bool:
+    """Whether a further link to a neighbour belongs to the transport that is there.
+
+    It does if both were begun at the same time, by two nodes that dial each other. Later, it may
+    come from a neighbour that has lost the transport or was started anew: then its numbers and
+    aliases would mean nothing here, and ours nothing there. It has to wait until the old link is
+    found dead.
+    """
+    return link.since_ns < known.since_ns
 
 
 def state_of(

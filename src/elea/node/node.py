@@ -15,12 +15,20 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
 from elea.node.egress_hot import FULL, SENT, Door, Egress, Outlet
-from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
+from elea.node.neighbour import (
+    ConnectionState,
+    Neighbour,
+    NodeLink,
+    Session,
+    may_join,
+    state_of,
+)
 from elea.node.ports import (
     CloseLink,
     Connect,
     ConnectFailed,
     Effect,
+    HoldReading,
     LinkInfo,
     NeighbourDown,
     NeighbourUp,
@@ -36,7 +44,8 @@ from elea.timestamp import HybridClock
 from elea.transport.cookie import CookieJar
 from elea.transport.events import Events, KeepAliveDue, LinkLost
 from elea.transport.handshake import Acceptor, Opener, State
-from elea.transport.negotiation import Agreed, Offer
+from elea.transport.negotiation import Agreed
+from elea.transport.reassembly import FragmentPool
 from elea.transport.stats_hot import TransportStats
 from elea.transport.unicast import Phase as TransportPhase
 from elea.transport.unicast import Transport
@@ -66,6 +75,8 @@ class Node:
         # A sample of a session goes out. Bound once: it takes no interpreted step.
         self.local_push = Door(self.egress, self.routing.push).push
         self._rng = rng
+        self._fragments = FragmentPool(limits.fragments_node_len)
+        self._source: NodeLink | None = None  # the link that is being read
         self._cookies = CookieJar(rng, limits=limits)
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
         self._links: dict[int, NodeLink] = {}
@@ -175,7 +186,7 @@ class Node:
     ) -> None:
         """A link was made: `opened` by us, or accepted."""
         self._now_ns = now_ns
-        offer = self._offer(info)
+        offer = self.settings.offer(info.batch_len_max)
         handshake: Opener | Acceptor
         if opened:
             handshake = Opener(offer, now_ns, expected_zid=expected_zid, limits=self.limits)
@@ -206,6 +217,7 @@ class Node:
         link = self._links.get(link_id)
         if link is None or link.closing:
             return
+        self._source = link
         try:
             if link.stream is None:
                 self._batch(link, data, now_ns)
@@ -221,6 +233,14 @@ class Node:
             # A link that breaks the rules is closed without a word (behaviour.md 1.8).
             self._drop_link(link, f"protocol violation: {error}", now_ns)
             self._end_link(link, str(error))
+        finally:
+            self._source = None
+
+    def link_held(self, link_id: int, held: bool, now_ns: int) -> None:
+        """The driver does not read a link, on purpose: it does not expire. Or reads it again."""
+        link = self._links.get(link_id)
+        if link is not None and link.neighbour is not None:
+            link.neighbour.transport.hold_link(link_id, held, now_ns)
 
     def link_closed(self, link_id: int, reason: str, now_ns: int) -> None:
         """The link is gone: the other end closed it, or it broke."""
@@ -244,6 +264,8 @@ class Node:
         if neighbour.backlog:
             neighbour.backlog.retry(now_ns)
             neighbour.outlet.stuck = bool(neighbour.backlog)
+            if neighbour.backlog.sources:
+                self._let_sources_go(neighbour)
             if data is None:
                 data = neighbour.transport.pull(link_id, now_ns)
         return data
@@ -252,9 +274,7 @@ class Node:
 
     def attach(self, session: Session, now_ns: int | None = None) -> int:
         """A face for a session."""
-        if now_ns is not None:
-            self._now_ns = now_ns
-        now_ns = self._now_ns
+        now_ns = self._now_ns = self._now_ns if now_ns is None else now_ns
         face_id = self._next_id()
         self._sessions[face_id] = session
         self.egress.outlets[face_id] = Outlet(face_id, session, None)
@@ -320,6 +340,7 @@ class Node:
             and not self._connectors
             and not self._effects
             and not self._dirty
+            and not self._fragments
             and self.next_timer_ns() is None
             and self.routing.is_empty()
         )
@@ -346,28 +367,30 @@ class Node:
         now_ns = max(self._now_ns, self.egress.now_ns)
         result = neighbour.backlog.send(message, reliable, now_ns)
         neighbour.outlet.stuck = bool(neighbour.backlog)
+        source = self._source
+        if source is not None and neighbour.backlog.pending_len > self.limits.backlog_len:
+            neighbour.backlog.sources[source.id] = None
+            if not source.waits_for:
+                self._effects.append(HoldReading(source.id, True))
+            source.waits_for.add(face_id)
         return result
+
+    def _let_sources_go(self, neighbour: Neighbour) -> None:
+        """Read again from links whose messages found no room at a neighbour, if there is some."""
+        backlog = neighbour.backlog
+        if 2 * backlog.pending_len > self.limits.backlog_len:
+            return
+        for link_id in backlog.sources:
+            link = self._links.get(link_id)
+            if link is not None:
+                link.waits_for.discard(neighbour.face_id)
+                if not link.waits_for:
+                    self._effects.append(HoldReading(link_id, False))
+        backlog.sources.clear()
 
     def _next_id(self) -> int:
         self._last_id += 1
         return self._last_id
-
-    def _offer(self, info: LinkInfo) -> Offer:
-        settings = self.settings
-        return Offer(
-            zid=settings.zid,
-            whatami=settings.whatami.index,
-            lease_ms=settings.lease_ms,
-            batch_len=settings.batch_len,
-            resolution=settings.resolution,
-            qos=settings.qos,
-            low_latency=settings.low_latency,
-            compression=settings.compression,
-            region_name=settings.region_name,
-            user=settings.user,
-            password=settings.password,
-            link_len_max=info.batch_len_max,
-        )
 
     def _try(self, connector: Connector) -> None:
         connector.trying()
@@ -417,7 +440,7 @@ class Node:
         known = self._neighbours.get(zid)
         if zid == self.zid:
             handshake.refuse(CloseReason.CONNECTION_TO_SELF)
-        elif known is not None and not self._may_join(link, known):
+        elif known is not None and not may_join(link, known):
             # Connected already, or found by scouting and connected meanwhile: one link is enough.
             connector, link.connector = link.connector, None
             if connector is not None:
@@ -427,17 +450,6 @@ class Node:
         else:
             handshake.proceed(now_ns)
 
-    @staticmethod
-    def _may_join(link: NodeLink, known: Neighbour) -> bool:
-        """Whether a further link to a neighbour belongs to the transport that is there.
-
-        It does if both were begun at the same time, by two nodes that dial each other. Later, it
-        may come from a neighbour that has lost the transport or was started anew: then its numbers
-        and aliases would mean nothing here, and ours nothing there. It has to wait until the old
-        link is found dead.
-        """
-        return link.since_ns < known.since_ns
-
     def _decide_accepting(self, link: NodeLink, handshake: Acceptor, now_ns: int) -> None:
         assert handshake.proposed is not None
         zid = handshake.proposed.peer_zid
@@ -445,17 +457,14 @@ class Node:
         if zid == self.zid:
             handshake.refuse(CloseReason.CONNECTION_TO_SELF)
         elif known is not None and (
-            not self._may_join(link, known)
-            or any(one.connector is None for one in self._links_of(known))
+            not may_join(link, known)
+            or any(self._links[one].connector is None for one in known.links)
         ):
             handshake.refuse(CloseReason.MAX_LINKS)
         elif known is None and len(self._neighbours) >= self.settings.sessions_max:
             handshake.refuse(CloseReason.INVALID)
         else:
             handshake.admit(now_ns)
-
-    def _links_of(self, neighbour: Neighbour) -> list[NodeLink]:
-        return [self._links[link_id] for link_id in neighbour.links]
 
     def _establish(self, link: NodeLink, agreed: Agreed, now_ns: int) -> None:
         known = self._neighbours.get(agreed.peer_zid)
@@ -472,7 +481,7 @@ class Node:
             self._end_link(link, "a client does not connect to a client")
             return
         face_id = self._next_id()
-        transport = Transport(agreed, limits=self.limits)
+        transport = Transport(agreed, limits=self.limits, pool=self._fragments)
         neighbour = Neighbour(
             agreed.peer_zid,
             agreed.peer_whatami,
@@ -539,6 +548,7 @@ class Node:
     def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
         neighbour.backlog.clear()
+        self._let_sources_go(neighbour)
         self.egress.outlets.pop(neighbour.face_id, None)
 
     def _drop_link(self, link: NodeLink, reason: str, now_ns: int) -> None:

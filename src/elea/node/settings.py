@@ -11,6 +11,7 @@ from elea.ids import Rng, WhatAmI, ZenohId
 from elea.locator import Endpoint
 from elea.routing.settings import RoutingSettings
 from elea.secret import Secret
+from elea.transport.negotiation import Offer
 
 MS_NS: Final = 1_000_000
 
@@ -58,6 +59,23 @@ class NodeSettings:
     routing: RoutingSettings = _ROUTING
     scouting_delay_ns: int = 500 * MS_NS
     timestamping: bool = False
+
+    def offer(self, link_len_max: int) -> Offer:
+        """What the node offers on a link that carries batches of this length."""
+        return Offer(
+            zid=self.zid,
+            whatami=self.whatami.index,
+            lease_ms=self.lease_ms,
+            batch_len=self.batch_len,
+            resolution=self.resolution,
+            qos=self.qos,
+            low_latency=self.low_latency,
+            compression=self.compression,
+            region_name=self.region_name,
+            user=self.user,
+            password=self.password,
+            link_len_max=link_len_max,
+        )
 
     @classmethod
     def from_config(cls, config: Config, rng: Rng) -> Self:

@@ -179,7 +179,7 @@ class Channel:
             if not blocking:
                 raise
             dispatch.about_to_wait()
-            value = queue.get(timeout=timeout)
+            value = self._wait(timeout)
         self.read_count += 1
         self.stalled = False
         if self.behind and queue.qsize() <= self.capacity // 2:
@@ -187,6 +187,13 @@ class Channel:
         if value is END:
             queue.put(END)  # for the next who asks
         return value
+
+    def _wait(self, timeout: float | None) -> object:
+        idle = None if self.pressure is None else self.pressure.idle
+        if idle is None:
+            return self._queue.get(timeout=timeout)
+        idle(lambda: not self._queue.empty(), timeout)
+        return self._queue.get_nowait()
 
     def abandon(self) -> None:
         """Nobody can read it any more: keep nothing."""

@@ -28,6 +28,10 @@ DROPPED: Final = 1  # counted; a queue was full and the message may be dropped
 FULL: Final = 2  # accepted, but the caller must wait for room before it goes on
 
 
+# Waits until a condition holds, or so many seconds; whether it does.
+Idle = Callable[[Callable[[], bool], float | None], bool]
+
+
 class Lock(Protocol):
     """The node's lock. It is not reentrant: `acquire(False)` fails for its own holder too."""
 
@@ -102,6 +106,11 @@ class DriverPort(Protocol):
     def node(self) -> NodePort: ...
     @property
     def callback_thread(self) -> CallbackThread: ...
+    @property
+    def idle(self) -> Idle | None:
+        """How to wait for something, at most so many seconds, where a waiting thread would hold
+        up everything: in a simulation. None: threads wait as they like."""
+
     def now_ns(self) -> int:
         """Monotonic time."""
 

@@ -272,6 +272,8 @@ def _ended(kind: type[Entity], number: int) -> Declaration:
 class FakeDriver:
     """One thread, virtual time: everything due runs before a call returns."""
 
+    idle = None
+
     def __init__(self, callback_thread: CallbackThread = CallbackThread.CALLER) -> None:
         self.lock = threading.Lock()
         self.node = FakeNode(self)
