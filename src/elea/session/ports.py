@@ -19,6 +19,7 @@ from elea.config.config import Config
 from elea.ids import WhatAmI
 from elea.node.ports import CallbackThread as CallbackThread
 from elea.node.ports import NeighbourDown, NeighbourUp
+from elea.transport.stats_hot import TransportStats
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import Stamp
 from elea.wire.network.push_hot import Push
@@ -89,6 +90,9 @@ class NodePort(Protocol):
 
     def neighbours(self) -> list[NeighbourUp]:
         """The transports there are, one entry per link."""
+
+    def transport_stats(self) -> dict[bytes, TransportStats]:
+        """What went through, and what did not, by neighbour."""
 
     def has_room(self, face_id: int) -> bool:
         """Whether a message that may not be dropped would find room now."""

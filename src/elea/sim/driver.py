@@ -89,6 +89,8 @@ class SimDriver:
         self.place: current.Place | None = None  # the program it belongs to
         # Where functions of the user run; None: wherever the world is.
         self.post: Callable[[Callable[[], None]], object] | None = None
+        self.is_shared = False  # what one of its sessions does may be for another of them
+        self._turn_asked = False
         self.stalled = False  # nothing can be written: the other ends do not read
         self.alive = True
         self._pipes: dict[int, tuple[Pipe, End]] = {}
@@ -184,6 +186,12 @@ class SimDriver:
 
     def flush(self) -> None:
         """Do what the node asks for, until it asks for nothing."""
+        self._settle()
+        if self.is_shared and not self._turn_asked:
+            self._turn_asked = True
+            self.world.at(self.world.now_ns, self._take_turn)
+
+    def _settle(self) -> None:
         if not self.alive:
             return
         with self.lock:
@@ -288,7 +296,7 @@ class SimDriver:
 
     def _turn(self) -> None:
         """Something happened: write, and let sessions deliver what is due."""
-        self.flush()
+        self._settle()
         if not self.alive:
             return
         sessions = self.node.sessions()
@@ -306,6 +314,11 @@ class SimDriver:
         elif self._attended:
             self._attended = False
             self.close()  # its session was forgotten, not closed
+
+    def _take_turn(self) -> None:
+        if self._when_running(self._take_turn):
+            self._turn_asked = False
+            self._turn()
 
     def _apply(self, effect: object) -> None:
         match effect:

@@ -23,7 +23,7 @@ from elea.node.settings import NodeSettings
 from elea.sim import current
 from elea.sim.driver import SECOND_NS as SECOND_NS
 from elea.sim.driver import SimDriver as SimDriver
-from elea.sim.network import Network
+from elea.sim.network import End, Network
 from elea.sim.program import Main, Place, Program, sleep
 from elea.sim.trace import Trace
 
@@ -109,6 +109,17 @@ class World:
     def sometimes(self, name: str) -> None:
         """Count that a rare thing happened, so that a campaign can tell that it was tried."""
         self.reached[name] += 1
+
+    def knock(self, driver: SimDriver, octets: bytes, duration_ns: int) -> None:
+        """A stranger connects to a node, writes some octets and goes after a while."""
+        stranger = End("stranger", 0, lambda *_: None, lambda *_: None)
+        far = driver.accept("tcp", f"stranger:{self.next_port()}", f"{driver.name}:0")
+        pipe = self.network.join(stranger, far, stream=True)
+        driver.adopt(pipe, far)
+        driver.flush()
+        if octets:
+            self.network.write(pipe, stranger, octets)
+        self.after(duration_ns, lambda: self.network.close(pipe, stranger))
 
     def crash(self, name: str, *, silent: bool = False) -> None:
         """A process is gone from one event to the next, with all its nodes and sessions.
@@ -204,14 +215,14 @@ class World:
         end_ns = self._now_ns + duration_ns
         while self._step(end_ns):
             pass
-        self._now_ns = end_ns
+        self._now_ns = max(end_ns, self._now_ns)  # who waits in an event may have gone further
 
     def run_until(self, condition: Callable[[], object], *, limit_ns: int) -> bool:
         """Run until something holds; False if it does not within the limit."""
         end_ns = self._now_ns + limit_ns
         while not condition():
             if not self._step(end_ns):
-                self._now_ns = end_ns
+                self._now_ns = max(end_ns, self._now_ns)
                 return bool(condition())
         return True
 

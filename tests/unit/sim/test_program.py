@@ -14,7 +14,7 @@ import elea
 import elea.aio
 import elea.ext
 from elea.errors import DeadlockError, LinkError
-from elea.sim.network import ROUGH
+from elea.sim.network import CALM, ROUGH, Faults
 from elea.sim.world import World
 
 PEER = {"mode": "peer", "listen": {"endpoints": ["tcp/0.0.0.0:7447"]}}
@@ -307,6 +307,31 @@ def test_one_thread_may_be_several_processes() -> None:
     assert world.nodes == {}
     with pytest.raises(TypeError):
         elea.open(3)  # type: ignore[arg-type]  # that is what is tested
+
+
+def test_what_a_link_lost_is_counted() -> None:
+    udp = "udp/server:7447"
+    world = World(1)
+    with world.process("server"):
+        server = elea.open({"mode": "peer", "listen": {"endpoints": [udp]}})
+    with world.process("client"):
+        client = elea.open({"mode": "client", "connect": {"endpoints": [udp]}})
+    samples = server.declare_subscriber("a")
+    world.sleep(1)
+    world.network.faults = Faults(loss=0.3)
+    for _ in range(100):
+        client.put("a", "x")
+    world.network.faults = CALM
+    world.sleep(1)
+    client.put("a", "last")
+    world.sleep(1)
+    received = len(samples.drain())
+    assert 1 < received < 101
+    [stats] = server.info.stats().values()
+    assert stats["missed_numbers"] == 101 - received
+    client.close()
+    server.close()
+    assert server.info.stats() == {}
 
 
 def test_a_forgotten_session_leaves_the_world() -> None:

@@ -49,6 +49,7 @@ class Plan:
     faults: str
     seconds: float
     pace_ns: int  # the longest pause between two things that sessions do
+    sessions_share: float  # of sessions that are real ones; the others use the node alone
     nodes: tuple[NodePlan, ...]
 
     def __str__(self) -> str:
@@ -82,7 +83,8 @@ def draw(seed: int, options: Options, rng: Random) -> Plan:
         )
         nodes.append(NodePlan(f"n{index}", settings, limits, rng.choice((1, 1, 2, 3))))
     pace_ns = rng.choice((30, 120, 120, 400)) * MS_NS
-    return Plan(seed, shape, scheme, faults, options.seconds, pace_ns, tuple(nodes))
+    share = rng.choice((0.0, 0.5, 1.0))
+    return Plan(seed, shape, scheme, faults, options.seconds, pace_ns, share, tuple(nodes))
 
 
 def zid(index: int, generation: int) -> bytes:
