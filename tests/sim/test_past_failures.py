@@ -7,6 +7,7 @@ import pytest
 from elea.node import node as node_module
 from elea.node.backlog import Backlog
 from elea.node.node import Node
+from elea.routing import interests
 from elea.sim.campaign.plan import Options
 from elea.sim.campaign.run import run
 from elea.wire.codec_hot import NetworkMessage
@@ -28,7 +29,7 @@ def test_declarations_on_a_lost_link_of_two_were_never_repeated() -> None:
         def _end_neighbour(self, neighbour: object, reason: str, now_ns: int) -> None:
             pass
 
-    assert found_again(49, "rough", "neighbours_agree", KeepsTheOthers)
+    assert found_again(17, "rough", "neighbours_agree", KeepsTheOthers)
 
 
 def test_a_droppable_sample_overtook_one_that_waited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,9 +46,20 @@ def test_a_droppable_sample_overtook_one_that_waited(monkeypatch: pytest.MonkeyP
 
     with monkeypatch.context() as patch:
         patch.setattr(node_module, "Backlog", OneLine)
-        assert found_again(9, "calm", "order_is_kept")
+        assert found_again(209, "calm", "order_is_kept")
 
 
-@pytest.mark.parametrize(("seed", "faults"), [(9, "calm"), (49, "rough"), (50861, "rough")])
+def test_a_client_told_of_the_end_of_a_token_that_another_node_had_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # It asked for the tokens of the future alone, as its session did.
+    monkeypatch.setattr(interests, "OPTION_TOKENS", 0)
+    assert found_again(81, "none", "no_false_ends")
+
+
+SEEDS = [(9, "calm"), (209, "calm"), (17, "rough"), (49, "rough"), (50861, "rough"), (81, "none")]
+
+
+@pytest.mark.parametrize(("seed", "faults"), SEEDS)
 def test_their_seeds_pass(seed: int, faults: str) -> None:
     assert run(seed, Options(faults=faults)).violations == []

@@ -204,7 +204,7 @@ class SimDriver:
                     self._apply(effect)
                 if not effects and not dirty:
                     break
-            self._arm()
+            self._arm(self.node.next_timer_ns())
 
     def wait_room(self, face_id: int, deadline_ns: int) -> bool:
         """Let the world go on until blocking messages need not wait; False at the deadline."""
@@ -297,6 +297,9 @@ class SimDriver:
     def _turn(self) -> None:
         """Something happened: write, and let sessions deliver what is due."""
         self._settle()
+        self._deliver()
+
+    def _deliver(self) -> None:
         if not self.alive:
             return
         sessions = self.node.sessions()
@@ -318,7 +321,7 @@ class SimDriver:
     def _take_turn(self) -> None:
         if self._when_running(self._take_turn):
             self._turn_asked = False
-            self._turn()
+            self._deliver()
 
     def _apply(self, effect: object) -> None:
         match effect:
@@ -398,7 +401,12 @@ class SimDriver:
             self._note(f"link {link_id} data {len(data)} {data[:32].hex()}")
             with self.lock:
                 self.node.link_data(link_id, data, self.world.now_ns)
-            self._turn()
+            if self.node.has_work():
+                self._settle()
+            else:
+                # Hearing something only puts timers of links off; routing may have a nearer one.
+                self._arm(self.node.routing.next_timer_ns())
+            self._deliver()
 
     def _on_closed(self, link_id: int, reason: str) -> None:
         if not self._when_running(lambda: self._on_closed(link_id, reason)):
@@ -440,8 +448,7 @@ class SimDriver:
         self._note(f"link {link_id} closed here: {reason}")
         self.node.link_closed(link_id, reason, self.world.now_ns)
 
-    def _arm(self) -> None:
-        due_ns = self.node.next_timer_ns()
+    def _arm(self, due_ns: int | None) -> None:
         if due_ns is None or (self._timer_ns is not None and self._timer_ns <= due_ns):
             return
         self._timer_ns = due_ns

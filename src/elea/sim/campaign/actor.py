@@ -107,6 +107,7 @@ class Actor:
         self.wishes: dict[int, Wish] = {}
         self.queries: dict[int, None] = {}  # open ones
         self.view: dict[tuple[Kind, int], str] = {}  # what it was told exists, by its id
+        self._dead = False  # it crashed: nothing is heard, whatever its node still says
         self._history = history
         self._answer = answer
         self._last_id = 0
@@ -219,6 +220,7 @@ class Actor:
         """The session ended with its node."""
         if self.attached:
             self.attached = False
+            self._dead = True
             self._history.add(Left(self.number))
 
     def mistakes(self, kind: Kind, truth: set[str]) -> list[str]:
@@ -252,11 +254,15 @@ class Actor:
     def push(self, key: str, push: Push, reliable: bool) -> None:
         """A sample."""
         assert isinstance(push.body, Put)
+        if self._dead:
+            return
         source, number, whole = read_payload(push.body.payload)
         self._history.add(Delivered(self.number, source, key, number, whole))
 
     def receive(self, message: NetworkMessage, reliable: bool) -> None:
         """Anything else."""
+        if self._dead:
+            return
         match message:
             case Declare():
                 self._told(message)
@@ -361,5 +367,5 @@ def read_payload(payload: bytes) -> tuple[int, int, bool]:
     """Who, which, and whether it is whole."""
     source = int.from_bytes(payload[:4], "big")
     number = int.from_bytes(payload[4:_HEAD_LEN], "big")
-    fill_len = len(payload) - _HEAD_LEN
-    return source, number, payload.count(number & 0xFF, _HEAD_LEN) == fill_len
+    fill = payload[_HEAD_LEN:]
+    return source, number, fill == bytes((number & 0xFF,)) * len(fill)

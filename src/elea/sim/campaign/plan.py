@@ -16,7 +16,7 @@ from elea.node.settings import MS_NS, NodeSettings, RetrySettings
 
 SHAPES: Final = ("mesh", "chain", "star", "tree")
 LEVELS: Final = ("none", "calm", "rough")  # how much is done to a world
-SECONDS: Final = 8.0
+SECONDS: Final = 6.0
 _RETRY: Final = RetrySettings(init_ns=200 * MS_NS, max_ns=1_000 * MS_NS, factor=2.0)
 
 
@@ -67,7 +67,11 @@ def draw(seed: int, options: Options, rng: Random) -> Plan:
     both_dial = rng.random() < 0.3
     edges = _edges(shape, count, rng)
     common = _common(rng, scheme)
-    limits = replace(DEFAULT_LIMITS, tx_queue_len=rng.choice((2_048, 16_384, 1024 * 1024)))
+    limits = replace(
+        DEFAULT_LIMITS,
+        tx_queue_len=rng.choice((2_048, 16_384, 1024 * 1024)),
+        backlog_len=rng.choice((4_096, 65_536, 1024 * 1024)),
+    )
     nodes = []
     for index in range(count):
         is_client = _is_client(shape, index, count)

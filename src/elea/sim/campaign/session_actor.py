@@ -229,7 +229,8 @@ class SessionActor:
         """The session ended with its node."""
         if self.attached:
             self._leave()
-            self.session.close()
+            # When its node is gone too: nobody hears of this end.
+            self.driver.world.after(0, self.session.close)
 
     def mistakes(self, kind: Kind, truth: set[str]) -> list[str]:
         """What it was told that is not so, or not told that is, of all others."""
