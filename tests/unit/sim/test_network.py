@@ -167,7 +167,7 @@ def test_what_nobody_reads_waits_in_order_and_then_stops_the_writer() -> None:
     writable: list[int] = []
     ends.near.on_writable = writable.append
     ends.network.hold(ends.pipe, ends.far, held=True)
-    sent = []
+    sent: list[bytes] = []
     while ends.network.takes(ends.pipe, ends.near):
         sent.append(bytes((len(sent),)) * 50_000)
         ends.write(sent[-1])
