@@ -118,8 +118,7 @@ class Interests:
             if interest.options & OPTION_KEYEXPRS and face.spec.elea:
                 self._tell_aliases(face, interest.id, key)
             told = self._declarations.snapshot(face, interest.id, options, key, future=future)
-            if not future:
-                waiting.answered.update(dict.fromkeys(told))
+            waiting.answered.update(dict.fromkeys(told))
         # A session that is told something may have taken its interest back meanwhile.
         if not asked and (registered is None or self._is_active(registered)):
             self._context.egress.final(face, interest.id)

@@ -153,6 +153,25 @@ def test_an_end_is_not_missed_after_another_session_has_stopped_watching() -> No
     assert second.heard() == ['U_TOKEN id 0 "t/1"']
 
 
+def test_two_questions_of_one_session_are_both_answered() -> None:
+    # Found by `elea sim --seed 11991`: the second was not, as the session knew the token by then.
+    node = Mesh().node("c", "client")
+    session = node.session()
+    router = node.neighbour(ROUTER)
+    wide = session.watch("**", history=True)
+    narrow = session.watch("t/*", history=True)
+    for question in (1, 2):
+        router.say(Declare(DeclareToken(7, WireExpr(0, "t/1")), question))
+        router.say(Declare(DeclareToken(7, WireExpr(0, "t/1")), question))
+        router.say(Declare(DeclareFinal(), question))
+    assert session.heard() == [
+        f'D_TOKEN I={wide} id 1 "t/1"',
+        f"D_FINAL I={wide}",
+        f'D_TOKEN I={narrow} id 1 "t/1"',
+        f"D_FINAL I={narrow}",
+    ]
+
+
 def test_who_joins_a_question_under_way_gets_the_answer_too() -> None:
     node = Mesh().node("c", "client")
     one, two = node.session(), node.session()
