@@ -165,6 +165,10 @@ class LinkError(EleaError, ConnectionError):
     """Connecting, reading or writing failed."""
 
 
+class DeadlockError(EleaError):
+    """A simulated program waits for what does not come: an hour of virtual time has passed."""
+
+
 class ClosedError(EleaError):
     """Something was used after it was closed."""
 

@@ -38,6 +38,7 @@ class Limits:
     decompressed_len: int = BATCH_LEN_MAX  # an LZ4 block never grows past a batch (T08)
     message_len: int = 64 * 1024 * 1024  # one reassembled network message (T05)
     fragments_len: int = 64 * 1024 * 1024  # all unfinished messages of one conversation
+    fragments_node_len: int = 256 * 1024 * 1024  # all unfinished messages of a node
 
     # Key expressions: matching is O(n*m), these keep n and m small (T20).
     keyexpr_len: int = 1_024
@@ -71,6 +72,7 @@ class Limits:
     lease_max_ns: int = 60_000_000_000  # one of years must not keep a dead link (T07)
     fragment_idle_ns: int = 10_000_000_000  # an unfinished message without news is dropped (T05)
     tx_queue_len: int = 1024 * 1024  # waiting per priority and neighbour; past it, congestion
+    backlog_len: int = 1024 * 1024  # without room at a neighbour; past it, sources wait (T28)
     close_flush_ns: int = 2_500_000_000  # how long CLOSE waits for what was sent before it
     group_members_count: int = 1_000  # of one multicast group; as many as transports
     scout_replies_count: int = 100  # HELLOs per second, to everybody together (T11)

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
+from collections.abc import Callable
 
+from tests.link.rig import PATIENCE_S
+
+import elea
 from elea.config.config import Config
 from elea.link.admission import Admission
 from elea.link.driver import Driver
@@ -13,6 +19,7 @@ from elea.link.settings import LinkSettings
 from elea.locator import Locator
 from elea.node.node import Node
 from elea.node.settings import NodeSettings
+from elea.session.handlers import FifoChannel
 
 
 def test_a_link_that_comes_while_it_closes_is_not_taken() -> None:
@@ -34,3 +41,43 @@ def test_a_link_that_comes_while_it_closes_is_not_taken() -> None:
     assert not ticket.pending
     assert other.read(10) == b""  # the end
     other.close()
+
+
+def test_a_peer_does_not_read_from_who_sends_what_nobody_reads() -> None:
+    """Threat T28: what a client does not read is held back in its source, and nothing is lost."""
+    count = 400
+    peer = elea.open({"mode": "peer", "listen": {"endpoints": ["tcp/127.0.0.1:0"]}})
+    driver = peer._context.driver
+    assert isinstance(driver, Driver)
+    client = {
+        "mode": "client",
+        "connect": {"endpoints": [str(driver._accepting[0].listener.locator)]},
+    }
+    with peer, elea.open(client) as source, elea.open(client) as reader:
+        samples = reader.declare_subscriber("a", FifoChannel(4))
+        publisher = source.declare_publisher("a", congestion_control=elea.CongestionControl.BLOCK)
+        until(lambda: publisher.matching_status.matching)
+
+        def publish() -> None:
+            for number in range(count):
+                publisher.put(number.to_bytes(4, "big") + bytes(100_000))
+
+        thread = threading.Thread(target=publish)
+        thread.start()
+        until(lambda: driver._held)
+        got = [
+            int.from_bytes(samples.recv(PATIENCE_S).payload.to_bytes()[:4], "big")
+            for _ in range(count)
+        ]
+        thread.join(PATIENCE_S)
+        assert got == list(range(count))
+        until(lambda: not driver._held)
+        assert len(peer.info.transports()) == 2
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for what comes soon; only a hang takes long."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.005)

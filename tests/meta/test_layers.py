@@ -1,6 +1,6 @@
 """Imports point down the layers, never up or sideways. This table is the authority.
 
-6  applications     daemon   web   dds   spark   store   cli
+6  applications     daemon   web   dds   spark   store   cli   sim.campaign
 5  public API       session, and its doorways handlers, ext, shm, aio
 4  drivers, disk    link   sim   store.log   config_file
 3  composition      node
@@ -53,7 +53,7 @@ LAYERS: Final[dict[int, tuple[str, ...]]] = {
     3: ("node",),
     4: ("link", "sim", "store.log", "config_file"),
     5: ("session",),
-    6: ("daemon", "web", "dds", "spark", "store", "cli"),
+    6: ("daemon", "web", "dds", "spark", "store", "cli", "sim.campaign"),
 }
 DOORWAYS: Final = ("handlers", "ext", "shm", "aio")  # re-exports of the session
 

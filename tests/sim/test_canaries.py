@@ -13,8 +13,12 @@ from elea.node.egress_hot import SENT
 from elea.node.node import Node
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.routing.effects import Output
-from elea.sim.campaign import run
-from elea.sim.plan import Options
+from elea.sample import Reply
+from elea.session.core import SessionCore
+from elea.session.outlet_hot import END
+from elea.session.queries import Gets, PendingGet
+from elea.sim.campaign.plan import Options
+from elea.sim.campaign.run import run
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import WireExpr
@@ -156,6 +160,36 @@ class Mourns(Planted):
         return [message]
 
 
+class Mute(Planted):
+    """Sessions are never told that a token is gone."""
+
+    def changed(self, message: NetworkMessage, *, to_session: bool) -> Iterable[NetworkMessage]:
+        token = isinstance(message, Declare) and isinstance(message.body, UndeclareToken)
+        return [] if to_session and token else [message]
+
+
+class Deserted(Planted):
+    """Sessions are never told that a subscriber is gone: their publishers match for ever."""
+
+    def changed(self, message: NetworkMessage, *, to_session: bool) -> Iterable[NetworkMessage]:
+        gone = isinstance(message, Declare) and isinstance(message.body, UndeclareSubscriber)
+        return [] if to_session and gone else [message]
+
+
+class Spills(Node):
+    """Every tenth batch to a neighbour is lost."""
+
+    count = 0
+
+    def pull(self, link_id: int, now_ns: int) -> bytes | None:
+        data = super().pull(link_id, now_ns)
+        if data is not None and self.is_established(link_id):
+            self.count += 1
+            if self.count % 10 == 0:
+                return super().pull(link_id, now_ns)
+        return data
+
+
 class Secretive(Planted):
     """Sessions are never told of tokens."""
 
@@ -238,7 +272,10 @@ class Provincial(Planted):
         (Unsettled, "none", "interests_settle_once"),
         (Loses, "none", "nothing_is_lost"),
         (Mourns, "none", "no_false_ends"),
+        (Mute, "none", "no_missed_ends"),
         (Secretive, "none", "sessions_know_the_truth"),
+        (Deserted, "none", "sessions_know_the_truth"),
+        (Spills, "none", "no_number_is_missing"),
         (Mumbles, "none", "neighbours_agree"),
         (Stale, "none", "tables_equal_fresh_ones"),
         (GivesUp, "rough", "all_are_connected"),
@@ -249,6 +286,28 @@ class Provincial(Planted):
 )
 def test_a_planted_bug_is_found(node_type: type[Node], faults: str, law: str) -> None:
     assert law in broken_laws(node_type, faults, law)
+
+
+def test_a_session_that_calls_functions_after_their_end_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(SessionCore, "unsubscribe", lambda *_: None)
+    assert "nothing_comes_late" in broken_laws(Node, "none", "nothing_comes_late")
+
+
+def test_a_session_that_repeats_the_end_of_a_query_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    end = Gets.end
+
+    def ends_twice(self: Gets, get: PendingGet, error: Reply | None = None) -> None:
+        was_over = get.ended
+        end(self, get, error)
+        if not was_over:
+            self.face.emit(get.outlet, END)
+
+    monkeypatch.setattr(Gets, "end", ends_twice)
+    assert "queries_end_once" in broken_laws(Node, "none", "queries_end_once")
 
 
 @pytest.mark.parametrize("faults", ["none", "rough"])

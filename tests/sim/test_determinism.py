@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 
-from elea.sim.campaign import run
-from elea.sim.plan import Options
+from elea.sim.campaign.plan import Options
+from elea.sim.campaign.run import run
 
 SEEDS = (1, 2, 3, 4, 5, 6)
 PROGRAM = f"""
-from elea.sim.campaign import run
+from elea.sim.campaign.run import run
 print(*(run(seed).digest for seed in {SEEDS}))
 """
 

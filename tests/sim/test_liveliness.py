@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from elea.routing.tables import Kind
-from elea.sim.actor import Actor, Answer, Wish
-from elea.sim.convergence import Graph, sessions_know_the_truth
-from elea.sim.history import History, Vanished
-from elea.sim.plan import Options, draw
+from elea.sim.campaign.actor import Actor, Answer, Wish
+from elea.sim.campaign.convergence import Graph, sessions_know_the_truth
+from elea.sim.campaign.history import History, Vanished
+from elea.sim.campaign.plan import Options, draw
 from elea.sim.world import World, seconds, seeded
 from elea.wire.network.interest import InterestMode
 

@@ -7,14 +7,18 @@ import pytest
 from elea.node import neighbour as neighbour_module
 from elea.node.backlog import Backlog
 from elea.node.node import Node
-from elea.sim.campaign import run
-from elea.sim.plan import Options
+from elea.routing import interests
+from elea.routing.declarations import Declarations
+from elea.routing.face import Face
+from elea.routing.tables import Kind
+from elea.sim.campaign.plan import Options
+from elea.sim.campaign.run import run
 from elea.wire.codec_hot import NetworkMessage
 
 SEEDS_MAX = 300
 
 
-def found_again(first: int, faults: str, law: str, node_type: type[Node] = Node) -> bool:
+def found_again(first: int, faults: str | None, law: str, node_type: type[Node] = Node) -> bool:
     """Whether a seed finds the bug: the one that did last, or another since worlds changed."""
     for seed in (first, *range(SEEDS_MAX)):
         result = run(seed, Options(faults=faults), node_type=node_type)
@@ -28,7 +32,7 @@ def test_declarations_on_a_lost_link_of_two_were_never_repeated() -> None:
         def _end_neighbour(self, neighbour: object, reason: str, now_ns: int) -> None:
             pass
 
-    assert found_again(49, "rough", "neighbours_agree", KeepsTheOthers)
+    assert found_again(17, "rough", "neighbours_agree", KeepsTheOthers)
 
 
 def test_a_droppable_sample_overtook_one_that_waited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,9 +49,42 @@ def test_a_droppable_sample_overtook_one_that_waited(monkeypatch: pytest.MonkeyP
 
     with monkeypatch.context() as patch:
         patch.setattr(neighbour_module, "Backlog", OneLine)
-        assert found_again(9, "calm", "order_is_kept")
+        assert found_again(209, "calm", "order_is_kept")
 
 
-@pytest.mark.parametrize(("seed", "faults"), [(9, "calm"), (49, "rough"), (50861, "rough")])
-def test_their_seeds_pass(seed: int, faults: str) -> None:
+def test_a_client_told_of_the_end_of_a_token_that_another_node_had_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # It asked for the tokens of the future alone, as its session did.
+    monkeypatch.setattr(interests, "OPTION_TOKENS", 0)
+    assert found_again(81, "none", "no_false_ends")
+
+
+def test_the_second_of_two_questions_for_tokens_was_not_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tell = Declarations.tell
+
+    def tell_once(self: Declarations, kind: Kind, key: str, face: Face, interest_id: int) -> None:
+        entry = self._tables.get(kind, key)
+        if entry is not None and face.id not in entry.told:
+            tell(self, kind, key, face, interest_id)
+
+    monkeypatch.setattr(Declarations, "tell", tell_once)
+    assert found_again(11991, None, "sessions_know_the_truth")
+
+
+SEEDS = [
+    (9, "calm"),
+    (209, "calm"),
+    (17, "rough"),
+    (49, "rough"),
+    (50861, "rough"),
+    (81, "none"),
+    (11991, None),
+]
+
+
+@pytest.mark.parametrize(("seed", "faults"), SEEDS)
+def test_their_seeds_pass(seed: int, faults: str | None) -> None:
     assert run(seed, Options(faults=faults)).violations == []

@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from elea.sim.campaign import SOMETIMES, run
+from elea.sim.campaign.run import SOMETIMES, run
 
-SEEDS_PER_TEST = 30
-TESTS = 10
+SEEDS_PER_TEST = 50
+TESTS = 40
 
 REACHED: Counter[str] = Counter()
 

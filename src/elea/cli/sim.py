@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from elea.cli.output import printable
-from elea.sim import campaign
-from elea.sim.campaign import SOMETIMES, Result
-from elea.sim.plan import LEVELS, SECONDS, Options
+from elea.sim.campaign import run as campaign
+from elea.sim.campaign.plan import LEVELS, SECONDS, Options
+from elea.sim.campaign.run import SOMETIMES, Result
 from elea.sim.trace import Trace
 from elea.sim.world import SECOND_NS
 

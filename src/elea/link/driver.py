@@ -50,6 +50,7 @@ from elea.node.ports import (
     Connect,
     ConnectFailed,
     Effect,
+    HoldReading,
     NeighbourDown,
     NeighbourUp,
     Told,
@@ -72,6 +73,7 @@ class Driver:
     """
 
     callback_thread = CallbackThread.IO
+    idle = None  # who waits is a thread, and holds nobody up
 
     def __init__(
         self,
@@ -97,6 +99,8 @@ class Driver:
         self._limits = limits
         self._pumps: dict[int, LinkPump | GroupPump] = {}
         self._discovery: Discovery | None = None
+        self._holding = False  # sessions are behind: no link is read
+        self._held: set[int] = set()  # links whose messages have nowhere to go: not read either
         self._tickets: dict[int, Ticket] = {}  # of links whose handshake goes on
         self._last_link_id = 0
         self._closing = False
@@ -199,12 +203,9 @@ class Driver:
     def hold_reading(self, held: bool) -> None:
         """Stop, or go on, reading from all links."""
         with self.lock:
-            pumps = list(self._pumps.values())
-        for pump in pumps:
-            if held:
-                pump.pause_reading()
-            else:
-                pump.resume_reading()
+            self._holding = held
+            for link_id in self._pumps:
+                self._hold(link_id)
 
     def wait_room(self, face_id: int, deadline_ns: int) -> bool:
         """Wait, without the lock, until blocking messages need not wait; False at the deadline."""
@@ -402,6 +403,7 @@ class Driver:
     def _on_closed(self, link_id: int, reason: str) -> None:
         with self.lock:
             self._pumps.pop(link_id, None)
+            self._held.discard(link_id)
             self._settle_ticket(link_id)
             self.node.link_closed(link_id, reason, self.now_ns())
             self._settle()
@@ -463,6 +465,18 @@ class Driver:
             self._timer.cancel()
         self._timer = self._timers.call_at(due_ns, self._tick)
 
+    def _hold(self, link_id: int) -> None:
+        """Read a link, or not: as sessions and the node want it."""
+        pump = self._pumps.get(link_id)
+        if pump is None:
+            return
+        held = self._holding or link_id in self._held
+        self.node.link_held(link_id, held, self.now_ns())
+        if held:
+            pump.pause_reading()
+        else:
+            pump.resume_reading()
+
     def _settle_ticket(self, link_id: int) -> None:
         ticket = self._tickets.pop(link_id, None)
         if ticket is not None:
@@ -496,6 +510,9 @@ class Driver:
                     self._discovery.ask_again()
             case ConnectFailed():
                 self._opening.noticed(effect)
+            case HoldReading():
+                (self._held.add if effect.held else self._held.discard)(effect.link_id)
+                self._hold(effect.link_id)
             case CloseLink():
                 self._write(effect.link_id)
                 pump = self._pumps.get(effect.link_id)

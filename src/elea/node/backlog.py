@@ -3,6 +3,9 @@
 Each priority has a line of its own, so that one which is stuck holds up no other. Whoever sent a
 message that stands here waits; nothing of its priority goes before it, blocking or not: order is
 promised per priority, and a message that may be dropped is dropped rather than let past.
+
+A session that sent such a message waits by itself. A neighbour does not: past `backlog_len` the
+links that its messages come from are not read until half of it is gone (threat T28).
 """
 
 from __future__ import annotations
@@ -15,7 +18,13 @@ from elea.transport.batching_hot import DROPPED, FULL
 from elea.transport.multicast import GroupTransport
 from elea.transport.unicast_hot import Transport
 from elea.wire.codec_hot import NetworkMessage
+from elea.wire.data.error import Err
+from elea.wire.data.put_hot import Put
+from elea.wire.data.reply import Reply
+from elea.wire.network.push_hot import Push
+from elea.wire.network.response import Response
 
+_MESSAGE_LEN: Final = 256  # of a message without its payload
 _PRIORITY: Final = 0x07
 _BLOCK: Final = 0x08
 _BLOCK_FIRST: Final = 0x20
@@ -30,10 +39,12 @@ class _Line:
 class Backlog:
     """What waits for one neighbour, or for one group."""
 
-    __slots__ = ("_lines", "_transport")
+    __slots__ = ("_lines", "_transport", "pending_len", "sources")
 
     def __init__(self, transport: Transport | GroupTransport) -> None:
         self._transport = transport
+        self.pending_len = 0  # octets that wait, as far as payloads count
+        self.sources: dict[int, None] = {}  # links that are not read until there is room
         self._lines: dict[int, _Line] = {}  # by priority; never an empty one
 
     def __len__(self) -> int:
@@ -47,6 +58,7 @@ class Backlog:
             if result == FULL:
                 line = self._lines[self._lane(message)] = _Line(now_ns)
                 line.messages.append((message, reliable))
+                self.pending_len += _weight(message)
             return result
         # Of those that block if they are the first of their kind, one may wait.
         if message.qos & _BLOCK or (
@@ -54,6 +66,7 @@ class Backlog:
             and not any(one.qos & _BLOCK_FIRST for one, _ in line.messages)
         ):
             line.messages.append((message, reliable))
+            self.pending_len += _weight(message)
             return FULL
         self._transport.stats.dropped_congestion[message.qos & _PRIORITY] += 1
         return DROPPED
@@ -71,6 +84,7 @@ class Backlog:
                 if self._transport.send(message, reliable, now_ns) == FULL:
                     break
                 line.messages.popleft()
+                self.pending_len -= _weight(message)
                 line.since_ns = now_ns
             if not line.messages:
                 del self._lines[lane]
@@ -84,6 +98,15 @@ class Backlog:
     def clear(self) -> None:
         """Nobody waits any more."""
         self._lines.clear()
+        self.pending_len = 0
 
     def _lane(self, message: NetworkMessage) -> int:
         return message.qos & _PRIORITY if self._transport.qos else 0
+
+
+def _weight(message: NetworkMessage) -> int:
+    """About what a message holds in memory."""
+    body = message.body if isinstance(message, (Push, Response)) else None
+    if isinstance(body, Reply):
+        body = body.body
+    return _MESSAGE_LEN + (len(body.payload) if isinstance(body, (Put, Err)) else 0)

@@ -111,6 +111,7 @@ class Egress:
         "flush_asked",
         "now_ns",
         "outlets",
+        "source_link_id",
         "timers_moved",
     )
 
@@ -120,6 +121,7 @@ class Egress:
         self.backlog = 0
         self.express = False  # something that must not wait for company is pending
         self.flush_asked = False  # the driver's loop will write what is pending
+        self.source_link_id = -1  # the link that is being read
         self.timers_moved = False  # a session may have set a nearer timer
         self.now_ns = 0  # when a session last put something
         self._on_full = on_full

@@ -60,6 +60,17 @@ class Neighbour:
     links: dict[int, None] = field(default_factory=dict)
     content: list[Connector] = field(default_factory=list)  # who wanted it and found it connected
 
+    def join(self, link: NodeLink, agreed: Agreed, now_ns: int) -> None:
+        """A link becomes part of the transport."""
+        link.neighbour = self
+        self.links[link.id] = None
+        self.transport.add_link(link.id, agreed, now_ns, stream=link.info.stream)
+        if link.stream is not None:
+            link.stream.low_latency = agreed.low_latency
+            prefix_len = 4 if agreed.low_latency else 2
+            link.stream.batch_len_max = agreed.batch_len - prefix_len
+        self.note_sole_link()
+
     def note_sole_link(self) -> None:
         """Links came or went: with one alone there is nothing to choose when writing."""
         self.outlet.link_id = next(iter(self.links)) if len(self.links) == 1 else -1
@@ -96,6 +107,18 @@ class NodeLink:
     neighbour: Neighbour | None = None
     intake: Intake | None = None  # once it is part of a transport
     closing: bool = False
+    waits_for: set[int] = field(default_factory=set)  # faces without room for what it brings
+
+
+def may_join(link: NodeLink, known: Neighbour) -> bool:
+    """Whether a further link to a neighbour belongs to the transport that is there.
+
+    It does if both were begun at the same time, by two nodes that dial each other. Later, it may
+    come from a neighbour that has lost the transport or was started anew: then its numbers and
+    aliases would mean nothing here, and ours nothing there. It has to wait until the old link is
+    found dead.
+    """
+    return link.since_ns < known.since_ns
 
 
 def state_of(

@@ -17,6 +17,7 @@ from elea.node.admission import Admission, content
 from elea.node.connectors import Connectors
 from elea.node.egress_hot import FULL, SENT, Door, Egress, Outlet
 from elea.node.group import Group, Groups
+from elea.node.holding import Holding
 from elea.node.intake_hot import Intake
 from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
 from elea.node.ports import (
@@ -41,6 +42,7 @@ from elea.transport.cookie import CookieJar
 from elea.transport.events import Events, KeepAliveDue, LinkLost
 from elea.transport.handshake import Acceptor, Opener, State
 from elea.transport.negotiation import Agreed
+from elea.transport.reassembly import FragmentPool
 from elea.transport.stats_hot import TransportStats
 from elea.transport.unicast_hot import Phase as TransportPhase
 from elea.transport.unicast_hot import Transport
@@ -82,6 +84,8 @@ class Node:
         self._by_face: dict[int, Neighbour] = {}
         self._sessions: dict[int, Session] = {}
         self._effects: list[Effect] = []
+        self._holding = Holding(self._links, limits.backlog_len, self._ask)
+        self._fragments = FragmentPool(limits.fragments_node_len)
         self._dirty: dict[int, None] = {}
         self._last_id = 0
         self._now_ns = 0
@@ -233,21 +237,24 @@ class Node:
             return 0
         if link.intake is not None:
             return link.intake.receive(data, now_ns)
-        assert link.handshake is not None
+        stream = link.stream
         try:
-            if link.stream is None:
-                link.handshake.receive_batch(data, now_ns)
-                self._advance(link, now_ns)
+            if stream is None:
+                self._shake(link, data, now_ns)
                 return 0
-            stream = link.stream
             stream.feed(data)
             while link.handshake is not None and stream.next_window():
-                link.handshake.receive_batch(stream.data[stream.start : stream.stop], now_ns)
-                self._advance(link, now_ns)
+                self._shake(link, stream.data[stream.start : stream.stop], now_ns)
         except (DecodeError, RemoteProtocolError) as error:
             self._break(link, error, now_ns)
         intake = self.intake(link_id)
         return 0 if intake is None else intake.receive(b"", now_ns)  # what came in the same read
+
+    def link_held(self, link_id: int, held: bool, now_ns: int) -> None:
+        """The driver does not read a link, on purpose: it does not expire. Or reads it again."""
+        link = self._links.get(link_id)
+        if link is not None and link.neighbour is not None:
+            link.neighbour.transport.hold_link(link_id, held, now_ns)
 
     def intake(self, link_id: int) -> Intake | None:
         """Where the octets of a link go once it is part of a transport."""
@@ -286,6 +293,7 @@ class Node:
         if neighbour.backlog:
             neighbour.backlog.retry(now_ns)
             neighbour.outlet.stuck = bool(neighbour.backlog)
+            self._holding.shrank(neighbour.face_id, neighbour.backlog)
             found = found or neighbour.transport.pull_into(link_id, now_ns, parts)
         return found
 
@@ -293,9 +301,7 @@ class Node:
 
     def attach(self, session: Session, now_ns: int | None = None) -> int:
         """A face for a session."""
-        if now_ns is not None:
-            self._now_ns = now_ns
-        now_ns = self._now_ns
+        now_ns = self._now_ns = self._now_ns if now_ns is None else now_ns
         face_id = self._next_id()
         self._sessions[face_id] = session
         self.egress.outlets[face_id] = Outlet(face_id, session, None)
@@ -330,8 +336,7 @@ class Node:
 
     def is_established(self, link_id: int) -> bool:
         """Whether a link has become part of a transport."""
-        link = self._links.get(link_id)
-        return link is not None and link.neighbour is not None
+        return self.intake(link_id) is not None
 
     def connection_state(self) -> ConnectionState:
         """Whether what was to be connected is (behaviour.md 1.11, 1.12)."""
@@ -363,19 +368,11 @@ class Node:
 
     def is_empty(self) -> bool:
         """Whether nothing is remembered and nothing is due: true when all is closed."""
-        return (
-            not self._links
-            and not self._neighbours
-            and not self._by_face
-            and not self._sessions
-            and not self.egress.outlets
-            and not self._connectors
-            and not self.groups
-            and not self._effects
-            and not self._dirty
-            and self.next_timer_ns() is None
-            and self.routing.is_empty()
+        remembered = (
+            *(self._links, self._neighbours, self._by_face, self._sessions, self.egress.outlets),
+            *(self._connectors, self.groups, self._fragments, self._effects, self._dirty),
         )
+        return not any(remembered) and self.next_timer_ns() is None and self.routing.is_empty()
 
     def has_room(self, face_id: int) -> bool:
         """Whether no blocking message waits for room."""
@@ -401,6 +398,7 @@ class Node:
         now_ns = max(self._now_ns, self.egress.now_ns)
         result = place.backlog.send(message, reliable, now_ns)
         place.outlet.stuck = bool(place.backlog)
+        self._holding.grew(face_id, place.backlog, self.egress.source_link_id)
         return result
 
     def _place(self, face_id: int) -> Neighbour | Group | None:
@@ -426,6 +424,11 @@ class Node:
         """A link that breaks the rules is closed without a word (behaviour.md 1.8)."""
         self._drop_link(link, f"protocol violation: {error}", now_ns)
         self._end_link(link, str(error))
+
+    def _shake(self, link: NodeLink, batch: bytes, now_ns: int) -> None:
+        assert link.handshake is not None
+        link.handshake.receive_batch(batch, now_ns)
+        self._advance(link, now_ns)
 
     def _advance(self, link: NodeLink, now_ns: int) -> None:
         """Act on what a handshake came to."""
@@ -472,7 +475,7 @@ class Node:
             self._end_link(link, "a client does not connect to a client")
             return
         face_id = self._next_id()
-        transport = Transport(agreed, limits=self.limits)
+        transport = Transport(agreed, limits=self.limits, pool=self._fragments)
         sink = FaceSink(self.routing, face_id, self.direct)
         neighbour = Neighbour.new(transport, sink, link.info, now_ns)
         self._neighbours[agreed.peer_zid] = neighbour
@@ -489,13 +492,7 @@ class Node:
         self.routing.open_face(face_id, spec, now_ns)
 
     def _join(self, neighbour: Neighbour, link: NodeLink, agreed: Agreed, now_ns: int) -> None:
-        link.neighbour = neighbour
-        neighbour.links[link.id] = None
-        neighbour.transport.add_link(link.id, agreed, now_ns, stream=link.info.stream)
-        if link.stream is not None:
-            link.stream.low_latency = agreed.low_latency
-            prefix_len = 4 if agreed.low_latency else 2
-            link.stream.batch_len_max = agreed.batch_len - prefix_len
+        neighbour.join(link, agreed, now_ns)
         if link.connector is not None:
             link.connector.connected()
         self._connectors.satisfied(link.connector)
@@ -504,10 +501,10 @@ class Node:
             neighbour.transport,
             neighbour.sink,
             link.stream,
+            self.egress,
             self._settle,
             lambda error, now_ns: self._break(link, error, now_ns),
         )
-        neighbour.note_sole_link()
 
     def _announce(self, event: NeighbourUp | NeighbourDown) -> None:
         self._effects.append(event)
@@ -539,6 +536,7 @@ class Node:
     def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
         neighbour.backlog.clear()
+        self._holding.shrank(neighbour.face_id, neighbour.backlog)
         neighbour.outlet.stuck = True  # who knows the outlet finds that it is gone
         neighbour.outlet.link_id = -1
         self.egress.outlets.pop(neighbour.face_id, None)

@@ -19,7 +19,8 @@ class CallbackThread(Enum):
 
     SESSION = "session"  # threads of the session
     IO = "io"  # the I/O thread while they are quick; `DriverPort.relieve` works
-    CALLER = "caller"  # there is one thread only: a simulation, an event loop, a test
+    CALLER = "caller"  # there is one thread only: an event loop, a test
+    WORLD = "world"  # the same, and who waits lets the others go on: a simulation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,14 @@ class CloseLink:
 
 
 @dataclass(slots=True)
+class HoldReading:
+    """Read nothing from a link for now: what it brings has nowhere to go. Or read it again."""
+
+    link_id: int
+    held: bool
+
+
+@dataclass(slots=True)
 class NeighbourUp:
     """A transport to a neighbour is established."""
 
@@ -140,4 +149,4 @@ class ConnectFailed:
     reason: str
 
 
-Effect = Connect | CloseLink | NeighbourUp | NeighbourDown | ConnectFailed
+Effect = Connect | CloseLink | HoldReading | NeighbourUp | NeighbourDown | ConnectFailed

@@ -113,9 +113,12 @@ class Declarations:
         return answered
 
     def tell(self, kind: Kind, key: str, face: Face, interest_id: int) -> None:
-        """Tell one face of an entry in answer to its interest, unless it knows already."""
+        """Tell one face of an entry in answer to its interest.
+
+        Again if it knows it already: another of its interests asked (behaviour.md 4.4).
+        """
         entry = self._tables.get(kind, key)
-        if entry is None or face.id in entry.told:
+        if entry is None:
             return
         info = self._tables.view(entry, face)
         if info != ABSENT:

@@ -82,7 +82,11 @@ class Interests:
             if aggregate and registered is not None:
                 self._declarations.open_aggregates(registered, None)
             if registered is not None:
-                self._upstream.pass_on(registered.demand, InterestMode.FUTURE)
+                # Tokens that are there already are no news to who asks, but this node has to know
+                # them: else it could not tell when the last with a key goes (behaviour.md 5.12).
+                with_tokens = bool(options & OPTION_TOKENS)
+                mode = InterestMode.CURRENT_FUTURE if with_tokens else InterestMode.FUTURE
+                self._upstream.pass_on(registered.demand, mode)
             if self._context.role.ends_future and not face.spec.elea:
                 self._context.egress.final(face, interest.id)
 
@@ -114,8 +118,7 @@ class Interests:
             if interest.options & OPTION_KEYEXPRS and face.spec.elea:
                 self._tell_aliases(face, interest.id, key)
             told = self._declarations.snapshot(face, interest.id, options, key, future=future)
-            if not future:
-                waiting.answered.update(dict.fromkeys(told))
+            waiting.answered.update(dict.fromkeys(told))
         # A session that is told something may have taken its interest back meanwhile.
         if not asked and (registered is None or self._is_active(registered)):
             self._context.egress.final(face, interest.id)

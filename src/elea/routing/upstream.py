@@ -25,7 +25,7 @@ class Waiting:
 
     face: Face
     id: int
-    answered: dict[tuple[Kind, str], None] = field(default_factory=dict)  # of a snapshot, so far
+    answered: dict[tuple[Kind, str], None] = field(default_factory=dict)  # what it was told so far
     asked: dict[tuple[int, int], Asked] = field(default_factory=dict)  # copies that have not ended
     timer: Timer | None = None
 
@@ -197,7 +197,9 @@ class Upstream:
     def tell_waiting(self, asked: Asked, kind: Kind, key: str) -> None:
         """Hand a declaration that was there before to those who asked for what is there."""
         for waiting in list(asked.waiting):
-            self._declarations.tell(kind, key, waiting.face, waiting.id)
+            if (kind, key) not in waiting.answered:
+                waiting.answered[kind, key] = None
+                self._declarations.tell(kind, key, waiting.face, waiting.id)
 
     def _ask(self, face: Face, wanted: Demand, demand: Demand | None, mode: InterestMode) -> Asked:
         current = mode is not InterestMode.FUTURE

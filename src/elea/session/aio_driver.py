@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from elea.config.config import Config
 from elea.config_file import in_environment
 from elea.session.ports import CallbackThread, Lock, NodePort
+from elea.sim import current
 
 _TICK_S: Final = 0.005
 
@@ -36,6 +37,7 @@ class LoopDriver:
     """`elea.session.ports.DriverPort` for one thread: what would wait is left to coroutines."""
 
     callback_thread = CallbackThread.CALLER
+    idle = None
 
     def __init__(self, driver: LoopDriven) -> None:
         self._driver = driver
@@ -80,6 +82,11 @@ class LoopDriver:
 
 async def open_loop_driver(config: Config) -> LoopDriver:
     """A node for this configuration on the running loop; raises as `open`."""
+    place = current.place()
+    if place is not None:
+        simulated = place.make(config)
+        simulated.post = asyncio.get_running_loop().call_soon_threadsafe
+        return await _connected(simulated, simulated.node.settings.scouting_delay_ns)
     # Late: see `elea.session.runtime`.
     from elea.link.accounts import read_accounts
     from elea.link.asyncio_poller import AsyncioPoller
@@ -92,9 +99,13 @@ async def open_loop_driver(config: Config) -> LoopDriver:
     settings = NodeSettings.from_config(config, os.urandom, read_accounts(config))
     node = Node(settings, rng=os.urandom)
     driver = Driver(node, AsyncioPoller(), LinkSettings.from_config(config))
+    return await _connected(driver, settings.scouting_delay_ns)
+
+
+async def _connected(driver: LoopDriven, delay_ns: int) -> LoopDriver:
     try:
         driver.start()
-        deadline_ns = driver.now_ns() + settings.scouting_delay_ns
+        deadline_ns = driver.now_ns() + delay_ns
         while not driver.is_connected(deadline_ns):
             await asyncio.sleep(_TICK_S)
     except BaseException:

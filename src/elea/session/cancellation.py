@@ -29,7 +29,8 @@ class CancellationToken:
     def __init__(self) -> None:
         self._cancelled = False
         self._lock = threading.Lock()
-        self._running: dict[object, tuple[Callable[[], None], threading.Event]] = {}
+        # How to end each query, and how to wait until its last function has returned.
+        self._running: dict[object, tuple[Callable[[], None], Callable[[], object]]] = {}
 
     @property
     def is_cancelled(self) -> bool:
@@ -48,8 +49,8 @@ class CancellationToken:
         for end, _ in running:
             end()
         if not dispatch.in_callback():
-            for _, ended in running:
-                ended.wait()
+            for _, wait in running:
+                wait()
 
     def _check(self) -> None:
         """Raise if it was cancelled."""
@@ -78,8 +79,12 @@ class CancellationToken:
             else:
                 context.call(lambda: core.tokens.end(get))
 
+        def wait() -> object:
+            idle = context.driver.idle
+            return ended.wait() if idle is None else idle(ended.is_set, None)
+
         with self._lock:
-            self._running[get] = (end, ended)
+            self._running[get] = (end, wait)
         if isinstance(outlet, CallbackOutlet):
             outlet.ended = finished  # later than the query's end: when the last call has returned
             if outlet.finished:

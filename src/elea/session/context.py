@@ -23,7 +23,7 @@ from elea.session.core import SessionCore
 from elea.session.dispatch import Dispatcher
 from elea.session.face import SessionSettings
 from elea.session.outlet_hot import BEFORE_WAITING
-from elea.session.ports import DriverPort, Lock
+from elea.session.ports import CallbackThread, DriverPort, Lock
 from elea.session.pressure import Pressure
 from elea.session.queryables import MakeQuery
 from elea.session.stack import TimestampCallback
@@ -90,7 +90,7 @@ class Context:
         self.core.on_due = self._on_io_due
         self._inbox = self.core.inbox
         self._dispatcher = self._new_dispatcher()
-        self.pressure = Pressure(self._hold_reading, self._call_after)
+        self.pressure = Pressure(self._hold_reading, self._call_after, driver.idle)
         self._crowd = _Crowd()
         self.core.outbox.follow_up(self)
         _OPEN.add(self)
@@ -184,6 +184,9 @@ class Context:
             return
         if self._orphaned or (not _in_collector() and self._lock_is_free()):
             self.close(EXIT_NS)
+        elif self.driver.callback_thread is CallbackThread.WORLD:
+            self._closed = True
+            self.later(self.core.close)  # the node goes with its last session
         else:
             threading.Thread(target=self.close, args=(EXIT_NS,), daemon=True).start()
 

@@ -22,6 +22,7 @@ QUIET_S: Final = 1.0  # so long after the last call somebody still looks for slo
 RUN_COUNT_MAX: Final = 256  # values of one function taken at a time
 THREADS_COUNT_MAX: Final = 64  # functions that may be slow at the same time
 
+_ONE_THREAD: Final = (CallbackThread.CALLER, CallbackThread.WORLD)
 _UNWATCHED: Final = Beat()  # of functions that hold up only who calls them
 
 
@@ -98,7 +99,7 @@ class Dispatcher:
             self._work_off_now()
         if not self._due:
             return
-        if self._mode is CallbackThread.CALLER or (on_io and self._mode is CallbackThread.IO):
+        if self._mode in _ONE_THREAD or (on_io and self._mode is CallbackThread.IO):
             self._work_off(on_io=on_io)
         else:
             with self._lock:
@@ -107,7 +108,11 @@ class Dispatcher:
 
     def replace(self, run: _Run) -> None:
         """`run` is going to wait: let another thread go on. Called by the runner itself."""
-        if self._mode is not CallbackThread.CALLER and self._take_place_of(run):
+        if self._mode is CallbackThread.CALLER or not self._take_place_of(run):
+            return
+        if self._mode is CallbackThread.WORLD:  # no other thread would: do it before waiting
+            self._work_off(on_io=False)
+        else:
             with self._lock:
                 self._call_thread()
 
@@ -140,7 +145,7 @@ class Dispatcher:
                 return
             self._busy_count += 1
             self._run = run
-            if not self._watched and self._mode is not CallbackThread.CALLER:
+            if not self._watched and self._mode not in _ONE_THREAD:
                 self._call_thread()
         outer = _HERE.run
         _HERE.run = run

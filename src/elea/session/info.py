@@ -91,6 +91,19 @@ class SessionInfo:
         """The links that are open."""
         return self._context.read(self._context.core.neighbours.links)
 
+    def stats(self) -> dict[ZenohId, dict[str, object]]:
+        """Counters of every transport, by neighbour: what went through, what did not, and why.
+
+        `missed_numbers` counts sequence numbers that never came: what a link lost on the way.
+        """
+
+        def read() -> dict[ZenohId, dict[str, object]]:
+            face = self._context.core.face
+            found = {} if face.closed else face.node.transport_stats()
+            return {ZenohId(zid): stats.as_dict() for zid, stats in found.items()}
+
+        return self._context.read(read)
+
     @overload
     def declare_transport_events_listener(
         self,

@@ -42,7 +42,14 @@ class Outlet(Protocol):
 
 
 class Pressure(Protocol):
-    """Who is told that a handler is behind."""
+    """Who is told that a handler is behind.
+
+    `idle` is how readers wait where they do not wait as threads do: until something is so, or for
+    a time at most.
+    """
+
+    @property
+    def idle(self) -> Callable[[Callable[[], bool], float | None], object] | None: ...
 
     def begin(self, handling: Channel | CallbackOutlet) -> None: ...
     def end(self, handling: Channel | CallbackOutlet) -> None: ...
@@ -121,7 +128,7 @@ class Channel:
         if queue.qsize() == 0 and blocking:
             for function in list(BEFORE_WAITING):
                 function()
-            value = queue.get(timeout=timeout)
+            value = self._wait(timeout)
         else:
             value = queue.get_nowait()
         self.read_count += 1
@@ -131,6 +138,13 @@ class Channel:
         if value is END:
             queue.put(END)  # for the next who asks
         return value
+
+    def _wait(self, timeout: float | None) -> object:
+        idle = None if self.pressure is None else self.pressure.idle
+        if idle is None:
+            return self._queue.get(timeout=timeout)
+        idle(lambda: not self._queue.empty(), timeout)
+        return self._queue.get_nowait()
 
     def abandon(self) -> None:
         """Nobody can read it any more: keep nothing."""

@@ -22,6 +22,7 @@ from elea.node.ports import CallbackThread as CallbackThread
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.routing.pubsub_hot import PushSource
 from elea.sample import Hello
+from elea.transport.stats_hot import TransportStats
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import Stamp
 from elea.wire.network.push_hot import Push
@@ -29,6 +30,10 @@ from elea.wire.network.push_hot import Push
 SENT: Final = 0  # in a batch, or nobody wants it
 DROPPED: Final = 1  # counted; a queue was full and the message may be dropped
 FULL: Final = 2  # accepted, but the caller must wait for room before it goes on
+
+
+# Waits until a condition holds, or so many seconds; whether it does.
+Idle = Callable[[Callable[[], bool], float | None], bool]
 
 
 class Lock(Protocol):
@@ -99,6 +104,9 @@ class NodePort(Protocol):
     def neighbours(self) -> list[NeighbourUp]:
         """The transports there are, one entry per link."""
 
+    def transport_stats(self) -> dict[bytes, TransportStats]:
+        """What went through, and what did not, by neighbour."""
+
     def has_room(self, face_id: int) -> bool:
         """Whether a message that may not be dropped would find room now."""
 
@@ -115,6 +123,11 @@ class DriverPort(Protocol):
     def node(self) -> NodePort: ...
     @property
     def callback_thread(self) -> CallbackThread: ...
+    @property
+    def idle(self) -> Idle | None:
+        """How to wait for something, at most so many seconds, where a waiting thread would hold
+        up everything: in a simulation. None: threads wait as they like."""
+
     def now_ns(self) -> int:
         """Monotonic time."""
 

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from elea.session.ports import Idle
+
 PATIENCE_NS: Final = 5_000_000_000
 
 _LOGGER: Final = logging.getLogger("elea.session")
@@ -31,17 +33,20 @@ class Pressure:
     Args:
         hold_reading: Stops reading from links, or goes on.
         call_after: Has a function called after a time, under the node's lock.
+        idle: How readers of handlers wait, where they do not wait as threads do.
 
     All is called with or without the node's lock.
     """
 
-    __slots__ = ("_behind", "_call_after", "_hold_reading", "_lock")
+    __slots__ = ("_behind", "_call_after", "_hold_reading", "_lock", "idle")
 
     def __init__(
         self,
         hold_reading: Callable[[bool], None],
         call_after: Callable[[int, Callable[[], None]], None],
+        idle: Idle | None = None,
     ) -> None:
+        self.idle = idle
         self._hold_reading = hold_reading
         self._call_after = call_after
         self._behind: dict[int, Handling] = {}

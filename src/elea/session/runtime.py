@@ -10,10 +10,14 @@ from elea.config_file import in_environment
 from elea.ids import WhatAmIMatcher
 from elea.sample import Hello
 from elea.session.ports import DriverPort, OpenDriver, ScoutPort, StartScouting
+from elea.sim import current
 
 
 def open_driver(config: Config) -> DriverPort:
     """A node for this configuration, with its listeners bound and its connections made."""
+    place = current.place()
+    if place is not None:
+        return place.open(config)
     # Late: a program that drives sessions itself, as simulations do, needs no sockets.
     factory: OpenDriver = import_module("elea.link.driver").open_driver
     return factory(in_environment(config))

@@ -29,7 +29,7 @@ class Watcher:
     key: str
     outlet: Outlet
     received_count: int = 0
-    answered: set[str] = field(default_factory=set)  # keys it was told of because it asked
+    answered: set[str] = field(default_factory=set)  # keys it was told of
 
 
 @dataclass(slots=True, eq=False)
@@ -184,7 +184,10 @@ class Tokens:
     def _tell_all(self, key: str, kind: SampleKind) -> None:
         for watcher in list(self._watchers.values()):
             if intersects(watcher.key, key):
-                watcher.answered.discard(key)
+                if kind is SampleKind.PUT:
+                    watcher.answered.add(key)  # an answer that is under way is no news any more
+                else:
+                    watcher.answered.discard(key)
                 self._tell(watcher, key, kind)
 
     def _tell(self, watcher: Watcher, key: str, kind: SampleKind) -> None:

@@ -8,6 +8,7 @@ is told when its other end is gone.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -16,6 +17,7 @@ from typing import Final, Protocol
 from elea.locator import Locator
 from elea.node.ports import LinkInfo
 
+WINDOW_LEN: Final = 256 * 1024  # of a stream, written and not read; then nothing can be written
 STREAM_LEN_MAX: Final = 65_482
 DATAGRAM_LEN_MAX: Final = 65_487
 
@@ -64,8 +66,12 @@ class End:
     link_id: int
     on_data: Callable[[int, bytes], None]
     on_closed: Callable[[int, str], None]
+    on_writable: Callable[[int], None] = lambda link_id: None
     open: bool = True
     arrives_ns: int = 0  # nothing overtakes, unless it shall
+    waiting_len: int = 0  # octets of a stream on their way here, or here and not read
+    held: bool = False  # nobody reads
+    unread: deque[Callable[[], None]] = field(default_factory=deque)  # what came meanwhile
 
 
 @dataclass(slots=True, eq=False)
@@ -116,6 +122,16 @@ class Network:
         pipe = Pipe((near, far), stream)
         self.pipes[pipe] = None
         return pipe
+
+    def takes(self, pipe: Pipe, end: End) -> bool:
+        """Whether something can be written at an end: not if too much was and is not read."""
+        return pipe.other(end).waiting_len < WINDOW_LEN
+
+    def hold(self, pipe: Pipe, end: End, *, held: bool) -> None:
+        """An end does not read what arrives there, its end neither; or reads it again."""
+        end.held = held
+        if end.unread and not held:
+            self._scheduler.at(self._scheduler.now_ns, lambda: self._drain(end))
 
     def write(self, pipe: Pipe, end: End, data: bytes) -> None:
         """Octets leave one end."""
@@ -182,8 +198,11 @@ class Network:
         return pieces
 
     def _deliver(self, pipe: Pipe, end: End, data: bytes) -> None:
-        if data or not pipe.stream:
-            self._send(pipe, end, lambda: self._arrive(pipe, end, data))
+        if pipe.stream:
+            if not data:
+                return
+            end.waiting_len += len(data)
+        self._send(pipe, end, lambda: self._arrive(pipe, end, data))
 
     def _send(self, pipe: Pipe, end: End, call: Callable[[], None]) -> None:
         """From one end to `end`: held back or lost while the two are parted."""
@@ -206,10 +225,33 @@ class Network:
         self._scheduler.at(time_ns, call)
 
     def _arrive(self, pipe: Pipe, end: End, data: bytes) -> None:
-        if end.open and not pipe.dead:
-            end.on_data(end.link_id, data)
+        if end.held or end.unread:
+            end.unread.append(lambda: self._read(pipe, end, data))
+        else:
+            self._read(pipe, end, data)
+
+    def _drain(self, end: End) -> None:
+        while end.unread and not end.held:
+            end.unread.popleft()()
+
+    def _read(self, pipe: Pipe, end: End, data: bytes) -> None:
+        if not end.open or pipe.dead:
+            return
+        if pipe.stream:
+            was_full = end.waiting_len >= WINDOW_LEN
+            end.waiting_len -= len(data)
+            if was_full and end.waiting_len < WINDOW_LEN:
+                other = pipe.other(end)
+                self._scheduler.at(self._scheduler.now_ns, lambda: other.on_writable(other.link_id))
+        end.on_data(end.link_id, data)
 
     def _end(self, pipe: Pipe, end: End, reason: str) -> None:
+        if end.held or end.unread:
+            end.unread.append(lambda: self._read_end(pipe, end, reason))
+        else:
+            self._read_end(pipe, end, reason)
+
+    def _read_end(self, pipe: Pipe, end: End, reason: str) -> None:
         if end.open and not pipe.dead:
             end.open = False
             end.on_closed(end.link_id, reason)

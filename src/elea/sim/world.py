@@ -10,20 +10,25 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from random import Random
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
+from elea.errors import DeadlockError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.locator import Endpoint
 from elea.node.node import Node
-from elea.node.ports import CloseLink, Connect, NeighbourDown, NeighbourUp
 from elea.node.settings import NodeSettings
-from elea.sim.network import End, Network, Pipe, link_info
+from elea.sim import current
+from elea.sim.driver import SECOND_NS as SECOND_NS
+from elea.sim.driver import SimDriver as SimDriver
+from elea.sim.network import End, Network
+from elea.sim.program import Main, Place, Program, sleep
 from elea.sim.trace import Trace
 
-SECOND_NS: Final = 1_000_000_000
-EPOCH_NS: Final = 1_700_000_000 * SECOND_NS  # the wall clock of a world that starts
+PATIENCE_NS: Final = 3_600 * SECOND_NS  # who waits longer, without a time limit, waits for ever
+_PORT_FIRST: Final = 49_152  # of those given to listeners that do not care
 
 
 def seeded(seed: int) -> Random:
@@ -58,6 +63,9 @@ class World:
         self._now_ns = SECOND_NS
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
+        self._last_port = _PORT_FIRST
+        self._programs: list[Program] = []
+        self._turn_of: Program | None = None  # None: it is the world's own
 
     @property
     def now_ns(self) -> int:
@@ -74,277 +82,183 @@ class World:
         self.at(self._now_ns + delay_ns, call)
 
     def add(
-        self, name: str, settings: NodeSettings, *, limits: Limits = DEFAULT_LIMITS
+        self,
+        name: str,
+        settings: NodeSettings,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> SimDriver:
         """A node joins the world and starts."""
-        driver = SimDriver(self, name, settings, limits)
-        self.nodes[name] = driver
+        driver = self.nodes[name] = SimDriver(self, name, settings, limits)
         driver.start()
         return driver
+
+    def find(self, endpoints: tuple[Endpoint, ...]) -> tuple[SimDriver, Endpoint] | None:
+        """The first node that listens at one of these addresses, and that address."""
+        for endpoint in endpoints:
+            for driver in self.nodes.values():
+                if driver.listens_on(endpoint):
+                    return driver, endpoint
+        return None
+
+    def next_port(self) -> int:
+        """A port that nobody listens on."""
+        self._last_port += 1
+        return self._last_port
 
     def sometimes(self, name: str) -> None:
         """Count that a rare thing happened, so that a campaign can tell that it was tried."""
         self.reached[name] += 1
 
+    def knock(self, driver: SimDriver, octets: bytes, duration_ns: int) -> None:
+        """A stranger connects to a node, writes some octets and goes after a while."""
+        stranger = End("stranger", 0, lambda *_: None, lambda *_: None)
+        far = driver.accept("tcp", f"stranger:{self.next_port()}", f"{driver.name}:0")
+        pipe = self.network.join(stranger, far, stream=True)
+        driver.adopt(pipe, far)
+        driver.flush()
+        if octets:
+            self.network.write(pipe, stranger, octets)
+        self.after(duration_ns, lambda: self.network.close(pipe, stranger))
+
     def crash(self, name: str, *, silent: bool = False) -> None:
-        """A node is gone from one event to the next, and its sessions with it.
+        """A process is gone from one event to the next, with all its nodes and sessions.
 
         Its streams break after a while; not if it is `silent`, as when the power fails.
         """
-        self.nodes.pop(name).crash(silent=silent)
+        for program in self._programs:
+            if program.name == name:
+                for driver in program.place.drivers:
+                    self.nodes.pop(driver.name, None)
+                    if driver.alive:
+                        driver.crash(silent=silent)
+        self._kill([one for one in self._programs if one.name == name])
+        if name in self.nodes:
+            self.nodes.pop(name).crash(silent=silent)
+
+    # Programs.
+
+    def start(self, name: str, main: Main) -> Program:
+        """Run a function, or a coroutine function, as a process with this name.
+
+        It begins with the next step of the world. What it opens are nodes of this world, and
+        whatever it waits for, `time.sleep` too, takes virtual time.
+        """
+        program = Program(self, name, main)
+        self._programs.append(program)
+        self.trace.add(self._now_ns, f"{name} started")
+        return program
+
+    def process(self, name: str) -> AbstractContextManager[None]:
+        """Be a process with this name: sessions that the caller opens meanwhile are nodes here."""
+        return current.at(Place(self, name))
+
+    def run(self, *, limit_s: float = PATIENCE_NS / SECOND_NS) -> None:
+        """Run until all programs have ended. What one of them raises is raised here.
+
+        Raises:
+            DeadlockError: some have not ended when the virtual time is over.
+        """
+        programs = list(self._programs)
+        if not self.run_until(lambda: not self._programs, limit_ns=seconds(limit_s)):
+            names = ", ".join(one.name for one in self._programs)
+            raise DeadlockError(f"{names}: no end within {limit_s:g} s of virtual time")
+        for program in programs:
+            if program.failure is not None:
+                raise program.failure
+
+    def wait(self, ready: Callable[[], bool], timeout: float | None) -> bool:
+        """Let the world go on until something holds; False after `timeout` seconds of its time.
+
+        Raises:
+            DeadlockError: it does not hold after an hour, and there is no time limit.
+        """
+        if ready():
+            return True
+        limit_ns = PATIENCE_NS if timeout is None else seconds(timeout)
+        if self._turn_of is not None:
+            until_ns = None if timeout is None else self._now_ns + limit_ns
+            return self._turn_of.wait(ready, until_ns)
+        if self.run_until(ready, limit_ns=limit_ns):
+            return True
+        if timeout is None:
+            raise DeadlockError(f"nothing came within {limit_ns // SECOND_NS} s of virtual time")
+        return False
+
+    def sleep(self, duration_s: float) -> None:
+        """Let the world go on for a while, and others with it."""
+        sleep(self, duration_s)
+
+    def close(self) -> None:
+        """Kill all programs that have not ended."""
+        self._kill(list(self._programs))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        type: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # Time.
 
     def step(self) -> bool:
         """Run the next event; False if there is none."""
-        if not self._heap:
-            return False
-        self._now_ns, _, call = heapq.heappop(self._heap)
-        call()
-        return True
+        return self._step(None)
 
     def run_for(self, duration_ns: int) -> None:
         """Run all events of a stretch of time."""
         end_ns = self._now_ns + duration_ns
-        while self._heap and self._heap[0][0] <= end_ns:
-            self.step()
-        self._now_ns = end_ns
+        while self._step(end_ns):
+            pass
+        self._now_ns = max(end_ns, self._now_ns)  # who waits in an event may have gone further
 
     def run_until(self, condition: Callable[[], object], *, limit_ns: int) -> bool:
         """Run until something holds; False if it does not within the limit."""
         end_ns = self._now_ns + limit_ns
         while not condition():
-            if not self._heap or self._heap[0][0] > end_ns:
-                self._now_ns = end_ns
+            if not self._step(end_ns):
+                self._now_ns = max(end_ns, self._now_ns)
                 return bool(condition())
-            self.step()
         return True
 
-
-class SimDriver:
-    """Drives one node of a world. For a session it is what `elea.link.driver.Driver` is outside."""
-
-    def __init__(self, world: World, name: str, settings: NodeSettings, limits: Limits) -> None:
-        self.world = world
-        self.name = name
-        self.lock: AbstractContextManager[object] = nullcontext()
-        self.node = world.node_type(settings, rng=world.rng.randbytes, limits=limits)
-        self.on_turn: list[Callable[[], None]] = []  # sessions deliver what is due
-        self.stalled = False  # nothing can be written: the other ends do not read
-        self.alive = True
-        self._pipes: dict[int, tuple[Pipe, End]] = {}
-        self._last_link_id = 0
-        self._timer_ns: int | None = None
-        self._paused: list[Callable[[], None]] | None = None  # what happened meanwhile
-        self._met: set[bytes] = set()
-
-    def now_ns(self) -> int:
-        """The virtual monotonic time."""
-        return self.world.now_ns
-
-    def wall_ns(self) -> int:
-        """The virtual wall clock."""
-        return EPOCH_NS + self.world.now_ns
-
-    def start(self) -> None:
-        """Begin to connect."""
-        self.node.start(self.world.now_ns)
-        self.flush()
-
-    def flush(self) -> None:
-        """Do what the node asks for, until it asks for nothing."""
-        if not self.alive:
-            return
-        while True:
-            effects = self.node.effects()
-            dirty = self.node.dirty_links()
-            for link_id in dirty:
-                self._write(link_id)
-            for effect in effects:
-                self._apply(effect)
-            if not effects and not dirty:
-                break
-        self._arm()
-        for call in list(self.on_turn):
-            call()
-
-    def listens_on(self, endpoint: Endpoint) -> bool:
-        """Whether this node accepts links at an address."""
-        return any(
-            one.protocol == endpoint.protocol and one.address == endpoint.address
-            for group in self.node.settings.listen
-            for one in group
-        )
-
-    def accept(self, scheme: str, remote: str, local: str) -> End:
-        """A link comes in."""
-        end = self._new_end()
-        self.node.link_opened(end.link_id, link_info(scheme, local, remote), self.world.now_ns)
-        return end
-
-    def adopt(self, pipe: Pipe, end: End) -> None:
-        """The link of an end is there."""
-        self._pipes[end.link_id] = (pipe, end)
-
-    def crash(self, *, silent: bool = False) -> None:
-        """Be gone. Those at the other ends of streams learn it, unless it was silent."""
-        self.alive = False
-        self._note("crashed")
-        network = self.world.network
-        for pipe, end in list(self._pipes.values()):
-            if silent:
-                network.kill(pipe)
-            network.close(pipe, end)
-        self._pipes.clear()
-
-    def close(self) -> None:
-        """End the node in order."""
-        self.node.close(self.world.now_ns)
-        self.flush()
-
-    def unstall(self) -> None:
-        """The other ends read again."""
-        if not self._when_running(self.unstall):
-            return
-        self.stalled = False
-        for link_id in list(self._pipes):
-            self._write(link_id)
-        self.flush()
-
-    def pause(self, duration_ns: int) -> None:
-        """The process stands still: nothing is read, no timer fires, what arrives waits."""
-        if self._paused is None:
-            self._paused = []
-            self._note("paused")
-            self.world.after(duration_ns, self._resume)
-
-    @property
-    def running(self) -> bool:
-        """Whether the process is there and not paused."""
-        return self.alive and self._paused is None
-
-    @property
-    def links_count(self) -> int:
-        """How many links there are, as the network sees it."""
-        return len(self._pipes)
-
-    def _resume(self) -> None:
-        waiting, self._paused = self._paused or [], None
-        for call in waiting:
-            call()
-
-    def _when_running(self, call: Callable[[], None]) -> bool:
-        """True if the node can act now; otherwise `call` is made when it can again."""
-        if self._paused is not None:
-            self._paused.append(call)
+    def _step(self, end_ns: int | None) -> bool:
+        """Let a program have its turn, or run the next event up to a time."""
+        if self._turn_of is not None:
+            raise RuntimeError("a program does not drive its world; let it sleep or wait instead")
+        if self._programs and self._resume_one():
+            return True
+        heap = self._heap
+        if not heap or (end_ns is not None and heap[0][0] > end_ns):
             return False
-        return self.alive
+        self._now_ns, _, call = heapq.heappop(heap)
+        call()
+        return True
 
-    def _apply(self, effect: object) -> None:
-        match effect:
-            case Connect():
-                self._connect(effect)
-            case CloseLink():
-                self._close_link(effect.link_id, effect.reason)
-            case NeighbourUp():
-                self._note(f"neighbour {effect.zid.hex()} up")
-                if effect.zid in self._met:
-                    self.world.sometimes("reconnected")
-                self._met.add(effect.zid)
-            case NeighbourDown():
-                self._note(f"neighbour {effect.zid.hex()} down: {effect.reason}")
-                self.world.sometimes("neighbour lost")
-                if "lease" in effect.reason:
-                    self.world.sometimes("lease expired")
-                elif "unresponsive" in effect.reason:
-                    self.world.sometimes("closed as unresponsive")
-            case _:
-                self._note(str(effect))
+    def _resume_one(self) -> bool:
+        for program in self._programs:
+            if program.is_due():
+                self._give_turn(program)
+                return True
+        return False
 
-    def _connect(self, effect: Connect) -> None:
-        endpoint = effect.endpoints[0]
-        self.world.after(
-            self.world.network.delay_ns(), lambda: self._dial(effect.connector_id, endpoint)
-        )
+    def _give_turn(self, program: Program) -> None:
+        self._turn_of = program
+        try:
+            program.resume()
+        finally:
+            self._turn_of = None
+        if program.done:
+            self._programs.remove(program)
+            self.trace.add(self._now_ns, f"{program.name} ended")
 
-    def _dial(self, connector_id: int, endpoint: Endpoint) -> None:
-        if not self._when_running(lambda: self._dial(connector_id, endpoint)):
-            return
-        target = next((one for one in self.world.nodes.values() if one.listens_on(endpoint)), None)
-        network = self.world.network
-        if (
-            target is None
-            or not target.running
-            or not network.reachable(self.name, target.name)
-            or network.refuses()
-        ):
-            self.node.connect_failed(connector_id, f"{endpoint} refused", self.world.now_ns)
-            self.flush()
-            return
-        scheme = endpoint.protocol
-        near = self._new_end()
-        local = f"{self.name}:{near.link_id}"
-        far = target.accept(scheme, local, endpoint.address)
-        pipe = network.join(near, far, stream=scheme != "udp")
-        self.adopt(pipe, near)
-        target.adopt(pipe, far)
-        self.node.link_opened(
-            near.link_id,
-            link_info(scheme, local, endpoint.address),
-            self.world.now_ns,
-            connector_id=connector_id,
-            opened=True,
-        )
-        self._note(f"link {near.link_id} to {target.name} {far.link_id}")
-        self.flush()
-        target.flush()
-
-    def _new_end(self) -> End:
-        self._last_link_id += 1
-        return End(self.name, self._last_link_id, self._on_data, self._on_closed)
-
-    def _on_data(self, link_id: int, data: bytes) -> None:
-        if self._when_running(lambda: self._on_data(link_id, data)):
-            self._note(f"link {link_id} data {len(data)} {data[:32].hex()}")
-            self.node.link_data(link_id, data, self.world.now_ns)
-            self.flush()
-
-    def _on_closed(self, link_id: int, reason: str) -> None:
-        if not self._when_running(lambda: self._on_closed(link_id, reason)):
-            return
-        self._pipes.pop(link_id, None)
-        self._note(f"link {link_id} closed: {reason}")
-        self.node.link_closed(link_id, reason, self.world.now_ns)
-        self.flush()
-
-    def _write(self, link_id: int) -> None:
-        held = self._pipes.get(link_id)
-        while not self.stalled:
-            data = self.node.pull(link_id, self.world.now_ns)
-            if data is None:
-                return
-            if held is not None:
-                self.world.network.write(held[0], held[1], data)
-
-    def _close_link(self, link_id: int, reason: str) -> None:
-        self._write(link_id)
-        held = self._pipes.pop(link_id, None)
-        if held is not None:
-            self.world.network.close(*held)
-        self._note(f"link {link_id} closed here: {reason}")
-        self.node.link_closed(link_id, reason, self.world.now_ns)
-
-    def _arm(self) -> None:
-        due_ns = self.node.next_timer_ns()
-        if due_ns is None or (self._timer_ns is not None and self._timer_ns <= due_ns):
-            return
-        self._timer_ns = due_ns
-        self.world.at(due_ns, lambda: self._tick(due_ns))
-
-    def _tick(self, due_ns: int) -> None:
-        # A tick that an earlier one replaced means nothing any more.
-        if due_ns == self._timer_ns and self._when_running(lambda: self._tick(due_ns)):
-            self._timer_ns = None
-            self.node.handle_timer(self.world.now_ns)
-            self.flush()
-
-    def _note(self, line: str) -> None:
-        self.world.trace.add(self.world.now_ns, f"{self.name} {line}")
+    def _kill(self, programs: list[Program]) -> None:
+        if self._turn_of is not None:
+            raise RuntimeError("a program does not kill programs of its world")
+        for program in programs:
+            program.kill()
+            self._give_turn(program)

@@ -21,7 +21,7 @@ class Lease:
     `steady` sends KEEP_ALIVE at fixed intervals, whatever else is sent: low latency wants it.
     """
 
-    __slots__ = ("_heard_ns", "_interval_ns", "_lease_ns", "_said_ns", "_steady")
+    __slots__ = ("_heard_ns", "_held", "_interval_ns", "_lease_ns", "_said_ns", "_steady")
 
     def __init__(
         self, *, own_ms: int, peer_ms: int, now_ns: int, limits: Limits, steady: bool = False
@@ -31,6 +31,7 @@ class Lease:
         self._heard_ns = now_ns
         self._said_ns = now_ns
         self._steady = steady
+        self._held = False
 
     def heard(self, now_ns: int) -> None:
         """Something arrived on the link."""
@@ -40,6 +41,11 @@ class Lease:
         """A batch was given to the link."""
         if not self._steady:
             self._said_ns = now_ns
+
+    def hold(self, held: bool, now_ns: int) -> None:
+        """The link is not read, on purpose: nothing can be heard. Or it is read again."""
+        self._held = held
+        self._heard_ns = now_ns
 
     @property
     def interval_ns(self) -> int:
@@ -55,11 +61,11 @@ class Lease:
     def next_timer_ns(self) -> int:
         """The nearer of the two timers."""
         say_ns = self._said_ns + self._interval_ns
-        return min(say_ns, self._heard_ns + self._lease_ns)
+        return say_ns if self._held else min(say_ns, self._heard_ns + self._lease_ns)
 
     def expired(self, now_ns: int) -> bool:
         """Whether the peer was silent for longer than it may be."""
-        return now_ns >= self.expires_ns
+        return not self._held and now_ns >= self.expires_ns
 
     def keep_alive_due(self, now_ns: int) -> bool:
         """Whether to send KEEP_ALIVE; True once per interval."""

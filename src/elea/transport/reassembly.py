@@ -23,15 +23,20 @@ HEADLESS: Final = "its beginning is missing"
 ABANDONED: Final = "its sender gave up"
 TOO_LONG: Final = "longer than message_len"
 CROWDED: Final = "no room in fragments_len"
+CROWDED_NODE: Final = "no room in fragments_node_len"
 IDLE: Final = "no piece for fragment_idle_ns"
 
 
 class _Chain:
     """The pieces of one unfinished message."""
 
-    __slots__ = ("expected_sn", "length", "pieces", "touched_ns")
+    __slots__ = ("conduit", "expected_sn", "length", "owner", "pieces", "touched_ns")
 
-    def __init__(self, expected_sn: int, now_ns: int) -> None:
+    def __init__(
+        self, owner: Reassembly, conduit: tuple[int, bool], expected_sn: int, now_ns: int
+    ) -> None:
+        self.owner = owner
+        self.conduit = conduit
         self.expected_sn = expected_sn
         self.length = 0
         self.pieces: list[Piece] = []
@@ -50,12 +55,51 @@ class _Chain:
             self.pieces.append(bytearray(payload))
 
 
+class FragmentPool:
+    """What all conversations of a node hold for unfinished messages, together (T05).
+
+    Many neighbours, each within its own bound, could still fill the memory: past the bound of the
+    node, the message that had no news for longest is given up, whoever sent it.
+    """
+
+    __slots__ = ("_chains", "_len_max", "pending_len")
+
+    def __init__(self, len_max: int) -> None:
+        self._len_max = len_max
+        self._chains: dict[_Chain, int] = {}  # octets held; the one touched longest ago first
+        self.pending_len = 0
+
+    def __len__(self) -> int:
+        return len(self._chains)
+
+    def grew(self, chain: _Chain, length: int) -> None:
+        """A chain got a piece: it is the newest; the oldest goes if there is too much."""
+        self._chains[chain] = self._chains.pop(chain, 0) + length
+        self.pending_len += length
+        while self.pending_len > self._len_max:
+            oldest = next(iter(self._chains))
+            oldest.owner.give_up(oldest.conduit, CROWDED_NODE)
+
+    def forget(self, chain: _Chain) -> None:
+        """A chain is whole, or given up."""
+        self.pending_len -= self._chains.pop(chain, 0)
+
+
 class Reassembly:
     """The unfinished messages of one direction of one conversation."""
 
-    __slots__ = ("_chains", "_limits", "_mask", "_patch", "_stats", "pending_len")
+    __slots__ = ("_chains", "_limits", "_mask", "_patch", "_pool", "_stats", "pending_len")
 
-    def __init__(self, *, mask: int, patch: int, limits: Limits, stats: TransportStats) -> None:
+    def __init__(
+        self,
+        *,
+        mask: int,
+        patch: int,
+        limits: Limits,
+        stats: TransportStats,
+        pool: FragmentPool | None = None,
+    ) -> None:
+        self._pool = FragmentPool(limits.fragments_node_len) if pool is None else pool
         self._mask = mask
         self._patch = patch
         self._limits = limits
@@ -94,10 +138,10 @@ class Reassembly:
         if chain is None:
             return None
         if sn != chain.expected_sn:
-            self._give_up(conduit, BROKEN)
+            self.give_up(conduit, BROKEN)
             return None
         if chain.length + len(payload) > self._limits.message_len:
-            self._give_up(conduit, TOO_LONG)
+            self.give_up(conduit, TOO_LONG)
             return None
         # Last in the order of touching: who waits longest is the first to go.
         self._chains[conduit] = self._chains.pop(conduit)
@@ -108,8 +152,9 @@ class Reassembly:
         if not more:
             self._forget(conduit)
             return chain.pieces
+        self._pool.grew(chain, len(payload))
         while self.pending_len > self._limits.fragments_len:
-            self._give_up(next(iter(self._chains)), CROWDED)
+            self.give_up(next(iter(self._chains)), CROWDED)
         return None
 
     def next_timer_ns(self) -> int | None:
@@ -124,12 +169,22 @@ class Reassembly:
             conduit, chain = next(iter(self._chains.items()))
             if now_ns < chain.touched_ns + self._limits.fragment_idle_ns:
                 return
-            self._give_up(conduit, IDLE)
+            self.give_up(conduit, IDLE)
 
     def clear(self) -> None:
         """Give everything up to make room for others."""
         while self._chains:
-            self._give_up(next(iter(self._chains)), CROWDED)
+            self.give_up(next(iter(self._chains)), CROWDED)
+
+    def forget_all(self) -> None:
+        """The conversation is over: nothing waits for its end any more."""
+        for conduit in list(self._chains):
+            self._forget(conduit)
+
+    def give_up(self, conduit: tuple[int, bool], reason: str) -> None:
+        """Drop an unfinished message, and count it."""
+        self._forget(conduit)
+        self._stats.lose_fragments(reason)
 
     def _begin(
         self, conduit: tuple[int, bool], sn: int, now_ns: int, *, first: bool, drop: bool
@@ -138,7 +193,7 @@ class Reassembly:
         chain = self._chains.get(conduit)
         if self._patch >= 1:
             if chain is not None and (first or drop):
-                self._give_up(conduit, ABANDONED if drop else BROKEN)
+                self.give_up(conduit, ABANDONED if drop else BROKEN)
                 chain = None
             if drop:
                 return None
@@ -146,12 +201,10 @@ class Reassembly:
                 self._stats.lose_fragments(HEADLESS)
                 return None
         if chain is None:
-            chain = self._chains[conduit] = _Chain(sn, now_ns)
+            chain = self._chains[conduit] = _Chain(self, conduit, sn, now_ns)
         return chain
 
-    def _give_up(self, conduit: tuple[int, bool], reason: str) -> None:
-        self._forget(conduit)
-        self._stats.lose_fragments(reason)
-
     def _forget(self, conduit: tuple[int, bool]) -> None:
-        self.pending_len -= self._chains.pop(conduit).length
+        chain = self._chains.pop(conduit)
+        self.pending_len -= chain.length
+        self._pool.forget(chain)

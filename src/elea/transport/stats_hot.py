@@ -20,6 +20,7 @@ class TransportStats:
         "dropped_link",
         "dropped_too_long",
         "lost_fragments",
+        "missed_numbers",
         "received_batches",
         "received_frames",
         "received_messages",
@@ -46,6 +47,7 @@ class TransportStats:
         self.received_octets = 0
         self.received_frames = 0
         self.stale_frames = 0  # FRAMEs and FRAGMENTs that are old or duplicates
+        self.missed_numbers = 0  # sequence numbers that never came, or too late
         self.lost_fragments: dict[str, int] = {}  # unfinished messages, by reason
         self.undecodable_messages = 0  # reassembled, but no message
         self.undecodable_batches = 0  # of members of a group; a link would have been closed
@@ -70,6 +72,7 @@ class TransportStats:
             "received_octets": self.received_octets,
             "received_frames": self.received_frames,
             "stale_frames": self.stale_frames,
+            "missed_numbers": self.missed_numbers,
             "lost_fragments": dict(self.lost_fragments),
             "undecodable_messages": self.undecodable_messages,
             "undecodable_batches": self.undecodable_batches,

@@ -30,7 +30,7 @@ from elea.transport.events import (
 )
 from elea.transport.lease_hot import Lease
 from elea.transport.negotiation import Agreed
-from elea.transport.reassembly import Reassembly
+from elea.transport.reassembly import FragmentPool, Reassembly
 from elea.transport.receive_hot import Reception
 from elea.transport.sequence_hot import Received
 from elea.transport.stats_hot import TransportStats
@@ -93,6 +93,7 @@ class Transport:
     Args:
         agreed: What the handshake of the first link agreed.
         limits: The node's bounds.
+        pool: What the node's conversations hold for unfinished messages, together.
         dialect: How messages are written and read.
 
     Example:
@@ -128,6 +129,7 @@ class Transport:
         agreed: Agreed,
         *,
         limits: Limits = DEFAULT_LIMITS,
+        pool: FragmentPool | None = None,
         dialect: Dialect = Dialect.ECLIPSE,
     ) -> None:
         self.agreed = agreed
@@ -151,9 +153,13 @@ class Transport:
             dialect=dialect,
         )
         self._rx = Reception(
-            numbers=Received(agreed.sn_mask, agreed.peer_initial_sn),
+            numbers=Received(agreed.sn_mask, agreed.peer_initial_sn, self.stats),
             reassembly=Reassembly(
-                mask=agreed.sn_mask, patch=agreed.patch, limits=limits, stats=self.stats
+                mask=agreed.sn_mask,
+                patch=agreed.patch,
+                limits=limits,
+                stats=self.stats,
+                pool=pool,
             ),
             qos=agreed.qos,
             bare=agreed.low_latency,
@@ -192,6 +198,13 @@ class Transport:
     def has_carried(self, link_id: int) -> bool:
         """Whether more than keep-alives went over a link: its loss may have lost messages."""
         return link_id in self._carriers
+
+    def hold_link(self, link_id: int, held: bool, now_ns: int) -> None:
+        """A link is not read for now: it does not expire. Or it is read again."""
+        link = self._links.get(link_id)
+        if link is not None:
+            link.lease.hold(held, now_ns)
+            self._wake_by(link.lease.next_timer_ns)
 
     def _arrange(self) -> None:
         """Fit the queues to the links there are."""
@@ -427,6 +440,7 @@ class Transport:
     def _end(self) -> None:
         self.phase = Phase.CLOSED
         self._wake_ns = None
+        self._rx.reassembly.forget_all()
 
 
 _KEEP_ALIVE: Final = encode_one(KeepAlive())

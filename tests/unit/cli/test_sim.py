@@ -10,9 +10,9 @@ import pytest
 
 from elea.cli import sim
 from elea.cli.main import main
-from elea.sim import campaign
-from elea.sim.campaign import Result
-from elea.sim.plan import Options
+from elea.sim.campaign import run as campaign
+from elea.sim.campaign.plan import Options
+from elea.sim.campaign.run import Result
 from elea.sim.trace import Trace
 
 SHORT = ("--seconds", "1")

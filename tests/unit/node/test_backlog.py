@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.unit.node.worlds import Session, pair
+from tests.unit.node.worlds import Session, pair, settings
 
+from elea.ids import WhatAmI
 from elea.limits import Limits
 from elea.node.backlog import Backlog
 from elea.sim.world import World, seconds
@@ -19,6 +20,7 @@ from elea.wire.network.push_hot import Push
 
 BLOCK, BLOCK_FIRST, DROP = 0x08, 0x20, 0x00
 LEN = 600
+SMALL = Limits(tx_queue_len=65_536, backlog_len=131_072)
 
 
 def push(name: str, how: int, priority: int = 5) -> Push:
@@ -160,3 +162,70 @@ def stalled_pair() -> tuple[World, Session, Session]:
     while near.driver.node.has_room(near.face_id):
         near.put("a", bytes(100_000))
     return world, near, far
+
+
+def star() -> tuple[World, Session, dict[str, Session]]:
+    """A peer and three clients; what one publishes, the others get from the peer."""
+    world = World(1)
+    middle = Session(world.add("p", settings(1, listen="tcp/p:1"), limits=SMALL))
+    clients = {
+        name: Session(
+            world.add(name, settings(id_, WhatAmI.CLIENT, connect=("tcp/p:1",), lease_ms=20_000))
+        )
+        for id_, name in ((2, "source"), (3, "stuck"), (4, "other"))
+    }
+    for name in ("stuck", "other"):
+        clients[name].subscribe("**")
+    world.run_for(seconds(1))
+    return world, middle, clients
+
+
+def flood(world: World, source: Session, end_ns: int) -> int:
+    """Publish as a session does that waits for room; how many there were, up to a time."""
+    count = 0
+    while world.now_ns < end_ns:
+        if source.driver.node.has_room(source.face_id):
+            source.put("a", count.to_bytes(4, "big") + bytes(996))
+            count += 1
+        world.run_for(seconds(0.000_5))
+    return count
+
+
+def test_a_source_is_not_read_while_its_messages_have_nowhere_to_go() -> None:
+    # Threat T28: a peer kept every blocking message for a client that did not read.
+    world, middle, clients = star()
+    [stuck] = [one for one in world.network.pipes if one.ends[0].node == "stuck"]
+    world.network.hold(stuck, stuck.ends[0], held=True)
+    most = 0
+
+    def look() -> None:
+        nonlocal most
+        most = max(most, *(one.backlog.pending_len for one in middle.driver.node._by_face.values()))
+        world.after(seconds(0.01), look)
+
+    look()
+    sent = flood(world, clients["source"], world.now_ns + seconds(4))
+    assert world.reached["a source was not read"] > 0
+    assert 0 < most < SMALL.backlog_len + 2 * 65_536  # and what was read with the last chunk
+    assert not world.reached["lease expired"]
+    world.network.hold(stuck, stuck.ends[0], held=False)
+    sent += flood(world, clients["source"], world.now_ns + seconds(1))
+    world.run_for(seconds(2))
+    for name in ("stuck", "other"):
+        assert len(clients[name].samples) == sent
+    assert not world.reached["neighbour lost"]
+
+
+def test_who_never_reads_is_given_up_and_its_sources_are_read_again() -> None:
+    world, middle, clients = star()
+    [stuck] = [one for one in world.network.pipes if one.ends[0].node == "stuck"]
+    world.network.hold(stuck, stuck.ends[0], held=True)
+    flood(world, clients["source"], world.now_ns + seconds(8))
+    assert world.reached["a source was not read"] > 0
+    assert world.reached["closed as unresponsive"] == 1
+    world.run_for(seconds(2))
+    before = len(clients["other"].samples)
+    clients["source"].put("a", b"and on it goes")
+    world.run_for(seconds(1))
+    assert len(clients["other"].samples) == before + 1
+    assert middle.driver.node.has_room(0)

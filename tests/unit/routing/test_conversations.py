@@ -143,9 +143,13 @@ def test_liveliness_between_a_client_and_a_router() -> None:
     session = node.session()
     router = node.neighbour(ROUTER)
     session.watch("t/**")
-    assert router.heard() == ['D_KEYEXPR 1 "t"', 'INTEREST 1 FUT K+T+R (1,"/**")']
+    # More than the session wants: its node has to know when the last token with a key goes.
+    assert router.heard() == ['D_KEYEXPR 1 "t"', 'INTEREST 1 CURFUT K+T+R (1,"/**")']
+    router.say(Declare(DeclareToken(7, WireExpr(0, "t/7")), 1))
     router.say(Declare(DeclareFinal(), 1))
     assert session.heard() == []  # the session did not ask for what is there
+    router.say(Declare(UndeclareToken(7, WireExpr(0, "", False))))
+    assert session.heard() == ['U_TOKEN id 0 "t/7"']
     router.say(Declare(DeclareToken(1, WireExpr(0, "t/1"))))
     assert session.heard() == ['D_TOKEN id 1 "t/1"']
     router.say(Declare(UndeclareToken(1, WireExpr(0, "", False))))

@@ -308,10 +308,10 @@ def test_a_future_interest_is_passed_on_as_such_and_made_current_when_needed() -
     node = Mesh().node("c", "client")
     one, two = node.session(), node.session()
     router = node.neighbour(ROUTER)
-    first = one.watch("t/*")
-    assert router.heard()[1:] == ['INTEREST 1 FUT K+T+R (1,"/*")']
-    second = two.watch("t/*", history=True)
-    assert router.heard() == ['INTEREST 2 CURFUT K+T+R (1,"/*")']
+    first = one.interest(FUT, S, "t/*")
+    assert router.heard()[1:] == ['INTEREST 1 FUT K+S+R (1,"/*")']
+    second = two.interest(CURFUT, S, "t/*")
+    assert router.heard() == ['INTEREST 2 CURFUT K+S+R (1,"/*")']
     one.over(first)
     two.over(second)
     assert router.heard() == ["INTEREST 1 FINAL", "INTEREST 2 FINAL"]

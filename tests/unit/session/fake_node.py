@@ -16,6 +16,7 @@ from elea.keyexpr.match_hot import includes, intersects
 from elea.node.ports import NeighbourUp
 from elea.session.ports import SENT, CallbackThread, LocalSink
 from elea.session.session import Session
+from elea.transport.stats_hot import TransportStats
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import Stamp, WireExpr
 from elea.wire.network.declaration.codec import Declaration
@@ -125,6 +126,9 @@ class FakeNode:
 
     def neighbours(self) -> list[NeighbourUp]:
         return list(self.up)
+
+    def transport_stats(self) -> dict[bytes, TransportStats]:
+        return {one.zid: TransportStats() for one in self.up}
 
     def has_room(self, face_id: int) -> bool:
         return self.room
@@ -281,6 +285,8 @@ def _ended(kind: type[Entity], number: int) -> Declaration:
 
 class FakeDriver:
     """One thread, virtual time: everything due runs before a call returns."""
+
+    idle = None
 
     def __init__(self, callback_thread: CallbackThread = CallbackThread.CALLER) -> None:
         self.lock = threading.Lock()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from elea.sim.network import CALM, End, Faults, Network, Pipe, link_info
+from elea.sim.network import CALM, WINDOW_LEN, End, Faults, Network, Pipe, link_info
 from elea.sim.world import World, seconds, seeded
 
 
@@ -160,3 +160,45 @@ def test_links_tell_what_they_are() -> None:
 
 def test_choices_are_the_same_in_every_run() -> None:
     assert seeded(5).random() == seeded(5).random()
+
+
+def test_what_nobody_reads_waits_in_order_and_then_stops_the_writer() -> None:
+    ends = Ends()
+    writable: list[int] = []
+    ends.near.on_writable = writable.append
+    ends.network.hold(ends.pipe, ends.far, held=True)
+    sent: list[bytes] = []
+    while ends.network.takes(ends.pipe, ends.near):
+        sent.append(bytes((len(sent),)) * 50_000)
+        ends.write(sent[-1])
+    assert sum(map(len, sent)) >= WINDOW_LEN
+    ends.network.close(ends.pipe, ends.near)
+    ends.run()
+    assert ends.data[2] == []
+    assert ends.closed == {}  # the end is behind what was not read
+    ends.network.hold(ends.pipe, ends.far, held=False)
+    ends.run()
+    assert b"".join(ends.data[2]) == b"".join(sent)
+    assert ends.closed == {2: "the peer closed the link"}
+    assert writable == [1]
+
+
+def test_who_stops_again_while_it_catches_up_loses_nothing() -> None:
+    ends = Ends()
+    ends.network.hold(ends.pipe, ends.far, held=True)
+    ends.write(b"1", b"2", b"3")
+    ends.run()
+
+    def stop(link_id: int, data: bytes) -> None:
+        ends.data[2].append(data)
+        ends.network.hold(ends.pipe, ends.far, held=True)
+
+    ends.far.on_data = stop
+    for count in (1, 2, 3):
+        ends.network.hold(ends.pipe, ends.far, held=False)
+        ends.run()
+        assert len(ends.data[2]) == count
+    ends.write(b"4")
+    ends.network.hold(ends.pipe, ends.far, held=False)
+    ends.run()
+    assert ends.data[2] == [b"1", b"2", b"3", b"4"]

@@ -95,3 +95,14 @@ def test_a_restarted_node_is_found_again() -> None:
     assert again.samples == [("a", b"hello")]
     assert world.reached["reconnected"] == 1
     assert world.reached["neighbour lost"] == 1
+
+
+def test_a_stranger_that_knocks_is_sent_away() -> None:
+    world, near, far = pair()
+    world.run_for(seconds(1))
+    for octets in (b"", b"\x00", b"\x02\x00\xff\xff", bytes(range(256))):
+        world.knock(far.driver, octets, seconds(1))
+    assert far.driver.links_count == 5
+    world.run_for(seconds(2))
+    assert far.driver.links_count == 1
+    assert [type(event) for event in near.neighbours] == [NeighbourUp]

@@ -56,3 +56,13 @@ def test_an_absurd_lease_is_clamped(peer_ms: int, lease_ns: int) -> None:
 
 def test_a_tiny_own_lease_does_not_make_the_timer_spin() -> None:
     assert lease(own_ms=1).interval_ns == 1_000_000
+
+
+def test_a_link_that_is_not_read_does_not_expire() -> None:
+    lease = Lease(own_ms=8_000, peer_ms=2_000, now_ns=0, limits=DEFAULT_LIMITS)
+    lease.hold(True, 1_000_000_000)
+    assert not lease.expired(60_000_000_000)
+    assert lease.next_timer_ns == 2_000_000_000  # our own word is due all the same
+    lease.hold(False, 60_000_000_000)
+    assert not lease.expired(61_999_999_999)
+    assert lease.expired(62_000_000_000)

@@ -9,7 +9,7 @@ import pytest
 
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.transport import reassembly
-from elea.transport.reassembly import Reassembly
+from elea.transport.reassembly import FragmentPool, Reassembly
 from elea.transport.stats_hot import TransportStats
 from elea.wire.transport.fragment import Fragment
 
@@ -19,9 +19,17 @@ MASK = 0x7F
 class Bench:
     """A Reassembly and what it counted."""
 
-    def __init__(self, *, patch: int = 1, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        *,
+        patch: int = 1,
+        limits: Limits = DEFAULT_LIMITS,
+        pool: FragmentPool | None = None,
+    ) -> None:
         self.stats = TransportStats()
-        self.under_test = Reassembly(mask=MASK, patch=patch, limits=limits, stats=self.stats)
+        self.under_test = Reassembly(
+            mask=MASK, patch=patch, limits=limits, stats=self.stats, pool=pool
+        )
 
     def add(
         self,
@@ -179,3 +187,18 @@ def test_an_idle_message_dies_and_a_touched_one_does_not() -> None:
     assert bench.lost() == {reassembly.IDLE: 1}
     assert bench.under_test.next_timer_ns() == idle_ns + 20
     assert bench.add(3, b"e", more=False, priority=1, now_ns=30) == b"ppe"
+
+
+def test_all_conversations_of_a_node_together_are_bounded_and_the_oldest_goes() -> None:
+    pool = FragmentPool(10)
+    benches = [Bench(pool=pool) for _ in range(3)]
+    for time_ns, bench in enumerate(benches):
+        bench.add(1, b"1234", first=True, now_ns=time_ns)
+    assert benches[0].lost() == {reassembly.CROWDED_NODE: 1}
+    assert [bench.under_test.pending_len for bench in benches] == [0, 4, 4]
+    assert (len(pool), pool.pending_len) == (2, 8)
+    assert benches[1].add(2, b"5678", more=False) == b"12345678"
+    assert (len(pool), pool.pending_len) == (1, 4)
+    benches[2].under_test.forget_all()
+    assert (len(pool), pool.pending_len) == (0, 0)
+    assert benches[2].lost() == {}

@@ -6,6 +6,7 @@ import pytest
 
 from elea.transport.negotiation import SN_MASKS
 from elea.transport.sequence_hot import Received, following, is_news, preceding
+from elea.transport.stats_hot import TransportStats
 
 
 @pytest.mark.parametrize("mask", SN_MASKS)
@@ -53,3 +54,12 @@ def test_a_join_sets_one_conduit() -> None:
     assert not numbers.accept(5, False, 99)
     assert numbers.accept(5, False, 100)
     assert numbers.accept(5, True, 0)
+
+
+def test_numbers_that_never_came_are_counted() -> None:
+    stats = TransportStats()
+    numbers = Received(0x7F, 0, stats)
+    for sn in (0, 1, 4, 3, 0x7F & (4 + 60)):
+        numbers.accept(5, True, sn)
+    assert stats.missed_numbers == 2 + 59
+    assert stats.as_dict()["missed_numbers"] == 61

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from elea.routing.tables import Kind
-from elea.sim.actor import Actor, Answer, Wish
-from elea.sim.convergence import (
+from elea.sim.campaign.actor import Actor, Answer, Wish
+from elea.sim.campaign.convergence import (
     Graph,
     all_are_connected,
     all_is_forgotten,
@@ -18,8 +18,8 @@ from elea.sim.convergence import (
     sessions_know_the_truth,
     tables_equal_fresh_ones,
 )
-from elea.sim.history import History
-from elea.sim.plan import SHAPES, Options, Plan, draw
+from elea.sim.campaign.history import History
+from elea.sim.campaign.plan import SHAPES, Options, Plan, draw
 from elea.sim.world import World, seconds
 from elea.wire.network.interest import InterestMode
 

@@ -10,9 +10,10 @@ from typing import Final
 
 from elea.keyexpr.match_hot import intersects
 from elea.routing.tables import Kind
-from elea.sim.history import (
+from elea.sim.campaign.history import (
     Asked,
     Attached,
+    CalledLate,
     Cancelled,
     Declared,
     Delivered,
@@ -78,6 +79,11 @@ def only_declared_get(events: Events) -> list[str]:
     return broken
 
 
+def nothing_comes_late(events: Events) -> list[str]:
+    """I3: no function is called for an entity once `undeclare()` has returned."""
+    return [str(event) for _, event in events if isinstance(event, CalledLate)]
+
+
 def at_most_once(events: Events) -> list[str]:
     """I4: a session gets each sample and each query at most once, whole, and never its own."""
     seen: set[tuple[int, int, str, int]] = set()
@@ -141,7 +147,7 @@ def interests_settle_once(events: Events) -> list[str]:
     open_: dict[tuple[int, int], Interested] = {}
     broken = []
     for _, event in events:
-        if isinstance(event, Interested) and event.current:
+        if isinstance(event, Interested) and event.current and event.settles:
             open_[event.session, event.id] = event
         elif isinstance(event, Retracted):
             open_.pop((event.session, event.id), None)
@@ -212,11 +218,7 @@ def nothing_is_lost(
 
 
 def no_false_ends(events: Events, reaches: Callable[[str, str], bool]) -> list[str]:
-    """I11: without faults nobody who watches is told that a token is gone which lives.
-
-    Who watches the future alone may be told so by the last node it knew it from: others that had it
-    before are none of its news.
-    """
+    """I11: without faults nobody who watches is told that a token is gone which lives."""
     if any(isinstance(event, (LostNeighbour, Fault)) for _, event in events):
         return []
     homes = {event.session: event.node for _, event in events if isinstance(event, Attached)}
@@ -225,7 +227,7 @@ def no_false_ends(events: Events, reaches: Callable[[str, str], bool]) -> list[s
     broken = []
     for time_ns, event in events:
         if isinstance(event, Interested):
-            if event.kind is Kind.TOKEN and event.current and event.future:
+            if event.kind is Kind.TOKEN and event.future:
                 watched[event.session, event.id] = event.key
         elif isinstance(event, Retracted):
             watched.pop((event.session, event.id), None)
@@ -247,9 +249,61 @@ def no_false_ends(events: Events, reaches: Callable[[str, str], bool]) -> list[s
     return broken
 
 
+def no_missed_ends(events: Events, reaches: Callable[[str, str], bool]) -> list[str]:
+    """I11: without faults everybody who watches is told when the last token with a key is gone."""
+    if any(isinstance(event, (LostNeighbour, Fault)) for _, event in events):
+        return []
+    homes = {event.session: event.node for _, event in events if isinstance(event, Attached)}
+    tokens = [span for span in Spans(events).spans if span[1] is Kind.TOKEN]
+    told: dict[tuple[int, str], list[int]] = {}
+    for time_ns, event in events:
+        if isinstance(event, Vanished) and event.kind is Kind.TOKEN:
+            told.setdefault((event.session, event.key), []).append(time_ns)
+    broken = []
+    for watcher, wanted, since_ns, until_ns in _watches(events):
+        near = [
+            one
+            for one in tokens
+            if intersects(wanted, one[2]) and reaches(homes[one[0]], homes[watcher])
+        ]
+        for session, _, key, from_ns, to_ns in near:
+            # Both were there long enough to know of each other, and nobody else had the key.
+            quiet_ns = (to_ns - SETTLING_NS, to_ns + SETTLING_NS)
+            if from_ns > quiet_ns[0] or since_ns > quiet_ns[0] or until_ns < quiet_ns[1]:
+                continue
+            if any(
+                other[2] == key and other[3] < quiet_ns[1] and other[4] > quiet_ns[0]
+                for other in near
+                if other != (session, Kind.TOKEN, key, from_ns, to_ns)
+            ):
+                continue
+            if not any(to_ns <= one <= quiet_ns[1] for one in told.get((watcher, key), ())):
+                broken.append(f"session {watcher} was not told that {key} of {session} is gone")
+    return broken
+
+
+def _watches(events: Events) -> list[tuple[int, str, int, int]]:
+    """Who watched which tokens of the future, from when to when."""
+    open_: dict[tuple[int, int], tuple[str, int]] = {}
+    found = []
+    for time_ns, event in events:
+        if isinstance(event, Interested):
+            if event.kind is Kind.TOKEN and event.future:
+                open_[event.session, event.id] = (event.key, time_ns)
+        elif isinstance(event, Retracted):
+            watch = open_.pop((event.session, event.id), None)
+            if watch is not None:
+                found.append((event.session, *watch, time_ns))
+        elif isinstance(event, Left):
+            for name in [name for name in open_ if name[0] == event.session]:
+                found.append((event.session, *open_.pop(name), time_ns))
+    return found
+
+
 ALWAYS: Final[tuple[Law, ...]] = (
     order_is_kept,
     only_declared_get,
+    nothing_comes_late,
     at_most_once,
     only_published_is_delivered,
 )

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from elea.keyexpr.match_hot import intersects
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.routing.tables import OPTIONS, Kind
-from elea.sim.history import (
+from elea.sim.campaign.history import (
     Appeared,
     Asked,
     Attached,
@@ -51,7 +52,7 @@ from elea.wire.network.response_final import ResponseFinal
 
 _BLOCK: Final = 0x08
 _HEAD_LEN: Final = 8  # source and number
-_PAUSED_NS: Final = 100_000_000  # how soon a stopped process is looked at again
+PAUSED_NS: Final = 100_000_000  # how soon a stopped process is looked at again
 
 _DECLARED: Final = {
     DeclareSubscriber: Kind.SUBSCRIBER,
@@ -106,6 +107,7 @@ class Actor:
         self.wishes: dict[int, Wish] = {}
         self.queries: dict[int, None] = {}  # open ones
         self.view: dict[tuple[Kind, int], str] = {}  # what it was told exists, by its id
+        self._dead = False  # it crashed: nothing is heard, whatever its node still says
         self._history = history
         self._answer = answer
         self._last_id = 0
@@ -178,7 +180,7 @@ class Actor:
     ) -> int:
         """Publish the next sample on a key."""
         number = self._numbers[key] = self._numbers.get(key, 0) + 1
-        payload = _payload(self.number, number, fill_len)
+        payload = payload_of(self.number, number, fill_len)
         push = Push(WireExpr(0, key), Put(payload), priority | (_BLOCK if blocking else 0))
         answer = self.driver.node.local_push(
             self.face_id, key, push, reliable, self.driver.now_ns()
@@ -218,21 +220,49 @@ class Actor:
         """The session ended with its node."""
         if self.attached:
             self.attached = False
+            self._dead = True
             self._history.add(Left(self.number))
+
+    def mistakes(self, kind: Kind, truth: set[str]) -> list[str]:
+        """What it was told that is not so, or not told that is, of all others."""
+        told = [key for (of, _), key in self.view.items() if of is kind]
+        wishes = [one for one in self.wishes.values() if one.kind is kind]
+        sums = {
+            one.key
+            for one in wishes
+            if one.aggregate and any(intersects(key, one.key) for key in truth)
+        }
+        asked = {
+            key
+            for one in wishes
+            if one.mode & InterestMode.CURRENT and not one.aggregate
+            for key in truth
+            if intersects(key, one.key)
+        }
+        broken = []
+        repeated = {key for key in told if told.count(key) > 1} - sums
+        if repeated:
+            broken.append(f"{kind.name} {repeated} told twice")
+        if not set(told) <= truth | sums:
+            broken.append(f"{kind.name} {set(told) - truth - sums} is gone")
+        if not asked | sums <= set(told):
+            broken.append(f"{kind.name} {(asked | sums) - set(told)} not told")
+        return broken
 
     # What the node gives it.
 
     def push(self, key: str, push: Push, reliable: bool) -> None:
         """A sample."""
         assert isinstance(push.body, Put)
-        payload = push.body.payload
-        source = int.from_bytes(payload[:4], "big")
-        number = int.from_bytes(payload[4:_HEAD_LEN], "big")
-        whole = payload == _payload(source, number, len(payload) - _HEAD_LEN)
+        if self._dead:
+            return
+        source, number, whole = read_payload(push.body.payload)
         self._history.add(Delivered(self.number, source, key, number, whole))
 
     def receive(self, message: NetworkMessage, reliable: bool) -> None:
         """Anything else."""
+        if self._dead:
+            return
         match message:
             case Declare():
                 self._told(message)
@@ -300,14 +330,13 @@ class Actor:
         if answer is Answer.INSIDE:
             self._reply(request, answer)
             return
-        delay_ns = 3_000_000_000 if answer is Answer.LATE else 1_000_000
-        self.driver.world.after(delay_ns, lambda: self._reply_later(request, answer))
+        self.driver.world.after(late_ns(answer), lambda: self._reply_later(request, answer))
 
     def _reply_later(self, request: Request, answer: Answer) -> None:
         if not self.attached or not self.driver.alive:
             return
         if not self.driver.running:
-            self.driver.world.after(_PAUSED_NS, lambda: self._reply_later(request, answer))
+            self.driver.world.after(PAUSED_NS, lambda: self._reply_later(request, answer))
             return
         self._reply(request, answer)
         self.driver.flush()
@@ -322,7 +351,21 @@ class Actor:
         self._send(ResponseFinal(request.id, QOS_REQUEST), flush=False)
 
 
-def _payload(source: int, number: int, fill_len: int) -> bytes:
+def late_ns(answer: Answer) -> int:
+    """How long a queryable takes that does not answer inside."""
+    return 3_000_000_000 if answer is Answer.LATE else 1_000_000
+
+
+def payload_of(source: int, number: int, fill_len: int) -> bytes:
+    """What a session publishes: who, which, and something to fill it up."""
     return (
         source.to_bytes(4, "big") + number.to_bytes(4, "big") + bytes((number & 0xFF,)) * fill_len
     )
+
+
+def read_payload(payload: bytes) -> tuple[int, int, bool]:
+    """Who, which, and whether it is whole."""
+    source = int.from_bytes(payload[:4], "big")
+    number = int.from_bytes(payload[4:_HEAD_LEN], "big")
+    fill = payload[_HEAD_LEN:]
+    return source, number, fill == bytes((number & 0xFF,)) * len(fill)

@@ -14,8 +14,7 @@ from elea.routing.core import Routing
 from elea.routing.effects import SENT
 from elea.routing.face import Face
 from elea.routing.tables import Entry, Kind, distance_of, is_complete
-from elea.sim.actor import Actor
-from elea.sim.workload import KEYS
+from elea.sim.campaign.workload import KEYS, AnyActor
 from elea.sim.world import World
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import WireExpr
@@ -90,6 +89,12 @@ def nothing_is_under_way(world: World) -> list[str]:
         for end in pipe.ends
         if end.open and (pipe.dead or not pipe.other(end).open)
     ]
+    broken += [
+        f"{end.node} does not read"
+        for pipe in world.network.pipes
+        for end in pipe.ends
+        if end.open and (end.held or end.unread)
+    ]
     for driver in world.nodes.values():
         node = driver.node
         if not node.has_room(0):
@@ -103,6 +108,18 @@ def nothing_is_under_way(world: World) -> list[str]:
             if mutual and not node.routing.is_ready(face_id):
                 broken.append(f"{driver.name}: {neighbour.zid.hex()} has not told its first state")
     return broken
+
+
+def no_number_is_missing(world: World) -> list[str]:
+    """I5: a stream brings every sequence number, as long as it lives."""
+    return [
+        f"{driver.name}: {stats.missed_numbers} numbers of {neighbour.zid.hex()} never came"
+        for driver in world.nodes.values()
+        for neighbour in driver.node.neighbours()
+        if neighbour.info.stream
+        for stats in [driver.node.transport_stats()[neighbour.zid]]
+        if stats.missed_numbers
+    ]
 
 
 def neighbours_agree(world: World) -> list[str]:
@@ -271,10 +288,11 @@ def _declaration(entry: Entry, face: Face, name: int) -> Declaration:
     return DeclareQueryable(name, wire, is_complete(info), distance_of(info))
 
 
-def sessions_know_the_truth(world: World, actors: Sequence[Actor]) -> list[str]:
+def sessions_know_the_truth(world: World, actors: Sequence[AnyActor]) -> list[str]:
     """I6, I11: what sessions are told of others is what others have: no more, and all they asked.
 
-    A token is alive for whoever watches if and only if somebody within reach has it.
+    A token is alive for whoever watches if and only if somebody within reach has it; a publisher
+    or querier of a session matches if and only if somebody within reach listens.
     """
     graph = Graph(world)
     broken = []
@@ -288,37 +306,12 @@ def sessions_know_the_truth(world: World, actors: Sequence[Actor]) -> list[str]:
                 for (of, _), key in other.entities.items()
                 if of is kind
             }
-            told = [key for (of, _), key in actor.view.items() if of is kind]
-            wishes = [one for one in actor.wishes.values() if one.kind is kind]
-            sums = {
-                one.key
-                for one in wishes
-                if one.aggregate and any(intersects(key, one.key) for key in truth)
-            }
-            asked = {
-                key
-                for one in wishes
-                if one.mode & InterestMode.CURRENT and not one.aggregate
-                for key in truth
-                if intersects(key, one.key)
-            }
-            if len(told) != len(set(told)):
-                repeated = {key for key in told if told.count(key) > 1} - sums
-                if repeated:
-                    broken.append(f"session {actor.number}: {kind.name} {repeated} told twice")
-            if not set(told) <= truth | sums:
-                broken.append(
-                    f"session {actor.number}: {kind.name} {set(told) - truth - sums} is gone"
-                )
-            if not asked | sums <= set(told):
-                broken.append(
-                    f"session {actor.number}: {kind.name} {(asked | sums) - set(told)} not told"
-                )
+            broken += [f"session {actor.number}: {one}" for one in actor.mistakes(kind, truth)]
     return broken
 
 
 def expected_at(
-    actors: Sequence[Actor], graph: Graph, source: Actor, kind: Kind, key: str
+    actors: Sequence[AnyActor], graph: Graph, source: AnyActor, kind: Kind, key: str
 ) -> set[int]:
     """The sessions that a sample, or a query to all, from `source` on `key` must come to."""
     return {

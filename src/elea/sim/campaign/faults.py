@@ -7,10 +7,10 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from elea.sim.history import Fault, History
+from elea.sim.campaign.history import Fault, History
+from elea.sim.campaign.plan import NodePlan, Plan, zid
+from elea.sim.campaign.workload import Workload
 from elea.sim.network import CALM, ROUGH, SLOW, Pipe
-from elea.sim.plan import NodePlan, Plan, zid
-from elea.sim.workload import Workload
 from elea.sim.world import World, seconds
 
 _STEP_S: Final = (0.05, 1.2)
@@ -30,10 +30,11 @@ class Storm:
         self._over = False
         self._generations = {one.name: 0 for one in plan.nodes}
         self._lease_s = plan.nodes[0].settings.lease_ms / 1_000
-        calm = [(3, self._weather), (2, self._stall), (2, self._pause)]
+        calm = [(3, self._weather), (2, self._stall), (2, self._deafen), (2, self._pause)]
         rough = [
             *calm,
             *[(4, self._cut), (2, self._half_open), (3, self._part), (2, self._crash)],
+            *[(2, self._garble), (1, self._knock)],
         ]
         self._steps: list[tuple[int, Callable[[], None]]]
         self._steps = {"none": [], "calm": calm, "rough": rough}[plan.faults]
@@ -138,6 +139,46 @@ class Storm:
             self._note(f"stall {driver.name}")
             driver.stalled = True
             self._later(self._brief(), driver.unstall)
+
+    def _deafen(self) -> None:
+        """One end of a link does not read, and does not know it."""
+        pipe = self._pipe()
+        if pipe is not None:
+            network, end = self._world.network, self._rng.choice(pipe.ends)
+            self._note(f"deafen {end.node} {_name(pipe)}")
+            self._world.sometimes("a reader that does not read")
+            network.hold(pipe, end, held=True)
+            duration_s = self._brief()
+            # Also after the storm: nobody else would undo it.
+            self._world.after(seconds(duration_s), lambda: network.hold(pipe, end, held=False))
+
+    def _garble(self) -> None:
+        """Octets that nobody sent arrive in the middle of a stream, which breaks soon after."""
+        pipe = self._pipe()
+        if pipe is not None and pipe.stream:
+            end = self._rng.choice(pipe.ends)
+            self._note(f"garble {_name(pipe)}")
+            self._world.sometimes("garbage in a stream")
+            self._world.network.write(pipe, end, self._garbage())
+            self._world.after(
+                seconds(self._rng.uniform(0, 0.5)), lambda: self._world.network.tear(pipe, "cut")
+            )
+
+    def _knock(self) -> None:
+        """Somebody who knows no protocol connects."""
+        listening = [one for one in self._world.nodes.values() if one.node.settings.listen]
+        if self._plan.scheme != "udp" and listening:
+            driver = self._rng.choice(listening)
+            self._note(f"knock at {driver.name}")
+            self._world.sometimes("a stranger knocked")
+            self._world.knock(driver, self._garbage(), seconds(self._rng.uniform(0, 3)))
+
+    def _garbage(self) -> bytes:
+        """Nothing, or anything; sometimes a batch by its length."""
+        octets = self._rng.randbytes(self._rng.choice((0, 1, 3, 20, 300)))
+        if self._rng.random() < 0.5:
+            octets = len(octets).to_bytes(2, "little") + octets
+        return octets
 
     def _pause(self) -> None:
         drivers = [one for one in self._world.nodes.values() if one.running]

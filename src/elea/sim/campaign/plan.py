@@ -16,7 +16,7 @@ from elea.node.settings import MS_NS, NodeSettings, RetrySettings
 
 SHAPES: Final = ("mesh", "chain", "star", "tree")
 LEVELS: Final = ("none", "calm", "rough")  # how much is done to a world
-SECONDS: Final = 8.0
+SECONDS: Final = 6.0
 _RETRY: Final = RetrySettings(init_ns=200 * MS_NS, max_ns=1_000 * MS_NS, factor=2.0)
 
 
@@ -49,6 +49,7 @@ class Plan:
     faults: str
     seconds: float
     pace_ns: int  # the longest pause between two things that sessions do
+    sessions_share: float  # of sessions that are real ones; the others use the node alone
     nodes: tuple[NodePlan, ...]
 
     def __str__(self) -> str:
@@ -66,7 +67,11 @@ def draw(seed: int, options: Options, rng: Random) -> Plan:
     both_dial = rng.random() < 0.3
     edges = _edges(shape, count, rng)
     common = _common(rng, scheme)
-    limits = replace(DEFAULT_LIMITS, tx_queue_len=rng.choice((2_048, 16_384, 1024 * 1024)))
+    limits = replace(
+        DEFAULT_LIMITS,
+        tx_queue_len=rng.choice((2_048, 16_384, 1024 * 1024)),
+        backlog_len=rng.choice((4_096, 65_536, 1024 * 1024)),
+    )
     nodes = []
     for index in range(count):
         is_client = _is_client(shape, index, count)
@@ -82,7 +87,8 @@ def draw(seed: int, options: Options, rng: Random) -> Plan:
         )
         nodes.append(NodePlan(f"n{index}", settings, limits, rng.choice((1, 1, 2, 3))))
     pace_ns = rng.choice((30, 120, 120, 400)) * MS_NS
-    return Plan(seed, shape, scheme, faults, options.seconds, pace_ns, tuple(nodes))
+    share = rng.choice((0.0, 0.5, 1.0))
+    return Plan(seed, shape, scheme, faults, options.seconds, pace_ns, share, tuple(nodes))
 
 
 def zid(index: int, generation: int) -> bytes:

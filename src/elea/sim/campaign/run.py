@@ -16,22 +16,30 @@ from typing import Final
 from elea.node.node import Node
 from elea.routing.stats import Drop
 from elea.routing.tables import Kind
-from elea.sim.checkers import ALWAYS, AT_REST, SETTLING_NS, no_false_ends, nothing_is_lost
-from elea.sim.convergence import (
+from elea.sim.campaign.checkers import (
+    ALWAYS,
+    AT_REST,
+    SETTLING_NS,
+    no_false_ends,
+    no_missed_ends,
+    nothing_is_lost,
+)
+from elea.sim.campaign.convergence import (
     Graph,
     all_are_connected,
     all_is_forgotten,
     expected_at,
     neighbours_agree,
+    no_number_is_missing,
     nothing_is_under_way,
     sessions_know_the_truth,
     tables_equal_fresh_ones,
 )
-from elea.sim.faults import Storm
-from elea.sim.history import Delivered, History, Requested
-from elea.sim.plan import Options, Plan, draw
+from elea.sim.campaign.faults import Storm
+from elea.sim.campaign.history import Delivered, History, Requested
+from elea.sim.campaign.plan import Options, Plan, draw
+from elea.sim.campaign.workload import KEYS, Workload
 from elea.sim.trace import Trace
-from elea.sim.workload import KEYS, Workload
 from elea.sim.world import World, seconds, seeded
 
 # The longest lease, and a handshake that ran into it, and the pauses of those who try again.
@@ -48,7 +56,12 @@ SOMETIMES: Final = (
     "a datagram was old or came twice",
     "a droppable message was dropped",
     "a query timed out",
+    "a reader that does not read",
+    "a sequence number was missing",
+    "a source was not read",
+    "a stranger knocked",
     "closed as unresponsive",
+    "garbage in a stream",
     "half-open",
     "lease expired",
     "neighbour lost",
@@ -140,6 +153,7 @@ class Campaign:
         if self.plan.faults != "rough" and self.plan.scheme != "udp":
             self._judge("nothing_is_lost", nothing_is_lost(events, reaches, settling_ns))
         self._judge("no_false_ends", no_false_ends(events, reaches))
+        self._judge("no_missed_ends", no_missed_ends(events, reaches))
 
     def _judge(self, law: str, broken: list[str]) -> bool:
         self.violations += [f"{law}: {one}" for one in broken[:_VIOLATIONS_MAX]]
@@ -206,6 +220,8 @@ class Campaign:
     def _look(self) -> None:
         """Notice what nobody reports."""
         reached = self.world.reached
+        if not reached["garbage in a stream"]:  # which may look like a FRAME with any number
+            self._judge("no_number_is_missing", no_number_is_missing(self.world))
         for driver in self.world.nodes.values():
             node = driver.node
             if node.routing.stats.drops[Drop.QUERY_TIMEOUT]:
@@ -215,6 +231,8 @@ class Campaign:
                     reached["two links in one transport"] += 1
                 if stats.stale_frames:
                     reached["a datagram was old or came twice"] += 1
+                if stats.missed_numbers:
+                    reached["a sequence number was missing"] += 1
                 if stats.lost_fragments:
                     reached["unfinished fragments were dropped"] += 1
                 if any(stats.dropped_congestion):

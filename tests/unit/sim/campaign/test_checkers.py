@@ -5,22 +5,25 @@ from __future__ import annotations
 import pytest
 
 from elea.routing.tables import Kind
-from elea.sim.checkers import (
+from elea.sim.campaign.checkers import (
     SETTLING_NS,
     Events,
     Law,
     at_most_once,
     interests_settle_once,
     no_false_ends,
+    no_missed_ends,
+    nothing_comes_late,
     nothing_is_lost,
     only_declared_get,
     only_published_is_delivered,
     order_is_kept,
     queries_end_once,
 )
-from elea.sim.history import (
+from elea.sim.campaign.history import (
     Asked,
     Attached,
+    CalledLate,
     Cancelled,
     Declared,
     Delivered,
@@ -72,6 +75,8 @@ def history(*events: Event, step_ns: int = 1) -> Events:
         (only_declared_get, [SUB, Left(2), got(1)], True),
         (only_declared_get, [QUERYABLE, Asked(1, 7, "a/1"), Requested(2, 1, 7)], False),
         (only_declared_get, [SUB, Asked(1, 7, "a/1"), Requested(2, 1, 7)], True),
+        (nothing_comes_late, [SUB, got(1), UNSUB], False),
+        (nothing_comes_late, [SUB, UNSUB, CalledLate(2, Kind.SUBSCRIBER, 1)], True),
         (at_most_once, [got(1), got(2), got(1, session=3)], False),
         (at_most_once, [got(1), got(2), got(1)], True),
         (at_most_once, [got(1, whole=False)], True),
@@ -142,5 +147,28 @@ def test_a_token_that_lives_is_not_mourned(events: list[Event], breaks: bool) ->
     assert no_false_ends(slow, nowhere) == []
 
 
+UNTOKEN = Undeclared(1, Kind.TOKEN, 1)
+OTHER = Declared(3, Kind.TOKEN, 9, "a/1")
+THREE: list[Event] = [*HOMES, Attached(3, "z")]
+
+
+@pytest.mark.parametrize(
+    ("events", "breaks"),
+    [
+        ([*THREE, TOKEN, WATCH, UNTOKEN, GONE, Left(2)], False),
+        ([*THREE, TOKEN, WATCH, UNTOKEN, Left(1), Left(2)], True),
+        ([*THREE, TOKEN, WATCH, Left(1), Left(2), Left(3)], True),
+        ([*THREE, TOKEN, WATCH, OTHER, UNTOKEN, Left(1), Left(2)], False),  # another has it
+        ([*THREE, WATCH, Retracted(2, 5), TOKEN, UNTOKEN, Left(2)], False),
+        ([*THREE, TOKEN, WATCH, Fault("cut"), UNTOKEN, Left(1), Left(2)], False),
+    ],
+)
+def test_the_end_of_a_token_is_told_to_who_watches(events: list[Event], breaks: bool) -> None:
+    slow = history(*events, step_ns=SETTLING_NS)
+    assert bool(no_missed_ends(slow, everywhere)) is breaks
+    assert no_missed_ends(slow, nowhere) == []
+
+
 def test_an_empty_history_breaks_nothing() -> None:
     assert nothing_is_lost([], everywhere) == no_false_ends([], everywhere) == []
+    assert no_missed_ends([], everywhere) == []

@@ -7,9 +7,10 @@ from random import Random
 from typing import Final
 
 from elea.routing.tables import Kind
-from elea.sim.actor import Actor, Answer, Wish
-from elea.sim.history import History
-from elea.sim.plan import Plan
+from elea.sim.campaign.actor import Actor, Answer, Wish
+from elea.sim.campaign.history import History
+from elea.sim.campaign.plan import Plan
+from elea.sim.campaign.session_actor import SessionActor
 from elea.sim.world import World
 from elea.wire.network.interest import InterestMode
 
@@ -33,11 +34,14 @@ _MODES: Final = (
 _TIMEOUTS_MS: Final = (100, 500, 2_000, 6_000)
 
 
+AnyActor = Actor | SessionActor
+
+
 class Workload:
     """The sessions of a world, and what they do while the phase lasts."""
 
     def __init__(self, world: World, plan: Plan, rng: Random, history: History) -> None:
-        self.actors: list[Actor] = []
+        self.actors: list[AnyActor] = []
         self.calm = False  # queryables answer at once
         self._world = world
         self._plan = plan
@@ -46,7 +50,7 @@ class Workload:
         self._until_ns = 0
         self._last_number = 0
         self._qos: dict[tuple[int, str], tuple[int, bool]] = {}
-        self._steps: list[tuple[int, Callable[[Actor], None]]] = [
+        self._steps: list[tuple[int, Callable[[AnyActor], None]]] = [
             (40, self._put),
             (10, self._declare),
             (8, self._undeclare),
@@ -69,11 +73,15 @@ class Workload:
             for _ in range(self._rng.randrange(3)):
                 self._declare(actor)
 
-    def attach(self, name: str) -> Actor:
+    def attach(self, name: str) -> AnyActor:
         """One more session."""
         self._last_number += 1
         driver = self._world.nodes[name]
-        actor = Actor(driver, self._last_number, self._history, self._draw_answer)
+        actor: AnyActor
+        if self._rng.random() < self._plan.sessions_share:
+            actor = SessionActor(driver, self._last_number, self._history, self._draw_answer, KEYS)
+        else:
+            actor = Actor(driver, self._last_number, self._history, self._draw_answer)
         self.actors.append(actor)
         return actor
 
@@ -83,7 +91,7 @@ class Workload:
             if actor.driver.name == name:
                 actor.crashed()
 
-    def present(self) -> list[Actor]:
+    def present(self) -> list[AnyActor]:
         """The sessions there are."""
         return [actor for actor in self.actors if actor.attached]
 
@@ -107,7 +115,7 @@ class Workload:
     def _draw_answer(self) -> Answer:
         return Answer.INSIDE if self.calm else self._rng.choice(_ANSWERS)
 
-    def _put(self, actor: Actor) -> None:
+    def _put(self, actor: AnyActor) -> None:
         rng = self._rng
         key = rng.choice(KEYS)
         # Order is promised per priority and channel: a source keeps to one of each for a key.
@@ -125,16 +133,16 @@ class Workload:
                 reliable=reliable,
             )
 
-    def _declare(self, actor: Actor) -> None:
+    def _declare(self, actor: AnyActor) -> None:
         kind = self._rng.choice((Kind.SUBSCRIBER, Kind.SUBSCRIBER, Kind.QUERYABLE, Kind.TOKEN))
         keys = KEYS if kind is Kind.TOKEN else WANTED
         actor.declare(kind, self._rng.choice(keys), complete=self._rng.random() < 0.3)
 
-    def _undeclare(self, actor: Actor) -> None:
+    def _undeclare(self, actor: AnyActor) -> None:
         if actor.entities:
             actor.undeclare(*self._rng.choice(list(actor.entities)))
 
-    def _wish(self, actor: Actor) -> None:
+    def _wish(self, actor: AnyActor) -> None:
         rng = self._rng
         kind = rng.choice((Kind.SUBSCRIBER, Kind.QUERYABLE, Kind.TOKEN, Kind.TOKEN))
         aggregate = kind is not Kind.TOKEN and rng.random() < 0.3
@@ -143,22 +151,22 @@ class Workload:
         if not aggregate or wish not in actor.wishes.values():  # as sessions share theirs
             actor.wish(wish)
 
-    def _unwish(self, actor: Actor) -> None:
+    def _unwish(self, actor: AnyActor) -> None:
         if actor.wishes:
             actor.unwish(self._rng.choice(list(actor.wishes)))
 
-    def _ask(self, actor: Actor) -> None:
+    def _ask(self, actor: AnyActor) -> None:
         rng = self._rng
         actor.ask(rng.choice(WANTED), target=rng.randrange(3), timeout_ms=rng.choice(_TIMEOUTS_MS))
 
-    def _cancel(self, actor: Actor) -> None:
+    def _cancel(self, actor: AnyActor) -> None:
         if actor.queries:
             actor.cancel(self._rng.choice(list(actor.queries)))
 
-    def _detach(self, actor: Actor) -> None:
+    def _detach(self, actor: AnyActor) -> None:
         actor.detach()
 
-    def _attach(self, actor: Actor) -> None:
+    def _attach(self, actor: AnyActor) -> None:
         name = actor.driver.name
         if sum(one.driver.name == name for one in self.present()) < SESSIONS_MAX:
             self.attach(name)

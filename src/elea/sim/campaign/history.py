@@ -117,6 +117,7 @@ class Interested:
     key: str
     current: bool
     future: bool
+    settles: bool = True  # the end of the current part is told
 
 
 @dataclass(slots=True)
@@ -154,6 +155,15 @@ class Vanished:
 
 
 @dataclass(slots=True)
+class CalledLate:
+    """A function was called for an entity that was taken back before."""
+
+    session: int
+    kind: Kind
+    id: int
+
+
+@dataclass(slots=True)
 class LostNeighbour:
     """A node lost a neighbour."""
 
@@ -184,6 +194,7 @@ Event = (
     | Retracted
     | Appeared
     | Vanished
+    | CalledLate
     | LostNeighbour
     | Fault
 )
