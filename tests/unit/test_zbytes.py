@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import pickle
+import sys
 
 import pytest
 
@@ -77,3 +80,23 @@ def test_repr_is_bounded() -> None:
     assert repr(ZBytes(b"abc\xff")) == "ZBytes(b'abc\\xff')"
     assert len(repr(ZBytes(bytes(10_000_000)))) < 200
     assert "10000000 bytes" in repr(ZBytes(bytes(10_000_000)))
+
+
+def test_the_buffer_of_a_payload_is_its_own(build: str) -> None:
+    octets = bytes(range(16))
+    payload = ZBytes(octets)
+    if build == "interpreted" and sys.version_info < (3, 12) and not _has_extension():
+        with pytest.raises(TypeError, match="bytes-like"):
+            memoryview(payload)
+        assert payload.view().obj is octets
+        return
+    view = memoryview(payload)
+    assert view.obj is octets or memoryview(view.obj).obj is octets  # nothing was copied
+    assert view.readonly
+    del payload
+    assert bytes(view) == octets
+    assert hashlib.sha256(ZBytes(octets)).digest() == hashlib.sha256(octets).digest()
+
+
+def _has_extension() -> bool:
+    return importlib.util.find_spec("elea._buffer") is not None

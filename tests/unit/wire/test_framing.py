@@ -82,3 +82,21 @@ def test_what_is_pending() -> None:
     decoder.feed(frame(b"a") + b"\x05\x00b")
     assert drain(decoder) == [b"a"]
     assert decoder.pending == 3
+
+
+def test_whoever_reads_what_is_wanted_gets_windows_without_copies() -> None:
+    batches = [bytes([number]) * 1_000 for number in range(1, 6)]
+    stream = b"".join(map(frame, batches))
+    decoder = StreamDecoder()
+    at, found, copies = 0, [], 0
+    read_len = 1_500  # as much as there is at first
+    while at < len(stream):
+        data = stream[at : at + read_len]
+        at += len(data)
+        decoder.feed(data)
+        while decoder.next_window():
+            found.append(decoder.data[decoder.start : decoder.stop])
+            copies += decoder.data is not data
+        read_len = decoder.wanted_len or 1_500
+    assert found == batches
+    assert copies == 1  # of the batch that the first read cut
