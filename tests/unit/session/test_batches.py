@@ -186,13 +186,13 @@ def test_the_first_row_does_not_wait_for_ever() -> None:
 def test_wrong_sizes_are_refused() -> None:
     for wrong in ({"rows": 0}, {"ms": -1}, {"capacity": 0}):
         with pytest.raises(InvalidValueError, match="rows and capacity from 1"):
-            ArrowBatches(**wrong)  # type: ignore[arg-type]
+            ArrowBatches(**wrong)
 
 
 def test_only_samples_become_rows() -> None:
     session = Session(Config(), FakeDriver(CallbackThread.CALLER))
     with pytest.raises(ValueError, match="Invalid handler type ArrowBatches"):
-        session.declare_queryable("a", ArrowBatches())
+        session.declare_queryable("a", ArrowBatches())  # type: ignore[call-overload]
     session.close()
 
 
