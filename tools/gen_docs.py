@@ -1,4 +1,4 @@
-"""Write docs/reference from the code: the API, the command, the errors, the limits, the messages.
+"""Write docs/reference from the code: API, command, errors, interoperability, limits, messages.
 
     python tools/gen_docs.py
 
@@ -16,6 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 from unittest.mock import patch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a script: find `tools`
+
+from tools import interop_table
 
 from elea import errors, limits
 from elea.cli.main import VERBS, build_parser, version_text
@@ -48,6 +52,7 @@ def pages() -> dict[str, str]:
         "cli.md": cli_page(),
         "config.md": config_reference.markdown(),
         "errors.md": errors_page(),
+        "interop.md": interop_page(),
         "limits.md": limits_page(),
         "messages.md": messages_page(),
     }
@@ -106,6 +111,11 @@ def _error_row(error: type[BaseException]) -> str:
     meaning = inspect.cleandoc(error.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
     shown = ", ".join(f"`.{attribute}`" for attribute in attributes)
     return f"| `{error.__name__}` | {f'`{also}`' if also else ''} | {shown} | {meaning} |\n"
+
+
+def interop_page() -> str:
+    source = "`tools/interop_lines.py` and the marks of `tests/interop`"
+    return _GENERATED.format(source=source) + interop_table.page()
 
 
 def messages_page() -> str:

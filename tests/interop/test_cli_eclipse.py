@@ -51,6 +51,7 @@ def received(got: list[Any], count: int) -> list[tuple[str, bytes, str, str]]:
     ]
 
 
+@pytest.mark.line("K28")
 def test_put_delete_and_pub(eclipse: Eclipse) -> None:
     got: list[Any] = []
     subscriber = eclipse.session.declare_subscriber("demo/**", got.append)
@@ -64,6 +65,7 @@ def test_put_delete_and_pub(eclipse: Eclipse) -> None:
     subscriber.undeclare()
 
 
+@pytest.mark.line("K28")
 def test_sub(eclipse: Eclipse, capsys: pytest.CaptureFixture[str]) -> None:
     publisher = eclipse.session.declare_publisher("demo/a", encoding="application/json")
     command = Running("sub", "demo/**", "--count", "2", "--json", *eclipse.connect)
@@ -77,6 +79,7 @@ def test_sub(eclipse: Eclipse, capsys: pytest.CaptureFixture[str]) -> None:
     assert deletion["kind"] == "delete"
 
 
+@pytest.mark.line("K28")
 @pytest.mark.parametrize("verb", [["get"], ["querier", "--count", "1"]], ids=["get", "querier"])
 def test_get_and_querier(
     verb: list[str], eclipse: Eclipse, capsys: pytest.CaptureFixture[str]
@@ -98,6 +101,7 @@ def test_get_and_querier(
     queryable.undeclare()
 
 
+@pytest.mark.line("K28")
 def test_queryable(eclipse: Eclipse, capsys: pytest.CaptureFixture[str]) -> None:
     command = Running("queryable", "demo/a", "warm", "--count", "1", "--json", *eclipse.connect)
     querier = eclipse.session.declare_querier("demo/a")
@@ -109,6 +113,7 @@ def test_queryable(eclipse: Eclipse, capsys: pytest.CaptureFixture[str]) -> None
     assert (line["key_expr"], line["parameters"], line["payload"]) == ("demo/a", "x=1", "why")
 
 
+@pytest.mark.line("K28")
 def test_liveliness(eclipse: Eclipse, capsys: pytest.CaptureFixture[str]) -> None:
     liveliness = eclipse.session.liveliness()
     token = liveliness.declare_token("group/eclipse")
@@ -137,12 +142,14 @@ def test_liveliness(eclipse: Eclipse, capsys: pytest.CaptureFixture[str]) -> Non
     watcher.undeclare()
 
 
+@pytest.mark.line("K28")
 def test_info(eclipse: Eclipse, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--json", *eclipse.connect]) == 0
     (line,) = printed(capsys)
     assert [one["zid"] for one in line["transports"]] == [str(eclipse.session.zid())]
 
 
+@pytest.mark.line("K28")
 def test_ping(eclipse: Eclipse, capsys: pytest.CaptureFixture[str]) -> None:
     publisher = eclipse.session.declare_publisher("test/pong", express=True)
     pong = eclipse.session.declare_subscriber("test/ping", lambda one: publisher.put(one.payload))
@@ -151,6 +158,7 @@ def test_ping(eclipse: Eclipse, capsys: pytest.CaptureFixture[str]) -> None:
     pong.undeclare()
 
 
+@pytest.mark.line("K28")
 def test_pong(eclipse: Eclipse) -> None:
     got: list[Any] = []
     subscriber = eclipse.session.declare_subscriber("test/pong", got.append)
@@ -163,6 +171,7 @@ def test_pong(eclipse: Eclipse) -> None:
     subscriber.undeclare()
 
 
+@pytest.mark.line("K28")
 def test_throughput(eclipse: Eclipse, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--count", "1", "--interval", "0.05", "--json", *eclipse.connect]
     got: list[Any] = []
@@ -186,6 +195,7 @@ def test_throughput(eclipse: Eclipse, capsys: pytest.CaptureFixture[str]) -> Non
 LOOPBACK = 'scouting/multicast/interface:"lo"'
 
 
+@pytest.mark.line("K28")
 def test_doctor(eclipse: Eclipse, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--json", "--cfg", LOOPBACK, *eclipse.connect]) == 0
     lines = {line["check"]: line for line in printed(capsys)}

@@ -445,7 +445,7 @@ def test_locality_is_honoured(shared: Scene, key: str) -> None:
     assert got.payloads == [b"sent"]
 
 
-@line("C91")
+@line("C91", "K19")
 def test_a_namespace_is_put_in_front_and_taken_off() -> None:
     with scenery(namespace="robot/1") as scene:
         got, heard, seen = Taken(), Taken(), Taken()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -43,7 +44,7 @@ each_mode = pytest.mark.parametrize("mode", ["client", "peer"])
 # Connecting again
 
 
-@line("E25", "E26")
+@line("E25", "E26", "K27")
 @each_mode
 def test_after_a_restart_of_the_router_everything_works_again(mode: str) -> None:
     endpoint = free_endpoint()
@@ -78,7 +79,7 @@ def test_after_a_restart_of_the_router_everything_works_again(mode: str) -> None
             token.undeclare()
 
 
-@line("E25", "E26")
+@line("E25", "E26", "K27")
 @pytest.mark.parametrize("mode", ["client", "peer"])
 def test_after_our_restart_an_eclipse_node_works_with_us_again(mode: str) -> None:
     endpoint = free_endpoint()
@@ -174,7 +175,7 @@ def dictionary(tmp_path: Path) -> dict[str, object]:
     return {"transport/auth/usrpwd/dictionary_file": str(path)}
 
 
-@line("E31", "E32")
+@line("E31", "E32", "K26")
 @pytest.mark.parametrize("listener", [ELEA, ECLIPSE])
 def test_the_right_password_opens_a_session(listener: str, dictionary: dict[str, object]) -> None:
     dialler = ELEA if listener == ECLIPSE else ECLIPSE
@@ -183,7 +184,7 @@ def test_the_right_password_opens_a_session(listener: str, dictionary: dict[str,
         exchange(ours, theirs, "e31")
 
 
-@line("E31", "E32")
+@line("E31", "E32", "K26")
 @pytest.mark.parametrize("listener", [ELEA, ECLIPSE])
 @pytest.mark.parametrize("credentials", [{}, WRONG], ids=["none", "wrong"])
 def test_anything_else_is_refused(
@@ -224,7 +225,7 @@ def tls(tmp_path: Path) -> Callable[[str], dict[str, object]]:
     return settings
 
 
-@line("E33", "E34")
+@line("E33", "E34", "K25")
 @pytest.mark.parametrize("listener", [ELEA, ECLIPSE])
 @pytest.mark.parametrize("kind", ["tls", "mtls"])
 def test_tls_and_mutual_tls(
@@ -268,3 +269,35 @@ def test_region_names_are_said_if_configured_and_heard() -> None:
         assert [("region_name" in one) for one in told] == [False, True]
     with pair(ELEA, "client", more={ECLIPSE: {"region_name": "south"}}) as (ours, theirs):
         exchange(ours, theirs, "e35/heard")
+
+
+# Finding others
+
+
+@line("S39")
+def test_a_client_that_finds_nobody_fails() -> None:
+    nobody = {
+        "scouting/multicast/enabled": True,
+        "scouting/multicast/address": f"224.0.0.224:{free_port(socket.SOCK_DGRAM)}",
+        "scouting/multicast/interface": "lo",
+        "scouting/timeout": 300,
+    }
+    with pytest.raises(elea.ZError):
+        open_session(ELEA, settings_of("client", more=nobody))
+
+
+@line("S45", "S46")
+def test_gossip_of_a_router_without_peers_is_taken() -> None:
+    gossip = {"scouting/gossip/enabled": True}
+    with (
+        eclipse_router(more=gossip) as (router, endpoint),
+        RecordingProxy(port_of(endpoint)) as proxy,
+        session(ELEA, "peer", connect=proxy.endpoint, more=gossip) as ours,
+    ):
+        assert eventually(lambda: any(m["msg"] == "OAM" for m in proxy.said(Direction.ACCEPTOR)))
+        exchange(ours, router, "s45")
+        for turn in range(3):  # nodes that come and go make no further connections
+            with session(ECLIPSE, "client", connect=endpoint, more=gossip) as passing:
+                exchange(ours, passing, f"s46/{turn}")
+        assert proxy.connections == 1
+        assert len(ours.info.links()) == 1

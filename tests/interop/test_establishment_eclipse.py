@@ -156,7 +156,7 @@ def test_no_batch_is_longer_than_agreed() -> None:
     assert [len(one) for one in got.payloads] == [number * 50 for number in range(300)]
 
 
-@line("E5", "E6")
+@line("E5", "E6", "K24")
 @pytest.mark.parametrize("listener", [ELEA, ECLIPSE])
 @pytest.mark.parametrize(("bits", "count"), [("8bit", 1_000), ("16bit", 20_500)])
 def test_sequence_numbers_wrap(bits: str, count: int, listener: str) -> None:

@@ -238,7 +238,7 @@ def test_a_slow_eclipse_subscriber_slows_a_blocking_publisher_and_loses_nothing(
         assert got == list(range(600))
 
 
-@line("F6", "E25")
+@line("F5", "E25")
 @pytest.mark.parametrize("mode", ["client", "peer"])
 def test_a_reset_link_is_made_again(mode: str) -> None:
     with (
@@ -270,7 +270,7 @@ def test_silence_on_a_connection_that_stays_open_ends_it() -> None:
         exchange(ours, router, "f7/again")
 
 
-@line("M184", "S46")
+@line("M184")
 @pytest.mark.parametrize("mode", ["client", "peer"])
 def test_coming_and_going_leaves_nothing_behind(mode: str) -> None:
     endpoint = free_endpoint()

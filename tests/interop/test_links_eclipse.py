@@ -241,6 +241,7 @@ def test_an_eclipse_client_sends_its_init_to_our_listener(
     assert info.peer_common_name == (CLIENT_NAME if scheme == "mtls" else None)
 
 
+@pytest.mark.line("S36")
 def test_an_eclipse_peer_answers_our_scout_and_we_hear_its_own(closing: ExitStack) -> None:
     group = f"224.0.0.224:{free_port(socket.SOCK_DGRAM)}"
     ours = ScoutingSockets(group, interface="lo")

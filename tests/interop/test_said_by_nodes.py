@@ -257,14 +257,16 @@ def test_a_peer_tells_all_it_has_and_says_when_it_is_done() -> None:
 def test_a_peer_asks_routers_and_not_peers() -> None:
     with accepted("peer", PEER) as (ours, node):
         node.send(final(0))
-        ours.declare_publisher("p102")
+        publisher = ours.declare_publisher("p102")
         ours.declare_subscriber("p102/s", Taken())
         wait_for(node, DeclareSubscriber)
         assert interests(node) == []
+        publisher.undeclare()
     with accepted("peer") as (ours, node):
-        ours.declare_publisher("p102")
+        publisher = ours.declare_publisher("p102")
         [interest] = wait_for(node, Interest)
         assert interest.mode is InterestMode.CURRENT_FUTURE
+        publisher.undeclare()
 
 
 @line("P111")

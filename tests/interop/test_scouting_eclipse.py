@@ -114,6 +114,7 @@ def talk(source: Any, target: Any) -> bool:
         return eventually(lambda: (source.put(f"test/{zid(source)}", "x"), got)[1])
 
 
+@pytest.mark.line("S36", "S37")
 @pytest.mark.parametrize(("asker", "asked"), PAIRS)
 def test_a_scout_finds_who_has_the_role(asker: str, asked: str, nodes: Nodes) -> None:
     peer = nodes.open(asked)
@@ -123,6 +124,7 @@ def test_a_scout_finds_who_has_the_role(asker: str, asked: str, nodes: Nodes) ->
     assert unwanted() == set()
 
 
+@pytest.mark.line("S36")
 def test_elea_scouts_routers_and_their_locators(nodes: Nodes) -> None:
     router = nodes.open("eclipse", mode="router")
     found = elea.scout(what="router", config=config("elea", **nodes.scouting))
@@ -133,6 +135,7 @@ def test_elea_scouts_routers_and_their_locators(nodes: Nodes) -> None:
     assert locator.startswith("tcp/127.0.0.1:")
 
 
+@pytest.mark.line("S37")
 @pytest.mark.parametrize("asker", MODULES)
 def test_who_does_not_listen_is_not_found(asker: str, nodes: Nodes) -> None:
     nodes.open("elea", scouting__multicast__listen=False)
@@ -142,6 +145,7 @@ def test_who_does_not_listen_is_not_found(asker: str, nodes: Nodes) -> None:
     assert found() == {("peer", zid(seen))}
 
 
+@pytest.mark.line("S40")
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_peers_find_each_other(first: str, second: str, nodes: Nodes) -> None:
     one, two = nodes.open(first), nodes.open(second)
@@ -151,6 +155,7 @@ def test_peers_find_each_other(first: str, second: str, nodes: Nodes) -> None:
     assert connected(one, two)
 
 
+@pytest.mark.line("S40")
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_one_side_that_connects_is_enough(first: str, second: str, nodes: Nodes) -> None:
     one, two = nodes.open(first, **PASSIVE), nodes.open(second)
@@ -159,6 +164,7 @@ def test_one_side_that_connects_is_enough(first: str, second: str, nodes: Nodes)
     assert eventually(lambda: neighbours(two) == {zid(one), zid(three)})
 
 
+@pytest.mark.line("S41")
 @pytest.mark.parametrize(("lesser", "greater"), PAIRS)
 def test_the_greater_id_connects(lesser: str, greater: str, nodes: Nodes) -> None:
     """Ids compare by their octets on the wire: 102 is 02 01, 201 is 01 02."""
@@ -173,6 +179,7 @@ def test_the_greater_id_connects(lesser: str, greater: str, nodes: Nodes) -> Non
     assert [str(link.dst)] == list(found.locators)
 
 
+@pytest.mark.line("S38")
 @pytest.mark.parametrize(
     ("client", "server", "mode"),
     [
@@ -223,6 +230,7 @@ def hub_of(nodes: Nodes, name: str, **settings: object) -> tuple[Any, str]:
     return nodes.silent(name, listen__endpoints=[endpoint], **settings), endpoint
 
 
+@pytest.mark.line("S42", "S43", "S46")
 @pytest.mark.parametrize("trio", TRIOS, ids="-".join)
 def test_three_peers_become_a_mesh_by_gossip(trio: tuple[str, str, str], nodes: Nodes) -> None:
     hub, endpoint = hub_of(nodes, trio[0])
@@ -232,6 +240,7 @@ def test_three_peers_become_a_mesh_by_gossip(trio: tuple[str, str, str], nodes: 
     assert talk(two, one)
 
 
+@pytest.mark.line("S42", "S43")
 @pytest.mark.parametrize("hub", MODULES)
 @pytest.mark.parametrize(("active", "passive"), PAIRS)
 def test_one_side_that_heeds_gossip_is_enough(
@@ -244,12 +253,14 @@ def test_one_side_that_heeds_gossip_is_enough(
     assert eventually(lambda: connected(session, first, second))
 
 
+@pytest.mark.line("S43", "S45")
 def test_peers_of_a_router_become_a_mesh(nodes: Nodes) -> None:
     router, endpoint = hub_of(nodes, "eclipse", mode="router")
     one, two = (nodes.silent(name, connect__endpoints=[endpoint]) for name in MODULES)
     assert eventually(lambda: connected(one, two, router))
 
 
+@pytest.mark.line("P112")
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_a_multicast_group(first: str, second: str, nodes: Nodes) -> None:
     group = f"udp/224.0.0.225:{free_port()}#iface=lo"
@@ -269,6 +280,7 @@ def test_a_multicast_group(first: str, second: str, nodes: Nodes) -> None:
     assert eventually(lambda: members(one) == set())
 
 
+@pytest.mark.line("P112")
 @pytest.mark.parametrize("name", MODULES)
 def test_a_large_sample_in_a_multicast_group(name: str, nodes: Nodes) -> None:
     """It takes several datagrams, which the other side puts together again."""

@@ -136,6 +136,7 @@ def check_in_force(node: Node, variant: Variant) -> None:
         assert getattr(node.transport.agreed, name) == value, name
 
 
+@pytest.mark.line("E4", "E5", "E6", "E7", "E12", "K21", "K22", "K23")
 @each_variant
 def test_as_a_client_of_an_eclipse_router(variant: Variant) -> None:
     with router(variant.eclipse) as (session, port):
@@ -158,6 +159,7 @@ def test_as_a_client_of_an_eclipse_router(variant: Variant) -> None:
         node.close()
 
 
+@pytest.mark.line("E2", "E4", "E5", "E6", "E7", "E12", "K21", "K22", "K23")
 @each_variant
 def test_as_the_acceptor_for_an_eclipse_client(variant: Variant) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -192,6 +194,7 @@ def send_all(session: zenoh.Session, what: list[bytes]) -> None:
         session.put("up/b", payload, congestion_control=zenoh.CongestionControl.BLOCK)
 
 
+@pytest.mark.line("K22")
 def test_long_low_latency_units_of_eclipse_are_taken() -> None:
     variant = VARIANTS["low latency"]
     with router(variant.eclipse) as (session, port):
@@ -208,6 +211,7 @@ def test_long_low_latency_units_of_eclipse_are_taken() -> None:
 # Priorities and reliabilities
 
 
+@pytest.mark.line("T52", "K2")
 def test_every_priority_and_reliability_arrives() -> None:
     with router({}) as (session, port):
         got = collect(session, "p/**")
@@ -316,6 +320,7 @@ def test_an_eclipse_client_must_know_its_password(
 # Admission
 
 
+@pytest.mark.line("E15")
 def test_a_second_link_of_one_client_is_refused_and_the_first_goes_on() -> None:
     with router({}) as (session, port):
         got = collect(session, "m/**")
@@ -328,6 +333,7 @@ def test_a_second_link_of_one_client_is_refused_and_the_first_goes_on() -> None:
         node.close()
 
 
+@pytest.mark.line("E15", "P109")
 def test_two_nodes_that_dial_each_other_have_one_transport_with_two_links() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -113,6 +113,7 @@ def chatter(one: zenoh.Session, other: zenoh.Session, rng: random.Random, *, lar
         entity.undeclare()  # type: ignore[no-untyped-call]  # the wheel's stubs lack it
 
 
+@pytest.mark.line("K29")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_lively_conversation_is_written_back(variant: str) -> None:
     settings = VARIANTS[variant]
@@ -134,6 +135,7 @@ def test_a_lively_conversation_is_written_back(variant: str) -> None:
     assert {"PUSH", "REQUEST", "RESPONSE", "RESPONSE_FINAL", "DECLARE", "INTEREST"} <= kinds
 
 
+@pytest.mark.line("K29")
 @pytest.mark.parametrize("mode", ["router", "peer"])
 def test_link_state_and_gossip_are_written_back(mode: str) -> None:
     port = free_port()
