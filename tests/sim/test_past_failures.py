@@ -8,9 +8,6 @@ from elea.node import neighbour as neighbour_module
 from elea.node.backlog import Backlog
 from elea.node.node import Node
 from elea.routing import interests
-from elea.routing.declarations import Declarations
-from elea.routing.face import Face
-from elea.routing.tables import Kind
 from elea.sim.campaign.plan import Options
 from elea.sim.campaign.run import run
 from elea.wire.codec_hot import NetworkMessage
@@ -58,20 +55,6 @@ def test_a_client_told_of_the_end_of_a_token_that_another_node_had_before(
     # It asked for the tokens of the future alone, as its session did.
     monkeypatch.setattr(interests, "OPTION_TOKENS", 0)
     assert found_again(81, "none", "no_false_ends")
-
-
-def test_the_second_of_two_questions_for_tokens_was_not_answered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    tell = Declarations.tell
-
-    def tell_once(self: Declarations, kind: Kind, key: str, face: Face, interest_id: int) -> None:
-        entry = self._tables.get(kind, key)
-        if entry is not None and face.id not in entry.told:
-            tell(self, kind, key, face, interest_id)
-
-    monkeypatch.setattr(Declarations, "tell", tell_once)
-    assert found_again(11991, None, "sessions_know_the_truth")
 
 
 SEEDS = [
