@@ -149,12 +149,27 @@ class Sessions(RuleBasedStateMachine):
             consolidation=ConsolidationMode.NONE,
             allowed_destination=destination,
         )
+        reached = [
+            one
+            for one in self.queryables
+            if intersects(one.key, key) and reaches(one.owner is owner, destination, one.origin)
+        ]
+        # Between sessions only those count that have all of the key; a session that is asked asks
+        # all that call themselves complete.
+        asked = [
+            owner,
+            *(
+                one.owner
+                for one in self.queryables
+                if one.complete
+                and one.origin is not Locality.SESSION_LOCAL
+                and includes(one.key, key)
+            ),
+        ]
         expected = [
             one.name
-            for one in self.queryables
-            if intersects(one.key, key)
-            and reaches(one.owner is owner, destination, one.origin)
-            and (wanted is QueryTarget.ALL or (one.complete and includes(one.key, key)))
+            for one in reached
+            if wanted is QueryTarget.ALL or (one.complete and one.owner in asked)
         ]
         got = [reply.result.payload.to_string() for reply in replies]
         assert sorted(got) == sorted(expected)

@@ -437,6 +437,16 @@ class Driver:
         if self.node.has_work():
             self._settle()
 
+    def after_messages(self) -> None:
+        """Messages came that may have led to anything."""
+        egress = self.node.egress
+        if egress.timers_moved or self.node.has_work():
+            egress.timers_moved = False
+            self._settle()
+        else:
+            # Hearing something only puts timers of links off; routing may have a nearer one.
+            self._arm(self.node.routing.next_timer_ns())
+
     def begin_burst(self) -> None:
         """See that what waits is written soon."""
         self._poller.call_soon_threadsafe(self._burst_turn)

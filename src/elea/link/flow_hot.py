@@ -38,6 +38,9 @@ class Rest(Protocol):
     def follow_up(self) -> None:
         """Do what else the node asks for."""
 
+    def after_messages(self) -> None:
+        """Messages came that may have led to anything."""
+
     def begin_burst(self) -> None:
         """See that what waits is written soon."""
 
@@ -125,17 +128,20 @@ class Flow:
         self._acquire()
         try:
             wanted_len = intake.receive(data, now_ns)
-            if sink.general or egress.timers_moved:
+            general = sink.general
+            served = sink.served
+            if general:
+                self._rest.after_messages()
+            elif egress.timers_moved:
                 egress.timers_moved = False
                 self._rest.arm()
-            if sink.general:
-                self._rest.follow_up()
         finally:
             self._release()
-        if sink.general:
+        # Functions of the user run here: another thread may take over the loop meanwhile.
+        if general:
             self._rest.run_due()
         else:
-            for session in sink.served:
+            for session in served:
                 session.deliver()
         return wanted_len
 
