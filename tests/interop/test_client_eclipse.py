@@ -252,6 +252,7 @@ def test_a_publisher_asks_for_subscribers_and_is_silent_without(fresh: Scene, ke
     [interest] = fresh.said("INTEREST")
     assert interest["mode"] == "current_future"
     assert "subscribers" in interest["options"]
+    list(fresh.ours.get(f"{key}/none"))  # its end comes after that answer: both were taken
     one.put(b"nobody hears this")
     got = Taken()
     subscriber = fresh.theirs.declare_subscriber(key, got)

@@ -158,7 +158,7 @@ def put_until(publisher: Any, there: Child, key: str, length: int) -> bool:
 
 def node_of(ours: Any) -> Any:
     """The node behind a session of Elea: its counters are not in zenoh-python's interface."""
-    return ours._core.driver.node if hasattr(ours, "_core") else ours._context.driver.node
+    return ours._context.driver.node
 
 
 def waiting_len(ours: Any) -> int:
