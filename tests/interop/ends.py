@@ -136,7 +136,7 @@ def word(value: object) -> str:
 def sessions_at(router: Any) -> dict[str, dict[str, Any]]:
     """The neighbours of an Eclipse router, by their id."""
     observer = _observers[zid_of(router)]
-    [reply] = observer.get(f"@/{zid_of(router)}/router", timeout=WAIT_S)
+    [reply] = _replies(observer, f"@/{zid_of(router)}/router")
     found = json.loads(reply.ok.payload.to_bytes())["sessions"]
     return {one["peer"]: one for one in found if one["peer"] != zid_of(observer)}
 
@@ -144,11 +144,23 @@ def sessions_at(router: Any) -> dict[str, dict[str, Any]]:
 def told_to(router: Any, kind: str) -> dict[str, dict[str, list[str]]]:
     """Declared keys of a kind at an Eclipse router, with who declared them."""
     prefix = f"@/{zid_of(router)}/router/{kind}/"
-    replies = _observers[zid_of(router)].get(f"{prefix}**", timeout=WAIT_S)
     return {
         str(one.ok.key_expr).removeprefix(prefix): json.loads(one.ok.payload.to_bytes())
-        for one in replies
+        for one in _replies(_observers[zid_of(router)], f"{prefix}**")
     }
+
+
+def _replies(observer: Any, selector: str) -> list[Any]:
+    """What an Eclipse client is answered.
+
+    Now and then it does not notice the end of its query, not even by the timeout: a loop over the
+    replies would wait for ever.
+    """
+    found: list[Any] = []
+    ended = threading.Event()
+    observer.get(selector, zenoh.handlers.Callback(found.append, ended.set), timeout=WAIT_S)
+    ended.wait(WAIT_S)
+    return found
 
 
 class Taken:
