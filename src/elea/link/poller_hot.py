@@ -190,7 +190,7 @@ class SelectorPoller:
         self._lock: threading.Lock
         self._watches: dict[int, _Watch]
         self._calls: deque[Callback]
-        self._deadline: tuple[int, Callback] | None
+        self._deadline: _Deadline | None
         self._asleep_until_ns: int  # 0 while awake
         self._ident: int | None
         self._worker: threading.Thread | None
@@ -244,7 +244,7 @@ class SelectorPoller:
             return
         with self._lock:
             self._started()
-            self._deadline = (at_ns, call)
+            self._deadline = _Deadline(at_ns, call)
         self._wake_from(at_ns)
 
     def said(self) -> None:
@@ -321,11 +321,11 @@ class SelectorPoller:
         if not self.in_loop():
             return
         due = self._deadline
-        if due is not None and due[0] <= time.monotonic_ns():
+        if due is not None and due.at_ns <= time.monotonic_ns():
             with self._lock:
                 if self._deadline is due:  # another thread may have set the next one meanwhile
                     self._deadline = None
-            self._call(due[1])
+            self._call(due.call)
 
     def _spin(self, selector: Watcher) -> list[tuple[int, int]]:
         """Look again and again for a moment, if something is likely to come within it.
@@ -340,7 +340,7 @@ class SelectorPoller:
                 return events
             now_ns = time.monotonic_ns()
             due = self._deadline
-            if due is not None and due[0] <= now_ns:
+            if due is not None and due.at_ns <= now_ns:
                 break
         return []
 
@@ -353,12 +353,12 @@ class SelectorPoller:
     def _patience_s(self) -> float | None:
         due = self._deadline
         if due is not None:
-            self._asleep_until_ns = due[0]
+            self._asleep_until_ns = due.at_ns
         if self._calls or self._stopping:
             return 0
         if due is None:
             return None
-        return min(max(0, due[0] - time.monotonic_ns()) / 1e9, _NAP_S)
+        return min(max(0, due.at_ns - time.monotonic_ns()) / 1e9, _NAP_S)
 
     def _call(self, call: Callback) -> None:
         try:
@@ -483,6 +483,16 @@ def _cores_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class _Deadline:
+    """Something to call at a time."""
+
+    __slots__ = ("at_ns", "call")
+
+    def __init__(self, at_ns: int, call: Callback) -> None:
+        self.at_ns = at_ns
+        self.call = call
 
 
 class _Watch:
