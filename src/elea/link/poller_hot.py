@@ -248,7 +248,9 @@ class SelectorPoller:
         self._wake_from(at_ns)
 
     def said(self) -> None:
-        self._eagerness.said = True
+        # Another thread said it: while the other end makes up its answer, there is time to wake.
+        if self._eagerness.say(time.monotonic_ns()) and not self.in_loop():
+            self._wake()
 
     def in_loop(self) -> bool:
         return self._ident == threading.get_ident()
@@ -308,7 +310,8 @@ class SelectorPoller:
             if one is not None:
                 found.append((fd, mask, one))
                 heard = heard or (mask & READ != 0 and not one.is_waker)
-        self._eagerness.woken(time.monotonic_ns(), heard)
+        if heard:
+            self._eagerness.hear(time.monotonic_ns())
         for fd, mask, watch in found:
             # A callback before this one may have dropped this descriptor, or registered it anew.
             if mask & READ and watches.get(fd) is watch:
@@ -437,45 +440,51 @@ class SelectorPoller:
 class Eagerness:
     """Decides whether to spin before sleeping: told the time, it knows no clock.
 
-    To spin may be worth while in a dialogue: between the last two times that something was heard
-    something was said, and the answer came soon. Whether it is shows in how long answers take with
-    and without: on a busy machine, who sleeps is served before who spins. So the better way is
-    taken, and the other one tried now and then.
+    To spin may be worth while in a dialogue: what was said is answered soon. Whether it is shows in
+    how long answers take with and without: on a busy machine, who sleeps is served before who
+    spins. So the better way is taken, and the other one tried now and then. Before something is
+    said there is nothing to spin for, and another thread of this process may need the interpreter.
     """
 
-    __slots__ = ("_begun_ns", "_dialogue", "_medians_ns", "_spin_ns", "_spins", "_turns", "said")
+    __slots__ = ("_dialogue", "_medians_ns", "_said_ns", "_spin_ns", "_spins", "_turns")
 
     def __init__(self, spin_ns: int) -> None:
-        self.said = False  # since something was heard
         self._spin_ns = spin_ns
-        self._begun_ns = 0
-        self._dialogue = False
-        self._spins = False
+        self._said_ns = 0  # when something was first said since something was heard
+        self._dialogue = False  # the last answer came soon
+        self._spins = False  # for the answer to what was said
         self._turns = 0
-        self._medians_ns = [spin_ns, spin_ns]  # of a wait, sleeping and spinning
+        self._medians_ns = [spin_ns, spin_ns]  # of the time to an answer, sleeping and spinning
 
-    def begin(self, now_ns: int) -> int:
-        """A wait begins; until when to spin, `now_ns` or earlier for not at all."""
-        self._begun_ns = now_ns
-        self._spins = False
+    def say(self, now_ns: int) -> bool:
+        """Something is said; whether to spin for the answer from now on."""
+        if self._said_ns:
+            return False
+        self._said_ns = now_ns
         if self._dialogue:
             self._turns += 1
             sleeping_ns, spinning_ns = self._medians_ns
             tries_other = self._turns % _TURNS_PER_TRIAL == 0
             self._spins = (spinning_ns <= sleeping_ns) != tries_other
+        return self._spins
+
+    def begin(self, now_ns: int) -> int:
+        """A wait begins; until when to spin, `now_ns` or earlier for not at all."""
         return now_ns + self._spin_ns if self._spins else 0
 
-    def woken(self, now_ns: int, heard: bool) -> None:
-        """It has ended; `heard`: a link had something to read."""
-        if not heard:
-            return
-        waited_ns = now_ns - self._begun_ns
-        if self._dialogue:
-            median_ns = self._medians_ns[self._spins]
-            step_ns = max(median_ns >> 4, 1)
-            self._medians_ns[self._spins] += step_ns if waited_ns > median_ns else -step_ns
-        self._dialogue = self.said and waited_ns < _SHORT_WAITS * self._spin_ns
-        self.said = False
+    def hear(self, now_ns: int) -> None:
+        """A link has something to read."""
+        if self._said_ns:
+            waited_ns = now_ns - self._said_ns
+            if self._dialogue:
+                median_ns = self._medians_ns[self._spins]
+                step_ns = max(median_ns >> 4, 1)
+                self._medians_ns[self._spins] += step_ns if waited_ns > median_ns else -step_ns
+            self._dialogue = waited_ns < _SHORT_WAITS * self._spin_ns
+        else:
+            self._dialogue = False
+        self._said_ns = 0
+        self._spins = False
 
 
 def _cores_count() -> int:

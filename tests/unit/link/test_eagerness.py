@@ -15,13 +15,12 @@ class Dialogue:
         self.now_ns = 1_000_000
 
     def wait(self, sleeping_ns: int, spinning_ns: int, *, says: bool = True) -> bool:
-        """One turn; whether it was spent spinning."""
-        until_ns = self.eagerness.begin(self.now_ns)
-        spins = until_ns > self.now_ns
+        """One turn; whether the answer was waited for spinning."""
         if says:
-            self.eagerness.said = True
+            self.eagerness.say(self.now_ns)
+        spins = self.eagerness.begin(self.now_ns) > self.now_ns
         self.now_ns += spinning_ns if spins else sleeping_ns
-        self.eagerness.woken(self.now_ns, True)
+        self.eagerness.hear(self.now_ns)
         return spins
 
     def count(self, sleeping_ns: int, spinning_ns: int, *, says: bool = True) -> int:
@@ -55,9 +54,10 @@ def test_zero_turns_it_off() -> None:
     assert Dialogue(spin_ns=0).count(10_000, 10_000) == 0
 
 
-def test_what_is_no_news_ends_no_dialogue() -> None:
+def test_there_is_nothing_to_spin_for_before_something_is_said() -> None:
     dialogue = Dialogue()
-    dialogue.wait(50_000, 20_000)
-    dialogue.eagerness.begin(dialogue.now_ns)
-    dialogue.eagerness.woken(dialogue.now_ns + 1, False)  # a timer, or another thread
-    assert dialogue.wait(50_000, 20_000)
+    dialogue.count(80_000, 30_000)
+    assert dialogue.eagerness.begin(dialogue.now_ns) <= dialogue.now_ns
+    assert dialogue.eagerness.say(dialogue.now_ns)
+    assert dialogue.eagerness.begin(dialogue.now_ns) > dialogue.now_ns
+    assert not dialogue.eagerness.say(dialogue.now_ns + 1)  # nobody need be woken again
