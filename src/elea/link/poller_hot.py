@@ -192,7 +192,7 @@ class SelectorPoller:
         self._calls: deque[Callback]
         self._deadline: _Deadline | None
         self._asleep_until_ns: int  # 0 while awake
-        self._ident: int | None
+        self._ident: int  # of the thread that runs the loop; 0: none
         self._worker: threading.Thread | None
         self._selector: Watcher | None
         self._waker: _Waker | None
@@ -275,7 +275,7 @@ class SelectorPoller:
             selector = self._selector
             if selector is None or self._stopping:
                 return False
-            self._ident = None
+            self._ident = 0
             self._worker = threading.Thread(
                 target=self._run, args=(selector,), name=self._name, daemon=True
             )
@@ -422,7 +422,7 @@ class SelectorPoller:
         self._calls = deque()
         self._deadline = None
         self._asleep_until_ns = 0
-        self._ident = None
+        self._ident = 0
         self._worker = None
         self._selector = None
         self._waker = None
