@@ -34,6 +34,8 @@ from tests.interop.ends import (
     zid_of,
 )
 
+from elea.routing.tables import Kind
+
 line = pytest.mark.line
 
 
@@ -143,13 +145,21 @@ def test_queries_of_clients_go_to_the_right_ones() -> None:
         assert answers(targets.BEST_MATCHING) <= {"2", "3"}
 
 
+def owners_count(router: Any, key: str) -> int:
+    """How many neighbours of an Elea router have a queryable on exactly this key."""
+    with router._context.driver.lock:
+        entry = node_of(router).routing.tables.get(Kind.QUERYABLE, key)
+        return 0 if entry is None else sum(map(len, entry.owners.values()))
+
+
 @line("R124", "R125", "R126", "R128", "R130", "R131")
 def test_queries_end_once_whatever_happens() -> None:
-    with star(ECLIPSE, ECLIPSE, ECLIPSE) as (_, (asker, one, two)):
+    with star(ECLIPSE, ECLIPSE, ECLIPSE) as (router, (asker, one, two)):
         assert list(asker.get("nobody", timeout=WAIT_S)) == []
         held: list[Any] = []
         one.declare_queryable("q", held.append)
         two.declare_queryable("q", lambda query: [query.reply("q", str(i)) for i in range(3)])
+        assert eventually(lambda: owners_count(router, "q") == 2)
         none = module_of(asker).ConsolidationMode.NONE
         replies = asker.get("q", timeout=WAIT_S, consolidation=none)
         assert eventually(lambda: held)

@@ -174,6 +174,28 @@ def test_a_router_that_is_gone_carries_nothing() -> None:
     assert third.heard() == ['PUSH "a" x']
 
 
+def test_a_peer_that_loses_one_of_its_routers_is_served_by_the_other() -> None:
+    mesh = Mesh(settings=RoutingSettings())
+    lesser, greater, peer = router(mesh, "l"), router(mesh, "m"), mesh.node("p", "peer")
+    for one, other in ((lesser, greater), (peer, lesser), (peer, greater)):
+        mesh.connect(one, other)
+    taker = greater.session()
+    taker.subscriber("k")
+    mesh.wait(SETTLED_S)
+    source = peer.session()
+    far = mesh.node("f", "router")
+    mesh.connect(far, lesser)
+    mesh.wait(SETTLED_S)
+    distant = far.session()
+    distant.subscriber("k")
+    source.put("k")
+    assert (taker.heard(), distant.heard()) == (['PUSH "k" x'], ['PUSH "k" x'])
+    mesh.cut(peer, greater)
+    mesh.wait(SETTLED_S)
+    source.put("k")
+    assert (taker.heard(), distant.heard()) == (['PUSH "k" x'], ['PUSH "k" x'])
+
+
 # Routers beside it.
 
 
