@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 from tests.unit.routing.mesh import Mesh, Node, Session
 from tests.unit.routing.router_model import SETTLED_S, check_tables
 
+from elea.limits import DEFAULT_LIMITS
 from elea.routing.regions import CLIENT, PEER, ROUTER
 from elea.routing.settings import RoutingSettings
 from elea.routing.stats import Drop
@@ -369,3 +371,14 @@ def test_values_are_stamped_where_they_go_on() -> None:
     assert push.body.timestamp == stamp
     two.say(Push(WireExpr(0, "a"), Del()))
     assert node.routing.stats.drops[Drop.FUTURE] == 1
+
+
+def test_what_a_router_may_say_of_another_is_bounded() -> None:
+    node = router(Mesh(limits=replace(DEFAULT_LIMITS, router_declarations_count=2)))
+    other = node.neighbour(ROUTER, zid=b"b")
+    for key in ("a", "b", "c", "a"):
+        other.say(Declare(DeclareSubscriber(0, WireExpr(0, key))))
+    assert node.routing.tables.count() == 2
+    assert node.routing.stats.drops[Drop.DECLARATION_LIMIT] == 1
+    other.close()
+    assert node.routing.is_empty()
