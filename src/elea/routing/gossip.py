@@ -86,9 +86,17 @@ class Gossip:
         self._send(joined, records)
 
     def close_face(self, face: Face) -> None:
-        """A neighbour left; nobody is told."""
-        if self._neighbours.pop(face.id, None) is not None:
-            self._sn += 1
+        """A neighbour left. If it was a gateway, the others are told: they may have to forward.
+
+        Eclipse says nothing; there, what the lost gateway forwarded is lost until it is back.
+        """
+        if self._neighbours.pop(face.id, None) is None:
+            return
+        self._sn += 1
+        if face.spec.gateway:
+            for neighbour in self._neighbours.values():
+                if neighbour.face.spec.gateway:
+                    self._send(neighbour, [self._own_record(neighbour, zid=False)])
 
     def receive(self, face: Face, states: LinkStateList) -> bool:
         """A neighbour told of nodes; False if it has no business doing so."""
