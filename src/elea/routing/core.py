@@ -16,6 +16,7 @@ from elea.routing.demands import Registered
 from elea.routing.effects import Candidate, Output, Violation
 from elea.routing.face import Face, FaceSpec
 from elea.routing.gossip import Gossip
+from elea.routing.graph import Graph
 from elea.routing.interests import Interests
 from elea.routing.liveliness import Liveliness
 from elea.routing.multihop import MultihopGossip
@@ -221,6 +222,10 @@ class Routing:
         """Where the node listens, for gossip."""
         if self._gossip is not None:
             self._gossip.set_locators(locators)
+
+    def graph(self) -> Graph | None:
+        """Who is connected to whom, as gossip tells it."""
+        return None if self._gossip is None else self._gossip.graph()
 
     def connect_candidates(self) -> list[Candidate]:
         """Nodes that gossip told of since the last call; the node chooses whom to connect to."""

@@ -13,11 +13,13 @@ from typing import Final
 from elea.routing.context import Context
 from elea.routing.effects import Candidate
 from elea.routing.face import Face
+from elea.routing.graph import Graph
 from elea.wire.fields_hot import QOS_DECLARE
 from elea.wire.network.linkstate import LinkState, LinkStateList
 from elea.wire.network.oam import ID_LINKSTATE, Oam
 
 _SELF: Final = 0
+_WEIGHT: Final = 100.0  # of a link of which nobody tells more
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +71,18 @@ class MultihopGossip:
             self._own.locators = locators
             self._own.sn += 1
             self._tell([], [self._own])
+
+    def graph(self) -> Graph:
+        """Every node that was told of, and the links that both its ends tell of."""
+        nodes = list(self._nodes.values())
+        place = {node.zid: index for index, node in enumerate(nodes)}
+        graph = Graph([node.zid for node in nodes])
+        for node in nodes:
+            for zid in node.links:
+                other = self._nodes.get(zid)
+                if other is not None and node.zid in other.links and place[zid] < place[node.zid]:
+                    graph.edges[place[node.zid], place[zid]] = _WEIGHT
+        return graph
 
     def open_face(self, face: Face) -> None:
         """A neighbour joined: tell it of everybody, and everybody else of it."""

@@ -1,0 +1,94 @@
+"""What routing knows, for operators: read and never changed, named as Eclipse Zenoh names it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from elea.routing.core import Routing
+from elea.routing.face import Face
+from elea.routing.graph import Graph
+from elea.routing.regions import CLIENT, PEER, ROUTER, Bound, Region, RegionKind
+from elea.routing.tables import OPTIONS, Kind
+
+_ROLES = {
+    RegionKind.BROKER: CLIENT,
+    RegionKind.CLIENT: CLIENT,
+    RegionKind.PEER: PEER,
+    RegionKind.ROUTER: ROUTER,
+}
+
+
+@dataclass(slots=True)
+class Sources:
+    """Who has something, by role; ids in wire order, each once."""
+
+    routers: dict[bytes, None] = field(default_factory=dict)
+    peers: dict[bytes, None] = field(default_factory=dict)
+    clients: dict[bytes, None] = field(default_factory=dict)
+
+    def add(self, role: int, zid: bytes) -> None:
+        """Name one; the role is an index of INIT."""
+        (self.routers, self.peers, self.clients)[role][zid] = None
+
+
+def region_name(region: Region) -> str:
+    """A region as Eclipse Zenoh calls it.
+
+    Example:
+        >>> from elea.routing.regions import CLIENTS, NORTH_PEERS
+        >>> region_name(CLIENTS), region_name(NORTH_PEERS)
+        ('south:0:client', 'north')
+    """
+    if region.bound is not Bound.SOUTH:
+        return str(region.bound.value)
+    return "south:0:peer" if region.kind is RegionKind.PEER else "south:0:client"
+
+
+def region_of(routing: Routing, face_id: int) -> str:
+    """The region of a face; `unknown` before it is open."""
+    face = routing.tables.faces.get(face_id)
+    return "unknown" if face is None else region_name(face.region)
+
+
+def declared(routing: Routing, kind: Kind) -> dict[str, Sources]:
+    """Every key of a kind with those who declared it.
+
+    What comes from below is ours as well, towards those above: this node is named too.
+    """
+    own_role = _ROLES[routing.role.north.kind]
+    found: dict[str, Sources] = {}
+    for entry in routing.tables.intersecting(kind, None):
+        sources = Sources()
+        for group in entry.owners.values():
+            for owner in group.values():
+                sources.add(_role(owner.face), owner.face.spec.zid)
+                if not owner.face.is_north:
+                    sources.add(own_role, routing.zid)
+        if entry.owners:
+            found[entry.key] = sources
+    return found
+
+
+def wanted(routing: Routing, kind: Kind) -> dict[str, Sources]:
+    """Every key that somebody wants to know entities of a kind for: publishers, queriers."""
+    found: dict[str, Sources] = {}
+    for face in routing.tables.faces.values():
+        for registered in routing.registered(face.id):
+            demand = registered.demand
+            if demand.options & OPTIONS[kind] and demand.key is not None:
+                sources = found.setdefault(demand.key, Sources())
+                sources.add(_role(face), face.spec.zid)
+    return found
+
+
+def graphs(routing: Routing) -> dict[str, Graph]:
+    """What is known of who is connected to whom, by region."""
+    graph = routing.graph()
+    return {} if graph is None else {region_name(routing.role.north): graph}
+
+
+def _role(face: Face) -> int:
+    """The list a face is named in: its region's, or its own where it is upstream of a client."""
+    if face.region.kind is RegionKind.CLIENT:
+        return face.spec.whatami
+    return _ROLES[face.region.kind]

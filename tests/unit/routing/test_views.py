@@ -1,0 +1,111 @@
+"""What operators are told about routing, as Eclipse Zenoh's admin space tells it."""
+
+from __future__ import annotations
+
+from tests.unit.routing.mesh import Mesh, Node, Session
+
+from elea.routing.regions import CLIENT, PEER, ROUTER
+from elea.routing.settings import RoutingSettings
+from elea.routing.tables import Kind
+from elea.routing.views import Sources, declared, graphs, region_of, wanted
+from elea.wire.fields_hot import WireExpr
+from elea.wire.network.declaration.subscriber import DeclareSubscriber
+from elea.wire.network.declare import Declare
+from elea.wire.network.interest import Interest
+from elea.wire.network.linkstate import LinkState, LinkStateList
+from elea.wire.network.oam import Oam
+
+GOSSIP = RoutingSettings()
+
+
+def names(found: dict[str, Sources]) -> dict[str, tuple[list[bytes], list[bytes], list[bytes]]]:
+    return {
+        key: (list(one.routers), list(one.peers), list(one.clients)) for key, one in found.items()
+    }
+
+
+def peer() -> tuple[Node, Session, Session, Session]:
+    node = Mesh().node("self")
+    return (
+        node,
+        node.session(),
+        node.neighbour(CLIENT, zid=b"c"),
+        node.neighbour(PEER, zid=b"p"),
+    )
+
+
+def test_what_comes_from_below_is_this_nodes_as_well() -> None:
+    node, session, client, other = peer()
+    session.subscriber("own")
+    client.subscriber("below")
+    other.subscriber("beside")
+    assert names(declared(node.routing, Kind.SUBSCRIBER)) == {
+        "own": ([], [b"self"], [b"self"]),
+        "below": ([], [b"self"], [b"c"]),
+        "beside": ([], [b"p"], []),
+    }
+    assert declared(node.routing, Kind.TOKEN) == {}
+
+
+def test_a_node_is_named_once_however_often_it_declared() -> None:
+    node, session, client, _ = peer()
+    for one in (session, client, session):
+        one.token("alive")
+    assert names(declared(node.routing, Kind.TOKEN)) == {"alive": ([], [b"self"], [b"self", b"c"])}
+
+
+def test_what_was_taken_back_is_not_shown() -> None:
+    node, _, client, _ = peer()
+    client.no_subscriber(client.subscriber("below"))
+    assert declared(node.routing, Kind.SUBSCRIBER) == {}
+
+
+def test_publishers_and_queriers_are_who_wants_to_know() -> None:
+    node, session, client, _ = peer()
+    session.publisher("p/own")
+    client.publisher("p/below")
+    client.querier("q/*")
+    assert names(wanted(node.routing, Kind.SUBSCRIBER)) == {
+        "p/own": ([], [], [b"self"]),
+        "p/below": ([], [], [b"c"]),
+    }
+    assert names(wanted(node.routing, Kind.QUERYABLE)) == {"q/*": ([], [], [b"c"])}
+
+
+def test_a_client_names_who_is_upstream_by_its_role() -> None:
+    node = Mesh().node("self", "client")
+    router = node.neighbour(ROUTER, zid=b"r")
+    node.session().publisher("a")
+    [asked] = [one for one in router.got if isinstance(one, Interest)]
+    router.say(Declare(DeclareSubscriber(1, WireExpr(0, "a")), interest_id=asked.id))
+    assert names(declared(node.routing, Kind.SUBSCRIBER)) == {"a": ([b"r"], [], [])}
+
+
+def test_regions_have_eclipses_names() -> None:
+    node, session, client, other = peer()
+    shown = [region_of(node.routing, one.face_id) for one in (session, client, other)]
+    assert shown == ["local", "south:0:client", "north"]
+    assert region_of(node.routing, 99) == "unknown"
+
+
+def test_gossip_over_one_hop_knows_neighbours() -> None:
+    node = Mesh(settings=GOSSIP).node("self")
+    node.neighbour(PEER, zid=b"p")
+    node.neighbour(CLIENT, zid=b"c")
+    [(region, graph)] = graphs(node.routing).items()
+    assert (region, graph.nodes, graph.edges) == ("north", [b"self", b"p"], {})
+    assert graphs(Mesh().node("alone").routing) == {}
+
+
+def test_gossip_over_several_hops_knows_links_that_both_ends_tell_of() -> None:
+    node = Mesh(settings=RoutingSettings(gossip_multihop=True)).node("self")
+    near = node.neighbour(PEER, zid=b"p")
+    records = [
+        LinkState(0, 1, b"p", 2, (), [1, 2]),
+        LinkState(1, 1, b"self", 2, (), [0]),
+        LinkState(2, 1, b"far", 2, (), [0]),
+    ]
+    near.say(Oam(1, LinkStateList(records)))
+    graph = graphs(node.routing)["north"]
+    assert graph.nodes == [b"self", b"p", b"far"]
+    assert graph.edges == {(1, 0): 100.0, (2, 1): 100.0}
