@@ -29,6 +29,8 @@ INTERRUPTED: Final = 130
 
 # Verb to module, in the order of the help.
 VERBS: Final[Mapping[str, str]] = {
+    "router": "elea.cli.router",
+    "config": "elea.cli.config",
     "put": "elea.cli.put",
     "delete": "elea.cli.delete",
     "get": "elea.cli.get",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from elea.keyexpr.match_hot import intersects
 from elea.routing.core import Routing
 from elea.routing.face import Face
 from elea.routing.graph import Graph
@@ -50,14 +51,14 @@ def region_of(routing: Routing, face_id: int) -> str:
     return "unknown" if face is None else region_name(face.region)
 
 
-def declared(routing: Routing, kind: Kind) -> dict[str, Sources]:
-    """Every key of a kind with those who declared it.
+def declared(routing: Routing, kind: Kind, among: str | None = None) -> dict[str, Sources]:
+    """Every key of a kind with those who declared it; only those that intersect `among`, if given.
 
     What comes from below is ours as well, towards those above: this node is named too.
     """
     own_role = _ROLES[routing.role.north.kind]
     found: dict[str, Sources] = {}
-    for entry in routing.tables.intersecting(kind, None):
+    for entry in routing.tables.intersecting(kind, among):
         sources = Sources()
         for group in entry.owners.values():
             for owner in group.values():
@@ -69,13 +70,15 @@ def declared(routing: Routing, kind: Kind) -> dict[str, Sources]:
     return found
 
 
-def wanted(routing: Routing, kind: Kind) -> dict[str, Sources]:
+def wanted(routing: Routing, kind: Kind, among: str | None = None) -> dict[str, Sources]:
     """Every key that somebody wants to know entities of a kind for: publishers, queriers."""
     found: dict[str, Sources] = {}
     for face in routing.tables.faces.values():
         for registered in routing.registered(face.id):
             demand = registered.demand
-            if demand.options & OPTIONS[kind] and demand.key is not None:
+            if not demand.options & OPTIONS[kind] or demand.key is None:
+                continue
+            if among is None or intersects(among, demand.key):
                 sources = found.setdefault(demand.key, Sources())
                 sources.add(_role(face), face.spec.zid)
     return found
