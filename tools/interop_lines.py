@@ -148,7 +148,11 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
     "Routers": (
         ("R113-R144", "a router: clients and peers below it", "router: planned"),
         ("R145-R160", "a router: the network of routers", "router: planned"),
-        ("R161-R173", "a router: admin space, interceptors, storage, REST", "router: planned"),
+        ("R161", "the node, its sessions and links under `@/`: same keys, same JSON", IN),
+        ("R162", "who declared what under `@/`, octet for octet", IN),
+        ("R163", "`@/**` is answered, `**` is not", IN),
+        ("R164", "the configuration changes by a put under `@/`, where that is allowed", IN),
+        ("R165-R173", "a router: interceptors, storage, REST", "router: planned"),
     ),
     "Advanced publishers and subscribers": (
         ("A174", "an Elea subscriber gets the history of an Eclipse publisher, in order", IN),

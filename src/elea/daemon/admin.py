@@ -37,6 +37,7 @@ from elea.session.session import Session
 _LOG: Final = logging.getLogger("elea.daemon")
 _JSON: Final = "application/json"
 _TEXT: Final = "text/plain"
+_NO_GRAPH: Final = "graph {}"
 _GZIP: Final = ";content-encoding=gzip"
 _DECLARED: Final = {
     "subscriber": (declared, Kind.SUBSCRIBER),
@@ -166,7 +167,9 @@ class AdminSpace:
         with self._driver.lock:
             found = graphs(self._driver.node.routing)
         for region, graph in found.items():
-            dot = graph.dot([str(ZenohId(zid)) for zid in graph.nodes])
+            dot = _NO_GRAPH
+            if graph is not None:
+                dot = graph.dot([str(ZenohId(zid)) for zid in graph.nodes])
             yield Answer(f"{self._root}/linkstate/{region}", dot.encode(), _TEXT)
 
     def _declarations(self, name: str, key: str, parameters: Parameters) -> Iterator[Answer]:

@@ -84,10 +84,10 @@ def wanted(routing: Routing, kind: Kind, among: str | None = None) -> dict[str, 
     return found
 
 
-def graphs(routing: Routing) -> dict[str, Graph]:
-    """What is known of who is connected to whom, by region."""
-    graph = routing.graph()
-    return {} if graph is None else {region_name(routing.role.north): graph}
+def graphs(routing: Routing) -> dict[str, Graph | None]:
+    """What is known of who is connected to whom, by region; None where nobody tells."""
+    north = routing.role.north
+    return {} if north.kind is RegionKind.CLIENT else {region_name(north): routing.graph()}
 
 
 def _role(face: Face) -> int:

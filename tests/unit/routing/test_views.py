@@ -93,8 +93,10 @@ def test_gossip_over_one_hop_knows_neighbours() -> None:
     node.neighbour(PEER, zid=b"p")
     node.neighbour(CLIENT, zid=b"c")
     [(region, graph)] = graphs(node.routing).items()
+    assert graph is not None
     assert (region, graph.nodes, graph.edges) == ("north", [b"self", b"p"], {})
-    assert graphs(Mesh().node("alone").routing) == {}
+    assert graphs(Mesh().node("silent").routing) == {"north": None}
+    assert graphs(Mesh().node("client", "client").routing) == {}
 
 
 def test_gossip_over_several_hops_knows_links_that_both_ends_tell_of() -> None:
@@ -107,5 +109,6 @@ def test_gossip_over_several_hops_knows_links_that_both_ends_tell_of() -> None:
     ]
     near.say(Oam(1, LinkStateList(records)))
     graph = graphs(node.routing)["north"]
+    assert graph is not None
     assert graph.nodes == [b"self", b"p", b"far"]
     assert graph.edges == {(1, 0): 100.0, (2, 1): 100.0}
