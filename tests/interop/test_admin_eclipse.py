@@ -13,6 +13,8 @@ import zenoh
 from tests.interop.ends import ECLIPSE, ELEA, MODULES, WAIT_S, eventually, free_endpoint, session
 from tests.unit.daemon.rig import ANYWHERE, MODE, options, running
 
+from elea.cli.main import main
+
 ZID = "a1"
 ROOT = f"@/{ZID}/{MODE}"
 Answers = dict[str, tuple[str, bytes]]  # by key: encoding and payload
@@ -169,3 +171,23 @@ def test_without_permission_nothing_is_told_and_nothing_changes(name: str) -> No
         session(ECLIPSE, "client", connect=endpoint) as asker,
     ):
         assert ask(asker, f"{ROOT}/**") == {}
+
+
+def test_the_commands_for_operators_read_an_eclipse_node(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with eclipse_node() as endpoint, crowd(endpoint) as asker:
+        settled(asker, f"{ROOT}/publisher/**", lambda found: f"{ROOT}/publisher/p/a" in found)
+        assert main(["ls", "--connect", endpoint]) == 0
+        assert capsys.readouterr().out.splitlines() == [
+            "p/a  publisher: c1",
+            "q/*  querier: c1",
+            "q/a  queryable: c1",
+            "s/**  subscriber: c1",
+            "s/x  subscriber: c1",
+            "t/a  token: c1",
+        ]
+        assert main(["graph", "--connect", endpoint]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == f"{MODE} {ZID} gate, {endpoint}"
+        assert [line.partition(",")[0] for line in lines[1:]] == ["  client c1", "  client c2"]

@@ -41,6 +41,8 @@ VERBS: Final[Mapping[str, str]] = {
     "liveliness": "elea.cli.liveliness",
     "scout": "elea.cli.scout",
     "info": "elea.cli.info",
+    "ls": "elea.cli.ls",
+    "graph": "elea.cli.graph",
     "ping": "elea.cli.ping",
     "pong": "elea.cli.pong",
     "throughput": "elea.cli.throughput",

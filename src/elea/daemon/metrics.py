@@ -17,7 +17,7 @@ from elea.routing.tables import Kind
 
 ENCODING: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
-_COUNTERS: Final = (  # of a transport: name, what it counts
+COUNTERS: Final = (  # of a transport: name, what it counts
     ("sent_messages", "Messages sent."),
     ("sent_batches", "Batches sent."),
     ("sent_octets", "Octets sent."),
@@ -115,7 +115,7 @@ def _build(node: Node) -> Labels:
 def _transports(views: list[NeighbourView], *, per_transport: bool) -> list[Family]:
     counted = [(view, view.stats.as_dict()) for view in views]
     families = []
-    for name, meaning in _COUNTERS:
+    for name, meaning in COUNTERS:
         values = [(view, _total(stats[name])) for view, stats in counted]
         family = Family(f"elea_transport_{name}", "counter", meaning)
         if per_transport:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import pytest
 from tests.unit.cli.ends import eventually, free_endpoint
-from tests.unit.daemon.rig import ANYWHERE, MODE, ask, client_of, options, read, root_of, running
+from tests.unit.daemon.rig import (
+    ANYWHERE,
+    MODE,
+    Recorder,
+    ask,
+    client_of,
+    options,
+    read,
+    root_of,
+    running,
+)
 
+import elea
 from elea.daemon import daemon as daemon_module
+from elea.daemon.reference import KEYS
 from elea.errors import LimitError
 
 
@@ -72,6 +85,31 @@ def test_everything_is_asked_for_with_an_at_sign_and_only_so() -> None:
         assert not any(key.startswith(f"{root}/config") for key in everything)
         assert list(ask(client, f"@/*/{MODE}")) == [root]
         assert ask(client, "**") == {}
+
+
+def test_every_key_of_the_page_is_answered() -> None:
+    service = Recorder()
+    with (
+        running(options("plugins/note:{}"), note=service) as daemon,
+        client_of(daemon) as client,
+    ):
+        declared: list[object] = [
+            client.declare_subscriber("a"),
+            client.declare_queryable("a"),
+            client.declare_publisher("a"),
+            client.declare_querier("a"),
+            client.liveliness().declare_token("a"),
+        ]
+        for pattern, encoding, _ in KEYS:
+            key = re.sub(r"<\w+>", "*", pattern).replace("...", "**").replace("g/*", "g/**")
+            assert eventually(partial(encodings, client, root_of(daemon) + key)), pattern
+            found = encodings(client, root_of(daemon) + key)
+            assert any(one.startswith(encoding) for one in found), pattern
+        assert len(declared) == 5
+
+
+def encodings(session: elea.Session, key: str) -> list[str]:
+    return [str(one.ok.encoding) for one in session.get(key) if one.ok is not None]
 
 
 def test_the_graph_of_nodes() -> None:
