@@ -50,6 +50,7 @@ class Limits:
     # are exempt where a bound guards against strangers only.
     aliases_count: int = 4_096  # per face and direction
     declarations_count: int = 10_000  # entities per face, over all kinds
+    router_declarations_count: int = 1_000_000  # entities per router, of all that is below it
     interests_count: int = 256  # per face; each may return every declaration
     queries_count: int = 1_024  # open queries per face that asked
     query_timeout_ns: int = 60 * 1_000_000_000  # longest a forwarded query stays open

@@ -239,10 +239,13 @@ class HybridClock:
 
     def now(self, wall_ns: int) -> Timestamp:
         """A new timestamp, greater than every one issued or accepted before."""
-        physical = NTP64.from_nanos(wall_ns).value & ~COUNTER_MASK
-        time = NTP64.from_value(max(physical, self._last + 1))
-        self._last = time.value
-        return Timestamp(time, self.id)
+        return Timestamp(NTP64.from_value(self.tick(wall_ns)), self.id)
+
+    def tick(self, wall_ns: int) -> int:
+        """As `now`: the time alone, as 64 bits."""
+        physical = (wall_ns << 32) // NANOS_PER_SECOND & ~COUNTER_MASK
+        self._last = max(physical, self._last + 1)
+        return self._last
 
     def update(self, wall_ns: int, remote: Timestamp) -> bool:
         """Learn of a neighbour's timestamp.
@@ -251,9 +254,13 @@ class HybridClock:
             Whether it was believed. False means that it lies too far in the future: this clock is
             unmoved, `refused_count` grew, and the sample needs a timestamp of our own.
         """
-        ahead = remote.time.value - NTP64.from_nanos(wall_ns).value
+        return self.accept(wall_ns, remote.time.value)
+
+    def accept(self, wall_ns: int, time: int) -> bool:
+        """As `update`, for a time as 64 bits."""
+        ahead = time - (wall_ns << 32) // NANOS_PER_SECOND
         if ahead > (self.max_drift_ns << 32) // NANOS_PER_SECOND:
             self.refused_count += 1
             return False
-        self._last = max(self._last, remote.time.value)
+        self._last = max(self._last, time)
         return True

@@ -17,12 +17,13 @@ from elea.cli.main import main
 
 ZID = "a1"
 ROOT = f"@/{ZID}/{MODE}"
+GOSSIP = {"scouting/gossip/enabled": True}
 Answers = dict[str, tuple[str, bytes]]  # by key: encoding and payload
 
 
 @contextmanager
 def elea_node(**more: Any) -> Iterator[str]:
-    chosen = options('metadata:{name: "gate"}', "scouting/gossip/enabled:false", id=ZID, **more)
+    chosen = options('metadata:{name: "gate"}', id=ZID, **more)
     with running(chosen) as daemon:
         yield daemon.locators()[0]
 
@@ -30,7 +31,8 @@ def elea_node(**more: Any) -> Iterator[str]:
 @contextmanager
 def eclipse_node(**more: Any) -> Iterator[str]:
     endpoint = free_endpoint()
-    settings = {"id": ZID, "adminspace/enabled": True, "metadata": {"name": "gate"}, **more}
+    described = {"adminspace/enabled": True, "metadata": {"name": "gate"}}
+    settings = {"id": ZID, **GOSSIP, **described, **more}
     with session(ECLIPSE, MODE, listen=endpoint, more=settings):
         yield endpoint
 
@@ -60,12 +62,18 @@ def settled(asker: Any, selector: str, enough: Callable[[Answers], bool]) -> Ans
 
 @contextmanager
 def crowd(endpoint: str) -> Iterator[Any]:
-    """A client that has declared one of each, and another one to ask by: both of Eclipse."""
+    """A client that has declared one of each, others that have less, and one to ask by."""
     with (
+        session(ECLIPSE, "router", connect=endpoint, more={"id": "a2", **GOSSIP}) as router,
+        session(ECLIPSE, "peer", connect=endpoint, more={"id": "b1", **GOSSIP}) as peer,
         session(ECLIPSE, "client", connect=endpoint, more={"id": "c1"}) as busy,
         session(ECLIPSE, "client", connect=endpoint, more={"id": "c2"}) as asker,
     ):
         entities = [
+            router.declare_subscriber("far"),
+            router.declare_subscriber("s/x"),
+            peer.declare_subscriber("beside"),
+            peer.declare_publisher("p/b"),
             busy.declare_subscriber("s/**"),
             busy.declare_subscriber("s/x"),
             busy.declare_queryable("q/a"),
@@ -74,15 +82,21 @@ def crowd(endpoint: str) -> Iterator[Any]:
             busy.declare_querier("q/*"),
         ]
         yield asker
-        assert len(entities) == 6
+        assert len(entities) == 10
 
 
 def told(name: str) -> Answers:
     """All that a node tells of itself below its own key, to an Eclipse client."""
     with NODES[name]() as endpoint, crowd(endpoint) as asker:
-        kinds = ("subscriber/s/x", "queryable/q/a", "token/t/a", "publisher/p/a", "querier/q/*")
-        wanted = {f"{ROOT}/{kind}" for kind in kinds}
-        return settled(asker, f"{ROOT}/**", lambda found: wanted <= found.keys())
+        kinds = ("subscriber/beside", "queryable/q/a", "token/t/a", "publisher/p/b", "querier/q/*")
+        wanted = {f"{ROOT}/{kind}" for kind in (*kinds, "subscriber/far", "publisher/p/a")}
+        wanted.add(f"{ROOT}/route/successor/src/a2/dst/a2")
+        shared = f"{ROOT}/subscriber/s/x"
+
+        def complete(found: Answers) -> bool:
+            return wanted <= found.keys() and b"a2" in found.get(shared, ("", b""))[1]
+
+        return settled(asker, f"{ROOT}/**", complete)
 
 
 @pytest.mark.line("R161", "R162")
@@ -92,6 +106,10 @@ def test_an_eclipse_client_is_told_the_same_by_both() -> None:
     assert {key: one[0] for key, one in ours.items()} == {
         key: one[0] for key, one in theirs.items()
     }
+    shared = f"{ROOT}/subscriber/s/x"  # whose routers come in no particular order
+    for found in (ours, theirs):
+        shown = json.loads(found.pop(shared)[1])
+        assert (sorted(shown["routers"]), shown["clients"]) == (["a1", "a2"], ["c1"])
     for key in ours.keys() - {ROOT, f"{ROOT}/metrics"}:
         assert ours[key] == theirs[key], key
     node, other = (json.loads(one[ROOT][1]) for one in (ours, theirs))
@@ -180,7 +198,10 @@ def test_the_commands_for_operators_read_an_eclipse_node(
         settled(asker, f"{ROOT}/publisher/**", lambda found: f"{ROOT}/publisher/p/a" in found)
         assert main(["ls", "--connect", endpoint]) == 0
         assert capsys.readouterr().out.splitlines() == [
+            "beside  subscriber: b1",
+            "far  subscriber: behind a router",
             "p/a  publisher: c1",
+            "p/b  publisher: b1",
             "q/*  querier: c1",
             "q/a  queryable: c1",
             "s/**  subscriber: c1",
@@ -190,4 +211,9 @@ def test_the_commands_for_operators_read_an_eclipse_node(
         assert main(["graph", "--connect", endpoint]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert lines[0] == f"{MODE} {ZID} gate, {endpoint}"
-        assert [line.partition(",")[0] for line in lines[1:]] == ["  client c1", "  client c2"]
+        assert [line.partition(",")[0] for line in lines[1:]] == [
+            "  client c1",
+            "  client c2",
+            "  peer b1",
+            "  router a2",
+        ]

@@ -162,6 +162,10 @@ class Config:
         mode = str(self.mode)
         return _copy(_effective(key.kind, self._values.get(key.path), key.default, mode))
 
+    def is_set(self, path: str) -> bool:
+        """Whether a key was given a value, be it the default."""
+        return _key(path).path in self._values
+
     def value(self, path: str, kind: type[T]) -> T:
         """What is in effect at a key that holds a bool, int, float or str and is never null."""
         value = self.get(path)

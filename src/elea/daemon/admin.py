@@ -29,7 +29,8 @@ from elea.node.views import NeighbourView
 from elea.parameters import Parameters
 from elea.provenance import SampleKind
 from elea.routing.tables import Kind
-from elea.routing.views import Sources, declared, graphs, wanted
+from elea.routing.trees import WEIGHT_DEFAULT
+from elea.routing.views import Sources, declared, graphs, successors, wanted
 from elea.sample import Sample
 from elea.session.query import Query
 from elea.session.session import Session
@@ -113,6 +114,7 @@ class AdminSpace:
             f"{self._root}/metrics": self._metrics,
             f"{self._root}/linkstate/*": self._linkstate,
             **{f"{self._root}/{name}/**": partial(self._declarations, name) for name in _DECLARED},
+            f"{self._root}/route/successor/**": self._successors,
             f"{self._root}/plugins/**": self._plugins,
             f"{self._root}/status/plugins/**": self._plugins_status,
             f"{self._root}/config/**": self._config,
@@ -182,6 +184,14 @@ class AdminSpace:
         for declared_key, sources in found.items():
             yield Answer(prefix + declared_key, _sources(sources))
 
+    def _successors(self, key: str, parameters: Parameters) -> Iterator[Answer]:
+        with self._driver.lock:
+            found = successors(self._driver.node.routing)
+        prefix = f"{self._root}/route/successor"
+        for (source, target), hop in found.items():
+            place = f"{prefix}/src/{ZenohId(source)}/dst/{ZenohId(target)}"
+            yield Answer(place, _dumps(str(ZenohId(hop))))
+
     def _plugins(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         for one in self._control.services:
             status: dict[str, Json] = {"name": one.name, "path": one.path, "state": "Started"}
@@ -242,8 +252,16 @@ def _session(view: NeighbourView) -> Json:
         "whatami": str(WhatAmI.from_index(view.whatami)),
         "links": [_link(info) for info in view.links],
         "region": view.region,
-        "weight": None,
+        "weight": None if view.weights is None else _weight(*view.weights),
         "shm": False,
+    }
+
+
+def _weight(own: int, other: int) -> Json:
+    return {
+        "src_weight": own or None,
+        "dst_weight": other or None,
+        "actual_weight": max(own, other) or WEIGHT_DEFAULT,
     }
 
 

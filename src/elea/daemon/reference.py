@@ -17,6 +17,11 @@ KEYS: Final = (
     ("/querier/<key>", _JSON, "who asks, as far as it was declared; shaped alike"),
     ("/token/<key>", _JSON, "who has a liveliness token; shaped alike"),
     ("/linkstate/<region>", "text/plain", "who is connected to whom, in the DOT language"),
+    (
+        "/route/successor/src/<zid>/dst/<zid>",
+        _JSON,
+        "the router that what comes from `src` and goes to `dst` is handed to",
+    ),
     ("/metrics", ENCODING, "what was counted; compressed with gzip"),
     ("/plugins/<name>", _JSON, "a service that runs: `name`, `path`, `state`"),
     ("/status/plugins/<name>/...", _JSON, "what a service tells of itself"),
@@ -39,8 +44,9 @@ whoever is connected.
 
 _SESSION: Final = """
 Each of `sessions` is `{"peer": zid, "whatami": role, "region": region, "links": [{"src": locator,
-"dst": locator}], "weight": null, "shm": false}`. In the lists of declarations a node names
-itself, among those of its own role, for what it passes on.
+"dst": locator}], "weight": null, "shm": false}`; between routers `weight` is `{"src_weight": n,
+"dst_weight": n, "actual_weight": n}`, null where it was not set. In the lists of
+declarations a node names itself, among those of its own role, for what it passes on.
 
 Keys below `config` are Elea's own in this: Eclipse Zenoh does not let them be read. They are
 answered to queries that say `config`, not to `@/**`.

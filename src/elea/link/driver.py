@@ -88,6 +88,7 @@ class Driver:
         self.lock = threading.Lock()
         self.now_ns = clock
         self.wall_ns = wall_clock
+        node.tell_time(wall_clock)
         self._poller = poller
         self._settings = settings
         self._timers = Timers(poller, clock)

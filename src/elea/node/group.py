@@ -118,7 +118,7 @@ class Groups:
         self._egress.outlets[face_id] = group.outlet
         role = self._routing.role
         spec = FaceSpec(
-            zid=self._settings.zid, whatami=role.whatami, region=role.north, multicast=True
+            zid=self._settings.zid, whatami=role.whatami, region=role.groups, multicast=True
         )
         self._routing.open_face(face_id, spec, now_ns)
 

@@ -7,10 +7,10 @@ Everything here runs under the driver's one lock; nothing here calls user code.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 
-from elea.errors import ConfigError, DecodeError, RemoteProtocolError
+from elea.errors import DecodeError, RemoteProtocolError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.admission import Admission, content
@@ -23,13 +23,13 @@ from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, s
 from elea.node.ports import CloseLink, Effect, LinkInfo, NeighbourDown, NeighbourUp, Teller, Told
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import EndpointGroups, NodeSettings
+from elea.node.stamping_hot import Stamper
 from elea.node.views import NeighbourView, view_of
 from elea.routing.core import Routing
 from elea.routing.effects import Output
 from elea.routing.face import FaceSpec, local_face
 from elea.routing.pubsub_hot import PushSource
-from elea.routing.roles.client import CLIENT_ROLE
-from elea.routing.roles.peer import PEER_ROLE
+from elea.routing.roles.roles import ROLES
 from elea.timestamp import HybridClock
 from elea.transport.cookie import CookieJar
 from elea.transport.events import Events, KeepAliveDue, LinkLost
@@ -44,8 +44,6 @@ from elea.wire.fields_hot import Stamp
 from elea.wire.framing_hot import StreamDecoder, frame
 from elea.wire.transport.close import CloseReason
 
-_ROLES: Final = {WhatAmI.CLIENT: CLIENT_ROLE, WhatAmI.PEER: PEER_ROLE}
-
 
 class Node:
     """One Zenoh node."""
@@ -57,19 +55,18 @@ class Node:
         self.zid = settings.zid
         self.whatami = settings.whatami
         self.limits = limits
-        role = _ROLES.get(settings.whatami)
-        if role is None:
-            raise ConfigError("mode", f"a node of role {settings.whatami} cannot be run yet")
         self.egress = Egress(self._wait)
         output = self._output()
         # Where samples may go without a message; None if the output must see every message.
         self.direct = self.egress if output is self.egress else None
+        role = ROLES[settings.whatami.index]
         self.routing = Routing(settings.zid, role, output, limits, settings.routing)
         # A sample of a session goes out. Bound once: it takes no interpreted step.
         self.local_push = Door(self.egress, self.routing.push).push
         self._rng = rng
         self._cookies = CookieJar(rng, limits=limits)
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
+        self._stamps = settings.timestamping and settings.whatami is WhatAmI.ROUTER
         self._links: dict[int, NodeLink] = {}
         self._neighbours: dict[bytes, Neighbour] = {}
         self._admission = Admission(settings, self._neighbours, self._links)
@@ -95,6 +92,12 @@ class Node:
         )
 
     # Life.
+
+    def tell_time(self, wall_ns: Callable[[], int]) -> None:
+        """Whom to ask for the time of day: a router stamps the samples that it forwards."""
+        if self._stamps:
+            drops = self.settings.drop_future
+            self.routing.stamp_samples(Stamper(self._clock, wall_ns, drops_future=drops).stamp)
 
     def start(self, now_ns: int) -> None:
         """Begin to connect. Listening is the driver's: it reads `settings.listen`."""
@@ -210,7 +213,6 @@ class Node:
 
     def connect_to(self, groups: EndpointGroups, now_ns: int) -> None:
         """Want to be connected to these from now on; neighbours stay."""
-        self._now_ns = now_ns
         self.settings = replace(self.settings, connect=groups)
         self._connectors.configure(groups, now_ns)
 
@@ -479,7 +481,7 @@ class Node:
             return
         face_id = self._next_id()
         transport = Transport(agreed, limits=self.limits, pool=self._fragments)
-        sink = FaceSink(self.routing, face_id, self.direct)
+        sink = FaceSink(self.routing, face_id, None if self._stamps else self.direct)
         neighbour = Neighbour.new(transport, sink, link.info, now_ns)
         self._neighbours[agreed.peer_zid] = neighbour
         self._by_face[face_id] = neighbour

@@ -20,6 +20,7 @@ EndpointGroups = tuple[tuple[Endpoint, ...], ...]  # the members of a group lead
 
 MS_NS: Final = 1_000_000
 US_NS: Final = 1_000
+_ROUTER_LISTEN: Final = "tcp/127.0.0.1:7447"
 _CONGESTION: Final = "transport/link/tx/queue/congestion_control"
 
 # Resolution octet of INIT by the configured sequence number resolution; request ids stay 32 bit.
@@ -103,6 +104,7 @@ class NodeSettings:
     group_qos: bool = False
     group_compression: bool = False
     timestamping: bool = False
+    drop_future: bool = False  # samples whose timestamp lies in the future
 
     @classmethod
     def from_config(
@@ -112,7 +114,7 @@ class NodeSettings:
         zid = config.zid or ZenohId.generate(rng)
         user = config.get("transport/auth/usrpwd/user")
         timeout_ms = config.value("connect/timeout_ms", int)
-        connect, listen = config.endpoints("connect"), config.endpoints("listen")
+        connect, listen = config.endpoints("connect"), _listen(config)
         groups = [one for group in (*listen, *connect) for one in group if is_group(one)]
         by_scouting = AutoconnectSettings.from_config(config, "multicast")
         scouts = config.value("scouting/multicast/enabled", bool) and by_scouting.roles != 0
@@ -147,6 +149,7 @@ class NodeSettings:
                 gossip=config.value("scouting/gossip/enabled", bool),
                 gossip_multihop=config.value("scouting/gossip/multihop", bool),
                 gossip_target=role_bits(config.get("scouting/gossip/target")),
+                weights=_weights(config.get("routing/router/linkstate/transport_weights")),
             ),
             wait_before_close_ns=config.value(f"{_CONGESTION}/block/wait_before_close", int)
             * US_NS,
@@ -159,6 +162,7 @@ class NodeSettings:
             group_compression=config.value("transport/multicast/compression/enabled", bool),
             scouting_delay_ns=config.value("scouting/delay", int) * MS_NS,
             timestamping=config.value("timestamping/enabled", bool),
+            drop_future=config.value("timestamping/drop_future_timestamp", bool),
         )
 
     def offer(self, link_len_max: int) -> Offer:
@@ -197,6 +201,22 @@ def unicast(groups: EndpointGroups) -> EndpointGroups:
     """The endpoints that lead to one node each."""
     kept = (tuple(one for one in group if not is_group(one)) for group in groups)
     return tuple(group for group in kept if group)
+
+
+def _listen(config: Config) -> tuple[tuple[Endpoint, ...], ...]:
+    """Where to listen. A router that nobody configured is there for its own machine alone."""
+    if config.mode is WhatAmI.ROUTER and not config.is_set("listen/endpoints"):
+        return ((Endpoint.parse(_ROUTER_LISTEN),),)
+    return config.endpoints("listen")
+
+
+def _weights(entries: object) -> dict[bytes, int]:
+    """The configured weights of links to other routers, by their ids."""
+    found: dict[bytes, int] = {}
+    for entry in entries if isinstance(entries, list) else ():
+        zid, weight = entry["dst_zid"], entry["weight"]
+        found[ZenohId.parse(str(zid)).to_bytes()] = int(weight)
+    return found
 
 
 def _text(value: object) -> str | None:

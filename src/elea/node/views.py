@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from elea.node.neighbour import Neighbour, NodeLink
 from elea.node.ports import LinkInfo
 from elea.routing.core import Routing
-from elea.routing.views import region_of
+from elea.routing.views import region_of, weights
 from elea.transport.stats_hot import TransportStats
 
 
@@ -19,6 +19,7 @@ class NeighbourView:
     zid: bytes
     whatami: int
     region: str  # as Eclipse Zenoh names it
+    weights: tuple[int, int] | None  # of the link between two routers; 0: not said
     user: str | None
     links: tuple[LinkInfo, ...]
     waiting_count: int  # blocking messages that found no room yet
@@ -32,6 +33,7 @@ def view_of(neighbour: Neighbour, links: Mapping[int, NodeLink], routing: Routin
         zid=neighbour.zid,
         whatami=neighbour.whatami,
         region=region_of(routing, neighbour.face_id),
+        weights=weights(routing, neighbour.zid),
         user=neighbour.agreed.peer_user,
         links=tuple(links[link_id].info for link_id in neighbour.links),
         waiting_count=len(neighbour.backlog),

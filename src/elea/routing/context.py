@@ -39,6 +39,6 @@ class Context:
         self.settings = settings
         self.stats = RoutingStats()
         self.timers = Timers()
-        self.tables = Tables(role.regions, limits)
+        self.tables = Tables(role.regions, limits, zid)
         self.demands = Demands(limits)
         self.egress = Egress(output, self.tables)

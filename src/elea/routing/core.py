@@ -6,6 +6,8 @@ is. See `docs/topics/routing.md` for how the modules work together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import assert_never
 
 from elea.errors import LocalProtocolError
@@ -15,17 +17,23 @@ from elea.routing.declarations import Declarations
 from elea.routing.demands import Registered
 from elea.routing.effects import Candidate, Output, Violation
 from elea.routing.face import Face, FaceSpec
+from elea.routing.flooding import Flooding
+from elea.routing.gateways import Gateways
 from elea.routing.gossip import Gossip
 from elea.routing.graph import Graph
 from elea.routing.interests import Interests
 from elea.routing.liveliness import Liveliness
 from elea.routing.multihop import MultihopGossip
+from elea.routing.network import Network
 from elea.routing.pubsub import Routes
 from elea.routing.pubsub_hot import PushRouter, PushSource, RouteCache
 from elea.routing.queries import Queries
+from elea.routing.regions import RegionKind
 from elea.routing.resources import AliasAnswer, Aliases
 from elea.routing.roles.role import Role
+from elea.routing.routers import Routers
 from elea.routing.settings import RoutingSettings
+from elea.routing.south_gossip import SouthGossip
 from elea.routing.stats import Drop, RoutingStats
 from elea.routing.tables import PRESENT, Kind, Tables, pack_info
 from elea.routing.upstream import Upstream
@@ -58,7 +66,7 @@ class Routing:
 
     Args:
         zid: The node's id, in wire order.
-        role: `CLIENT_ROLE` or `PEER_ROLE`.
+        role: `CLIENT_ROLE`, `PEER_ROLE` or `ROUTER_ROLE`.
         output: Where messages go.
         limits: What one neighbour may make this node remember.
         settings: Timeouts and gossip.
@@ -67,9 +75,12 @@ class Routing:
     __slots__ = (
         "_context",
         "_declarations",
+        "_flooding",
+        "_gateways",
         "_gossip",
         "_interests",
         "_liveliness",
+        "_network",
         "_pushes",
         "_queries",
         "_routes",
@@ -96,22 +107,30 @@ class Routing:
         self._upstream = Upstream(context, self._declarations)
         self._interests = Interests(context, self._declarations, self._upstream)
         self._liveliness = Liveliness(context, self._declarations, self._upstream)
-        self._routes = Routes(context, self._upstream)
+        self._gossip = _gossip(context)
+        self._network: Routers | None = None
+        self._flooding: Flooding | None = None
+        if role.north.kind is RegionKind.ROUTER:
+            self._network = Routers(context)
+            self._flooding = Flooding(context, self._declarations, self._network)
+        self._gateways = Gateways(context, self._network, self._gossip)
+        self._routes = Routes(context, self._upstream, self._network, self._gateways)
         self._queries = Queries(context, self._routes)
-        gossips = role.gossips and context.settings.gossip
-        self._gossip: Gossip | MultihopGossip | None = None
-        if gossips:
-            multihop = context.settings.gossip_multihop
-            self._gossip = MultihopGossip(context) if multihop else Gossip(context)
         # What `connect_candidates` would give; a driver looks here after every chunk it reads.
         self.candidates: dict[bytes, Candidate] = {}
         if self._gossip is not None:
             self.candidates = self._gossip.candidates
+        if self._network is not None:
+            self._network.candidates = self.candidates
         self._violations: dict[Violation, None] = {}
         self._pushes = PushRouter(output, self._routes.samples)
         # Bound once: an interpreted method in between would cost as much as the routing.
         self.push = self._pushes.push
         self.receive_push = self._pushes.receive
+
+    def stamp_samples(self, stamp: Callable[[Push], Push | None]) -> None:
+        """Let every sample pass through `stamp` before it goes on; None drops it."""
+        self._pushes.stamp = stamp
 
     def push_source(self, face_id: int) -> PushSource | None:
         """The aliases of a face and the routes of what comes from it."""
@@ -140,11 +159,11 @@ class Routing:
         face = Face(face_id, spec, Aliases(self._context.limits.aliases_count))
         face.ready = not face.is_mutual and not (spec.gateway and self._gossip is not None)
         self._tables.faces[face_id] = face
-        cache = self._tables.caches[spec.region.name]
-        aliases = face.aliases
-        self._pushes.sources[face_id] = PushSource(face_id, cache, aliases.peer, aliases.own)
+        self._open_source(face)
         self._tables.routes_changed()
-        if self._gossip is not None:
+        if face.is_router:
+            self._open_router(face, now_ns)
+        elif self._gossip is not None:
             self._gossip.open_face(face)
         for other in list(self._tables.faces.values()):
             if other.spec.local and other is not face:
@@ -170,7 +189,9 @@ class Routing:
         self._upstream.close_face(face)
         self._declarations.close_face(face)
         self._queries.close_face(face)
-        if self._gossip is not None:
+        if face.is_router:
+            self._close_router(face, now_ns)
+        elif self._gossip is not None:
             self._gossip.close_face(face)
         for violation in [one for one in self._violations if one.face_id == face_id]:
             del self._violations[violation]
@@ -186,7 +207,8 @@ class Routing:
             return
         match message:
             case Declare():
-                self._declare(face, message)
+                if not (face.is_router and self._sourced(face, message)):
+                    self._declare(face, message)
             case Interest():
                 self._interest(face, message, now_ns)
             case Request():
@@ -196,7 +218,7 @@ class Routing:
             case ResponseFinal():
                 self._queries.final(face, message.id)
             case Oam():
-                self._oam(face, message)
+                self._oam(face, message, now_ns)
             case _:
                 assert_never(message)
 
@@ -222,14 +244,18 @@ class Routing:
         """Where the node listens, for gossip."""
         if self._gossip is not None:
             self._gossip.set_locators(locators)
+        if self._network is not None:
+            self._network.set_locators(locators)
 
     def graph(self) -> Graph | None:
-        """Who is connected to whom, as gossip tells it."""
-        return None if self._gossip is None else self._gossip.graph()
+        """Who is connected to whom in the north, as nodes tell it."""
+        teller = self._gossip if self._network is None else self._network
+        return teller.graph() if isinstance(teller, (Gossip, Network)) else None
 
     def connect_candidates(self) -> list[Candidate]:
         """Nodes that gossip told of since the last call; the node chooses whom to connect to."""
-        return [] if self._gossip is None else self._gossip.take_candidates()
+        found = [] if self._gossip is None else self._gossip.take_candidates()
+        return found if self._network is None else found + self._network.take_candidates()
 
     def take_violations(self) -> list[Violation]:
         """Rules that neighbours broke since the last call; the node may close their faces."""
@@ -244,9 +270,12 @@ class Routing:
         drops = stats.drops
         # The compiled part counts for itself.
         drops[Drop.NO_SUBSCRIBER] = self._pushes.unwanted
+        drops[Drop.FUTURE] = self._pushes.refused
         drops[Drop.UNKNOWN_FACE] += self._pushes.unknown_face
         drops[Drop.UNKNOWN_SCOPE] += self._pushes.unknown_scope
+        drops[Drop.UNKNOWN_NODE] += self._pushes.unknown_node
         self._pushes.unknown_face = 0
+        self._pushes.unknown_node = 0
         self._pushes.unknown_scope = 0
         return stats
 
@@ -265,8 +294,10 @@ class Routing:
 
     def destinations(self, face_id: int, key: str) -> list[int]:
         """The faces that a sample from `face_id` on `key` goes to, computed anew."""
-        region = self._tables.faces[face_id].region.name
-        route = self._routes.samples(RouteCache(region), key) or []
+        source = self._pushes.sources[face_id].cache
+        cache = RouteCache(source.region, source.root)
+        cache.north = source.north
+        route = self._routes.samples(cache, key) or []
         return [one.face_id for one in route if one.face_id != face_id]
 
     def is_quiet(self) -> bool:
@@ -284,7 +315,83 @@ class Routing:
             and self._queries.is_empty()
             and len(self._context.timers) == 0
             and (self._gossip is None or self._gossip.is_empty())
+            and (self._network is None or self._network.is_empty())
+            and (self._flooding is None or self._flooding.is_empty())
         )
+
+    @property
+    def network(self) -> Routers | None:
+        """The network of routers, if this is one of them; to look at."""
+        return self._network
+
+    @property
+    def flooding(self) -> Flooding | None:
+        """What routers were told, if this is one of them; to look at."""
+        return self._flooding
+
+    def _open_source(self, face: Face) -> None:
+        aliases = face.aliases
+        region = face.region.name
+        if not face.is_router:
+            cache = self._tables.caches[region]
+            source = PushSource(face.id, cache, aliases.peer, aliases.own)
+        else:
+            cache = self._tables.root_cache(region, face.spec.zid)
+            routes = partial(self._routes.cache, face)
+            source = PushSource(face.id, cache, aliases.peer, aliases.own, routes)
+        self._pushes.sources[face.id] = source
+
+    def _open_router(self, face: Face, now_ns: int) -> None:
+        assert self._network is not None  # what makes it a router's face
+        self._network.now_ns = now_ns
+        self._network.open_face(face)
+        self._recharge()
+
+    def _close_router(self, face: Face, now_ns: int) -> None:
+        assert self._network is not None
+        assert self._flooding is not None
+        self._flooding.close_face(face)
+        self._network.now_ns = now_ns
+        self._network.close_face(face)
+        if face.spec.zid not in self._network.nodes:
+            self._tables.drop_root(face.spec.zid)
+        self._recharge()
+
+    def _recharge(self) -> None:
+        """Routers or what peers say of them changed: see who is in charge of the peers below."""
+        for face in self._tables.faces.values():
+            cache = None if face.is_router else self._routes.cache(face)
+            if cache is not None:
+                self._pushes.sources[face.id].cache = cache
+
+    def _sourced(self, face: Face, message: Declare) -> bool:
+        """A router declared something of a router; False if it is something else."""
+        flooding = self._flooding
+        assert flooding is not None
+        body = message.body
+        info = PRESENT
+        match body:
+            case DeclareSubscriber() | UndeclareSubscriber():
+                kind = Kind.SUBSCRIBER
+            case DeclareQueryable() | UndeclareQueryable():
+                kind = Kind.QUERYABLE
+            case DeclareToken() | UndeclareToken():
+                kind = Kind.TOKEN
+            case _:
+                return False
+        if body.key is None or not (body.key.scope or body.key.suffix):
+            self._context.stats.drop(Drop.UNKNOWN_ENTITY)  # routers go by keys
+            return True
+        key = self._resolve(face, body.key)
+        if key is None:
+            return True
+        if isinstance(body, DeclareQueryable):
+            info = pack_info(complete=body.complete, distance=body.distance)
+        if isinstance(body, (DeclareSubscriber, DeclareQueryable, DeclareToken)):
+            flooding.declared(face, message.node_id, kind, key, info)
+        else:
+            flooding.undeclared(face, message.node_id, kind, key)
+        return True
 
     def _resolve(self, face: Face, wire: WireExpr) -> str | None:
         """The canonical key a face means, or None, counted."""
@@ -452,12 +559,29 @@ class Routing:
             key = resolved
         self._queries.response(face, message, key, reliable)
 
-    def _oam(self, face: Face, message: Oam) -> None:
+    def _oam(self, face: Face, message: Oam, now_ns: int) -> None:
         if not isinstance(message.body, LinkStateList):
             self._context.stats.drop(Drop.OAM_UNKNOWN)
             return
-        if self._gossip is None or not self._gossip.receive(face, message.body):
+        taker = self._gossip
+        if face.is_router:
+            assert self._network is not None
+            self._network.now_ns = now_ns
+            taker = self._network
+        if taker is None or not taker.receive(face, message.body):
             self._context.stats.drop(Drop.GOSSIP_IGNORED)
             return
+        if self._network is not None:
+            self._recharge()
         if face.spec.gateway:
             face.ready = True
+
+
+def _gossip(context: Context) -> Gossip | Network | SouthGossip | None:
+    """How a node of this role and these settings learns of others."""
+    settings = context.settings
+    if not (context.role.gossips and settings.gossip):
+        return None
+    if context.role.north.kind is RegionKind.ROUTER:
+        return SouthGossip(context)
+    return MultihopGossip(context) if settings.gossip_multihop else Gossip(context)

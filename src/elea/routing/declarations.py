@@ -7,6 +7,8 @@ North faces are told everything they may know; the others what their interests a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from elea.routing.context import Context
 from elea.routing.demands import Aggregate, Registered
 from elea.routing.face import EntityKey, Face
@@ -26,17 +28,18 @@ from elea.routing.tables import (
 class Declarations:
     """Who was told what."""
 
-    __slots__ = ("_demands", "_egress", "_north", "_tables")
+    __slots__ = ("_demands", "_egress", "_north", "_tables", "on_change")
 
     def __init__(self, context: Context) -> None:
         self._tables = context.tables
         self._demands = context.demands
         self._egress = context.egress
         self._north: dict[int, Face] = {}  # told everything they may know, without asking
+        self.on_change: Callable[[Change], None] | None = None  # told of every change
 
     def open_face(self, face: Face) -> None:
         """A face joined: tell it what is told without asking."""
-        if not face.is_north:
+        if not face.is_north or face.is_router:
             return
         self._north[face.id] = face
         for kind in Kind:
@@ -176,6 +179,8 @@ class Declarations:
                 self._update_aggregate(registered, change)
             else:
                 interested[registered.face.id] = registered.face
+        if self.on_change is not None:
+            self.on_change(change)
         for face in list(self._north.values()):
             self._sync(entry, face, wanted=True)
         for face in interested.values():

@@ -7,7 +7,7 @@ from typing import Final
 from elea.routing.effects import Output
 from elea.routing.face import Face
 from elea.routing.resources import plain_prefix
-from elea.routing.tables import Kind, Tables, Told, distance_of, is_complete
+from elea.routing.tables import ABSENT, Kind, Tables, Told, distance_of, is_complete
 from elea.wire.fields_hot import QOS_DECLARE, WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declaration.final import DeclareFinal
@@ -51,6 +51,25 @@ class Egress:
         else:
             body = DeclareToken(told.id, wire)
         self.declaration(face, body, interest_id)
+
+    def sourced(self, face: Face, kind: Kind, key: str, info: int, node_id: int) -> None:
+        """Tell a router what another has, or has no more: by key, without ids."""
+        body: Declaration
+        if info != ABSENT:
+            wire = self.key(face, key)
+            if kind is Kind.SUBSCRIBER:
+                body = DeclareSubscriber(0, wire)
+            elif kind is Kind.QUERYABLE:
+                body = DeclareQueryable(0, wire, is_complete(info), distance_of(info))
+            else:
+                body = DeclareToken(0, wire)
+        elif kind is Kind.SUBSCRIBER:
+            body = UndeclareSubscriber(0, WireExpr(0, key))
+        elif kind is Kind.QUERYABLE:
+            body = UndeclareQueryable(0, WireExpr(0, key))
+        else:
+            body = UndeclareToken(0, WireExpr(0, key))
+        self._output.send(face.id, Declare(body, None, QOS_DECLARE, node_id=node_id), True)
 
     def undeclare(self, face: Face, kind: Kind, key: str, entity_id: int) -> None:
         """Take an entity back, by its id; by its key as well where that is understood.

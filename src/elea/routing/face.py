@@ -73,6 +73,11 @@ class Face:
         return self.spec.region.kind is RegionKind.BROKER
 
     @property
+    def is_router(self) -> bool:
+        """Whether it is a router of the network that this node is a router of."""
+        return self.spec.region.kind is RegionKind.ROUTER
+
+    @property
     def is_mutual(self) -> bool:
         """Whether both sides see the other north and push all they have (behaviour.md 4.7)."""
         region = self.spec.region

@@ -179,7 +179,7 @@ class Interests:
 
 def _is_ignored(face: Face, interest: Interest) -> bool:
     """The refusals of behaviour.md 4.3; nodes of the specification answer everything."""
-    if face.spec.multicast:
+    if face.spec.multicast or face.is_router:
         return True
     if face.spec.elea:
         return False

@@ -6,8 +6,10 @@ from elea.errors import KeyExprError, LimitError
 from elea.keyexpr.canon import validate
 from elea.routing.context import Context
 from elea.routing.face import Face
+from elea.routing.gateways import Gateways
 from elea.routing.pubsub_hot import Destination, RouteCache
-from elea.routing.regions import Bound, Region, RegionKind
+from elea.routing.regions import ROUTERS, SOUTH_PEERS, Bound, Region, RegionKind
+from elea.routing.routers import Routers
 from elea.routing.stats import Drop
 from elea.routing.tables import Kind
 from elea.routing.upstream import Upstream
@@ -17,14 +19,30 @@ from elea.wire.fields_hot import WireExpr
 class Routes:
     """Computes routes. They stay in the tables' caches until something changes."""
 
-    __slots__ = ("_limits", "_regions", "_stats", "_tables", "_upstream")
+    __slots__ = (
+        "_gateways",
+        "_limits",
+        "_network",
+        "_regions",
+        "_stats",
+        "_tables",
+        "_upstream",
+    )
 
-    def __init__(self, context: Context, upstream: Upstream) -> None:
+    def __init__(
+        self,
+        context: Context,
+        upstream: Upstream,
+        network: Routers | None,
+        gateways: Gateways,
+    ) -> None:
         self._regions = {region.name: region for region in context.role.regions}
         self._tables = context.tables
         self._stats = context.stats
         self._limits = context.limits
         self._upstream = upstream
+        self._network = network
+        self._gateways = gateways
 
     def is_valid(self, key: str) -> bool:
         """Whether a received text is a canonical key expression; if not it is counted."""
@@ -44,15 +62,17 @@ class Routes:
         for entry in self._tables.intersecting(Kind.SUBSCRIBER, key):
             for name, group in entry.owners.items():
                 if self.crosses(source, self._regions[name]):
-                    for face_id, owner in group.items():
-                        faces[face_id] = owner.face
+                    for owner in group.values():
+                        face = self.towards(owner.face, cache)
+                        if face is not None:
+                            faces[face.id] = face
         for face in self.unsettled(source, Kind.SUBSCRIBER, key):
             faces[face.id] = face
         for face in self._tables.faces.values():
             # A group gets everything, whoever subscribed (behaviour.md 1.20).
             if face.spec.multicast and self.crosses(source, face.region):
                 faces[face.id] = face
-        route = [destination(faces[face_id], key) for face_id in sorted(faces)]
+        route = [self.destination(faces[face_id], key, cache.root) for face_id in sorted(faces)]
         if len(cache.samples) >= self._limits.routes_count:
             cache.samples.clear()
         cache.samples[key] = route
@@ -60,8 +80,46 @@ class Routes:
 
     @staticmethod
     def crosses(source: Region, target: Region) -> bool:
-        """Whether messages from one region may go to another, or stay in a star."""
-        return source.name != target.name or target.kind is RegionKind.BROKER
+        """Whether messages from one region may go to another, or stay in a star or on a tree."""
+        within = target.kind is RegionKind.BROKER or target.kind is RegionKind.ROUTER
+        return within or source.name != target.name
+
+    def cache(self, face: Face, node_id: int = 0) -> RouteCache | None:
+        """The routes of what comes from a face; None if it names a router that nobody knows."""
+        if self._network is None:
+            return self._tables.caches[face.region.name]
+        if not face.is_router:
+            charged = self._gateways.in_charge(face)
+            return self._tables.caches[face.region.name] if charged else self._tables.below
+        root = self._network.source(face, node_id)
+        return None if root is None else self._tables.root_cache(face.region.name, root)
+
+    def towards(self, owner: Face, cache: RouteCache) -> Face | None:
+        """The neighbour that leads to who owns something: itself, or the next router."""
+        if self._network is None:
+            return owner
+        if owner.is_router:
+            return self._network.hop(cache.root, owner.spec.zid) if cache.north else None
+        if cache.region == ROUTERS.name and owner.region is SOUTH_PEERS:
+            others = self._gateways.others(owner)
+            if cache.root in others or not self._gateways.in_charge(owner):
+                return None  # another router hands it over
+        return owner
+
+    def distance(self, owner: Face) -> float:
+        """How far an owner is (behaviour.md 3.6)."""
+        if owner.spec.local:
+            return 0.0
+        if self._network is None or not owner.is_router:
+            return 1.0
+        return self._network.distance(owner.spec.zid)
+
+    def destination(self, face: Face, key: str, root: bytes) -> Destination:
+        """A face of a route, with the key as that face understands it."""
+        if face.spec.local or face.spec.multicast:
+            return Destination(face.id, WireExpr(0, key))
+        node_id = 0 if self._network is None or not face.is_router else self._network.number(root)
+        return Destination(face.id, face.aliases.express(key), node_id)
 
     def unsettled(self, source: Region, kind: Kind, key: str) -> list[Face]:
         """North faces that may have takers which they have not told of (behaviour.md 4.7, 4.8)."""
@@ -78,10 +136,3 @@ class Routes:
                 and not self._upstream.is_settled(face, kind, key)
             )
         ]
-
-
-def destination(face: Face, key: str) -> Destination:
-    """A face of a route, with the key as that face understands it."""
-    if face.spec.local or face.spec.multicast:
-        return Destination(face.id, WireExpr(0, key))
-    return Destination(face.id, face.aliases.express(key))

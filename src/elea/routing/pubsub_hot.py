@@ -15,23 +15,29 @@ from elea.wire.network.push_hot import Push
 
 
 class Destination:
-    """One face of a route. `plain`: the key is its own text, without an alias."""
+    """One face of a route. `plain`: the key is its own text, and no router is named.
 
-    __slots__ = ("face_id", "key", "plain")
+    `node_id` names the router that the message entered the network at; 0 where nobody asks.
+    """
 
-    def __init__(self, face_id: int, key: WireExpr) -> None:
+    __slots__ = ("face_id", "key", "node_id", "plain")
+
+    def __init__(self, face_id: int, key: WireExpr, node_id: int = 0) -> None:
         self.face_id = face_id
         self.key = key
-        self.plain = key.scope == 0
+        self.node_id = node_id
+        self.plain = key.scope == 0 and node_id == 0
 
 
 class RouteCache:
-    """The routes of messages that come from one region."""
+    """The routes of messages that come from one region, and entered the network at one router."""
 
-    __slots__ = ("generation", "queries", "region", "samples")
+    __slots__ = ("generation", "north", "queries", "region", "root", "samples")
 
-    def __init__(self, region: str) -> None:
+    def __init__(self, region: str, root: bytes = b"") -> None:
         self.region = region
+        self.root = root  # the router where they entered; of no matter to other nodes
+        self.north = True  # whether they go to other routers
         self.generation = 0  # changes whenever routes may have
         self.samples: dict[str, list[Destination]] = {}
         self.queries: dict[tuple[str, int], list[Destination]] = {}
@@ -48,25 +54,34 @@ class RouteCache:
 class PushSource:
     """Where samples come from: a face, its aliases and the routes of its region."""
 
-    __slots__ = ("cache", "face_id", "own", "peer")
+    __slots__ = ("cache", "face_id", "own", "peer", "routes")
 
     def __init__(
-        self, face_id: int, cache: RouteCache, peer: dict[int, str], own: dict[int, str]
+        self,
+        face_id: int,
+        cache: RouteCache,
+        peer: dict[int, str],
+        own: dict[int, str],
+        routes: Callable[[int], RouteCache | None] | None = None,
     ) -> None:
         self.face_id = face_id
         self.cache = cache
+        self.routes = routes  # of a router: what it means by a NodeId
         self.peer = peer  # the neighbour's aliases
         self.own = own  # ours towards it
 
 
 class PushRouter:
-    """Routes samples. `unknown_face`, `unknown_scope` and `unwanted` count what went nowhere."""
+    """Routes samples. `unknown_*` and `unwanted` count what went nowhere."""
 
     __slots__ = (
         "_compute",
         "_output",
+        "refused",
         "sources",
+        "stamp",
         "unknown_face",
+        "unknown_node",
         "unknown_scope",
         "unwanted",
     )
@@ -77,7 +92,10 @@ class PushRouter:
         self._output = output
         self._compute = compute
         self.sources: dict[int, PushSource] = {}
+        self.stamp: Callable[[Push], Push | None] | None = None  # timestamps of what is forwarded
+        self.refused = 0  # by that
         self.unknown_face = 0
+        self.unknown_node = 0
         self.unknown_scope = 0
         self.unwanted = 0
 
@@ -87,7 +105,7 @@ class PushRouter:
         if source is None:
             self.unknown_face += 1
             return 0
-        return self._route(source, key, push, reliable)
+        return self._route(source, source.cache, key, push, reliable)
 
     def receive(self, face_id: int, push: Push, reliable: bool, now_ns: int) -> int:
         """As `push`, for a sample whose key is as it stood on the wire."""
@@ -96,21 +114,37 @@ class PushRouter:
             self.unknown_face += 1
             return 0
         wire = push.key
+        cache = source.cache
+        if push.node_id != 0 and source.routes is not None:
+            found = source.routes(push.node_id)
+            if found is None:
+                self.unknown_node += 1
+                return 0
+            cache = found
         if wire.scope == 0:
-            return self._route(source, wire.suffix, push, reliable)
+            return self._route(source, cache, wire.suffix, push, reliable)
         head = (source.peer if wire.sender else source.own).get(wire.scope)
         if head is None:
             self.unknown_scope += 1
             return 0
         # Without a suffix the text is the alias's own object, whose hash is known already.
-        return self._route(source, head + wire.suffix if wire.suffix else head, push, reliable)
+        key = head + wire.suffix if wire.suffix else head
+        return self._route(source, cache, key, push, reliable)
 
-    def _route(self, source: PushSource, key: str, push: Push, reliable: bool) -> int:
-        route = source.cache.samples.get(key)
+    def _route(
+        self, source: PushSource, cache: RouteCache, key: str, push: Push, reliable: bool
+    ) -> int:
+        route = cache.samples.get(key)
         if route is None:
-            route = self._compute(source.cache, key)
+            route = self._compute(cache, key)
             if route is None:
                 return 0
+        if self.stamp is not None and len(route) > 0:
+            stamped = self.stamp(push)
+            if stamped is None:
+                self.refused += 1
+                return 0
+            push = stamped
         # A sample whose own key is plain text can be shared by all who get plain text.
         plain: Push | None = push if push.key.scope == 0 and push.node_id == 0 else None
         worst = 0
@@ -128,7 +162,7 @@ class PushRouter:
                     push.body,
                     push.qos,
                     push.timestamp,
-                    0,
+                    destination.node_id,
                     push.ts_stack,
                     push.extras,
                 )

@@ -14,9 +14,8 @@ from elea.keyexpr.match_hot import includes
 from elea.routing.context import Context
 from elea.routing.effects import DROPPED
 from elea.routing.face import Face
-from elea.routing.pubsub import Routes, destination
-from elea.routing.pubsub_hot import Destination
-from elea.routing.regions import Region
+from elea.routing.pubsub import Routes
+from elea.routing.pubsub_hot import Destination, RouteCache
 from elea.routing.stats import Drop
 from elea.routing.tables import Kind, is_complete
 from elea.routing.timers import Timer
@@ -69,9 +68,10 @@ class _Candidate:
     face: Face
     complete: bool
     unknown: bool  # it may have queryables, but has not told
+    distance: float
 
-    def rank(self) -> tuple[bool, int, int]:
-        return (self.unknown, 0 if self.face.spec.local else 1, self.face.id)
+    def rank(self) -> tuple[bool, float, int]:
+        return (self.unknown, self.distance, self.face.id)
 
 
 class Queries:
@@ -122,7 +122,7 @@ class Queries:
             self._error(query, _TOO_MANY_QUERIES)
             self._end(query)
             return
-        route = self._route(face, key, request.target)
+        route = self._route(face, key, request)
         legs = {one.face_id: self._add_leg(query, one, now_ns, request.timeout_ms) for one in route}
         if not legs:
             self._stats.drop(Drop.NO_QUERYABLE)
@@ -134,7 +134,7 @@ class Queries:
             leg = legs[one.face_id]
             if not leg.is_open:
                 continue  # ended while others were asked
-            message = _readdressed(request, leg.id, one.key)
+            message = _readdressed(request, leg.id, one)
             if self._output.send(one.face_id, message, reliable) == DROPPED and leg.is_open:
                 self._stats.drop(Drop.QUERY_CONGESTED)
                 self._end_leg(leg)
@@ -192,40 +192,50 @@ class Queries:
         for leg in list(self._legs.get(face.id, {}).values()):
             self._end_leg(leg)
 
-    def _route(self, face: Face, key: str, target: int) -> list[Destination]:
-        cache = self._tables.caches[face.region.name]
+    def _route(self, face: Face, key: str, request: Request) -> list[Destination]:
+        target = request.target
+        cache = self._routes.cache(face, request.node_id)
+        if cache is None:
+            self._stats.drop(Drop.UNKNOWN_NODE)
+            return []
         route = cache.queries.get((key, target))
         if route is None:
-            route = self._compute(face.region, None, key, target)
+            route = self._compute(cache, None, key, target)
             if len(cache.queries) >= self._limits.routes_count:
                 cache.queries.clear()
             cache.queries[key, target] = route
         if any(one.face_id == face.id for one in route):
             # It is among those who could answer, and must not stand in for another.
-            return self._compute(face.region, face, key, target)
+            return self._compute(cache, face, key, target)
         return route
 
     def _compute(
-        self, source: Region, asking: Face | None, key: str, target: int
+        self, cache: RouteCache, asking: Face | None, key: str, target: int
     ) -> list[Destination]:
         """The destinations of a query, chosen in each region for itself."""
+        routes = self._routes
+        source = self._regions[cache.region]
         regions: dict[str, list[_Candidate]] = {}
         for entry in self._tables.intersecting(Kind.QUERYABLE, key):
             covers = includes(entry.key, key)
             for name, group in entry.owners.items():
-                if self._routes.crosses(source, self._regions[name]):
-                    regions.setdefault(name, []).extend(
-                        _Candidate(owner.face, covers and is_complete(owner.info), False)
-                        for owner in group.values()
-                        if owner.face is not asking
-                    )
-        for north in self._routes.unsettled(source, Kind.QUERYABLE, key):
-            regions.setdefault(north.region.name, []).append(_Candidate(north, False, True))
+                if not routes.crosses(source, self._regions[name]):
+                    continue
+                for owner in group.values():
+                    face = routes.towards(owner.face, cache)
+                    if face is None or face is asking:
+                        continue
+                    complete = covers and is_complete(owner.info)
+                    distance = routes.distance(owner.face)
+                    found = _Candidate(face, complete, False, distance)
+                    regions.setdefault(name, []).append(found)
+        for north in routes.unsettled(source, Kind.QUERYABLE, key):
+            regions.setdefault(north.region.name, []).append(_Candidate(north, False, True, 1.0))
         chosen: dict[int, Face] = {}
         for candidates in regions.values():
             for one in _choose(candidates, target):
                 chosen[one.face.id] = one.face
-        return [destination(chosen[face_id], key) for face_id in sorted(chosen)]
+        return [routes.destination(chosen[face_id], key, cache.root) for face_id in sorted(chosen)]
 
     def _add_leg(
         self, query: Query, target: Destination, now_ns: int, timeout_ms: int | None
@@ -288,18 +298,18 @@ class Queries:
         self._output.send(query.source.id, message, True)
 
 
-def _readdressed(request: Request, request_id: int, key: WireExpr) -> Request:
+def _readdressed(request: Request, request_id: int, to: Destination) -> Request:
     """The same question under another id, with its key as the destination understands it."""
     return Request(
         request_id,
-        key,
+        to.key,
         request.body,
         request.qos,
         request.target,
         request.budget,
         request.timeout_ms,
         request.timestamp,
-        0,
+        to.node_id,
         request.ts_stack,
         request.extras,
     )

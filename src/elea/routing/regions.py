@@ -48,6 +48,7 @@ LOCAL: Final = Region("local", RegionKind.BROKER, Bound.LOCAL)
 CLIENTS: Final = Region("clients", RegionKind.BROKER, Bound.SOUTH)
 SOUTH_PEERS: Final = Region("peers", RegionKind.PEER, Bound.SOUTH)
 UPSTREAM: Final = Region("north", RegionKind.CLIENT, Bound.NORTH)
+ROUTERS: Final = Region("routers", RegionKind.ROUTER, Bound.NORTH)
 NORTH_PEERS: Final = Region("north", RegionKind.PEER, Bound.NORTH)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 SECOND_NS: Final = 1_000_000_000
@@ -17,3 +18,5 @@ class RoutingSettings:
     gossip: bool = True  # `scouting/gossip/enabled`
     gossip_multihop: bool = False  # `scouting/gossip/multihop`
     gossip_target: int = 0b011  # roles that are told, as scouting bits: router and peer
+    # `routing/router/linkstate/transport_weights`, by the router's id in wire order
+    weights: Mapping[bytes, int] = field(default_factory=dict)

@@ -16,6 +16,7 @@ class Drop(StrEnum):
     ALIAS_SCOPE = "alias_scope"  # an alias on top of another one, or numbered 0
     DECLARATION_LIMIT = "declaration_limit"
     UNSOLICITED = "unsolicited"  # a gateway declared what no interest asked for
+    UNKNOWN_NODE = "unknown_node"  # it names a router that was never introduced
     UNKNOWN_ENTITY = "unknown_entity"  # an undeclaration of something never declared
     TOKEN_ANSWER = "token_answer"  # a token from below that claims to answer an interest  # noqa: S105
     MULTICAST = "multicast"  # groups carry samples and subscribers only
@@ -23,6 +24,7 @@ class Drop(StrEnum):
     INTEREST_LIMIT = "interest_limit"
     UNKNOWN_INTEREST = "unknown_interest"  # FINAL or D_FINAL for an interest that is none
     NO_SUBSCRIBER = "no_subscriber"  # a sample that nobody wants
+    FUTURE = "future"  # a sample with a timestamp from the future, and the settings drop those
     NO_QUERYABLE = "no_queryable"  # a query that nobody answers
     QUERY_LIMIT = "query_limit"  # more open queries than one face may have
     QUERY_DUPLICATE = "query_duplicate"  # a request id that is in use

@@ -16,7 +16,7 @@ from elea.keyexpr.tree_hot import KeyExprTree
 from elea.limits import Limits
 from elea.routing.face import EntityKey, Face
 from elea.routing.pubsub_hot import RouteCache
-from elea.routing.regions import Region, RegionKind
+from elea.routing.regions import SOUTH_PEERS, Region, RegionKind
 from elea.wire.network.interest import OPTION_QUERYABLES, OPTION_SUBSCRIBERS, OPTION_TOKENS
 
 ABSENT: Final = -1
@@ -118,12 +118,16 @@ class Change:
 class Tables:
     """All entries, and the faces."""
 
-    __slots__ = ("_limits", "_trees", "caches", "faces", "generation")
+    __slots__ = ("_limits", "_roots", "_trees", "below", "caches", "faces", "generation")
 
-    def __init__(self, regions: tuple[Region, ...], limits: Limits) -> None:
+    def __init__(self, regions: tuple[Region, ...], limits: Limits, zid: bytes = b"") -> None:
         self._limits = limits
         self.faces: dict[int, Face] = {}
-        self.caches = {region.name: RouteCache(region.name) for region in regions}
+        self.caches = {region.name: RouteCache(region.name, zid) for region in regions}
+        self._roots: dict[bytes, RouteCache] = {}  # of what other routers send
+        # Of what peers send that another router takes north.
+        self.below = RouteCache(SOUTH_PEERS.name, zid)
+        self.below.north = False
         self.generation = 0  # how often routes may have changed
         self._trees: tuple[KeyExprTree[Entry], ...] = (KeyExprTree(), KeyExprTree(), KeyExprTree())
 
@@ -132,6 +136,20 @@ class Tables:
         self.generation += 1
         for cache in self.caches.values():
             cache.clear()
+        for cache in self._roots.values():
+            cache.clear()
+        self.below.clear()
+
+    def root_cache(self, region: str, root: bytes) -> RouteCache:
+        """The routes of what entered the network at another router."""
+        cache = self._roots.get(root)
+        if cache is None:
+            cache = self._roots[root] = RouteCache(region, root)
+        return cache
+
+    def drop_root(self, root: bytes) -> None:
+        """A router left the network."""
+        self._roots.pop(root, None)
 
     def get(self, kind: Kind, key: str) -> Entry | None:
         return self._trees[kind].get(key)
@@ -153,7 +171,7 @@ class Tables:
     def is_empty(self) -> bool:
         """Whether there are no faces, entries and routes."""
         cached = any(cache.samples or cache.queries for cache in self.caches.values())
-        return not self.faces and self.count() == 0 and not cached
+        return not (self.faces or self.count() or cached or self._roots)
 
     def add(self, kind: Kind, face: Face, name: EntityKey, key: str, info: int) -> Change | None:
         """`face` declared `key`; None if nothing new was said."""

@@ -8,7 +8,7 @@ from elea.keyexpr.match_hot import intersects
 from elea.routing.core import Routing
 from elea.routing.face import Face
 from elea.routing.graph import Graph
-from elea.routing.regions import CLIENT, PEER, ROUTER, Bound, Region, RegionKind
+from elea.routing.regions import CLIENT, PEER, ROUTER, SOUTH_PEERS, Bound, Region, RegionKind
 from elea.routing.tables import OPTIONS, Kind
 
 _ROLES = {
@@ -74,6 +74,8 @@ def wanted(routing: Routing, kind: Kind, among: str | None = None) -> dict[str, 
     """Every key that somebody wants to know entities of a kind for: publishers, queriers."""
     found: dict[str, Sources] = {}
     for face in routing.tables.faces.values():
+        if face.region.kind in (RegionKind.ROUTER, RegionKind.CLIENT):
+            continue  # they tell what is wanted elsewhere
         for registered in routing.registered(face.id):
             demand = registered.demand
             if not demand.options & OPTIONS[kind] or demand.key is None:
@@ -87,7 +89,39 @@ def wanted(routing: Routing, kind: Kind, among: str | None = None) -> dict[str, 
 def graphs(routing: Routing) -> dict[str, Graph | None]:
     """What is known of who is connected to whom, by region; None where nobody tells."""
     north = routing.role.north
-    return {} if north.kind is RegionKind.CLIENT else {region_name(north): routing.graph()}
+    if north.kind is RegionKind.CLIENT:
+        return {}
+    found = {region_name(north): routing.graph()}
+    if north.kind is RegionKind.ROUTER:
+        faces = routing.tables.faces.values()
+        peers = [one.spec.zid for one in faces if one.region is SOUTH_PEERS]
+        found[region_name(SOUTH_PEERS)] = Graph([routing.zid, *peers])
+    return found
+
+
+def weights(routing: Routing, zid: bytes) -> tuple[int, int] | None:
+    """The weights of a link between routers, as this end and the other say; 0: not said."""
+    network = routing.network
+    if network is None or zid not in network.own.links:
+        return None
+    node = network.nodes.get(zid)
+    theirs = 0 if node is None else node.links.get(network.own.zid, 0)
+    return network.own.links[zid], theirs
+
+
+def successors(routing: Routing) -> dict[tuple[bytes, bytes], bytes]:
+    """By source and destination: the router that this one hands on to, on the source's tree."""
+    network = routing.network
+    if network is None:
+        return {}
+    found: dict[tuple[bytes, bytes], bytes] = {}
+    for source in network.nodes:
+        tree = network.tree(source)
+        for target in network.nodes:
+            hop = tree.hops.get(target, tree.parent)
+            if target != routing.zid and hop is not None:
+                found[source, target] = hop
+    return found
 
 
 def _role(face: Face) -> int:

@@ -86,6 +86,7 @@ class SimDriver:
         self.lock = SimLock()
         settings = replace(settings, listen=tuple(map(self._bound, settings.listen)))
         self.node = world.node_type(settings, rng=world.rng.randbytes, limits=limits)
+        self.node.tell_time(self.wall_ns)
         self.place: current.Place | None = None  # the program it belongs to
         # Where functions of the user run; None: wherever the world is.
         self.post: Callable[[Callable[[], None]], object] | None = None

@@ -19,7 +19,7 @@ from elea.daemon.services import Start
 from elea.json5 import Json
 from elea.session.session import Session
 
-MODE = "peer"
+MODE = "router"
 ANYWHERE = "tcp/127.0.0.1:0"
 
 
@@ -80,8 +80,13 @@ class Recorder:
 
 
 @contextmanager
-def client_of(daemon: Daemon) -> Iterator[elea.Session]:
-    config = {"mode": "client", "connect": {"endpoints": [daemon.locators()[0]]}}
+def client_of(daemon: Daemon, mode: str = "client") -> Iterator[elea.Session]:
+    """A session that is connected to it."""
+    config = {
+        "mode": mode,
+        "listen": {"endpoints": []},
+        "connect": {"endpoints": [daemon.locators()[0]]},
+    }
     with elea.open(config) as session:
         yield session
 

@@ -301,3 +301,17 @@ def test_settings_of_a_configuration() -> None:
 )
 def test_where_a_teller_is(remote: str, teller: Teller) -> None:
     assert Teller.behind(info(remote)) == teller
+
+
+def test_a_router_listens_on_its_own_machine_unless_it_is_told_where() -> None:
+    config = Config.from_json5('{mode: "router"}')
+    [[endpoint]] = NodeSettings.from_config(config, seeded(1)).listen
+    assert str(endpoint) == "tcp/127.0.0.1:7447"
+    config.insert_json5("listen/endpoints", '["tcp/[::]:7447"]')
+    [[endpoint]] = NodeSettings.from_config(config, seeded(1)).listen
+    assert str(endpoint) == "tcp/[::]:7447"
+    weights = '[{dst_zid: "102", weight: 7}]'
+    config.insert_json5("routing/router/linkstate/transport_weights", weights)
+    made = NodeSettings.from_config(config, seeded(1))
+    assert made.routing.weights == {b"\x02\x01": 7}
+    assert made.timestamping

@@ -7,7 +7,6 @@ from itertools import pairwise
 import pytest
 from tests.unit.node.worlds import Session, pair, settings
 
-from elea.errors import ConfigError
 from elea.ids import WhatAmI
 from elea.node.egress_hot import FULL
 from elea.node.node import Node
@@ -178,11 +177,6 @@ def test_a_stalled_neighbour_is_closed_after_the_blocking_time() -> None:
     assert answers[-1] == 2
     world.run_for(seconds(6))
     assert isinstance(near.neighbours[-1], NeighbourDown)
-
-
-def test_a_router_says_that_it_is_not_there_yet() -> None:
-    with pytest.raises(ConfigError, match="cannot be run yet"):
-        Node(settings(1, WhatAmI.ROUTER), rng=bytes)
 
 
 def test_a_failed_connection_is_told() -> None:

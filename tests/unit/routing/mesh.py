@@ -20,6 +20,7 @@ from elea.routing.regions import BOUND_SOUTH, PEER, SOUTH_PEERS, Placement
 from elea.routing.roles.client import CLIENT_ROLE
 from elea.routing.roles.peer import PEER_ROLE
 from elea.routing.roles.role import Role
+from elea.routing.roles.router import ROUTER_ROLE
 from elea.routing.settings import RoutingSettings
 from elea.wire.buffer_hot import Writer
 from elea.wire.codec_hot import NetworkMessage, decode_one, encode
@@ -41,7 +42,7 @@ from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal
 
-ROLES = {"client": CLIENT_ROLE, "peer": PEER_ROLE}
+ROLES = {"client": CLIENT_ROLE, "peer": PEER_ROLE, "router": ROUTER_ROLE}
 K, S, Q, T, A = 1, 2, 4, 8, 0x80
 
 
@@ -353,7 +354,7 @@ class Node:
     def group(self) -> Session:
         """A multicast group."""
         members = self._scripted()
-        region = self.role.north
+        region = self.role.groups
         spec = FaceSpec(zid=b"group", whatami=PEER, region=region, multicast=True)
         self.routing.open_face(members.face_id, spec, self.mesh.now_ns)
         self.mesh.pump()

@@ -7,7 +7,15 @@ from tests.unit.routing.mesh import Mesh, Node, Session
 from elea.routing.regions import CLIENT, PEER, ROUTER
 from elea.routing.settings import RoutingSettings
 from elea.routing.tables import Kind
-from elea.routing.views import Sources, declared, graphs, region_of, wanted
+from elea.routing.views import (
+    Sources,
+    declared,
+    graphs,
+    region_of,
+    successors,
+    wanted,
+    weights,
+)
 from elea.wire.fields_hot import WireExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
@@ -111,4 +119,51 @@ def test_gossip_over_several_hops_knows_links_that_both_ends_tell_of() -> None:
     graph = graphs(node.routing)["north"]
     assert graph is not None
     assert graph.nodes == [b"self", b"p", b"far"]
-    assert graph.edges == {(1, 0): 100.0, (2, 1): 100.0}
+    assert list(graph.edges) == [(1, 0), (2, 1)]
+    assert all(100 <= weight <= 101 for weight in graph.edges.values())
+
+
+def routers() -> tuple[Node, Node, Node]:
+    """Three in a line."""
+    mesh = Mesh(settings=RoutingSettings(weights={b"2": 7}))
+    one, two, three = (mesh.node(name, "router") for name in "123")
+    mesh.connect(one, two)
+    mesh.connect(two, three)
+    mesh.wait(2)
+    return one, two, three
+
+
+def test_a_router_knows_what_routers_have_and_on_which_way() -> None:
+    one, _, three = routers()
+    three.session().subscriber("far")
+    one.neighbour(PEER, zid=b"p").subscriber("near")
+    one.session().publisher("far")
+    assert names(declared(one.routing, Kind.SUBSCRIBER)) == {
+        "far": ([b"3"], [], []),
+        "near": ([b"1"], [b"p"], []),
+    }
+    assert names(wanted(one.routing, Kind.SUBSCRIBER)) == {"far": ([], [], [b"1"])}
+    assert successors(one.routing) == {
+        (source, target): b"2" for source in (b"1", b"2", b"3") for target in (b"2", b"3")
+    }
+
+
+def test_a_router_knows_the_network_and_its_peers() -> None:
+    one, _, three = routers()
+    one.neighbour(PEER, zid=b"p")
+    found = graphs(one.routing)
+    network, peers = found["north"], found["south:0:peer"]
+    assert network is not None
+    assert peers is not None
+    assert (network.nodes, list(network.edges)) == ([b"1", b"2", b"3"], [(1, 0), (2, 1)])
+    assert (peers.nodes, peers.edges) == ([b"1", b"p"], {})
+    assert weights(one.routing, b"2") == (7, 0)
+    assert weights(three.routing, b"2") == (7, 0)
+    assert weights(one.routing, b"3") is None
+    assert weights(one.routing, b"p") is None
+
+
+def test_nobody_but_a_router_has_weights_and_successors() -> None:
+    node, *_ = peer()
+    assert weights(node.routing, b"p") is None
+    assert successors(node.routing) == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from elea.routing.regions import BOUND_NORTH, BOUND_SOUTH, Placement, Region
+from elea.routing.regions import BOUND_NORTH, BOUND_SOUTH, Placement, Region, RegionKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,13 @@ class Role:
     def north(self) -> Region:
         """The region that everything below is declared to."""
         return self.regions[0]
+
+    @property
+    def groups(self) -> Region:
+        """Where multicast groups belong: among peers."""
+        if self.north.kind is not RegionKind.ROUTER:
+            return self.north
+        return next(region for region in self.regions if region.kind is RegionKind.PEER)
 
     def place(self, whatami: int, remote_bound: int | None = None) -> Placement | None:
         """Where a neighbour belongs, or None if the two must not talk.
