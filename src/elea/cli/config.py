@@ -12,6 +12,7 @@ from elea.cli.router import add_daemon_options, options_of
 from elea.config.schema import BY_PATH
 from elea.daemon import exposure
 from elea.daemon.effective import Effective
+from elea.daemon.services import Services
 from elea.errors import ConfigError
 
 NAME: Final = "config"
@@ -63,6 +64,7 @@ def _text(effective: Effective, paths: list[str]) -> Iterator[str]:
 def _problem(effective: Effective, *, allow_plain: bool) -> str | None:
     try:
         exposure.check(effective.config, allow_plain=allow_plain)
+        Services().check(effective.config)
     except ConfigError as error:
         return str(error)
     return None

@@ -31,6 +31,8 @@ def test_a_configuration_that_would_not_start(capsys: pytest.CaptureFixture[str]
     shown = capsys.readouterr().out
     assert "it would not start: listen/endpoints: tcp/0.0.0.0:7447 is not encrypted" in shown
     assert main(["config", "explain", "-l", "tcp/0.0.0.0:7447", "--allow-plain"]) == 0
+    assert main(["config", "explain", "--plugin", "no-such-service"]) == 1
+    assert "plugins/no-such-service: it is required" in capsys.readouterr().out
 
 
 def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from tests.unit.cli.ends import WAIT_S, eventually, free_endpoint
 from tests.unit.daemon.rig import ANYWHERE, MODE
 
 import elea
+from elea.cli import router as router_verb
 from elea.cli.main import build_parser, main
 from elea.cli.router import elead, options_of
 from elea.daemon.effective import Options
@@ -140,3 +143,22 @@ def test_elead_is_the_same(
     monkeypatch.setattr(sys, "argv", ["elead", "--config-check"])
     assert elead() == 0
     assert "can be used" in capsys.readouterr().out
+
+
+def test_a_port_in_use_is_a_failure(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(router_verb, "log_to", lambda *args: None)  # this process is the tests'
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        endpoint = f"tcp/127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["router", "--log", "error", "--listen", endpoint]) == 1
+    assert endpoint in capsys.readouterr().err
+
+
+def test_the_commands_of_the_page_are_commands() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "howto" / "run-a-router.md"
+    lines = re.findall(r"^\$ elea (.+?)(?: > .+)?$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(lines) == 7
+    for line in lines:
+        command = shlex.split(line)
+        build_parser([command[0]]).parse_args(command)
