@@ -128,6 +128,11 @@ def zid_of(made: Any) -> str:
     return str(made.info.zid())
 
 
+def node_of(ours: Any) -> Any:
+    """The node behind a session of Elea: its counters are not in zenoh-python's interface."""
+    return ours._context.driver.node
+
+
 def word(value: object) -> str:
     """The name of an enumeration's member, whatever the implementation."""
     return str(value).rpartition(".")[2]

@@ -17,6 +17,7 @@ from tests.interop.ends import (
     exchange,
     free_endpoint,
     matched,
+    node_of,
     port_of,
     session,
     sessions_at,
@@ -154,11 +155,6 @@ def test_droppable_messages_to_a_stalled_reader_are_dropped_and_counted(far: str
 def put_until(publisher: Any, there: Child, key: str, length: int) -> bool:
     publisher.put(bytes(length))
     return length in there.do("taken", key)
-
-
-def node_of(ours: Any) -> Any:
-    """The node behind a session of Elea: its counters are not in zenoh-python's interface."""
-    return ours._context.driver.node
 
 
 def waiting_len(ours: Any) -> int:

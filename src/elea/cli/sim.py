@@ -13,7 +13,7 @@ from typing import Final
 
 from elea.cli.output import printable
 from elea.sim.campaign import run as campaign
-from elea.sim.campaign.plan import LEVELS, SECONDS, Options
+from elea.sim.campaign.plan import LEVELS, ROUTERS, SECONDS, SHAPES, Options
 from elea.sim.campaign.run import SOMETIMES, Result
 from elea.sim.trace import Trace
 from elea.sim.world import SECOND_NS
@@ -59,6 +59,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"virtual time with sessions at work and faults (default: {SECONDS:g})",
     )
     parser.add_argument("--faults", choices=LEVELS, help="how much is done to the world")
+    parser.add_argument(
+        "--shape",
+        choices=(*SHAPES, ROUTERS),
+        help="who is connected to whom; routers have clients and peers below them",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object per seed, on one line")
     parser.add_argument(
         "--trace", metavar="FILE", help="write what happened, one line per event; for one seed"
@@ -74,7 +79,9 @@ def run(args: argparse.Namespace) -> int:
         message = "--trace is for one seed; give --seed"
         print(f"{args.sim_usage()}elea sim: error: {message}", file=sys.stderr)
         return 2
-    options = Options(nodes_count=args.nodes, seconds=args.seconds, faults=args.faults)
+    options = Options(
+        nodes_count=args.nodes, seconds=args.seconds, faults=args.faults, shape=args.shape
+    )
     report = _Report(seeds, options, as_json=args.json)
     trace = Trace(None) if args.trace else None
     for seed in seeds:
@@ -95,6 +102,8 @@ def replay_line(seed: int, options: Options) -> str:
         line += f" --seconds {options.seconds:g}"
     if options.faults is not None:
         line += f" --faults {options.faults}"
+    if options.shape is not None:
+        line += f" --shape {options.shape}"
     return line
 
 

@@ -84,6 +84,11 @@ class Flooding:
         """What a neighbour was told of a router, with the info."""
         return dict(self._told.get((face_id, root), {}))
 
+    def heard(self, face_id: int, root: bytes) -> dict[Item, int]:
+        """What a neighbour says of a router, with the info."""
+        router = self._routers.get(root)
+        return {} if router is None else dict(router.says(face_id))
+
     def close_face(self, face: Face) -> None:
         """A router is not a neighbour any more."""
         for place in [one for one in self._told if one[0] == face.id]:

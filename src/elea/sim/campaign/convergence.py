@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from elea.ids import WhatAmI
 from elea.keyexpr.match_hot import intersects
 from elea.node.node import Node
 from elea.routing.core import Routing
 from elea.routing.effects import SENT
 from elea.routing.face import Face
-from elea.routing.tables import Entry, Kind, distance_of, is_complete
+from elea.routing.regions import ROUTERS
+from elea.routing.tables import ABSENT, Entry, Kind, distance_of, is_complete, merge_info
 from elea.sim.campaign.workload import KEYS, AnyActor
 from elea.sim.world import World
 from elea.wire.codec_hot import NetworkMessage
@@ -38,20 +40,47 @@ class Graph:
             name: {self._names.get(one.zid, "?") for one in driver.node.neighbours()}
             for name, driver in world.nodes.items()
         }
-        self._clients = {
-            name for name, driver in world.nodes.items() if driver.node.whatami.index == 2
-        }
+        roles = {name: driver.node.whatami for name, driver in world.nodes.items()}
+        self._clients = {name for name, role in roles.items() if role is WhatAmI.CLIENT}
+        self._routers = {name for name, role in roles.items() if role is WhatAmI.ROUTER}
+        if self._routers:
+            self._networks = {name: self._network(name) for name in self._routers}
 
     def reaches(self, one: str, other: str) -> bool:
         """Whether what a session at `one` declares or publishes is for sessions at `other`.
 
         Clients are where their peers are; peers hand nothing from one peer to another.
         """
+        if self._routers:
+            return self._routed(one, other)
         return any(
             here == there or there in self._near.get(here, ())
             for here in self._homes(one)
             for there in self._homes(other)
         )
+
+    def _routed(self, one: str, other: str) -> bool:
+        """Between routers samples go everywhere; peers of one router are not bridged."""
+        if one == other:
+            return True
+        here, there = (
+            {name} if name in self._routers else self._near[name] for name in (one, other)
+        )
+        both_peers = not {one, other} & (self._clients | self._routers)
+        return any(
+            far in self._networks.get(near, ()) and not (both_peers and near == far)
+            for near in here
+            for far in there
+        )
+
+    def _network(self, name: str) -> set[str]:
+        """The routers that a router is connected to, over any number of links."""
+        found, waiting = {name}, [name]
+        while waiting:
+            for near in self._near[waiting.pop()] & self._routers - found:
+                found.add(near)
+                waiting.append(near)
+        return found
 
     def _homes(self, name: str) -> set[str]:
         """A peer is at home with itself; a client with its peer, or alone without one."""
@@ -152,6 +181,12 @@ def _compare(near: Node, far: Node) -> list[str]:
     broken = []
     if told != remembered:
         broken.append(f"told {near_face.spec.zid.hex()} {told}, which remembers {remembered}")
+    floods, hears = near.routing.flooding, far.routing.flooding
+    if floods is not None and hears is not None and near.routing.network is not None:
+        for root in near.routing.network.nodes:
+            said, heard = floods.told(near_face.id, root), hears.heard(far_face.id, root)
+            if said != heard and root != far.zid:
+                broken.append(f"told of {root.hex()} {said}, which remembers {heard}")
     if near_face.aliases.own != far_face.aliases.peer:
         broken.append(f"aliases {near_face.aliases.own}, understood {far_face.aliases.peer}")
     return broken
@@ -207,6 +242,8 @@ def tables_equal_fresh_ones(world: World) -> list[str]:
     broken = []
     for driver in world.nodes.values():
         routing = driver.node.routing
+        if routing.network is not None:
+            continue  # see `routers_agree`
         fresh = _fresh(routing)
         for face in routing.tables.faces.values():
             twin = fresh.tables.faces[face.id]
@@ -239,6 +276,58 @@ def tables_equal_fresh_ones(world: World) -> list[str]:
                 if ids != routing.destinations(probe.id, key):
                     broken.append(f"{driver.name}: the cached route of {key} from {name} is old")
     return broken
+
+
+def routers_agree(world: World) -> list[str]:
+    """I6: every router knows all routers it is linked to, and exactly what each of them has."""
+    graph = Graph(world)
+    routers = {
+        name: driver.node.routing
+        for name, driver in world.nodes.items()
+        if driver.node.routing.network is not None
+    }
+    owned = {name: _owned(routing) for name, routing in routers.items()}
+    broken = []
+    for name, routing in routers.items():
+        there = {other for other in routers if other != name and graph.reaches(name, other)}
+        network = routing.network
+        assert network is not None
+        ideal = {routing.zid, *(routers[other].zid for other in there)}
+        if set(network.nodes) != ideal:
+            broken.append(f"{name} knows routers {sorted(network.nodes)}, not {sorted(ideal)}")
+        learnt = _learnt(routing)
+        for other in sorted(there):
+            real = learnt.pop(routers[other].zid, {})
+            if real != owned[other]:
+                broken.append(f"{name} knows of {other} {real}, which has {owned[other]}")
+        if learnt:
+            broken.append(f"{name} remembers routers that are gone: {learnt}")
+    return broken
+
+
+def _owned(routing: Routing) -> dict[tuple[Kind, str], int]:
+    """What a router has, of its own and of what is below it."""
+    found: dict[tuple[Kind, str], int] = {}
+    for kind in Kind:
+        for entry in routing.tables.intersecting(kind, None):
+            info = ABSENT
+            for region, group in entry.owners.items():
+                if region != ROUTERS.name:
+                    for owner in group.values():
+                        info = merge_info(info, owner.info)
+            if info != ABSENT:
+                found[kind, entry.key] = info
+    return found
+
+
+def _learnt(routing: Routing) -> dict[bytes, dict[tuple[Kind, str], int]]:
+    """What a router believes that others have."""
+    found: dict[bytes, dict[tuple[Kind, str], int]] = {}
+    for kind in Kind:
+        for entry in routing.tables.intersecting(kind, None):
+            for owner in entry.owners.get(ROUTERS.name, {}).values():
+                found.setdefault(owner.face.spec.zid, {})[kind, entry.key] = owner.info
+    return found
 
 
 def _is_true(routing: Routing, one: tuple[Kind, str, int], face: Face) -> bool:

@@ -1,6 +1,7 @@
 """Plan: what a world consists of, by a seed: which nodes, how they are connected, how they are set.
 
-Shapes: a full mesh of peers, a chain of peers, clients below one peer, clients below several.
+Shapes: a full mesh of peers, a chain of peers, clients below one peer, clients below several; and,
+if asked for, a network of routers with clients and peers below them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from elea.locator import Endpoint
 from elea.node.settings import MS_NS, NodeSettings, RetrySettings
 
 SHAPES: Final = ("mesh", "chain", "star", "tree")
+ROUTERS: Final = "routers"
 LEVELS: Final = ("none", "calm", "rough")  # how much is done to a world
 SECONDS: Final = 6.0
 _RETRY: Final = RetrySettings(init_ns=200 * MS_NS, max_ns=1_000 * MS_NS, factor=2.0)
@@ -27,6 +29,7 @@ class Options:
     nodes_count: int | None = None
     seconds: float = SECONDS  # of the phase with faults
     faults: str | None = None
+    shape: str | None = None  # one of SHAPES, or ROUTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ def draw(seed: int, options: Options, rng: Random) -> Plan:
     count = options.nodes_count or rng.choice((2, 2, 3, 3, 4, 5))
     scheme = rng.choice(("tcp", "tcp", "tcp", "udp"))
     shape = rng.choice(SHAPES)
+    shape = options.shape or shape
     both_dial = rng.random() < 0.3
     edges = _edges(shape, count, rng)
     common = _common(rng, scheme)
@@ -74,15 +78,17 @@ def draw(seed: int, options: Options, rng: Random) -> Plan:
     )
     nodes = []
     for index in range(count):
-        is_client = _is_client(shape, index, count)
+        role = _role(shape, index, count)
+        is_below = role is WhatAmI.CLIENT or (shape == ROUTERS and role is WhatAmI.PEER)
         targets = [far for near, far in edges if near == index]
         if both_dial:
-            targets += [n for n, far in edges if far == index and not _is_client(shape, n, count)]
+            targets += [n for n, far in edges if far == index and _listens(shape, n, count)]
         settings = replace(
             common,
             zid=zid(index, 0),
-            whatami=WhatAmI.CLIENT if is_client else WhatAmI.PEER,
-            listen=() if is_client else ((_endpoint(scheme, index),),),
+            whatami=role,
+            listen=() if is_below else ((_endpoint(scheme, index),),),
+            timestamping=role is WhatAmI.ROUTER,
             connect=tuple((_endpoint(scheme, target),) for target in targets),
         )
         nodes.append(NodePlan(f"n{index}", settings, limits, rng.choice((1, 1, 2, 3))))
@@ -122,14 +128,27 @@ def _edges(shape: str, count: int, rng: Random) -> list[tuple[int, int]]:
     if shape == "star":
         return [(near, 0) for near in range(1, count)]
     peers = _peers_count(count)
+    if shape == ROUTERS:  # any connected graph, and one router for everybody else
+        ways = [(near, rng.randrange(near)) for near in range(1, peers)]
+        more = [(near, far) for near in range(peers) for far in range(near) if rng.random() < 0.4]
+        below = [(one, rng.randrange(peers)) for one in range(peers, count)]
+        return list(dict.fromkeys(ways + more)) + below
     mesh = [(near, far) for near in range(peers) for far in range(near)]
     return mesh + [(client, rng.randrange(peers)) for client in range(peers, count)]
 
 
-def _is_client(shape: str, index: int, count: int) -> bool:
-    if shape == "star":
-        return index > 0
-    return shape == "tree" and index >= _peers_count(count)
+def _role(shape: str, index: int, count: int) -> WhatAmI:
+    if shape == ROUTERS and index < _peers_count(count):
+        return WhatAmI.ROUTER
+    is_client = (shape == "star" and index > 0) or (
+        shape in ("tree", ROUTERS) and index >= _peers_count(count)
+    )
+    # Of those below routers every third is a peer.
+    return WhatAmI.CLIENT if is_client and (shape != ROUTERS or index % 3) else WhatAmI.PEER
+
+
+def _listens(shape: str, index: int, count: int) -> bool:
+    return _role(shape, index, count) is (WhatAmI.ROUTER if shape == ROUTERS else WhatAmI.PEER)
 
 
 def _peers_count(count: int) -> int:

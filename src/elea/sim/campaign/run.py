@@ -20,9 +20,11 @@ from elea.sim.campaign.checkers import (
     ALWAYS,
     AT_REST,
     SETTLING_NS,
+    at_most_once,
     no_false_ends,
     no_missed_ends,
     nothing_is_lost,
+    order_is_kept,
 )
 from elea.sim.campaign.convergence import (
     Graph,
@@ -32,12 +34,13 @@ from elea.sim.campaign.convergence import (
     neighbours_agree,
     no_number_is_missing,
     nothing_is_under_way,
+    routers_agree,
     sessions_know_the_truth,
     tables_equal_fresh_ones,
 )
 from elea.sim.campaign.faults import Storm
 from elea.sim.campaign.history import Delivered, History, Requested
-from elea.sim.campaign.plan import Options, Plan, draw
+from elea.sim.campaign.plan import ROUTERS, Options, Plan, draw
 from elea.sim.campaign.workload import KEYS, Workload
 from elea.sim.trace import Trace
 from elea.sim.world import World, seconds, seeded
@@ -146,7 +149,12 @@ class Campaign:
         for law in AT_REST:  # before all leave, which ends everything
             self._judge(law.__name__, law(events))
         self._leave()
+        # While trees change, a sample may go the old way and the new one, or come late: as in
+        # Eclipse Zenoh, routers take what comes rather than lose it.
+        regrowing = self.plan.shape == ROUTERS and self.plan.faults == "rough"
         for law in ALWAYS:
+            if regrowing and law in (order_is_kept, at_most_once):
+                continue
             self._judge(law.__name__, law(events))
         # Stalls and slow links without loss delay declarations, at most by the lease.
         settling_ns = SETTLING_NS if self.plan.faults == "none" else SETTLING_NS * 4
@@ -173,6 +181,7 @@ class Campaign:
         fine = self._judge("nothing_is_under_way", nothing_is_under_way(world)) and fine
         fine = self._judge("neighbours_agree", neighbours_agree(world)) and fine
         fine = self._judge("tables_equal_fresh_ones", tables_equal_fresh_ones(world)) and fine
+        fine = self._judge("routers_agree", routers_agree(world)) and fine
         truth = sessions_know_the_truth(world, self.workload.present())
         return self._judge("sessions_know_the_truth", truth) and fine
 
