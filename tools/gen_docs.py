@@ -24,6 +24,7 @@ from tools import interop_table
 from elea import errors, limits
 from elea.cli.main import VERBS, build_parser, version_text
 from elea.config import reference as config_reference
+from elea.daemon import reference as admin_reference
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 REFERENCE: Final = ROOT / "docs" / "reference"
@@ -48,6 +49,8 @@ def pages() -> dict[str, str]:
     from tools import api_page
 
     return {
+        "admin-space.md": _GENERATED.format(source="`src/elea/daemon/reference.py`")
+        + admin_reference.markdown(),
         "api.md": _GENERATED.format(source="the docstrings in `src/elea`") + api_page.markdown(),
         "cli.md": cli_page(),
         "config.md": config_reference.markdown(),

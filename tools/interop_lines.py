@@ -195,7 +195,11 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("R159", "who joins late learns everything", BOTH),
         ("R160", "no interests between routers", "unit tests; with Eclipse planned"),
         ("R160b", "a restart of either router of two", BOTH),
-        ("R161-R173", "a router: admin space, interceptors, storage, REST", "router: planned"),
+        ("R161", "the node, its sessions and links under `@/`: same keys, same JSON", IN),
+        ("R162", "who declared what under `@/`, octet for octet", IN),
+        ("R163", "`@/**` is answered, `**` is not", IN),
+        ("R164", "the configuration changes by a put under `@/`, where that is allowed", IN),
+        ("R165-R173", "a router: interceptors, storage, REST", "router: planned"),
     ),
     "Advanced publishers and subscribers": (
         ("A174", "an Elea subscriber gets the history of an Eclipse publisher, in order", IN),

@@ -51,7 +51,7 @@ def test_a_peer_does_not_read_from_who_sends_what_nobody_reads() -> None:
     assert isinstance(driver, Driver)
     client = {
         "mode": "client",
-        "connect": {"endpoints": [str(driver._accepting[0].listener.locator)]},
+        "connect": {"endpoints": [str(driver.bound()[0])]},
     }
     with peer, elea.open(client) as source, elea.open(client) as reader:
         samples = reader.declare_subscriber("a", FifoChannel(4))

@@ -29,6 +29,8 @@ INTERRUPTED: Final = 130
 
 # Verb to module, in the order of the help.
 VERBS: Final[Mapping[str, str]] = {
+    "router": "elea.cli.router",
+    "config": "elea.cli.config",
     "put": "elea.cli.put",
     "delete": "elea.cli.delete",
     "get": "elea.cli.get",
@@ -39,6 +41,8 @@ VERBS: Final[Mapping[str, str]] = {
     "liveliness": "elea.cli.liveliness",
     "scout": "elea.cli.scout",
     "info": "elea.cli.info",
+    "ls": "elea.cli.ls",
+    "graph": "elea.cli.graph",
     "ping": "elea.cli.ping",
     "pong": "elea.cli.pong",
     "throughput": "elea.cli.throughput",

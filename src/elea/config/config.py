@@ -146,6 +146,10 @@ class Config:
         copy._lost -= found.keys()
         return copy
 
+    def paths(self) -> tuple[str, ...]:
+        """The keys that are set, in order."""
+        return tuple(sorted(self._values))
+
     def get(self, path: str) -> Value:
         """What is in effect at a key: the set value or the default, for this node's role.
 
@@ -216,6 +220,34 @@ class Config:
         }
         self._values = (stays if path else {}) | read
         self._lost = frozenset(lost for lost in self._lost if lost not in read)
+
+    def remove(self, key: str) -> None:
+        """Set a key, or all keys below it, back to what they are by default.
+
+        Raises:
+            ConfigError: if the key is unknown, or if it ends inside of a value and is not set.
+        """
+        path = _path(key)
+        if path not in BY_PATH and path not in CHILDREN:
+            self._remove_inside(path)
+            return
+        below = path + "/" if path else ""
+        for known in [one for one in self._values if one == path or one.startswith(below)]:
+            del self._values[known]
+        self._lost = frozenset(
+            lost for lost in self._lost if lost != path and not lost.startswith(below)
+        )
+
+    def _remove_inside(self, path: str) -> None:
+        key, names = _holder(path)
+        root = _copy(self._values.get(key.path))
+        node = root
+        for name in names[:-1]:
+            node = node.get(name) if isinstance(node, dict) else None
+        if not isinstance(node, dict) or names[-1] not in node:
+            raise ConfigError(path, "is not set")
+        del node[names[-1]]
+        self._values.update(_read(key.path, root))
 
     def _inside(self, path: str, value: Value) -> tuple[str, Value]:
         """A path that ends inside of a value: the key of that value, and the value changed."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from elea.errors import LinkError
+from elea.errors import ClosedError, LinkError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.admission import Admission, Ticket
 from elea.link.base import Link, Listener, PendingLink
@@ -108,9 +108,13 @@ class AcceptLoop:
         self._handshakes.add(handshake)
         # Before the first step: it may be pushed out by the very next newcomer.
         handshake.ticket = self._admission.admit(pending.source, handshake.evicted)
-        handshake.timer = self._timers.call_at(
-            self._clock() + self._limits.accept_handshake_ns, handshake.late
-        )
+        deadline_ns = self._clock() + self._limits.accept_handshake_ns
+        try:
+            handshake.timer = self._timers.call_at(deadline_ns, handshake.late)
+        except ClosedError:  # the loop is being stopped: this newcomer is too late
+            self._handshakes.discard(handshake)
+            pending.close()
+            return
         handshake.step()
 
     def _rest(self) -> None:

@@ -26,15 +26,14 @@ from elea.config.config import Config
 from elea.errors import ConfigError, LinkError
 from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.link.accept import AcceptLoop
 from elea.link.accounts import read_accounts
-from elea.link.admission import Admission, Ticket
+from elea.link.admission import Ticket
 from elea.link.base import Link
 from elea.link.connect import Attempt, Connected, Connector
 from elea.link.discovery import Discovery
 from elea.link.flow_hot import BUFFERS_COUNT, WRITE_AHEAD_LEN, Flow
-from elea.link.interfaces import advertised
 from elea.link.learned import dialable
+from elea.link.listeners import Listeners
 from elea.link.multicast import GroupLink, GroupPump
 from elea.link.opening import Opening
 from elea.link.poller_hot import Poller, SelectorPoller
@@ -55,7 +54,7 @@ from elea.node.ports import (
     NeighbourUp,
     Told,
 )
-from elea.node.settings import NodeSettings
+from elea.node.settings import EndpointGroups, NodeSettings
 
 _LOG: Final = logging.getLogger("elea.link")
 _REJOIN_NS: Final = 1_000_000_000  # after a group was lost, as when an interface went down
@@ -94,8 +93,16 @@ class Driver:
         self._settings = settings
         self._timers = Timers(poller, clock)
         self._connector = Connector(poller, self._timers, settings, Registry(), clock)
-        self._admission = Admission(limits)
-        self._accepting: list[AcceptLoop] = []
+        self._listeners = Listeners(
+            poller,
+            self._timers,
+            self._connector.registry,
+            settings,
+            on_link=self._accepted,
+            on_failure=self._not_accepted,
+            limits=limits,
+            clock=clock,
+        )
         self._attempts: dict[int, Attempt] = {}
         self._limits = limits
         self._pumps: dict[int, LinkPump | GroupPump] = {}
@@ -125,12 +132,12 @@ class Driver:
         """
         for group in self.node.settings.listen:
             for endpoint in group:
-                self._listen(endpoint)
+                self._listeners.open(endpoint)
         for endpoint in self.node.settings.groups:
             self._join(endpoint)
         self._discovery = self._scouting()
         with self.lock:
-            self.node.routing.set_locators(self._locators(asker_loopback=False))
+            self.node.routing.set_locators(self.locators())
             self.node.start(self.now_ns())
             self._settle()
         if self._discovery is not None:
@@ -149,8 +156,7 @@ class Driver:
 
     def begin_close(self) -> None:
         """Say goodbye to every neighbour; links go when that is written."""
-        for loop in self._accepting:
-            self._poller.call_soon_threadsafe(loop.close)
+        self._listeners.close_soon()
         if self._discovery is not None:
             self._discovery.close()
         with self.lock:
@@ -174,14 +180,35 @@ class Driver:
 
     def abort(self) -> None:
         """After a fork, in the child: give up the descriptors and tell nobody."""
-        for loop in self._accepting:
-            loop.abort()
+        self._listeners.abort()
         if self._discovery is not None:
             self._discovery.abort()
         for pump in self._pumps.values():
             pump.abort()
-        self._accepting.clear()
         self._pumps.clear()
+
+    def locators(self) -> tuple[str, ...]:
+        """Where others can reach this node."""
+        return self._listeners.locators(asker_loopback=False)
+
+    def bound(self) -> tuple[Locator, ...]:
+        """Where it listens, with the ports that were given."""
+        return self._listeners.bound()
+
+    def change_endpoints(self, listen: EndpointGroups, connect: EndpointGroups) -> None:
+        """Listen and connect there from now on. Neighbours stay; certificates are read again.
+
+        Not on the poller's thread.
+
+        Raises:
+            LinkError: if a listener cannot be bound; nothing has changed then.
+            ConfigError: if an endpoint asks for something that cannot be.
+        """
+        self._listeners.change([endpoint for group in listen for endpoint in group])
+        with self.lock:
+            self.node.routing.set_locators(self.locators())
+            self.node.connect_to(connect, self.now_ns())
+            self._settle()
 
     def wait_connected(self) -> None:
         """Wait until `open` may return. behaviour.md 1.11, 1.12.
@@ -231,28 +258,6 @@ class Driver:
             else:
                 self.node.egress.flush_asked = False
 
-    def _listen(self, endpoint: Endpoint) -> None:
-        scheme = self._connector.registry.scheme(endpoint.protocol, self._settings.protocols)
-        for address in scheme.resolve(endpoint, listening=True):
-            listener = scheme.listen(endpoint, address, self._settings)
-            loop = AcceptLoop(
-                listener,
-                self._poller,
-                self._timers,
-                self._admission,
-                on_link=self._accepted,
-                on_failure=self._not_accepted,
-                limits=self._limits,
-                clock=self.now_ns,
-            )
-            self._accepting.append(loop)
-            loop.start()
-
-    def _locators(self, asker_loopback: bool) -> tuple[str, ...]:
-        """Where others can reach this node."""
-        bound = [one.listener.locator for one in self._accepting]
-        return tuple(str(one) for one in advertised(bound, asker_loopback))
-
     def _scouting(self) -> Discovery | None:
         """How this node finds and is found, if it is to."""
         node, settings = self.node, self._settings.scouting
@@ -268,7 +273,7 @@ class Driver:
             self._poller,
             self._timers,
             self.now_ns,
-            locators=self._locators,
+            locators=self._listeners.locators,
             found=self._found,
             searching=self._is_searching,
             limits=self._limits,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 from elea.ids import Rng, WhatAmI
 from elea.limits import Limits
-from elea.locator import Locator
+from elea.locator import Endpoint, Locator
 from elea.node.autoconnect import Learned
 from elea.node.connector import Connector, Phase
 from elea.node.neighbour import Neighbour
 from elea.node.ports import Connect, ConnectFailed, Effect, Told
-from elea.node.settings import NodeSettings
+from elea.node.settings import EndpointGroups, NodeSettings
 
 
 class Connectors:
@@ -65,15 +65,38 @@ class Connectors:
 
     def start(self, now_ns: int) -> None:
         """Want what is configured."""
-        timeout_ns = self._settings.connect_timeout_ns
         for group in self._settings.connect:
-            self._last_id += 1
-            self._by_id[self._last_id] = Connector(
-                self._last_id, group, self._settings.retry, self._rng, now_ns, timeout_ns=timeout_ns
-            )
+            self._add(group, now_ns)
         if self._one_is_enough:  # the listed order counts
             for connector in list(self)[1:]:
                 connector.rest()
+
+    def configure(self, groups: EndpointGroups, now_ns: int) -> None:
+        """Want these instead of what was configured; what is connected is left alone."""
+        configured = [one for one in self if one.expected_zid is None]
+        for connector in configured:
+            if connector.endpoints not in groups:
+                del self._by_id[connector.id]
+        known = [one.endpoints for one in configured]
+        for group in groups:
+            if group not in known:
+                connector = self._add(group, now_ns)
+                if self._one_is_enough and self._neighbours:
+                    connector.rest()
+        self.handle_timer(now_ns)
+
+    def _add(self, group: tuple[Endpoint, ...], now_ns: int) -> Connector:
+        self._last_id += 1
+        settings = self._settings
+        added = self._by_id[self._last_id] = Connector(
+            self._last_id,
+            group,
+            settings.retry,
+            self._rng,
+            now_ns,
+            timeout_ns=settings.connect_timeout_ns,
+        )
+        return added
 
     def clear(self) -> None:
         """Want nothing any more."""

@@ -20,18 +20,11 @@ from elea.node.group import Group, Groups
 from elea.node.holding import Holding
 from elea.node.intake_hot import Intake
 from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
-from elea.node.ports import (
-    CloseLink,
-    Effect,
-    LinkInfo,
-    NeighbourDown,
-    NeighbourUp,
-    Teller,
-    Told,
-)
+from elea.node.ports import CloseLink, Effect, LinkInfo, NeighbourDown, NeighbourUp, Teller, Told
 from elea.node.receive_hot import FaceSink
-from elea.node.settings import NodeSettings
+from elea.node.settings import EndpointGroups, NodeSettings
 from elea.node.stamping_hot import Stamper
+from elea.node.views import NeighbourView, view_of
 from elea.routing.core import Routing
 from elea.routing.effects import Output
 from elea.routing.face import FaceSpec, local_face
@@ -218,6 +211,11 @@ class Node:
         if connector is not None:
             self._connectors.failed(connector, reason, now_ns)
 
+    def connect_to(self, groups: EndpointGroups, now_ns: int) -> None:
+        """Want to be connected to these from now on; neighbours stay."""
+        self.settings = replace(self.settings, connect=groups)
+        self._connectors.configure(groups, now_ns)
+
     def heard_of(self, told: Told, now_ns: int) -> None:
         """Somebody told of a node: connect to it, if it is one to connect to."""
         self._now_ns = now_ns
@@ -354,6 +352,10 @@ class Node:
         """Who is connected, or in a group with this node."""
         found = [NeighbourUp(one.zid, one.whatami, one.info) for one in self._neighbours.values()]
         return found + self.groups.members()
+
+    def views(self) -> list[NeighbourView]:
+        """The neighbours as operators see them."""
+        return [view_of(one, self._links, self.routing) for one in self._neighbours.values()]
 
     def links_count(self, zid: bytes) -> int:
         """How many links lead to a neighbour."""

@@ -16,6 +16,8 @@ from elea.transport.multicast import GroupOffer
 from elea.transport.negotiation import Offer
 from elea.wire.transport.join import BATCH_LEN_DEFAULT
 
+EndpointGroups = tuple[tuple[Endpoint, ...], ...]  # the members of a group lead to one node
+
 MS_NS: Final = 1_000_000
 US_NS: Final = 1_000
 _ROUTER_LISTEN: Final = "tcp/127.0.0.1:7447"
@@ -71,8 +73,8 @@ class NodeSettings:
 
     zid: bytes
     whatami: WhatAmI
-    connect: tuple[tuple[Endpoint, ...], ...] = ()
-    listen: tuple[tuple[Endpoint, ...], ...] = ()
+    connect: EndpointGroups = ()
+    listen: EndpointGroups = ()
     groups: tuple[Endpoint, ...] = ()  # multicast groups to take part in
     connect_timeout_ns: int = 0  # -1: never give up, 0: one attempt each
     exit_on_failure: bool = True
@@ -119,8 +121,8 @@ class NodeSettings:
         return cls(
             zid=zid.to_bytes(),
             whatami=config.mode,
-            connect=_unicast(connect),
-            listen=_unicast(listen),
+            connect=unicast(connect),
+            listen=unicast(listen),
             groups=tuple(dict.fromkeys(groups)),
             connect_timeout_ns=timeout_ms if timeout_ms < 0 else timeout_ms * MS_NS,
             exit_on_failure=config.value("connect/exit_on_failure", bool),
@@ -195,7 +197,7 @@ class NodeSettings:
         )
 
 
-def _unicast(groups: tuple[tuple[Endpoint, ...], ...]) -> tuple[tuple[Endpoint, ...], ...]:
+def unicast(groups: EndpointGroups) -> EndpointGroups:
     """The endpoints that lead to one node each."""
     kept = (tuple(one for one in group if not is_group(one)) for group in groups)
     return tuple(group for group in kept if group)

@@ -20,6 +20,7 @@ from elea.routing.face import Face, FaceSpec
 from elea.routing.flooding import Flooding
 from elea.routing.gateways import Gateways
 from elea.routing.gossip import Gossip
+from elea.routing.graph import Graph
 from elea.routing.interests import Interests
 from elea.routing.liveliness import Liveliness
 from elea.routing.multihop import MultihopGossip
@@ -245,6 +246,11 @@ class Routing:
             self._gossip.set_locators(locators)
         if self._network is not None:
             self._network.set_locators(locators)
+
+    def graph(self) -> Graph | None:
+        """Who is connected to whom in the north, as nodes tell it."""
+        teller = self._gossip if self._network is None else self._network
+        return teller.graph() if isinstance(teller, (Gossip, Network)) else None
 
     def connect_candidates(self) -> list[Candidate]:
         """Nodes that gossip told of since the last call; the node chooses whom to connect to."""

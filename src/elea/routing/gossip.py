@@ -13,6 +13,7 @@ from typing import Final
 from elea.routing.context import Context
 from elea.routing.effects import Candidate
 from elea.routing.face import Face
+from elea.routing.graph import Graph
 from elea.wire.fields_hot import QOS_DECLARE
 from elea.wire.network.linkstate import LinkState, LinkStateList
 from elea.wire.network.oam import ID_LINKSTATE, Oam
@@ -68,6 +69,10 @@ class Gossip:
         self._sn += 1
         for neighbour in self._neighbours.values():
             self._send(neighbour, [self._own_record(neighbour, zid=False)])
+
+    def graph(self) -> Graph:
+        """This node and its neighbours; over one hop nobody tells of links."""
+        return Graph([self._zid, *(one.face.spec.zid for one in self._neighbours.values())])
 
     def open_face(self, face: Face) -> None:
         """A neighbour joined: tell it of everybody, and the gateways of it."""

@@ -14,6 +14,8 @@ from typing import Final
 from elea.routing.context import Context
 from elea.routing.effects import Candidate
 from elea.routing.face import Face
+from elea.routing.graph import Graph
+from elea.routing.trees import edge_length
 from elea.wire.fields_hot import QOS_DECLARE
 from elea.wire.network.linkstate import LinkState, LinkStateList
 from elea.wire.network.oam import ID_LINKSTATE, Oam
@@ -67,6 +69,17 @@ class Network:
             self.own.locators = locators
             self.own.sn += 1
             self._tell([], [self.own])
+
+    def graph(self) -> Graph:
+        """Every node that was told of, and the links that both their ends tell of."""
+        nodes = list(self.nodes.values())
+        graph = Graph([node.zid for node in nodes])
+        for index, node in enumerate(nodes):
+            for before, other in enumerate(nodes[:index]):
+                if other.zid in node.links and node.zid in other.links:
+                    weights = node.links[other.zid], other.links[node.zid]
+                    graph.edges[index, before] = edge_length(node.zid, other.zid, *weights)
+        return graph
 
     def open_face(self, face: Face) -> None:
         """A neighbour joined: tell it of everybody, and everybody else of it."""

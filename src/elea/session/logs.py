@@ -45,7 +45,12 @@ def init_log_from_env_or(level: str) -> None:
     _start(level if directives is None else directives, strict=directives is None)
 
 
-def _start(directives: str, *, strict: bool) -> None:
+def log_to(stream: TextIO, level: str) -> None:
+    """Log to a stream as `RUST_LOG` says, or from this level on: for programs of our own."""
+    _start(os.environ.get(_VARIABLE, level), strict=False, stream=stream)
+
+
+def _start(directives: str, *, strict: bool, stream: TextIO | None = None) -> None:
     for directive in directives.split(","):
         target, _, level = directive.strip().rpartition("=")
         number = _LEVELS.get(level.strip().lower())
@@ -55,8 +60,8 @@ def _start(directives: str, *, strict: bool) -> None:
             legal = ", ".join(_LEVELS)
             raise InvalidValueError("log level", f"{level[:40]!a}; legal are {legal}")
     root = logging.getLogger("elea")
-    if not any(isinstance(handler, _Stdout) for handler in root.handlers):
-        handler = _Stdout(sys.stdout)
+    if not any(isinstance(handler, _Ours) for handler in root.handlers):
+        handler = _Ours(sys.stdout if stream is None else stream)
         handler.setFormatter(logging.Formatter(_FORMAT))
         root.addHandler(handler)
 
@@ -69,5 +74,5 @@ def _logger_name(target: str) -> str:
     return target.strip()
 
 
-class _Stdout(logging.StreamHandler[TextIO]):
+class _Ours(logging.StreamHandler[TextIO]):
     """Ours, so that a second call does not log everything twice."""

@@ -1,0 +1,70 @@
+"""`elea config explain`: the configuration a router would run with, and what that opens."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from elea.cli.output import escape, json_line
+from elea.cli.router import add_daemon_options, options_of
+from elea.config.schema import BY_PATH
+from elea.daemon import exposure
+from elea.daemon.effective import Effective
+from elea.daemon.services import Services
+from elea.errors import ConfigError
+
+NAME: Final = "config"
+SUMMARY: Final = "explain the configuration of a router"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs of the verb."""
+    verbs = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
+    summary = "print what `elea router` would run with, where it comes from, and what it opens"
+    explain = verbs.add_parser("explain", help=summary, description=summary, allow_abbrev=False)
+    explain.add_argument("--all", action="store_true", help="also what nobody has set")
+    explain.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_daemon_options(explain)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print keys, then exposures, then what is wrong."""
+    options = options_of(args)
+    effective = Effective.of(options)
+    paths = [path for path in BY_PATH if args.all or path in effective.config.paths()]
+    problem = _problem(effective, allow_plain=options.allow_plain)
+    if args.json:
+        for path in paths:
+            value = json.loads(effective.config.get_json(path))
+            print(json_line({"key": path, "value": value, "origin": effective.origin(path)}))
+        for line in exposure.lines(effective.config):
+            print(json_line({"exposes": line}))
+        if problem:
+            print(json_line({"problem": problem}))
+    else:
+        for line in _text(effective, paths):
+            print(escape(line))
+        if problem:
+            print()
+            print(escape(f"it would not start: {problem}"))
+    return 1 if problem else 0
+
+
+def _text(effective: Effective, paths: list[str]) -> Iterator[str]:
+    for path in paths:
+        yield f"{path} = {effective.config.get_json(path)}  ({effective.origin(path)})"
+    yield ""
+    yield "what this opens:"
+    for line in exposure.lines(effective.config):
+        yield f"  {line}"
+
+
+def _problem(effective: Effective, *, allow_plain: bool) -> str | None:
+    try:
+        exposure.check(effective.config, allow_plain=allow_plain)
+        Services().check(effective.config)
+    except ConfigError as error:
+        return str(error)
+    return None

@@ -1,0 +1,146 @@
+"""`elea graph`: the nodes, and who is connected to whom."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from typing import Final
+from xml.sax.saxutils import escape as xml
+
+from elea.cli.admin_space import TIMEOUT_S, Node, nodes
+from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.output import escape, json_line
+from elea.cli.payloads import seconds
+
+NAME: Final = "graph"
+SUMMARY: Final = "print the nodes, and who is connected to whom"
+
+_SHAPES: Final = {"router": "box", "peer": "ellipse", "client": "plain"}
+_FILLS: Final = {"router": "#f3c27b", "peer": "#9ecae1", "client": "#dddddd"}
+_ZID_LEN: Final = 8  # what of an id is shown in pictures
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.epilog = (
+        "Asks the admin space of every node that can be reached: `elea router` has one, and zenohd."
+        " Nodes without one are seen through their neighbours. Exit code 1 if nobody answers."
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "dot", "svg", "json"),
+        default="text",
+        help="how to print it: text, the DOT language, a picture, or JSON lines (default: text)",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=TIMEOUT_S,
+        metavar="S",
+        help=f"how long to wait for nodes that do not answer (default: {TIMEOUT_S:g})",
+    )
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the graph; 1 if there is none."""
+    with open_session(args) as session:
+        require_neighbour(session)
+        found = nodes(session, args.timeout)
+    writer = {"text": _text, "dot": _dot, "svg": _svg, "json": _json}[args.format]
+    for line in writer(found):
+        print(line)
+    if not found:
+        note("nobody answers: no node has an admin space (adminspace/enabled)")
+    return 0 if found else 1
+
+
+def _everybody(found: list[Node]) -> dict[str, tuple[str, str]]:
+    """Id to role and label, of those who answered and of their neighbours."""
+    seen = {one.zid: (one.role, one.zid[:_ZID_LEN]) for node in found for one in node.neighbours}
+    told = {one.zid: (one.role, one.name or one.zid[:_ZID_LEN]) for one in found}
+    return dict(sorted({**seen, **told}.items()))
+
+
+def _edges(found: list[Node]) -> list[tuple[str, str]]:
+    pairs = {
+        (min(node.zid, one.zid), max(node.zid, one.zid))
+        for node in found
+        for one in node.neighbours
+    }
+    return sorted(pairs)
+
+
+def _text(found: list[Node]) -> Iterator[str]:
+    for node in found:
+        name = f" {node.name}" if node.name else ""
+        where = " ".join(node.locators) or "listens nowhere"
+        yield escape(f"{node.role} {node.zid}{name}, {where}")
+        for one in sorted(node.neighbours, key=lambda one: (one.role, one.zid)):
+            links = ", ".join(f"{src} to {dst}" for src, dst in one.links) or "no link"
+            yield escape(f"  {one.role} {one.zid}, {links}")
+
+
+def _dot(found: list[Node]) -> Iterator[str]:
+    yield "graph {"
+    for zid, (role, label) in _everybody(found).items():
+        shape = _SHAPES.get(role, "plain")
+        yield f"    {_quoted(zid)} [ label = {_quoted(f'{role} {label}')}, shape = {shape} ]"
+    for a, b in _edges(found):
+        yield f"    {_quoted(a)} -- {_quoted(b)}"
+    yield "}"
+
+
+def _quoted(text: str) -> str:
+    """A text of the DOT language; whatever is not printable is shown escaped."""
+    return '"' + escape(text).replace('"', '\\"') + '"'
+
+
+def _svg(found: list[Node]) -> Iterator[str]:
+    """A circle of nodes: no layout engine, and readable up to some dozens."""
+    everybody = _everybody(found)
+    radius = max(120, 14 * len(everybody))
+    size = 2 * (radius + 80)
+    places = {
+        zid: (
+            size / 2 + radius * math.sin(2 * math.pi * index / len(everybody)),
+            size / 2 - radius * math.cos(2 * math.pi * index / len(everybody)),
+        )
+        for index, zid in enumerate(everybody)
+    }
+    yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}">'
+    for pair in _edges(found):
+        (x1, y1), (x2, y2) = (places[zid] for zid in pair)
+        yield (f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#888888"/>')
+    for zid, (role, label) in everybody.items():
+        x, y = places[zid]
+        fill = _FILLS.get(role, "#ffffff")
+        yield (
+            f"<g><title>{xml(escape(f'{role} {zid}'))}</title>"
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="12" fill="{fill}" stroke="#444444"/>'
+            f'<text x="{x:.1f}" y="{y + 26:.1f}" font-family="sans-serif" font-size="11"'
+            f' text-anchor="middle">{xml(escape(label))}</text></g>'
+        )
+    yield "</svg>"
+
+
+def _json(found: list[Node]) -> Iterator[str]:
+    for node in found:
+        yield json_line(
+            {
+                "zid": node.zid,
+                "whatami": node.role,
+                "name": node.name,
+                "version": node.version,
+                "locators": node.locators,
+                "sessions": [
+                    {
+                        "zid": one.zid,
+                        "whatami": one.role,
+                        "links": [{"src": src, "dst": dst} for src, dst in one.links],
+                    }
+                    for one in node.neighbours
+                ],
+            }
+        )

@@ -1,0 +1,123 @@
+"""`elea ls`: the keys in use, and who uses them."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from elea.cli.admin_space import KINDS, TIMEOUT_S, sources
+from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.output import Json, escape
+from elea.cli.payloads import seconds
+from elea.cli.samples import Printer, add_output_options
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.sample import Sample
+from elea.session.session import Session
+
+NAME: Final = "ls"
+SUMMARY: Final = "list the keys in use, and who uses them"
+
+KEYS_COUNT_MAX: Final = 100_000  # keys whose rates are counted; more are told of, not kept
+
+
+@dataclass(slots=True)
+class Row:
+    """One key."""
+
+    users: dict[str, dict[str, None]] = field(default_factory=dict)  # ids, by kind
+    count: int = 0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.epilog = (
+        "Asks the admin space of every node that can be reached: `elea router` has one, and zenohd."
+        " Exit code 1 if nothing is found."
+    )
+    parser.add_argument(
+        "key_expr", nargs="?", default="**", metavar="KEYEXPR", help="which keys (default: all)"
+    )
+    parser.add_argument(
+        "--rate",
+        type=seconds,
+        default=0.0,
+        metavar="S",
+        help="subscribe for S seconds, and tell how many samples came per second",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=TIMEOUT_S,
+        metavar="S",
+        help=f"how long to wait for nodes that do not answer (default: {TIMEOUT_S:g})",
+    )
+    add_output_options(parser)
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one line per key; 1 if there is none."""
+    key_expr = str(KeyExpr(args.key_expr))
+    printer = Printer.of(args)
+    with open_session(args) as session:
+        require_neighbour(session)
+        rows: dict[str, Row] = {}
+        for one in sources(session, key_expr, args.timeout):
+            users = rows.setdefault(one.key, Row()).users.setdefault(one.kind, {})
+            users.update(dict.fromkeys(one.zids))
+        if args.rate:
+            _count(session, key_expr, args.rate, rows)
+    for key in sorted(rows):
+        printer.record(_values(key, rows[key], args.rate), _line(key, rows[key], args.rate))
+    if not rows:
+        note("no key: nobody uses one, or no node has an admin space (adminspace/enabled)")
+    return 0 if rows else 1
+
+
+def _count(session: Session, key_expr: str, span_s: float, rows: dict[str, Row]) -> None:
+    """Count what is published for a while."""
+    counts: dict[str, int] = {}
+    lock = threading.Lock()
+    left_out = 0
+
+    def count(sample: Sample) -> None:
+        nonlocal left_out
+        key = str(sample.key_expr)
+        with lock:
+            if key in counts or len(counts) < KEYS_COUNT_MAX:
+                counts[key] = counts.get(key, 0) + 1
+            else:
+                left_out += 1
+
+    with session.declare_subscriber(key_expr, count):
+        threading.Event().wait(span_s)
+    with lock:
+        for key, number in counts.items():
+            rows.setdefault(key, Row()).count = number
+    if left_out:
+        note(f"{left_out} samples of more than {KEYS_COUNT_MAX} keys were not counted")
+
+
+def _values(key: str, row: Row, rate_s: float) -> dict[str, Json]:
+    shown: dict[str, Json] = {"key_expr": key}
+    for kind in KINDS:
+        if kind in row.users:
+            shown[f"{kind}s"] = list(row.users[kind])
+    if rate_s:
+        shown["rate"] = round(row.count / rate_s, 3)
+    return shown
+
+
+def _line(key: str, row: Row, rate_s: float) -> str:
+    return "  ".join((escape(key), *_parts(row, rate_s)))
+
+
+def _parts(row: Row, rate_s: float) -> Iterator[str]:
+    for kind in KINDS:
+        if kind in row.users:
+            yield f"{kind}: {' '.join(map(escape, row.users[kind])) or 'behind a router'}"
+    if rate_s:
+        yield f"{row.count / rate_s:.1f}/s"

@@ -1,0 +1,150 @@
+"""`elea router`: a router as a process, with the options of zenohd."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from elea.cli.output import printable
+from elea.daemon.daemon import Daemon
+from elea.daemon.effective import PERMISSIONS, Options
+from elea.session.logs import log_to
+
+NAME: Final = "router"
+SUMMARY: Final = "run a router until SIGTERM; SIGHUP reads the configuration again"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    add_daemon_options(parser)
+    parser.add_argument(
+        "--config-check",
+        action="store_true",
+        help="check the configuration, and end; exit code 1 if it cannot be used",
+    )
+    parser.add_argument(
+        "--log",
+        choices=("error", "warn", "info", "debug"),
+        default="info",
+        help="what is logged to standard error, unless RUST_LOG says it (default: info)",
+    )
+
+
+def add_daemon_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that make the configuration of a daemon."""
+    parser.add_argument("-c", "--config", metavar="FILE", help="JSON5, YAML or TOML, by its ending")
+    for flags, what in (
+        (("-l", "--listen"), "where to be connected to (default: tcp/127.0.0.1:7447)"),
+        (("-e", "--connect"), "where to connect to"),
+    ):
+        help_text = f"{what}; may be repeated"
+        parser.add_argument(*flags, action="append", default=[], metavar="ENDPOINT", help=help_text)
+    parser.add_argument("-i", "--id", help="identity, as hexadecimal (default: a random one)")
+    parser.add_argument(
+        "--cfg",
+        action="append",
+        default=[],
+        metavar="KEY:VALUE",
+        help="set one key of the configuration to a JSON5 value; may be repeated, and wins over"
+        " everything else",
+    )
+    parser.add_argument(
+        "--allow-plain",
+        action="store_true",
+        help="listen without encryption where other hosts can connect; refused otherwise",
+    )
+    parser.add_argument(
+        "--adminspace-permissions",
+        choices=PERMISSIONS,
+        help="whether the admin space may be read and written (default: r)",
+    )
+    parser.add_argument(
+        "--rest-http-port",
+        metavar="PORT",
+        help="run the service `rest` at this port, or at IP:PORT; none: do not",
+    )
+    parser.add_argument(
+        "-P",
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a service that must run; may be repeated",
+    )
+    parser.add_argument(
+        "--no-multicast-scouting", action="store_true", help="do not be found by multicast"
+    )
+    parser.add_argument(
+        "--no-timestamp", action="store_true", help="give no timestamps to samples without one"
+    )
+
+
+def options_of(args: argparse.Namespace) -> Options:
+    """What the options of `add_daemon_options` were set to."""
+    return Options(
+        config=args.config,
+        listen=tuple(args.listen),
+        connect=tuple(args.connect),
+        id=args.id,
+        cfg=tuple(args.cfg),
+        plugin=tuple(args.plugin),
+        adminspace_permissions=args.adminspace_permissions,
+        rest_http_port=args.rest_http_port,
+        no_multicast_scouting=args.no_multicast_scouting,
+        no_timestamp=args.no_timestamp,
+        allow_plain=args.allow_plain,
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run until a signal ends it."""
+    daemon = Daemon(options_of(args))
+    if args.config_check:
+        print("the configuration can be used")
+        return 0
+    log_to(sys.stderr, args.log)
+    with _Signals(daemon):
+        daemon.start()
+        try:
+            mode, zid = daemon.config.mode, daemon.session.zid()
+            print(printable(f"ready: {mode} {zid} {' '.join(daemon.locators())}"), flush=True)
+            daemon.run()
+        finally:
+            daemon.close()
+    return 0
+
+
+def elead() -> int:
+    """The command `elead`: `elea router` under the name of a daemon."""
+    from elea.cli.main import main  # which imports the verbs when they are used
+
+    return main([NAME, *sys.argv[1:]])
+
+
+class _Signals:
+    """What signals mean while it is entered. Only the main thread hears any."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._meaning: dict[int, Callable[[], None]] = {
+            signal.SIGTERM: daemon.stop,
+            signal.SIGINT: daemon.stop,
+        }
+        if hasattr(signal, "SIGHUP"):
+            self._meaning[signal.SIGHUP] = daemon.reload
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number in self._meaning:
+                self._before[number] = signal.signal(number, self._heard)
+
+    def __exit__(self, *_args: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)  # type: ignore[arg-type]  # what `signal` gave
+
+    def _heard(self, number: int, _frame: object) -> None:
+        self._meaning[number]()

@@ -1,0 +1,210 @@
+"""Daemon: one node as a process, with its admin space and its services.
+
+The thread that calls `run` does everything that changes the daemon, one request after the other:
+signals and writes to the admin space come in from elsewhere and wait their turn.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Callable
+from typing import Final
+
+from elea.config.config import Config
+from elea.config.schema import KEYS
+from elea.daemon import exposure
+from elea.daemon.admin import AdminSpace
+from elea.daemon.effective import Effective, Options
+from elea.daemon.notify import notify
+from elea.daemon.services import Find, Services, installed
+from elea.errors import ConfigError, EleaError, LimitError, LinkError
+from elea.link.driver import Driver, open_driver
+from elea.locator import is_group
+from elea.node.settings import EndpointGroups, unicast
+from elea.provenance import SampleKind
+from elea.session.handlers import Callback
+from elea.session.neighbours import LinkEvent
+from elea.session.session import Session
+
+_LOG: Final = logging.getLogger("elea.daemon")
+REQUESTS_COUNT_MAX: Final = 1_000  # writes to the admin space that may wait for their turn
+
+# What can change while it runs; everything else waits for the next start.
+_LIVE: Final = (
+    "listen/endpoints",
+    "connect/endpoints",
+    "adminspace/permissions/read",
+    "adminspace/permissions/write",
+    "metadata",
+    "plugins",
+)
+
+
+class Daemon:
+    """A node as a process.
+
+    Args:
+        options: What it was started with; a reload reads them, and their file, again.
+        find: Gives the service of a name.
+
+    Raises:
+        ConfigError: the configuration cannot be used, or opens more than was allowed.
+    """
+
+    def __init__(self, options: Options, *, find: Find = installed) -> None:
+        self._options = options
+        self.services = Services(find)
+        self._effective = self._checked(Effective.of(options))
+        self._requests: queue.SimpleQueue[Callable[[], bool]] = queue.SimpleQueue()
+        self._driver: Driver | None = None
+        self._session: Session | None = None
+        self._admin: AdminSpace | None = None
+
+    @property
+    def config(self) -> Config:
+        """The configuration in effect."""
+        return self._effective.config
+
+    @property
+    def effective(self) -> Effective:
+        """The configuration in effect, with where its values come from."""
+        return self._effective
+
+    @property
+    def session(self) -> Session:
+        """The daemon's own session, once it is started."""
+        assert self._session is not None
+        return self._session
+
+    def locators(self) -> tuple[str, ...]:
+        """Where it listens, with the ports that were given."""
+        assert self._driver is not None
+        return tuple(str(one) for one in self._driver.bound())
+
+    # By any thread.
+
+    def stop(self) -> None:
+        """End, soon."""
+        self._requests.put(lambda: False)
+
+    def reload(self) -> None:
+        """Read the configuration again, soon; neighbours stay."""
+        self._requests.put(self._reload)
+
+    def change_config(self, path: str, value: str | None) -> None:
+        """Set a key to a JSON5 text, or back to its default, soon.
+
+        Raises:
+            LimitError: too many wait already.
+        """
+        waiting = self._requests.qsize()
+        if waiting >= REQUESTS_COUNT_MAX:
+            raise LimitError("REQUESTS_COUNT_MAX", waiting, REQUESTS_COUNT_MAX)
+        self._requests.put(lambda: self._change(path, value))
+
+    # By the one that runs it.
+
+    def start(self) -> None:
+        """Listen, connect, and start what is configured.
+
+        Raises:
+            LinkError: it cannot listen.
+            ConfigError: the configuration asks for something that cannot be.
+        """
+        for endpoint in exposure.check(self.config, allow_plain=self._options.allow_plain):
+            _LOG.warning("%s is not encrypted and open to other hosts, as allowed", endpoint)
+        own = self.config.__copy__()
+        own.remove("namespace")  # which is for applications; a node describes itself under @/
+        self._driver = open_driver(own)
+        self._session = Session(own, self._driver)
+        try:
+            self._session.info.declare_link_events_listener(
+                Callback(_log_link, indirect=False), history=True
+            )
+            if self.config.value("adminspace/enabled", bool):
+                self._admin = AdminSpace(self._session, self._driver, self)
+            self.services.apply(self._session, self.config, strict=True)
+        except BaseException:
+            self.close()
+            raise
+        _LOG.info("%s %s listens at %s", self.config.mode, self._session.zid(), self._where())
+        notify("READY=1")
+
+    def run(self) -> None:
+        """Do what is asked for, until `stop`."""
+        while self._requests.get()():
+            pass
+
+    def close(self) -> None:
+        """End the services, say goodbye to every neighbour, give up the port."""
+        notify("STOPPING=1")
+        self.services.stop()
+        if self._session is not None:
+            self._session.close()
+            _LOG.info("stopped")
+
+    # One request after the other.
+
+    def _reload(self) -> bool:
+        notify("RELOADING=1")
+        try:
+            self._apply(Effective.of(self._options))
+        except (ConfigError, LimitError, LinkError, OSError) as error:
+            _LOG.error("reload failed, all stays as it was: %s", error)
+        else:
+            _LOG.info("reloaded; listens at %s", self._where())
+        notify("READY=1")
+        return True
+
+    def _change(self, path: str, value: str | None) -> bool:
+        changed = self._effective.copy()
+        try:
+            if value is None:
+                changed.remove(path)
+            else:
+                changed.insert_json5(path, value, "admin space")
+            changed.config.validate()
+            self._apply(changed)
+        except EleaError as error:
+            _LOG.error("a change of the configuration was refused: %s", error)
+        else:
+            _LOG.info("configuration changed through the admin space: %s", path)
+        return True
+
+    def _apply(self, new: Effective) -> None:
+        """Put a configuration into effect; if that raises, nothing has changed."""
+        assert self._driver is not None
+        assert self._session is not None
+        self._checked(new)
+        listen, connect = new.config.endpoints("listen"), new.config.endpoints("connect")
+        self._driver.change_endpoints(unicast(listen), unicast(connect))
+        old, self._effective = self._effective, new
+        self.services.apply(self._session, new.config)
+        late = [key.path for key in KEYS if key.path not in _LIVE and _differs(key.path, old, new)]
+        if _groups(new.config) != _groups(old.config):
+            late.append("multicast groups")
+        if late:
+            _LOG.warning("takes effect at the next start only: %s", ", ".join(late))
+
+    def _checked(self, effective: Effective) -> Effective:
+        exposure.check(effective.config, allow_plain=self._options.allow_plain)
+        self.services.check(effective.config)
+        return effective
+
+    def _where(self) -> str:
+        return ", ".join(self.locators()) or "no endpoint"
+
+
+def _differs(path: str, old: Effective, new: Effective) -> bool:
+    return old.config.get(path) != new.config.get(path)
+
+
+def _groups(config: Config) -> list[str]:
+    sides: tuple[EndpointGroups, ...] = (config.endpoints("listen"), config.endpoints("connect"))
+    return [str(one) for side in sides for group in side for one in group if is_group(one)]
+
+
+def _log_link(event: LinkEvent) -> None:
+    verb = "opened" if event.kind is SampleKind.PUT else "closed"
+    _LOG.info("link %s: %s to %s", verb, event.link.zid, event.link.dst)

@@ -1,0 +1,108 @@
+"""What a configuration opens to others, in words; and the one thing that needs a word of consent.
+
+Others reach a router by the endpoints it listens at. One that is not encrypted and can be reached
+from other hosts is refused unless `--allow-plain` says that it is meant.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from typing import Final
+
+from elea.config.config import Config
+from elea.errors import ConfigError, LocatorError
+from elea.locator import Endpoint
+
+_ENCRYPTED: Final = ("tls", "quic", "wss")
+_THIS_HOST: Final = ("unixsock-stream", "unixpipe", "vsock", "memory")
+
+
+def check(config: Config, *, allow_plain: bool) -> list[Endpoint]:
+    """The endpoints that are open to other hosts and not encrypted.
+
+    Raises:
+        ConfigError: if there is one and that was not allowed, or if access rules are asked for.
+    """
+    if config.value("access_control/enabled", bool):
+        # Better not to start than to be open where rules were written.
+        raise ConfigError(
+            "access_control/enabled",
+            "access rules are not enforced by this version; restrict who may connect by mutual TLS"
+            " (transport/link/tls/enable_mtls) or by passwords (transport/auth/usrpwd)",
+        )
+    plain = [one for one in _listening(config) if is_beyond_host(one) and not is_encrypted(one)]
+    if plain and not allow_plain:
+        raise ConfigError(
+            "listen/endpoints",
+            f"{plain[0]} is not encrypted and open to other hosts; listen at 127.0.0.1, use"
+            " tls/..., or allow it with --allow-plain",
+        )
+    return plain
+
+
+def is_encrypted(endpoint: Endpoint) -> bool:
+    """Whether what goes over it cannot be read on the way."""
+    return endpoint.protocol in _ENCRYPTED
+
+
+def is_beyond_host(endpoint: Endpoint) -> bool:
+    """Whether other hosts can reach a listener there.
+
+    Example:
+        >>> [is_beyond_host(Endpoint.parse(one)) for one in ("tcp/[::1]:7447", "tcp/[::]:7447")]
+        [False, True]
+    """
+    if endpoint.protocol in _THIS_HOST or endpoint.get("iface") == "lo":
+        return False
+    try:
+        host = endpoint.host_port()[0]
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except LocatorError:
+        return True  # not understood here: say the worse
+    except ValueError:
+        return host != "localhost"  # a name: where it leads is not asked
+    return not (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+def lines(config: Config) -> Iterator[str]:
+    """What the configuration opens, one line each, the gravest first."""
+    listening = list(_listening(config))
+    for endpoint in sorted(listening, key=lambda one: (is_encrypted(one), not is_beyond_host(one))):
+        reach = "other hosts" if is_beyond_host(endpoint) else "this host only"
+        secrecy = "encrypted" if is_encrypted(endpoint) else "not encrypted"
+        yield f"{endpoint}: open to {reach}, {secrecy}"
+    if not listening:
+        yield "no listener: nobody can connect"
+    yield from _who_may_connect(config, listening)
+    yield "access control: none, whoever is connected may read and write every key"
+    if config.value("adminspace/enabled", bool):
+        read = config.value("adminspace/permissions/read", bool)
+        write = config.value("adminspace/permissions/write", bool)
+        may = " and ".join(verb for verb, allowed in (("read", read), ("write", write)) if allowed)
+        yield f"admin space: whoever is connected may {may or 'neither read nor write'} it"
+    else:
+        yield "admin space: off"
+    if config.value("scouting/multicast/enabled", bool):
+        group = config.value("scouting/multicast/address", str)
+        interface = config.value("scouting/multicast/interface", str)
+        yield f"multicast scouting: on, group {group}, interface {interface}"
+    else:
+        yield "multicast scouting: off"
+
+
+def _listening(config: Config) -> Iterator[Endpoint]:
+    for group in config.endpoints("listen"):
+        yield from group
+
+
+def _who_may_connect(config: Config, listening: list[Endpoint]) -> Iterator[str]:
+    users = config.get("transport/auth/usrpwd/dictionary_file") is not None
+    if users:
+        yield "who may connect: users of the dictionary file, with their passwords"
+        if any(is_beyond_host(one) and not is_encrypted(one) for one in listening):
+            yield "warning: passwords are proven over a link that is not encrypted"
+    if config.value("transport/link/tls/enable_mtls", bool):
+        yield "who may connect by TLS: holders of a certificate of the trusted authority"
+    elif listening and not users:
+        yield "who may connect: anybody who reaches a listener"

@@ -1,0 +1,152 @@
+"""Services: what a daemon runs beside routing, by the section `plugins` of its configuration.
+
+A service is a Python entry point of the group `elea.services`; its name is the name in `plugins`.
+The entry point is called with the daemon's session and with its part of the configuration, and
+returns what can be stopped and asked how it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final, Protocol, TypeAlias
+
+from elea.config.config import Config
+from elea.config.kinds import Value
+from elea.errors import ConfigError
+from elea.json5 import Json
+from elea.session.session import Session
+
+GROUP: Final = "elea.services"
+_LOG: Final = logging.getLogger("elea.daemon")
+_REQUIRED: Final = "__required__"
+
+Settings: TypeAlias = dict[str, Value]
+
+
+class Service(Protocol):
+    """A service that runs."""
+
+    def status(self) -> Mapping[str, Json]:
+        """How it is: values by key, shown below `status/plugins/<name>` in the admin space."""
+
+    def stop(self) -> None:
+        """End it."""
+
+
+Start: TypeAlias = Callable[[Session, Settings], Service]
+
+
+class Found(Protocol):
+    """A service that is installed."""
+
+    @property
+    def value(self) -> str:
+        """Where its code is, as `module:name`."""
+
+    def load(self) -> Start: ...
+
+
+Find: TypeAlias = Callable[[str], "Found | EntryPoint | None"]
+
+
+def installed(name: str) -> EntryPoint | None:
+    """The service of this name that some package brings."""
+    return next(iter(entry_points(group=GROUP, name=name)), None)
+
+
+@dataclass(slots=True)
+class Running:
+    """One service that was started."""
+
+    name: str
+    path: str
+    settings: Settings
+    service: Service
+
+
+class Services:
+    """The services of a daemon.
+
+    Args:
+        find: Gives the service of a name.
+    """
+
+    def __init__(self, find: Find = installed) -> None:
+        self._find = find
+        self._running: dict[str, Running] = {}
+
+    def __iter__(self) -> Iterator[Running]:
+        return iter(list(self._running.values()))
+
+    def check(self, config: Config) -> None:
+        """Whether what is required is there.
+
+        Raises:
+            ConfigError: if a service is required and not installed.
+        """
+        for name, settings in _wanted(config).items():
+            if settings.get(_REQUIRED) is True and self._find(name) is None:
+                raise ConfigError(
+                    f"plugins/{name}",
+                    "it is required and not installed; services are Python packages with an entry"
+                    f" point in the group {GROUP}",
+                )
+
+    def apply(self, session: Session, config: Config, *, strict: bool = False) -> None:
+        """Start what is configured, end what is not, start anew what is configured otherwise.
+
+        Args:
+            session: Given to those that start.
+            config: The configuration.
+            strict: Whether one that is required and does not start is an error.
+
+        Raises:
+            ConfigError: such a one did not start.
+        """
+        wanted = _wanted(config)
+        for running in self:
+            if wanted.get(running.name) != running.settings:
+                self._stop(running)
+        for name, settings in wanted.items():
+            if name not in self._running:
+                self._start(name, settings, session, strict and settings.get(_REQUIRED) is True)
+
+    def stop(self) -> None:
+        """End all, the last one first."""
+        for running in reversed(list(self)):
+            self._stop(running)
+
+    def _start(self, name: str, settings: Settings, session: Session, required: bool) -> None:
+        found = self._find(name)
+        if found is None:
+            _LOG.warning("plugins/%s: no such service is installed; it is left out", name)
+            return
+        try:
+            service: Service = found.load()(session, settings)
+        except Exception as error:  # somebody else's code: it may raise anything
+            if required:
+                raise ConfigError(f"plugins/{name}", f"it did not start: {error}") from error
+            _LOG.exception("service %s did not start; it is left out", name)
+            return
+        self._running[name] = Running(name, found.value, settings, service)
+        _LOG.info("service %s started: %s", name, found.value)
+
+    def _stop(self, running: Running) -> None:
+        del self._running[running.name]
+        try:
+            running.service.stop()
+        except Exception:  # somebody else's code: the others are ended all the same
+            _LOG.exception("service %s did not end as it should", running.name)
+        else:
+            _LOG.info("service %s stopped", running.name)
+
+
+def _wanted(config: Config) -> dict[str, Settings]:
+    """The sections of services; none if they are not to be started."""
+    sections = config.get("plugins")
+    if not config.value("plugins_loading/enabled", bool) or not isinstance(sections, dict):
+        return {}
+    return {name: one if isinstance(one, dict) else {} for name, one in sections.items()}

@@ -1,0 +1,131 @@
+"""What routing knows, for operators: read and never changed, named as Eclipse Zenoh names it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from elea.keyexpr.match_hot import intersects
+from elea.routing.core import Routing
+from elea.routing.face import Face
+from elea.routing.graph import Graph
+from elea.routing.regions import CLIENT, PEER, ROUTER, SOUTH_PEERS, Bound, Region, RegionKind
+from elea.routing.tables import OPTIONS, Kind
+
+_ROLES = {
+    RegionKind.BROKER: CLIENT,
+    RegionKind.CLIENT: CLIENT,
+    RegionKind.PEER: PEER,
+    RegionKind.ROUTER: ROUTER,
+}
+
+
+@dataclass(slots=True)
+class Sources:
+    """Who has something, by role; ids in wire order, each once."""
+
+    routers: dict[bytes, None] = field(default_factory=dict)
+    peers: dict[bytes, None] = field(default_factory=dict)
+    clients: dict[bytes, None] = field(default_factory=dict)
+
+    def add(self, role: int, zid: bytes) -> None:
+        """Name one; the role is an index of INIT."""
+        (self.routers, self.peers, self.clients)[role][zid] = None
+
+
+def region_name(region: Region) -> str:
+    """A region as Eclipse Zenoh calls it.
+
+    Example:
+        >>> from elea.routing.regions import CLIENTS, NORTH_PEERS
+        >>> region_name(CLIENTS), region_name(NORTH_PEERS)
+        ('south:0:client', 'north')
+    """
+    if region.bound is not Bound.SOUTH:
+        return str(region.bound.value)
+    return "south:0:peer" if region.kind is RegionKind.PEER else "south:0:client"
+
+
+def region_of(routing: Routing, face_id: int) -> str:
+    """The region of a face; `unknown` before it is open."""
+    face = routing.tables.faces.get(face_id)
+    return "unknown" if face is None else region_name(face.region)
+
+
+def declared(routing: Routing, kind: Kind, among: str | None = None) -> dict[str, Sources]:
+    """Every key of a kind with those who declared it; only those that intersect `among`, if given.
+
+    What comes from below is ours as well, towards those above: this node is named too.
+    """
+    own_role = _ROLES[routing.role.north.kind]
+    found: dict[str, Sources] = {}
+    for entry in routing.tables.intersecting(kind, among):
+        sources = Sources()
+        for group in entry.owners.values():
+            for owner in group.values():
+                sources.add(_role(owner.face), owner.face.spec.zid)
+                if not owner.face.is_north:
+                    sources.add(own_role, routing.zid)
+        if entry.owners:
+            found[entry.key] = sources
+    return found
+
+
+def wanted(routing: Routing, kind: Kind, among: str | None = None) -> dict[str, Sources]:
+    """Every key that somebody wants to know entities of a kind for: publishers, queriers."""
+    found: dict[str, Sources] = {}
+    for face in routing.tables.faces.values():
+        if face.region.kind in (RegionKind.ROUTER, RegionKind.CLIENT):
+            continue  # they tell what is wanted elsewhere
+        for registered in routing.registered(face.id):
+            demand = registered.demand
+            if not demand.options & OPTIONS[kind] or demand.key is None:
+                continue
+            if among is None or intersects(among, demand.key):
+                sources = found.setdefault(demand.key, Sources())
+                sources.add(_role(face), face.spec.zid)
+    return found
+
+
+def graphs(routing: Routing) -> dict[str, Graph | None]:
+    """What is known of who is connected to whom, by region; None where nobody tells."""
+    north = routing.role.north
+    if north.kind is RegionKind.CLIENT:
+        return {}
+    found = {region_name(north): routing.graph()}
+    if north.kind is RegionKind.ROUTER:
+        faces = routing.tables.faces.values()
+        peers = [one.spec.zid for one in faces if one.region is SOUTH_PEERS]
+        found[region_name(SOUTH_PEERS)] = Graph([routing.zid, *peers])
+    return found
+
+
+def weights(routing: Routing, zid: bytes) -> tuple[int, int] | None:
+    """The weights of a link between routers, as this end and the other say; 0: not said."""
+    network = routing.network
+    if network is None or zid not in network.own.links:
+        return None
+    node = network.nodes.get(zid)
+    theirs = 0 if node is None else node.links.get(network.own.zid, 0)
+    return network.own.links[zid], theirs
+
+
+def successors(routing: Routing) -> dict[tuple[bytes, bytes], bytes]:
+    """By source and destination: the router that this one hands on to, on the source's tree."""
+    network = routing.network
+    if network is None:
+        return {}
+    found: dict[tuple[bytes, bytes], bytes] = {}
+    for source in network.nodes:
+        tree = network.tree(source)
+        for target in network.nodes:
+            hop = tree.hops.get(target, tree.parent)
+            if target != routing.zid and hop is not None:
+                found[source, target] = hop
+    return found
+
+
+def _role(face: Face) -> int:
+    """The list a face is named in: its region's, or its own where it is upstream of a client."""
+    if face.region.kind is RegionKind.CLIENT:
+        return face.spec.whatami
+    return _ROLES[face.region.kind]

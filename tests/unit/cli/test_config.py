@@ -1,0 +1,56 @@
+"""`elea config explain`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from elea.cli.main import main
+
+
+def test_what_is_set_where_it_comes_from_and_what_it_opens(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["config", "explain", "--id", "a1", "--cfg", "scouting/timeout:7"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert 'id = "a1"  (--id)' in shown
+    assert "scouting/timeout = 7  (--cfg scouting/timeout)" in shown
+    assert "what this opens:" in shown
+    assert "  tcp/127.0.0.1:7447: open to this host only, not encrypted" in shown
+    assert not any(line.startswith("scouting/delay") for line in shown)
+
+
+def test_defaults_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "explain", "--all"]) == 0
+    assert "transport/link/tx/lease = 10000  (default)" in capsys.readouterr().out
+
+
+def test_a_configuration_that_would_not_start(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "explain", "-l", "tcp/0.0.0.0:7447"]) == 1
+    shown = capsys.readouterr().out
+    assert "it would not start: listen/endpoints: tcp/0.0.0.0:7447 is not encrypted" in shown
+    assert main(["config", "explain", "-l", "tcp/0.0.0.0:7447", "--allow-plain"]) == 0
+    assert main(["config", "explain", "--plugin", "no-such-service"]) == 1
+    assert "plugins/no-such-service: it is required" in capsys.readouterr().out
+
+
+def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "explain", "--json", "-l", "tcp/0.0.0.0:7447"]) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {"key": "mode", "value": "router", "origin": "elea router"} in lines
+    assert {"exposes": "tcp/0.0.0.0:7447: open to other hosts, not encrypted"} in lines
+    assert "--allow-plain" in lines[-1]["problem"]
+
+
+def test_secrets_are_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    setting = 'transport/auth/usrpwd:{user: "u", password: "geheim"}'
+    assert main(["config", "explain", "--cfg", setting]) == 0
+    shown = capsys.readouterr().out
+    assert "geheim" not in shown
+    assert "***" in shown
+
+
+def test_a_verb_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config"]) == 2
+    assert "VERB" in capsys.readouterr().err

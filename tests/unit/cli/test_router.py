@@ -1,0 +1,164 @@
+"""`elea router` as a process, and what it says before it is one."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.ends import WAIT_S, eventually, free_endpoint
+from tests.unit.daemon.rig import ANYWHERE, MODE
+
+import elea
+from elea.cli import router as router_verb
+from elea.cli.main import build_parser, main
+from elea.cli.router import elead, options_of
+from elea.daemon.effective import Options
+
+ROLE = ("--cfg", f'mode:"{MODE}"')
+
+
+@contextmanager
+def process(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A router in a process of its own, once it is ready; killed if it does not end."""
+    with (folder / "log").open("w") as log:
+        router = subprocess.Popen(
+            [sys.executable, "-m", "elea.cli.main", "router", *ROLE, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        try:
+            yield router
+        finally:
+            router.kill()
+            router.communicate()
+
+
+def ready_line(router: subprocess.Popen[str]) -> str:
+    assert router.stdout is not None
+    return router.stdout.readline().rstrip("\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
+    with process(tmp_path, "--listen", ANYWHERE, "--id", "a1") as router:
+        match = re.fullmatch(rf"ready: {MODE} a1 (tcp/127\.0\.0\.1:\d+)", ready_line(router))
+        assert match is not None
+        config = {"mode": "client", "connect": {"endpoints": [match[1]]}}
+        with elea.open(config) as client:
+            assert [str(one.zid) for one in client.info.transports()] == ["a1"]
+            router.send_signal(number)
+            assert router.wait(WAIT_S) == 0
+            assert eventually(lambda: not client.info.transports())
+    log = (tmp_path / "log").read_text()
+    assert "link opened" in log
+    assert "stopped" in log
+    assert "Traceback" not in log
+
+
+def test_a_hangup_reads_the_file_again(tmp_path: Path) -> None:
+    first, second = free_endpoint(), free_endpoint()
+    file = tmp_path / "router.json5"
+    file.write_text(f'{{listen: {{endpoints: ["{first}"]}}}}')
+    with process(tmp_path, "--config", str(file)) as router:
+        assert ready_line(router).endswith(first)
+        config = {"mode": "client", "connect": {"endpoints": [first]}}
+        with elea.open(config) as client:
+            file.write_text(f'{{listen: {{endpoints: ["{second}"]}}}}')
+            router.send_signal(signal.SIGHUP)
+            log = tmp_path / "log"
+            assert eventually(lambda: f"reloaded; listens at {second}" in log.read_text())
+            assert len(client.info.transports()) == 1
+        router.send_signal(signal.SIGTERM)
+        assert router.wait(WAIT_S) == 0
+
+
+def test_every_option_reaches_the_daemon() -> None:
+    long = "--config f --listen a --connect b --id c1 --cfg d:1 --plugin p --allow-plain"
+    long += " --adminspace-permissions rw --rest-http-port 8000 --no-multicast-scouting"
+    short = "-c f -l a -e b -i c1 --cfg d:1 -P p --allow-plain --adminspace-permissions rw"
+    short += " --rest-http-port 8000 --no-multicast-scouting"
+    parser = build_parser(["router"])
+    for line in (long, short):
+        args = parser.parse_args(["router", *line.split(), "--no-timestamp"])
+        assert options_of(args) == Options(
+            config="f",
+            listen=("a",),
+            connect=("b",),
+            id="c1",
+            cfg=("d:1",),
+            plugin=("p",),
+            adminspace_permissions="rw",
+            rest_http_port="8000",
+            no_multicast_scouting=True,
+            no_timestamp=True,
+            allow_plain=True,
+        )
+
+
+def test_a_configuration_is_checked_without_running_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["router", "--config-check", "-l", "tcp/127.0.0.1:1"]) == 0
+    assert capsys.readouterr().out == "the configuration can be used\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-l", "tcp/0.0.0.0:7447"], "--allow-plain"),
+        (["-l", "tcp"], "no '/'"),
+        (["-i", "xyz"], "id"),
+        (["--cfg", "scouting"], "KEY:VALUE"),
+        (["--config", "no-such-file.json5"], "no-such-file.json5"),
+        (["--plugin", "no-such-service"], "not installed"),
+        (["--cfg", "access_control/enabled:true"], "not enforced"),
+    ],
+)
+def test_what_cannot_be_used_says_why(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["router", "--config-check", *arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_permissions_are_a_choice(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["router", "--adminspace-permissions", "x"]) == 2
+    assert "invalid choice" in capsys.readouterr().err
+
+
+def test_elead_is_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["elead", "--config-check"])
+    assert elead() == 0
+    assert "can be used" in capsys.readouterr().out
+
+
+def test_a_port_in_use_is_a_failure(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(router_verb, "log_to", lambda *args: None)  # this process is the tests'
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        endpoint = f"tcp/127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["router", "--log", "error", "--listen", endpoint]) == 1
+    assert endpoint in capsys.readouterr().err
+
+
+def test_the_commands_of_the_page_are_commands() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "howto" / "run-a-router.md"
+    lines = re.findall(r"^\$ elea (.+?)(?: > .+)?$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(lines) == 7
+    for line in lines:
+        command = shlex.split(line)
+        build_parser([command[0]]).parse_args(command)

@@ -1,0 +1,87 @@
+"""What a configuration opens to others."""
+
+from __future__ import annotations
+
+import pytest
+
+from elea.config.config import Config
+from elea.daemon import exposure
+from elea.errors import ConfigError
+from elea.locator import Endpoint
+
+
+def config_of(*listen: str, **more: object) -> Config:
+    return Config.from_mapping({"mode": "router", "listen/endpoints": list(listen), **more})
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "beyond"),
+    [
+        ("tcp/127.0.0.1:7447", False),
+        ("tcp/127.9.9.9:7447", False),
+        ("tcp/[::1]:7447", False),
+        ("tcp/[::ffff:127.0.0.1]:7447", False),
+        ("tcp/localhost:7447", False),
+        ("udp/224.0.0.224:7446#iface=lo", False),
+        ("unixsock-stream/run/elea.sock", False),
+        ("tcp/0.0.0.0:7447", True),
+        ("tcp/[::]:7447", True),
+        ("tcp/10.0.0.1:7447", True),
+        ("tls/10.0.0.1:7447", True),
+        ("ws/host.example:80", True),
+        ("udp/224.0.0.224:7446", True),
+        ("serial//dev/ttyUSB0", True),
+    ],
+)
+def test_who_can_reach_an_endpoint(endpoint: str, beyond: bool) -> None:
+    assert exposure.is_beyond_host(Endpoint.parse(endpoint)) is beyond
+
+
+def test_a_plain_port_beyond_this_host_needs_consent() -> None:
+    config = config_of("tls/0.0.0.0:1", "tcp/127.0.0.1:2", "tcp/0.0.0.0:3")
+    with pytest.raises(ConfigError, match=r"tcp/0\.0\.0\.0:3 is not encrypted.*--allow-plain"):
+        exposure.check(config, allow_plain=False)
+    assert [str(one) for one in exposure.check(config, allow_plain=True)] == ["tcp/0.0.0.0:3"]
+    assert exposure.check(config_of("tls/0.0.0.0:1"), allow_plain=False) == []
+
+
+def test_rules_that_would_not_be_enforced_are_refused() -> None:
+    config = config_of("tcp/127.0.0.1:1", access_control={"enabled": True})
+    with pytest.raises(ConfigError, match="not enforced by this version"):
+        exposure.check(config, allow_plain=True)
+
+
+def test_the_gravest_comes_first() -> None:
+    config = config_of("tls/0.0.0.0:1", "tcp/127.0.0.1:2", "tcp/0.0.0.0:3")
+    assert list(exposure.lines(config))[:4] == [
+        "tcp/0.0.0.0:3: open to other hosts, not encrypted",
+        "tcp/127.0.0.1:2: open to this host only, not encrypted",
+        "tls/0.0.0.0:1: open to other hosts, encrypted",
+        "who may connect: anybody who reaches a listener",
+    ]
+
+
+def test_who_may_connect_and_what_they_see() -> None:
+    config = config_of(
+        "tcp/0.0.0.0:3",
+        **{
+            "transport/auth/usrpwd/dictionary_file": "users",
+            "transport/link/tls/enable_mtls": True,
+            "adminspace": {"enabled": True, "permissions": {"read": True, "write": True}},
+            "scouting/multicast/enabled": False,
+        },
+    )
+    assert list(exposure.lines(config))[1:] == [
+        "who may connect: users of the dictionary file, with their passwords",
+        "warning: passwords are proven over a link that is not encrypted",
+        "who may connect by TLS: holders of a certificate of the trusted authority",
+        "access control: none, whoever is connected may read and write every key",
+        "admin space: whoever is connected may read and write it",
+        "multicast scouting: off",
+    ]
+    closed = config_of(adminspace={"enabled": True, "permissions": {"read": False}})
+    assert "no listener: nobody can connect" in list(exposure.lines(closed))
+    assert "admin space: whoever is connected may neither read nor write it" in list(
+        exposure.lines(closed)
+    )
+    assert "admin space: off" in list(exposure.lines(config_of()))
