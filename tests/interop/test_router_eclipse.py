@@ -34,6 +34,7 @@ from tests.interop.ends import (
     zid_of,
 )
 
+from elea.ids import ZenohId
 from elea.routing.tables import Kind
 
 line = pytest.mark.line
@@ -406,7 +407,7 @@ def test_weights_of_eclipse_routers_are_honoured() -> None:
         session(ECLIPSE, "router", listen=endpoints[2], connect=endpoints[:2], more=heavy) as third,
     ):
         node = node_of(first)
-        zids = [bytes.fromhex(zid_of(one).zfill(32))[::-1] for one in (second, third)]
+        zids = [ZenohId.parse(zid_of(one)).octets for one in (second, third)]
 
         def hop() -> bytes | None:
             with first._context.driver.lock:
