@@ -337,7 +337,7 @@ def secured(tmp_path: Path) -> dict[str, object]:
 def test_subjects(
     router: str, protocol: str, by: str, right: str, wrong: str, secured: dict[str, object]
 ) -> None:
-    puts = {"messages": ["put"], "flows": ["ingress"]}
+    puts: dict[str, Any] = {"messages": ["put"], "flows": ["ingress"]}
     subjects = ({"id": "all"}, {"id": "right", by: [right]}, {"id": "wrong", by: [wrong]})
     rules = (
         rule("all", "open/**"),
