@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
+from io import RawIOBase
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from elea.errors import ConfigError
 from elea.json5 import Json
@@ -76,7 +77,7 @@ class Audit:
         self._seq = 0
         self._hash = START
         self._name = file
-        self._stream: BinaryIO | None = None if file is None else self._open(file)
+        self._stream: RawIOBase | None = None if file is None else self._open(file)
         self._writer = threading.Thread(target=self._run, name="elea-audit", daemon=True)
         self._writer.start()
 
@@ -161,25 +162,20 @@ class Audit:
                 continue
             try:
                 self._stream.write(line.encode() + b"\n")
-                if self._queue.empty():
-                    self._stream.flush()
             except OSError as error:
                 self.lost += 1
                 _LOG.error("audit lines cannot be written to %s: %s", self._name, error.strerror)
         if self._stream is not None:
-            try:
-                self._stream.close()
-            except OSError as error:
-                _LOG.error("the audit file %s was not closed: %s", self._name, error.strerror)
+            self._stream.close()
 
-    def _open(self, name: str) -> BinaryIO:
+    def _open(self, name: str) -> RawIOBase:
         """Open the file to add lines, and go on with its chain."""
         try:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-            stream = os.fdopen(descriptor, "r+b")
+            stream = os.fdopen(descriptor, "r+b", buffering=0)  # a line is one write
             length = stream.seek(0, os.SEEK_END)
             stream.seek(max(length - _TAIL_LEN, 0))
-            tail = stream.read()
+            tail = stream.read(min(length, _TAIL_LEN)) or b""
             if tail and not tail.endswith(b"\n"):
                 stream.write(b"\n")  # the last line was cut; it stays as it is
         except OSError as error:
