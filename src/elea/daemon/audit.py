@@ -37,6 +37,7 @@ _QUEUE_COUNT_MAX: Final = 10_000  # lines that wait to be written; more are coun
 _SOURCES_COUNT_MAX: Final = 4_096  # neighbours whose rate is remembered
 _TAIL_LEN: Final = 64 * 1024  # where the last line of a file is looked for
 _SECOND_NS: Final = 1_000_000_000
+_REOPEN: Final[dict[str, Json]] = {}  # in the queue, in place of a line
 
 
 @dataclass(slots=True)
@@ -116,6 +117,10 @@ class Audit:
         """Anything else."""
         self._put({"event": event, **fields})
 
+    def reopen(self) -> None:
+        """Go on in a new file of the same name, if the old one was moved away; soon."""
+        self._queue.put(_REOPEN)
+
     def close(self) -> None:
         """Write what is queued, and end."""
         for name, rate in list(self._rates.items()):
@@ -155,6 +160,9 @@ class Audit:
 
     def _run(self) -> None:
         while (fields := self._queue.get()) is not None:
+            if fields is _REOPEN:
+                self._change_file()
+                continue
             self._seq += 1
             line, self._hash = chained({"seq": self._seq, **fields}, self._hash)
             _LOG.info("%s", line)
@@ -167,6 +175,19 @@ class Audit:
                 _LOG.error("audit lines cannot be written to %s: %s", self._name, error.strerror)
         if self._stream is not None:
             self._stream.close()
+
+    def _change_file(self) -> None:
+        if self._name is None or self._stream is None:
+            return
+        seq, last = self._seq, self._hash
+        try:
+            stream = self._open(self._name)
+        except ConfigError as error:
+            _LOG.error("the audit goes on in the old file: %s", error)
+            return
+        self._stream.close()
+        self._stream = stream
+        self._seq, self._hash = seq, last  # one chain over all files
 
     def _open(self, name: str) -> RawIOBase:
         """Open the file to add lines, and go on with its chain."""

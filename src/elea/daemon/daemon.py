@@ -170,6 +170,7 @@ class Daemon:
 
     def _reload(self) -> bool:
         notify("RELOADING=1")
+        self.audit.reopen()
         try:
             self._apply(Effective.of(self._options))
         except (ConfigError, LimitError, LinkError, OSError) as error:

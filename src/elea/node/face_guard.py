@@ -95,9 +95,8 @@ class FaceGuard:
             unknown = Refusal(Reason.KEY, Flow.EGRESS, action, "", None, "an unknown alias")
             self._refuse(message, unknown)
             return None
-        outcome = self._over_quota(action, key) or self._chain.check(
-            action, key, message, reliable, now_ns
-        )
+        refusal = None if self._face.account is None else self._over_quota(action, key)
+        outcome = refusal or self._chain.check(action, key, message, reliable, now_ns)
         if isinstance(outcome, Refusal):
             self._refuse(message, outcome)
             return None

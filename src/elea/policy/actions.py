@@ -7,7 +7,7 @@ take back keeps them back too.
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, StrEnum
 
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.delete import Del
@@ -35,8 +35,8 @@ class Flow(Enum):
     EGRESS = "egress"
 
 
-class Action(Enum):
-    """What a message does, as Eclipse Zenoh names it."""
+class Action(StrEnum):
+    """What a message does, as Eclipse Zenoh names it; a text, because those are hashed quickly."""
 
     PUT = "put"
     DELETE = "delete"

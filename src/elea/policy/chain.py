@@ -83,7 +83,11 @@ class Chain:
         self, action: Action, key: str, message: NetworkMessage, reliable: bool, now_ns: int
     ) -> NetworkMessage | Refusal:
         """The message, perhaps with another QoS, or why it may not pass."""
-        plan = self._plan(action, key, now_ns)
+        plan = self._plans.get((action, key))
+        if plan is None or plan.until_ns is not None:
+            plan = self._plan(action, key, now_ns)
+        if plan.is_clear:
+            return message
         for limiter in plan.limiters:
             if not limiter.passes(now_ns):
                 return self._refuse(Reason.DOWNSAMPLING, action, key, None, "too soon")
@@ -122,7 +126,7 @@ class Chain:
             # does not pass rules, as in Eclipse.
             passes = self.access is None and self.authorizer is None
             verdict = Verdict(passes, None, "not a key expression")
-            return _Plan(verdict, Reason.KEY, (), (), None, None)
+            return _Plan(verdict, Reason.KEY, (), (), None, None, passes)
         verdict, reason = _OPEN, Reason.ACCESS
         until_ns: int | None = None
         if self.access is not None:
@@ -132,15 +136,12 @@ class Chain:
             reason = Reason.AUTHORIZER
             until_ns = now_ns + self.authorizer.age_ns
         found = (one.limiter(action, key) for one in self.downsamplers)
+        limiters = tuple(one for one in found if one is not None)
+        overwrites = tuple(one for one in self.overwrites if one.concerns(action, key))
         bounds = [one for one in self.low_passes if one.concerns(action, key)]
-        return _Plan(
-            verdict,
-            reason,
-            tuple(one for one in found if one is not None),
-            tuple(one for one in self.overwrites if one.concerns(action, key)),
-            min(bounds, key=lambda one: one.len_max, default=None),
-            until_ns,
-        )
+        low_pass = min(bounds, key=lambda one: one.len_max, default=None)
+        is_clear = verdict.allowed and not limiters and not overwrites and low_pass is None
+        return _Plan(verdict, reason, limiters, overwrites, low_pass, until_ns, is_clear)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,7 @@ class _Plan:
     overwrites: tuple[Overwrite, ...]
     low_pass: LowPass | None
     until_ns: int | None  # an answer of the authorizer holds no longer
+    is_clear: bool  # nothing but the verdict, and that is good
 
 
 def _is_key(text: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.cli.ends import WAIT_S
+from tests.unit.cli.ends import WAIT_S, eventually
 from tests.unit.daemon.rig import client_of, options, root_of, running
 
 from elea.daemon.audit import START, Audit, chained, verify, verify_file
@@ -99,6 +99,22 @@ def test_a_chain_goes_on_after_a_line_that_was_cut(tmp_path: Path) -> None:
     lines = file.read_text().splitlines()
     assert verify(lines) == "line 2 is no audit line"
     assert verify([lines[0], lines[2]]) is None
+
+
+def test_a_file_that_is_moved_away_is_followed_by_another(tmp_path: Path) -> None:
+    file, moved = tmp_path / "audit", tmp_path / "audit.1"
+    audit = Audit(str(file))
+    audit.note("first")
+    audit.reopen()  # nothing happened to it
+    audit.note("second")
+    assert eventually(lambda: len(written(file)) == 2)
+    file.rename(moved)
+    audit.reopen()
+    audit.note("third")
+    audit.close()
+    assert [one["event"] for one in written(moved)] == ["first", "second"]
+    assert [one["event"] for one in written(file)] == ["third"]
+    assert verify([*moved.read_text().splitlines(), *file.read_text().splitlines()]) is None
 
 
 def test_what_was_done_to_a_file_is_found() -> None:

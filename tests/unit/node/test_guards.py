@@ -248,6 +248,31 @@ def test_what_was_told_is_taken_back_when_the_rules_forbid_it() -> None:
     assert len(node.routing.tables.faces[face].told[0]) == 2
 
 
+@pytest.mark.parametrize("mode", [InterestMode.CURRENT, InterestMode.CURRENT_FUTURE])
+def test_an_interest_that_may_not_leave_is_answered_here(mode: InterestMode) -> None:
+    """A client with rules of its own: its session asks, and the router never hears of it."""
+    star = Star(Policy())
+    star.say(star.one, Declare(DeclareToken(1, WireExpr(0, "shut/t")), qos=QOS_DECLARE))
+    guards = star.other.driver.node.guards
+    guards.change(policy_of(access("open/**", flows=("egress",))))
+    options = OPTION_TOKENS | OPTION_RESTRICTED
+    interest = Interest(1, mode, options, WireExpr(0, "shut/*"), QOS_DECLARE)
+    [answer] = star.say(star.other, interest)
+    assert isinstance(answer, Declare)
+    assert isinstance(answer.body, DeclareFinal)
+    assert answer.interest_id == 1
+    assert sum(guards.refused.values()) == 1
+
+
+def test_a_query_that_may_not_leave_ends_here() -> None:
+    star = Star(Policy())
+    declare = Declare(DeclareQueryable(1, WireExpr(0, "shut/q"), True), qos=QOS_DECLARE)
+    star.say(star.one, declare)
+    star.other.driver.node.guards.change(policy_of(access("open/**", flows=("egress",))))
+    request = Request(7, WireExpr(0, "shut/q"), Query(), QOS_REQUEST, timeout_ms=60_000)
+    assert star.say(star.other, request) == [ResponseFinal(7, QOS_REQUEST)]
+
+
 def test_an_authorizer_has_the_last_word_for_a_while() -> None:
     asked: list[tuple[str, str]] = []
 
