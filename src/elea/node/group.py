@@ -121,7 +121,7 @@ class Groups:
         self._groups[link_id] = self.by_face[face_id] = group
         self._dirty[link_id] = None  # the first JOIN
         self._egress.outlets[face_id] = group.outlet
-        self._guards.admit(self._settings.zid, None, [info], sink, group.outlet, group.links)
+        self._guards.admit(None, None, [info], sink, group.outlet, group.links)
         role = self._routing.role
         spec = FaceSpec(
             zid=self._settings.zid, whatami=role.whatami, region=role.groups, multicast=True

@@ -75,20 +75,21 @@ class Guards:
 
     def admit(
         self,
-        zid: bytes,
+        zid: bytes | None,
         user: str | None,
         infos: list[LinkInfo],
         sink: FaceSink,
         outlet: Outlet,
         links: dict[int, None],
     ) -> None:
-        """The same for anything with a face, such as a group."""
+        """The same for anything with a face; a group is nobody, and has no id."""
         identity = identity_of(zid, user, infos)
         face = self._faces.get(sink.face_id)
         if face is None:
             face = Guarded(sink.face_id, identity, sink, outlet, links)
             self._faces[sink.face_id] = face
-            self._tell(LoggedIn(identity))
+            if zid is not None:
+                self._tell(LoggedIn(identity))
         self._leave_account(face)
         face.identity = identity
         self._guard(face)
@@ -197,7 +198,7 @@ class Guards:
             self.report(event)
 
 
-def identity_of(zid: bytes, user: str | None, infos: list[LinkInfo]) -> Identity:
+def identity_of(zid: bytes | None, user: str | None, infos: list[LinkInfo]) -> Identity:
     """Who a neighbour is, by what its links prove."""
     links = tuple(
         LinkIdentity(
@@ -208,7 +209,8 @@ def identity_of(zid: bytes, user: str | None, infos: list[LinkInfo]) -> Identity
         )
         for info in infos
     )
-    return Identity(zid=str(ZenohId.from_bytes(zid)), user=user, links=links)
+    name = "" if zid is None else str(ZenohId.from_bytes(zid))
+    return Identity(zid=name, user=user, links=links)
 
 
 def _host(info: LinkInfo) -> str:
