@@ -57,6 +57,8 @@ class Limits:
     query_replies_count: int = 100_000  # per query
     query_replies_len: int = 256 * 1024 * 1024  # payload octets per query
     routes_count: int = 4_096  # cached routes per region and kind of message
+    plans_count: int = 4_096  # keys whose rules are remembered, per face and direction
+    withheld_count: int = 1_024  # refused declarations, per face and direction: rules may change
     gossip_nodes_count: int = 2_048  # psids remembered per neighbour, and candidates not fetched
 
     # Texts handed to us by users and files.

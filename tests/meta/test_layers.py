@@ -4,7 +4,7 @@
 5  public API       session, and its doorways handlers, ext, shm, aio
 4  drivers, disk    link   sim   store.log   config_file
 3  composition      node
-2  machines         transport   routing   xrce
+2  machines         transport   routing   policy   xrce
 1  bytes            wire
 0  vocabulary       in the order of VOCABULARY: a module imports only from its left
 """
@@ -49,7 +49,7 @@ VOCABULARY: Final = (
 # Units above the vocabulary, by layer. A unit may import every unit of a lower layer.
 LAYERS: Final[dict[int, tuple[str, ...]]] = {
     1: ("wire",),
-    2: ("transport", "routing", "xrce"),
+    2: ("transport", "routing", "policy", "xrce"),
     3: ("node",),
     4: ("link", "sim", "store.log", "config_file"),
     5: ("session",),
@@ -73,7 +73,7 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     **{doorway: {*VOCABULARY, "session"} for doorway in DOORWAYS},
 }
 
-SANS_IO: Final = {*VOCABULARY, "wire", "transport", "routing", "xrce", "node"} - {"pure"}
+SANS_IO: Final = {*VOCABULARY, "wire", "transport", "routing", "policy", "xrce", "node"} - {"pure"}
 FORBIDDEN_IN_SANS_IO: Final = {
     *("asyncio", "socket", "ssl", "selectors", "threading", "time", "random", "os"),
     *("secrets", "subprocess"),

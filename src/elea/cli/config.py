@@ -14,6 +14,7 @@ from elea.daemon import exposure
 from elea.daemon.effective import Effective
 from elea.daemon.services import Services
 from elea.errors import ConfigError
+from elea.link.authorizers import read_authorizer
 
 NAME: Final = "config"
 SUMMARY: Final = "explain the configuration of a router"
@@ -65,6 +66,7 @@ def _problem(effective: Effective, *, allow_plain: bool) -> str | None:
     try:
         exposure.check(effective.config, allow_plain=allow_plain)
         Services().check(effective.config)
+        read_authorizer(effective.config)
     except ConfigError as error:
         return str(error)
     return None

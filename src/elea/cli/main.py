@@ -31,6 +31,7 @@ INTERRUPTED: Final = 130
 VERBS: Final[Mapping[str, str]] = {
     "router": "elea.cli.router",
     "config": "elea.cli.config",
+    "acl": "elea.cli.acl",
     "put": "elea.cli.put",
     "delete": "elea.cli.delete",
     "get": "elea.cli.get",

@@ -337,7 +337,39 @@ _OPERATION: Final = (
     Key("plugins", Free("an object", object_only=True), {}, "one object per service"),
 )
 
-KEYS: Final = (*_NODE, *_CONNECTIONS, *_SCOUTING, *_ROUTING, *_TRANSPORT, *_SECURITY, *_OPERATION)
+# Elea's own: Eclipse Zenoh refuses a file that has them.
+_ELEA: Final = (
+    _silent("elea/authorizer", TEXT, "entry point of `elea.authorizers` that is asked as well"),
+    Key(
+        "elea/authorizer_max_age",
+        U64,
+        60_000,
+        "ms that an answer of the authorizer holds",
+        unset=True,
+        silent=True,
+    ),
+    _silent("elea/quotas", shapes.QUOTAS, "what an identity may send and declare"),
+    _silent("elea/audit/file", PATH, "file that audit lines are added to"),
+    Key(
+        "elea/audit/lines_per_second",
+        Integer(1, 1_000_000),
+        10,
+        "refusals of one neighbour that get a line each; the rest is counted",
+        unset=True,
+        silent=True,
+    ),
+)
+
+KEYS: Final = (
+    *_NODE,
+    *_CONNECTIONS,
+    *_SCOUTING,
+    *_ROUTING,
+    *_TRANSPORT,
+    *_SECURITY,
+    *_OPERATION,
+    *_ELEA,
+)
 BY_PATH: Final = {key.path: key for key in KEYS}
 
 

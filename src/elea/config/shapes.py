@@ -47,6 +47,17 @@ def _key_expr(text: str) -> str:
     return str(KeyExpr(text))
 
 
+def _rule_key(text: str) -> str:
+    """A key expression of an access rule; placeholders stand for what a neighbour is called."""
+    filled = text
+    for name in PLACEHOLDERS:
+        filled = filled.replace("${" + name + "}", "x")
+    if filled == text:
+        return _key_expr(text)
+    KeyExpr(filled)
+    return text
+
+
 def _concrete_key(text: str) -> str:
     if "*" in _key_expr(text):
         raise InvalidValueError("key", "wildcards are not legal here")
@@ -75,6 +86,7 @@ def _size_range(text: str) -> str:
     return text
 
 
+PLACEHOLDERS: Final = ("cert_common_name", "username", "zid")
 U16: Final = Integer(0, 0xFFFF)
 U32: Final = Integer(0, 0xFFFF_FFFF)
 U64: Final = Integer()
@@ -85,6 +97,9 @@ ZID: Final = Text("an id in lower-case hexadecimal", _zid)
 _KEY_EXPR: Final = Text("a key expression", _key_expr)
 KEY_EXPRS: Final = ListOf(_KEY_EXPR)
 _SOME_KEY_EXPRS: Final = ListOf(_KEY_EXPR, 1)
+_RULE_KEY: Final = Text(
+    "a key expression, in which ${cert_common_name}, ${username} and ${zid} may stand", _rule_key
+)
 _SOME_TEXTS: Final = ListOf(TEXT, 1)
 _SOME_PROTOCOLS: Final = ListOf(Choice(PROTOCOLS), 1)
 _SOME_ZIDS: Final = ListOf(ZID, 1)
@@ -190,7 +205,11 @@ OVERWRITE: Final = ListOf(
             "messages": ListOf(Choice(("put", "delete", "query")), 1),
             "key_exprs": _SOME_KEY_EXPRS,
             "overwrite": Record(
-                {"congestion_control": _CONGESTION, "priority": PRIORITY, "express": FLAG}
+                {
+                    "congestion_control": _CONGESTION,
+                    "priority": Either((PRIORITY, Integer(-7, 7))),
+                    "express": FLAG,
+                }
             ),
             "flows": _FLOWS,
             "qos": Record(
@@ -254,12 +273,13 @@ ACL_RULES: Final = ListOf(
     Record(
         {
             "id": TEXT,
-            "key_exprs": _SOME_KEY_EXPRS,
+            "key_exprs": ListOf(_RULE_KEY, 1),
+            "key_expr_templates": ListOf(_RULE_KEY, 1),
             "messages": ListOf(_ACL_MESSAGES, 1),
             "flows": _FLOWS,
             "permission": PERMISSION,
         },
-        frozenset({"id", "key_exprs", "messages", "permission"}),
+        frozenset({"id", "messages", "permission"}),
     )
 )
 ACL_SUBJECTS: Final = ListOf(
@@ -268,6 +288,7 @@ ACL_SUBJECTS: Final = ListOf(
             "id": TEXT,
             "interfaces": _SOME_TEXTS,
             "cert_common_names": _SOME_TEXTS,
+            "cert_common_name_prefixes": _SOME_TEXTS,
             "usernames": _SOME_TEXTS,
             "link_protocols": _SOME_PROTOCOLS,
             "zids": _SOME_ZIDS,
@@ -279,6 +300,24 @@ ACL_POLICIES: Final = ListOf(
     Record(
         {"id": TEXT, "rules": ListOf(TEXT), "subjects": ListOf(TEXT)},
         frozenset({"rules", "subjects"}),
+    )
+)
+_RATE: Final = Integer(1)
+QUOTAS: Final = ListOf(
+    Record(
+        {
+            "id": TEXT,
+            "interfaces": _SOME_TEXTS,
+            "cert_common_names": _SOME_TEXTS,
+            "cert_common_name_prefixes": _SOME_TEXTS,
+            "usernames": _SOME_TEXTS,
+            "link_protocols": _SOME_PROTOCOLS,
+            "zids": _SOME_ZIDS,
+            "declarations": U64,
+            "messages_per_second": _RATE,
+            "bytes_per_second": _RATE,
+            "close_after_ms": U64,
+        }
     )
 )
 SEARCH_DIRS: Final = ListOf(

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 from elea.config.config import Config
 from elea.config.schema import BY_PATH, CHILDREN
 from elea.daemon import metrics
+from elea.daemon.audit import Audit
 from elea.daemon.services import Services
 from elea.errors import ClosedError, EleaError
 from elea.ids import WhatAmI, ZenohId
@@ -58,6 +59,10 @@ class Control(Protocol):
 
     @property
     def services(self) -> Services: ...
+
+    @property
+    def audit(self) -> Audit:
+        """Where writes are noted."""
 
     def change_config(self, path: str, value: str | None) -> None:
         """Set a key to a JSON5 text, or back to its default; soon, and by another thread."""
@@ -157,6 +162,7 @@ class AdminSpace:
                 driver.node,
                 uptime_s=(driver.now_ns() - self._started_ns) / 1e9,
                 per_transport=parameters.get("per_transport") != "false",
+                audit_lost=self._control.audit.lost,
             )
         descriptors = parameters.get("descriptors") != "false"
         payload = metrics.text(families, descriptors=descriptors).encode()
@@ -218,19 +224,23 @@ class AdminSpace:
     def _written(self, sample: Sample) -> None:
         key = str(sample.key_expr)
         path = key.removeprefix(self._config_prefix)
+        why = self._write(key, path, sample)
+        if why is not None:
+            _LOG.warning("a write to %s was ignored: %s", key, why)
+        self._control.audit.note("admin_write", key=key, accepted=why is None, why=why)
+
+    def _write(self, key: str, path: str, sample: Sample) -> str | None:
+        """Ask for a change; or why not."""
         if not self._control.config.value("adminspace/permissions/write", bool):
-            _LOG.warning("a write to %s was ignored: writing is not allowed", key)
-            return
+            return "writing is not allowed"
         if path == key or "*" in path:
-            _LOG.warning("a write to %s was ignored: it names no single key", key)
-            return
-        if sample.kind is SampleKind.DELETE:
-            self._control.change_config(path, None)
-            return
+            return "it names no single key"
         try:
-            self._control.change_config(path, sample.payload.to_string())
+            deletes = sample.kind is SampleKind.DELETE
+            self._control.change_config(path, None if deletes else sample.payload.to_string())
         except (EleaError, UnicodeDecodeError) as error:
-            _LOG.warning("a write to %s was ignored: %s", key, error)
+            return str(error)
+        return None
 
 
 def _dumps(value: Json) -> bytes:

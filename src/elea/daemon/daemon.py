@@ -15,13 +15,17 @@ from elea.config.config import Config
 from elea.config.schema import KEYS
 from elea.daemon import exposure
 from elea.daemon.admin import AdminSpace
+from elea.daemon.audit import FILE, LINES_PER_SECOND, Audit
 from elea.daemon.effective import Effective, Options
 from elea.daemon.notify import notify
 from elea.daemon.services import Find, Services, installed
 from elea.errors import ConfigError, EleaError, LimitError, LinkError
+from elea.link.authorizers import read_authorizer
 from elea.link.driver import Driver, open_driver
 from elea.locator import is_group
 from elea.node.settings import EndpointGroups, unicast
+from elea.policy.policy import KEYS as POLICY_KEYS
+from elea.policy.policy import Policy
 from elea.provenance import SampleKind
 from elea.session.handlers import Callback
 from elea.session.neighbours import LinkEvent
@@ -38,6 +42,7 @@ _LIVE: Final = (
     "adminspace/permissions/write",
     "metadata",
     "plugins",
+    *POLICY_KEYS,
 )
 
 
@@ -59,6 +64,7 @@ class Daemon:
         self._requests: queue.SimpleQueue[Callable[[], bool]] = queue.SimpleQueue()
         self._driver: Driver | None = None
         self._session: Session | None = None
+        self._audit: Audit | None = None
         self._admin: AdminSpace | None = None
 
     @property
@@ -76,6 +82,12 @@ class Daemon:
         """The daemon's own session, once it is started."""
         assert self._session is not None
         return self._session
+
+    @property
+    def audit(self) -> Audit:
+        """Where it is noted who came and what was changed, once it is started."""
+        assert self._audit is not None
+        return self._audit
 
     def locators(self) -> tuple[str, ...]:
         """Where it listens, with the ports that were given."""
@@ -116,7 +128,14 @@ class Daemon:
             _LOG.warning("%s is not encrypted and open to other hosts, as allowed", endpoint)
         own = self.config.__copy__()
         own.remove("namespace")  # which is for applications; a node describes itself under @/
-        self._driver = open_driver(own)
+        file = own.get(FILE)
+        lines = own.value(LINES_PER_SECOND, int)
+        self._audit = Audit(file if isinstance(file, str) else None, lines)
+        try:
+            self._driver = open_driver(own, self._audit.policy)
+        except BaseException:
+            self._audit.close()
+            raise
         self._session = Session(own, self._driver)
         try:
             self._session.info.declare_link_events_listener(
@@ -129,6 +148,7 @@ class Daemon:
             self.close()
             raise
         _LOG.info("%s %s listens at %s", self.config.mode, self._session.zid(), self._where())
+        self._audit.note("started", zid=str(self._session.zid()))
         notify("READY=1")
 
     def run(self) -> None:
@@ -143,15 +163,19 @@ class Daemon:
         if self._session is not None:
             self._session.close()
             _LOG.info("stopped")
+        if self._audit is not None:
+            self._audit.close()
 
     # One request after the other.
 
     def _reload(self) -> bool:
         notify("RELOADING=1")
+        self.audit.reopen()
         try:
             self._apply(Effective.of(self._options))
         except (ConfigError, LimitError, LinkError, OSError) as error:
             _LOG.error("reload failed, all stays as it was: %s", error)
+            self.audit.note("reload_refused", why=str(error))
         else:
             _LOG.info("reloaded; listens at %s", self._where())
         notify("READY=1")
@@ -168,6 +192,7 @@ class Daemon:
             self._apply(changed)
         except EleaError as error:
             _LOG.error("a change of the configuration was refused: %s", error)
+            self.audit.note("config_refused", key=path, why=str(error))
         else:
             _LOG.info("configuration changed through the admin space: %s", path)
         return True
@@ -177,9 +202,11 @@ class Daemon:
         assert self._driver is not None
         assert self._session is not None
         self._checked(new)
+        policy = Policy.from_config(new.config, read_authorizer(new.config))
         listen, connect = new.config.endpoints("listen"), new.config.endpoints("connect")
         self._driver.change_endpoints(unicast(listen), unicast(connect))
         old, self._effective = self._effective, new
+        self._note_changes(old, new, policy)
         self.services.apply(self._session, new.config)
         late = [key.path for key in KEYS if key.path not in _LIVE and _differs(key.path, old, new)]
         if _groups(new.config) != _groups(old.config):
@@ -187,9 +214,20 @@ class Daemon:
         if late:
             _LOG.warning("takes effect at the next start only: %s", ", ".join(late))
 
+    def _note_changes(self, old: Effective, new: Effective, policy: Policy) -> None:
+        """Let other rules apply, if they are others; and note which keys changed, not to what."""
+        assert self._driver is not None
+        changed = [key.path for key in KEYS if _differs(key.path, old, new)]
+        if any(path in POLICY_KEYS for path in changed):
+            self._driver.change_policy(policy)
+        if changed:
+            policies = [path for path in changed if path in POLICY_KEYS]
+            self.audit.note("config", keys=[*changed], policy=bool(policies))
+
     def _checked(self, effective: Effective) -> Effective:
         exposure.check(effective.config, allow_plain=self._options.allow_plain)
         self.services.check(effective.config)
+        read_authorizer(effective.config)
         return effective
 
     def _where(self) -> str:

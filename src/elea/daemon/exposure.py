@@ -13,6 +13,9 @@ from typing import Final
 from elea.config.config import Config
 from elea.errors import ConfigError, LocatorError
 from elea.locator import Endpoint
+from elea.policy.policy import AUTHORIZER, Policy
+from elea.policy.quota import PATH as QUOTAS
+from elea.policy.records import Record, records
 
 _ENCRYPTED: Final = ("tls", "quic", "wss")
 _THIS_HOST: Final = ("unixsock-stream", "unixpipe", "vsock", "memory")
@@ -22,15 +25,10 @@ def check(config: Config, *, allow_plain: bool) -> list[Endpoint]:
     """The endpoints that are open to other hosts and not encrypted.
 
     Raises:
-        ConfigError: if there is one and that was not allowed, or if access rules are asked for.
+        ConfigError: if there is one and that was not allowed, or if access rules do not fit
+            together.
     """
-    if config.value("access_control/enabled", bool):
-        # Better not to start than to be open where rules were written.
-        raise ConfigError(
-            "access_control/enabled",
-            "access rules are not enforced by this version; restrict who may connect by mutual TLS"
-            " (transport/link/tls/enable_mtls) or by passwords (transport/auth/usrpwd)",
-        )
+    Policy.from_config(config)
     plain = [one for one in _listening(config) if is_beyond_host(one) and not is_encrypted(one)]
     if plain and not allow_plain:
         raise ConfigError(
@@ -75,7 +73,7 @@ def lines(config: Config) -> Iterator[str]:
     if not listening:
         yield "no listener: nobody can connect"
     yield from _who_may_connect(config, listening)
-    yield "access control: none, whoever is connected may read and write every key"
+    yield from _what_may_pass(config)
     if config.value("adminspace/enabled", bool):
         read = config.value("adminspace/permissions/read", bool)
         write = config.value("adminspace/permissions/write", bool)
@@ -106,3 +104,31 @@ def _who_may_connect(config: Config, listening: list[Endpoint]) -> Iterator[str]
         yield "who may connect by TLS: holders of a certificate of the trusted authority"
     elif listening and not users:
         yield "who may connect: anybody who reaches a listener"
+
+
+def _what_may_pass(config: Config) -> Iterator[str]:
+    if config.value("access_control/enabled", bool):
+        default = config.value("access_control/default_permission", str)
+        rules, subjects = (
+            _records(config, f"access_control/{name}") for name in ("rules", "subjects")
+        )
+        yield (
+            f"access control: on, {len(rules)} rules for {len(subjects)} subjects; what no rule"
+            f" decides is {'allowed' if default == 'allow' else 'denied'}"
+        )
+        for subject in subjects:
+            if "zids" in subject:
+                yield f"warning: subject {subject['id']} goes by zids, which nobody has to prove"
+    else:
+        yield "access control: none, whoever is connected may read and write every key"
+    authorizer = config.get(AUTHORIZER)
+    if authorizer is not None:
+        yield f"access control: {authorizer} is asked as well"
+    for name in ("downsampling", "low_pass_filter", "qos/network", QUOTAS):
+        count = len(_records(config, name))
+        if count:
+            yield f"{name}: {count}"
+
+
+def _records(config: Config, path: str) -> list[Record]:
+    return records(config, path) or []

@@ -64,7 +64,9 @@ def text(families: Sequence[Family], *, descriptors: bool = True) -> str:
     return "\n".join([*found, "# EOF", ""])
 
 
-def collect(node: Node, *, uptime_s: float, per_transport: bool = True) -> list[Family]:
+def collect(
+    node: Node, *, uptime_s: float, per_transport: bool = True, audit_lost: int = 0
+) -> list[Family]:
     """All metrics of a node; under its lock."""
     views = node.views()
     return [
@@ -95,6 +97,18 @@ def collect(node: Node, *, uptime_s: float, per_transport: bool = True) -> list[
             "Messages that went nowhere, by reason.",
             [({"reason": name}, count) for name, count in node.routing.stats.dropped().items()],
         ),
+        Family(
+            "elea_refused",
+            "counter",
+            "Messages that rules, filters or quotas did not let pass.",
+            [
+                ({"reason": reason.value, "flow": flow.value, "action": action.value}, count)
+                for (reason, flow, action), count in sorted(
+                    node.guards.refused.items(), key=lambda one: str(one[0])
+                )
+            ],
+        ),
+        Family("elea_audit_lost", "counter", "Audit lines not written.", [({}, audit_lost)]),
     ]
 
 
@@ -123,7 +137,12 @@ def _transports(views: list[NeighbourView], *, per_transport: bool) -> list[Fami
         else:
             family.samples = [({}, sum(value for _, value in values))]
         families.append(family)
-    return families
+    refused = Family("elea_transport_refused", "counter", "Messages that did not pass, both ways.")
+    if per_transport:
+        refused.samples = [(_remote(view), view.refused_count) for view in views]
+    else:
+        refused.samples = [({}, sum(view.refused_count for view in views))]
+    return [*families, refused]
 
 
 def _remote(view: NeighbourView) -> Labels:

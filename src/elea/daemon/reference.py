@@ -54,9 +54,10 @@ answered to queries that say `config`, not to `@/**`.
 ## Writing
 
 A put on `config/<path>` sets a key of the configuration to a JSON5 text, a delete sets it back to
-its default. Endpoints, permissions, metadata and services change at once, and no session is lost;
-other keys wait for the next start, which is logged. What is not legal, or opens a plain port to
-other hosts without `--allow-plain`, is refused and logged, and nothing changes.
+its default. Endpoints, permissions, metadata, services, access rules, filters and quotas change at
+once, and no session is lost; other keys wait for the next start, which is logged. What is not
+legal, or opens a plain port to other hosts without `--allow-plain`, is refused and logged, and
+nothing changes. Every write is audited, whatever becomes of it.
 
 ## Metrics
 

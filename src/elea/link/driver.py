@@ -28,6 +28,7 @@ from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.accounts import read_accounts
 from elea.link.admission import Ticket
+from elea.link.authorizers import read_authorizer
 from elea.link.base import Link
 from elea.link.connect import Attempt, Connected, Connector
 from elea.link.discovery import Discovery
@@ -55,6 +56,8 @@ from elea.node.ports import (
     Told,
 )
 from elea.node.settings import EndpointGroups, NodeSettings
+from elea.policy.events import PolicyEvent
+from elea.policy.policy import Policy
 
 _LOG: Final = logging.getLogger("elea.link")
 _REJOIN_NS: Final = 1_000_000_000  # after a group was lost, as when an interface went down
@@ -208,6 +211,12 @@ class Driver:
         with self.lock:
             self.node.routing.set_locators(self.locators())
             self.node.connect_to(connect, self.now_ns())
+            self._settle()
+
+    def change_policy(self, policy: Policy) -> None:
+        """Let these rules and filters apply from now on. Neighbours stay."""
+        with self.lock:
+            self.node.guards.change(policy)
             self._settle()
 
     def wait_connected(self) -> None:
@@ -567,15 +576,20 @@ class Driver:
             session.deliver()
 
 
-def open_driver(config: Config) -> Driver:
+def open_driver(config: Config, report: Callable[[PolicyEvent], None] | None = None) -> Driver:
     """A node for this configuration on real links: listening, and connected as far as it must be.
+
+    `report` is told of refusals and logins, under the lock: it must neither block nor raise.
 
     Raises:
         LinkError: if it cannot listen, or cannot connect although it must.
         ConfigError: if the configuration asks for something that cannot be.
     """
-    settings = NodeSettings.from_config(config, os.urandom, read_accounts(config))
+    settings = NodeSettings.from_config(
+        config, os.urandom, read_accounts(config), read_authorizer(config)
+    )
     node = Node(settings, rng=os.urandom)
+    node.guards.report = report
     driver = Driver(node, SelectorPoller(), LinkSettings.from_config(config))
     try:
         driver.start()

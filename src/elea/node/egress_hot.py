@@ -54,10 +54,32 @@ class RawSink:
         """A sample. `plain` is the next one when this returns."""
 
 
+class Guard(Protocol):
+    """What may pass through a neighbour's face, one way.
+
+    A face without one lets everything pass, at no cost. Whatever takes a shorter way than a
+    decoded message asks first whether there is a guard, and then leaves the message to the general
+    way.
+    """
+
+    def check(self, message: NetworkMessage, reliable: bool) -> NetworkMessage | None:
+        """The message, perhaps with another QoS; None if it was refused, counted and answered."""
+
+
 class Outlet:
     """One face, as messages leave through it: a session's sink, or a neighbour's queues."""
 
-    __slots__ = ("dirty", "face_id", "link_id", "queues", "raw", "sink", "stuck", "transport")
+    __slots__ = (
+        "dirty",
+        "face_id",
+        "guard",
+        "link_id",
+        "queues",
+        "raw",
+        "sink",
+        "stuck",
+        "transport",
+    )
 
     def __init__(
         self,
@@ -75,6 +97,7 @@ class Outlet:
         if isinstance(taker, RawSink):
             self.raw = taker
         self.queues = queues
+        self.guard: Guard | None = None  # of what leaves; a session has none
         self.dirty = False  # listed in Egress.dirty
         self.stuck = False  # messages wait for room, and others of their priority behind them
 
@@ -123,7 +146,7 @@ class Egress:
         self.flush_asked = False  # the driver's loop will write what is pending
         self.source_link_id = -1  # the link that is being read
         self.timers_moved = False  # a session may have set a nearer timer
-        self.now_ns = 0  # when a session last put something
+        self.now_ns = 0  # when a session last put something, or octets arrived
         self._on_full = on_full
 
     def send(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
@@ -140,6 +163,12 @@ class Egress:
             else:
                 sink.receive(message, reliable)
             return SENT
+        guard = outlet.guard
+        if guard is not None:
+            passed = guard.check(message, reliable)
+            if passed is None:
+                return SENT  # for all that the sender may know
+            message = passed
         result = FULL if outlet.stuck else queues.send(message, reliable)
         if result == FULL:
             result = self._on_full(face_id, message, reliable)
@@ -177,7 +206,7 @@ class Egress:
         outlet = way.outlet
         queues = outlet.queues
         qos = way.message.qos
-        if outlet.stuck or queues is None:
+        if outlet.stuck or queues is None or outlet.guard is not None:
             result = UNFIT
         else:
             result = queues.send_value(way.head, payload, qos, reliable)

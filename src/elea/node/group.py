@@ -14,6 +14,7 @@ from elea.limits import Limits
 from elea.locator import Locator
 from elea.node.backlog import Backlog
 from elea.node.egress_hot import Egress, Outlet
+from elea.node.guards import Guards
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
@@ -51,6 +52,7 @@ class Groups:
         dirty: Where links are listed that have something to pull.
         next_id: Gives a face its number.
         announce: Told of members that come and go.
+        guards: Told of groups, whose members nobody can tell apart.
     """
 
     __slots__ = (
@@ -58,6 +60,7 @@ class Groups:
         "_dirty",
         "_egress",
         "_groups",
+        "_guards",
         "_limits",
         "_next_id",
         "_rng",
@@ -76,6 +79,7 @@ class Groups:
         dirty: dict[int, None],
         next_id: Callable[[], int],
         announce: Callable[[NeighbourUp | NeighbourDown], None],
+        guards: Guards,
     ) -> None:
         self._settings = settings
         self._routing = routing
@@ -86,6 +90,7 @@ class Groups:
         self._dirty = dirty
         self._next_id = next_id
         self._announce = announce
+        self._guards = guards
         self._groups: dict[int, Group] = {}  # by link
         self.by_face: dict[int, Group] = {}
 
@@ -116,6 +121,7 @@ class Groups:
         self._groups[link_id] = self.by_face[face_id] = group
         self._dirty[link_id] = None  # the first JOIN
         self._egress.outlets[face_id] = group.outlet
+        self._guards.admit(None, None, [info], sink, group.outlet, group.links)
         role = self._routing.role
         spec = FaceSpec(
             zid=self._settings.zid, whatami=role.whatami, region=role.groups, multicast=True
@@ -126,7 +132,7 @@ class Groups:
         """A datagram came from somebody in a group."""
         group = self._groups.get(link_id)
         if group is not None:
-            group.sink.now_ns = now_ns
+            group.sink.now_ns = self._egress.now_ns = now_ns
             self._settle(group, group.transport.receive_batch(str(source), batch, now_ns))
 
     def pull(self, link_id: int, now_ns: int) -> bytes | None:
@@ -157,6 +163,7 @@ class Groups:
             return
         self._dirty.pop(link_id, None)
         del self.by_face[group.face_id]
+        self._guards.leave(group.face_id)
         self._egress.outlets.pop(group.face_id, None)
         self._routing.close_face(group.face_id, now_ns)
         for source in list(group.members):

@@ -1,16 +1,20 @@
 """Holding: links that are not read while what they bring has nowhere to go. Threat T28.
 
 A message that must not be dropped waits for a neighbour that has no room. When too much waits, the
-links that brought it are not read any more, until half of it is gone: whoever sends feels it.
+links that brought it are not read any more, until half of it is gone: whoever sends feels it. The
+same happens for a while to links that bring more than a quota allows (threat T23).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from elea.node.backlog import Backlog
 from elea.node.neighbour import NodeLink
 from elea.node.ports import Effect, HoldReading
+
+_QUOTA: Final = -1  # in `NodeLink.waits_for`: not a face, but time
 
 
 class Holding:
@@ -52,3 +56,14 @@ class Holding:
                 if not link.waits_for:
                     self._ask(HoldReading(link_id, False))
         backlog.sources.clear()
+
+    def pause(self, link_id: int, paused: bool) -> None:
+        """Whoever is at the other end has sent more than it may: it has to wait, or may go on."""
+        link = self._links.get(link_id)
+        if link is None or paused == (_QUOTA in link.waits_for):
+            return
+        if paused and not link.waits_for:
+            self._ask(HoldReading(link_id, True))
+        link.waits_for ^= {_QUOTA}
+        if not link.waits_for:
+            self._ask(HoldReading(link_id, False))

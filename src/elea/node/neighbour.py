@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol, Self
 
+from elea.limits import Limits
 from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
 from elea.node.egress_hot import LocalSink, Outlet
 from elea.node.intake_hot import Intake
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.node.receive_hot import FaceSink
+from elea.node.settings import NodeSettings
+from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Opener
 from elea.transport.negotiation import Agreed
 from elea.transport.unicast_hot import Transport
@@ -71,6 +74,16 @@ class Neighbour:
             link.stream.batch_len_max = agreed.batch_len - prefix_len
         self.note_sole_link()
 
+    def unresponsive_ns(self, wait_ns: int) -> int | None:
+        """When it is closed because it takes nothing."""
+        stuck_ns = self.backlog.stuck_since_ns()
+        return None if stuck_ns is None else stuck_ns + wait_ns
+
+    def next_timer_ns(self, wait_ns: int) -> int | None:
+        """When there is something to do for it."""
+        times = (self.transport.next_timer_ns(), self.unresponsive_ns(wait_ns))
+        return min((time for time in times if time is not None), default=None)
+
     def note_sole_link(self) -> None:
         """Links came or went: with one alone there is nothing to choose when writing."""
         self.outlet.link_id = next(iter(self.links)) if len(self.links) == 1 else -1
@@ -108,6 +121,23 @@ class NodeLink:
     intake: Intake | None = None  # once it is part of a transport
     closing: bool = False
     waits_for: set[int] = field(default_factory=set)  # faces without room for what it brings
+
+
+def begin(
+    settings: NodeSettings,
+    info: LinkInfo,
+    cookies: CookieJar | None,
+    expected_zid: bytes | None,
+    limits: Limits,
+    now_ns: int,
+) -> Opener | Acceptor:
+    """The handshake on a new link: ours to begin, or theirs if there are `cookies` for it."""
+    offer = settings.offer(info.batch_len_max)
+    if cookies is None:
+        bounds = replace(limits, handshake_ns=settings.open_timeout_ns)
+        return Opener(offer, now_ns, expected_zid=expected_zid, limits=bounds)
+    bounds = replace(limits, handshake_ns=settings.accept_timeout_ns)
+    return Acceptor(offer, cookies, str(info.remote), now_ns, limits=bounds)
 
 
 def may_join(link: NodeLink, known: Neighbour) -> bool:

@@ -17,9 +17,10 @@ from elea.node.admission import Admission, content
 from elea.node.connectors import Connectors
 from elea.node.egress_hot import FULL, SENT, Door, Egress, Outlet
 from elea.node.group import Group, Groups
+from elea.node.guards import Guards
 from elea.node.holding import Holding
 from elea.node.intake_hot import Intake
-from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
+from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, begin, state_of
 from elea.node.ports import CloseLink, Effect, LinkInfo, NeighbourDown, NeighbourUp, Teller, Told
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import EndpointGroups, NodeSettings
@@ -75,6 +76,9 @@ class Node:
         self._sessions: dict[int, Session] = {}
         self._effects: list[Effect] = []
         self._holding = Holding(self._links, limits.backlog_len, self._ask)
+        self.guards = Guards(
+            settings.policy, self.routing, self.egress, self._holding, self._told_ns, limits
+        )
         self._fragments = FragmentPool(limits.fragments_node_len)
         self._dirty: dict[int, None] = {}
         self._last_id = 0
@@ -89,6 +93,7 @@ class Node:
             self._dirty,
             self._next_id,
             self._announce,
+            self.guards,
         )
 
     # Life.
@@ -145,13 +150,13 @@ class Node:
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
         times = [self.routing.next_timer_ns(), self.groups.next_timer_ns()]
-        times.append(self._connectors.next_timer_ns())
+        times += [self._connectors.next_timer_ns(), self.guards.next_timer_ns()]
         times += [session.next_timer_ns() for session in self._sessions.values()]
         for link in self._links.values():
             if link.handshake is not None:
                 times.append(link.handshake.next_timer_ns())
         for neighbour in self._neighbours.values():
-            times += [neighbour.transport.next_timer_ns(), self._unresponsive_ns(neighbour)]
+            times.append(neighbour.next_timer_ns(self.settings.wait_before_close_ns))
         return min((time for time in times if time is not None), default=None)
 
     def handle_timer(self, now_ns: int) -> None:
@@ -164,6 +169,8 @@ class Node:
                 self._advance(link, now_ns)
         for neighbour in list(self._neighbours.values()):
             self._time_neighbour(neighbour, now_ns)
+        for face_id in self.guards.overdue(now_ns):
+            self._end_neighbour(self._by_face[face_id], "closed here: over its quota", now_ns)
         self.groups.handle_timer(now_ns)
         self.routing.handle_timer(now_ns)
         for session in list(self._sessions.values()):
@@ -182,25 +189,12 @@ class Node:
     ) -> None:
         """A link was made: `opened` by us, or accepted."""
         self._now_ns = now_ns
-        offer = self.settings.offer(info.batch_len_max)
         connector = self._connectors.get(connector_id)
-        handshake: Opener | Acceptor
-        if opened:
-            expected = None if connector is None else connector.expected_zid
-            limits = replace(self.limits, handshake_ns=self.settings.open_timeout_ns)
-            handshake = Opener(offer, now_ns, expected_zid=expected, limits=limits)
-        else:
-            limits = replace(self.limits, handshake_ns=self.settings.accept_timeout_ns)
-            address = str(info.remote)
-            handshake = Acceptor(offer, self._cookies, address, now_ns, limits=limits)
-        link = NodeLink(
-            link_id,
-            info,
-            connector,
-            handshake,
-            StreamDecoder(batch_len_max=info.batch_len_max) if info.stream else None,
-            now_ns,
-        )
+        expected = None if connector is None else connector.expected_zid
+        cookies = None if opened else self._cookies
+        handshake = begin(self.settings, info, cookies, expected, self.limits, now_ns)
+        stream = StreamDecoder(batch_len_max=info.batch_len_max) if info.stream else None
+        link = NodeLink(link_id, info, connector, handshake, stream, now_ns)
         self._links[link_id] = link
         self._advance(link, now_ns)
 
@@ -355,7 +349,8 @@ class Node:
 
     def views(self) -> list[NeighbourView]:
         """The neighbours as operators see them."""
-        return [view_of(one, self._links, self.routing) for one in self._neighbours.values()]
+        known = self._neighbours.values()
+        return [view_of(one, self._links, self.routing, self.guards) for one in known]
 
     def links_count(self, zid: bytes) -> int:
         """How many links lead to a neighbour."""
@@ -376,6 +371,7 @@ class Node:
         remembered = (
             *(self._links, self._neighbours, self._by_face, self._sessions, self.egress.outlets),
             *(self._connectors, self.groups, self._fragments, self._effects, self._dirty),
+            self.guards,
         )
         return not any(remembered) and self.next_timer_ns() is None and self.routing.is_empty()
 
@@ -399,12 +395,14 @@ class Node:
         """A message finds no room, or others of its priority that wait for some."""
         place = self._place(face_id)
         assert place is not None  # it has an outlet
-        # A session's put tells the time to the egress alone.
-        now_ns = max(self._now_ns, self.egress.now_ns)
-        result = place.backlog.send(message, reliable, now_ns)
+        result = place.backlog.send(message, reliable, self._told_ns())
         place.outlet.stuck = bool(place.backlog)
         self._holding.grew(face_id, place.backlog, self.egress.source_link_id)
         return result
+
+    def _told_ns(self) -> int:
+        """The time; a session's put and octets tell it to the egress alone."""
+        return max(self._now_ns, self.egress.now_ns)
 
     def _place(self, face_id: int) -> Neighbour | Group | None:
         return self._by_face.get(face_id) or self.groups.by_face.get(face_id)
@@ -454,6 +452,8 @@ class Node:
             if connector is not None and connector.expected_zid and not failure.by_peer:
                 link.connector = None
                 self._connectors.refuted(connector, link.info.remote, failure.reason, now_ns)
+            if isinstance(handshake, Acceptor):
+                self.guards.login_refused(link.info, failure.reason)
             self._drop_link(link, failure.reason, now_ns)
             self._end_link(link, failure.reason)
         elif handshake.agreed is not None:
@@ -498,6 +498,7 @@ class Node:
 
     def _join(self, neighbour: Neighbour, link: NodeLink, agreed: Agreed, now_ns: int) -> None:
         neighbour.join(link, agreed, now_ns)
+        self.guards.join(neighbour, self._links)
         if link.connector is not None:
             link.connector.connected()
         self._connectors.satisfied(link.connector)
@@ -529,14 +530,9 @@ class Node:
 
     def _time_neighbour(self, neighbour: Neighbour, now_ns: int) -> None:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
-        due_ns = self._unresponsive_ns(neighbour)
+        due_ns = neighbour.unresponsive_ns(self.settings.wait_before_close_ns)
         if due_ns is not None and now_ns >= due_ns:
             self._give_up(neighbour, "closed here: unresponsive", now_ns, CloseReason.UNRESPONSIVE)
-
-    def _unresponsive_ns(self, neighbour: Neighbour) -> int | None:
-        """When a neighbour that takes nothing is closed."""
-        stuck_ns = neighbour.backlog.stuck_since_ns()
-        return None if stuck_ns is None else stuck_ns + self.settings.wait_before_close_ns
 
     def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
@@ -566,16 +562,17 @@ class Node:
             return
         del self._neighbours[neighbour.zid]
         del self._by_face[neighbour.face_id]
+        self.guards.leave(neighbour.face_id)
         self._mute(neighbour)
         self.routing.close_face(neighbour.face_id, now_ns)
         self._connectors.lost(neighbour, now_ns)
         self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
 
     def _end_neighbour(self, neighbour: Neighbour, reason: str, now_ns: int) -> None:
-        """One link of several is lost, and messages went over it: the others go as well.
+        """All links of a neighbour go.
 
-        What was on its way is gone, declarations too, and nothing would repair the tables of either
-        side. A new transport does.
+        If one of several is lost, what was on its way there is gone, declarations too, and nothing
+        would repair the tables of either side. A new transport does.
         """
         self._give_up(neighbour, reason, now_ns, CloseReason.GENERIC)
 

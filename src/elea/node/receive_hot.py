@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from elea.node.egress_hot import Egress, RawSink
+from elea.node.egress_hot import Egress, Guard, RawSink
 from elea.routing.core import Routing
 from elea.routing.pubsub_hot import PushSource
 from elea.transport.reassembly import Piece
 from elea.wire.buffer_hot import Reader
-from elea.wire.codec_hot import decode_network
+from elea.wire.codec_hot import NetworkMessage, decode_network
 from elea.wire.network.push_hot import Push
 from elea.wire.plain_hot import PlainPush
 
@@ -50,6 +50,7 @@ class FaceSink:
         "_touched",
         "face_id",
         "general",
+        "guard",
         "now_ns",
         "received",
         "routing",
@@ -61,6 +62,7 @@ class FaceSink:
         self._push = routing.receive_push  # compiled: samples take no interpreted step
         self._egress = egress
         self.face_id = face_id
+        self.guard: Guard | None = None  # of what comes in
         self.now_ns = 0
         self.received = 0
         self.general = False  # something else came than samples for sessions
@@ -83,7 +85,8 @@ class FaceSink:
     def frame(self, reader: Reader, priority: int, reliable: bool) -> None:
         """Read network messages until the end, or the first octet that is none."""
         self._alias = _NO_ALIAS
-        if self._egress is not None:
+        self._source = None
+        if self._egress is not None and self.guard is None:
             self._source = self.routing.push_source(self.face_id)
         try:
             self._messages(reader, reliable)
@@ -94,11 +97,16 @@ class FaceSink:
         """Read exactly one message, as reassembled from fragments."""
         self.received += 1
         self.general = True
-        self.routing.receive(self.face_id, decode_network(reader), reliable, self.now_ns)
+        message: NetworkMessage | None = decode_network(reader)
+        guard = self.guard
+        if guard is not None and message is not None:
+            message = guard.check(message, reliable)
+        if message is not None:
+            self.routing.receive(self.face_id, message, reliable, self.now_ns)
 
     def pieces(self, pieces: list[Piece]) -> bool:
         """Take a plain sample that came in fragments: its payload is copied once, into one."""
-        if self._egress is None:
+        if self._egress is None or self.guard is not None:
             return False
         source = self._source = self.routing.push_source(self.face_id)
         plain = self._plain
@@ -139,6 +147,12 @@ class FaceSink:
             self.received += 1
             self.general = True
             message = decode_network(reader)
+            guard = self.guard
+            if guard is not None:
+                passed = guard.check(message, reliable)
+                if passed is None:
+                    continue
+                message = passed
             if isinstance(message, Push):
                 self._push(face_id, message, reliable, now_ns)
             else:

@@ -10,6 +10,8 @@ from elea.config.config import Config
 from elea.errors import ConfigError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.locator import Endpoint, is_group
+from elea.policy.chain import Authorize
+from elea.policy.policy import OPEN_POLICY, Policy
 from elea.routing.settings import RoutingSettings
 from elea.secret import Secret
 from elea.transport.multicast import GroupOffer
@@ -105,10 +107,15 @@ class NodeSettings:
     group_compression: bool = False
     timestamping: bool = False
     drop_future: bool = False  # samples whose timestamp lies in the future
+    policy: Policy = OPEN_POLICY
 
     @classmethod
     def from_config(
-        cls, config: Config, rng: Rng, accounts: Mapping[bytes, Secret] | None = None
+        cls,
+        config: Config,
+        rng: Rng,
+        accounts: Mapping[bytes, Secret] | None = None,
+        authorize: Authorize | None = None,
     ) -> Self:
         """Read a configuration; a node without an id of its own gets a random one."""
         zid = config.zid or ZenohId.generate(rng)
@@ -163,6 +170,7 @@ class NodeSettings:
             scouting_delay_ns=config.value("scouting/delay", int) * MS_NS,
             timestamping=config.value("timestamping/enabled", bool),
             drop_future=config.value("timestamping/drop_future_timestamp", bool),
+            policy=Policy.from_config(config, authorize),
         )
 
     def offer(self, link_len_max: int) -> Offer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from elea.node.guards import Guards
 from elea.node.neighbour import Neighbour, NodeLink
 from elea.node.ports import LinkInfo
 from elea.routing.core import Routing
@@ -23,11 +24,14 @@ class NeighbourView:
     user: str | None
     links: tuple[LinkInfo, ...]
     waiting_count: int  # blocking messages that found no room yet
+    refused_count: int  # messages that the policy did not let pass, both ways
     since_ns: int
     stats: TransportStats
 
 
-def view_of(neighbour: Neighbour, links: Mapping[int, NodeLink], routing: Routing) -> NeighbourView:
+def view_of(
+    neighbour: Neighbour, links: Mapping[int, NodeLink], routing: Routing, guards: Guards
+) -> NeighbourView:
     """A neighbour as it is now; under the node's lock."""
     return NeighbourView(
         zid=neighbour.zid,
@@ -37,6 +41,7 @@ def view_of(neighbour: Neighbour, links: Mapping[int, NodeLink], routing: Routin
         user=neighbour.agreed.peer_user,
         links=tuple(links[link_id].info for link_id in neighbour.links),
         waiting_count=len(neighbour.backlog),
+        refused_count=guards.refused_by(neighbour.face_id),
         since_ns=neighbour.since_ns,
         stats=neighbour.transport.stats,
     )

@@ -123,7 +123,11 @@ class Upstream:
         return outstanding
 
     def ask_once(self, options: int, key: str | None) -> list[Asked]:
-        """Ask for a snapshot: one gateway, and peers that have not told everything yet."""
+        """Ask for a snapshot: one gateway, and peers that have not told everything yet.
+
+        Returns:
+            The copies whose end is outstanding.
+        """
         wanted = Demand(options, key)
         asked: list[Asked] = []
         # Eclipse answers such a question for tokens alone; else ask for more, and take it back.
@@ -137,7 +141,7 @@ class Upstream:
         for face in self._context.tables.faces.values():
             if face.is_mutual and not face.ready and (tokens_only or face.spec.elea):
                 asked.append(self._ask(face, wanted, None, InterestMode.CURRENT))
-        return asked
+        return [one for one in asked if not one.ended]  # a guard answers from inside `send`
 
     def wait(self, waiting: Waiting, asked: list[Asked], now_ns: int) -> None:
         """Say D_FINAL to `waiting` when all of `asked` have ended."""

@@ -90,13 +90,16 @@ async def open_loop_driver(config: Config) -> LoopDriver:
     # Late: see `elea.session.runtime`.
     from elea.link.accounts import read_accounts
     from elea.link.asyncio_poller import AsyncioPoller
+    from elea.link.authorizers import read_authorizer
     from elea.link.driver import Driver
     from elea.link.settings import LinkSettings
     from elea.node.node import Node
     from elea.node.settings import NodeSettings
 
     config = in_environment(config)
-    settings = NodeSettings.from_config(config, os.urandom, read_accounts(config))
+    settings = NodeSettings.from_config(
+        config, os.urandom, read_accounts(config), read_authorizer(config)
+    )
     node = Node(settings, rng=os.urandom)
     driver = Driver(node, AsyncioPoller(), LinkSettings.from_config(config))
     return await _connected(driver, settings.scouting_delay_ns)

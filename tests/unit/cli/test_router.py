@@ -122,7 +122,7 @@ def test_a_configuration_is_checked_without_running_it(
         (["--cfg", "scouting"], "KEY:VALUE"),
         (["--config", "no-such-file.json5"], "no-such-file.json5"),
         (["--plugin", "no-such-service"], "not installed"),
-        (["--cfg", "access_control/enabled:true"], "not enforced"),
+        (["--cfg", "access_control/enabled:true"], "needs rules, subjects and policies"),
     ],
 )
 def test_what_cannot_be_used_says_why(

@@ -45,10 +45,32 @@ def test_a_plain_port_beyond_this_host_needs_consent() -> None:
     assert exposure.check(config_of("tls/0.0.0.0:1"), allow_plain=False) == []
 
 
-def test_rules_that_would_not_be_enforced_are_refused() -> None:
+def test_rules_that_do_not_fit_together_are_refused() -> None:
     config = config_of("tcp/127.0.0.1:1", access_control={"enabled": True})
-    with pytest.raises(ConfigError, match="not enforced by this version"):
+    with pytest.raises(ConfigError, match="needs rules, subjects and policies"):
         exposure.check(config, allow_plain=True)
+
+
+def test_access_control_is_told() -> None:
+    config = config_of(
+        "tcp/127.0.0.1:1",
+        access_control={
+            "enabled": True,
+            "rules": [],
+            "subjects": [{"id": "x", "zids": ["a1"]}],
+            "policies": [],
+        },
+        low_pass_filter=[{"messages": ["put"], "key_exprs": ["**"], "size_limit": 1}],
+        elea={"authorizer": "mine", "quotas": [{"declarations": 5}]},
+    )
+    told = [line for line in exposure.lines(config) if "tcp" not in line]
+    assert told[1:6] == [
+        "access control: on, 0 rules for 1 subjects; what no rule decides is denied",
+        "warning: subject x goes by zids, which nobody has to prove",
+        "access control: mine is asked as well",
+        "low_pass_filter: 1",
+        "elea/quotas: 1",
+    ]
 
 
 def test_the_gravest_comes_first() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tests.pairs import seeded
 from tests.unit.node.worlds import settings
 
+from elea.config.config import Config
 from elea.limits import Limits
 from elea.locator import Locator
 from elea.node.node import Node
@@ -20,6 +21,7 @@ from elea.node.ports import (
     Told,
 )
 from elea.node.settings import AutoconnectSettings
+from elea.policy.policy import Policy
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import QOS_DECLARE, WireExpr
@@ -146,6 +148,29 @@ def test_members_hear_each_other_and_sessions_are_told() -> None:
     assert len(made.deliver()) == 2
     assert two.samples == [("a/b", b"x")]
     assert one.samples == three.samples == []
+
+
+def test_groups_are_guarded_as_somebody_without_a_name() -> None:
+    rules = {
+        "enabled": True,
+        "rules": [
+            {"id": "r", "permission": "allow", "messages": ["put"], "key_exprs": ["open/**"]},
+            {"id": "named", "permission": "allow", "messages": ["put"], "key_exprs": ["**"]},
+        ],
+        "subjects": [{"id": "udp", "link_protocols": ["udp"]}, {"id": "us", "zids": ["1", "2"]}],
+        "policies": [
+            {"rules": ["r"], "subjects": ["udp"]},
+            {"rules": ["named"], "subjects": ["us"]},
+        ],
+    }
+    policy = Policy.from_config(Config.from_mapping({"access_control": rules}))
+    made = world(1, 2, policy=policy)
+    one, two = made.members
+    for key in ("open/a", "shut/a"):
+        one.put(key, b"x")
+        assert len(made.deliver()) == (key == "open/a")
+    assert one.node.guards.refused.total() == 1
+    assert two.node.guards.refused.total() == 0
 
 
 def test_a_member_that_leaves_or_falls_silent_is_lost() -> None:

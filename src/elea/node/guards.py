@@ -1,0 +1,220 @@
+"""Guards: a node's policy at work, on the faces of its neighbours and groups.
+
+Sessions of this process are not guarded, as in Eclipse Zenoh.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from elea.errors import LocatorError
+from elea.ids import ZenohId
+from elea.limits import Limits
+from elea.node.egress_hot import Egress, Outlet
+from elea.node.face_guard import FaceGuard, Guarded, Surroundings
+from elea.node.holding import Holding
+from elea.node.neighbour import Neighbour, NodeLink
+from elea.node.ports import LinkInfo
+from elea.node.receive_hot import FaceSink
+from elea.policy.actions import Action, Flow
+from elea.policy.chain import Reason, Refusal
+from elea.policy.events import LoggedIn, LoginRefused, OverQuota, PolicyEvent, Refused
+from elea.policy.identity import Identity, LinkIdentity
+from elea.policy.policy import Policy
+from elea.policy.quota import Account
+from elea.routing.core import Routing
+
+_PROTOCOLS = {"wss": "ws"}  # one word for both, as in Eclipse
+
+
+class Guards:
+    """Who is guarded, by what, and what was refused.
+
+    `refused` counts by reason, direction and action. `report` is told of every refusal and login,
+    under the node's lock: it must neither block nor raise.
+
+    Args:
+        policy: What may pass.
+        routing: Of the node.
+        egress: Of the node.
+        holding: Stops links from being read.
+        now_ns: The time, as the node was last told it.
+        limits: Of the node.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        routing: Routing,
+        egress: Egress,
+        holding: Holding,
+        now_ns: Callable[[], int],
+        limits: Limits,
+    ) -> None:
+        self.refused: Counter[tuple[Reason, Flow, Action]] = Counter()
+        self.report: Callable[[PolicyEvent], None] | None = None
+        self._policy = policy
+        self._limits = limits
+        self._holding = holding
+        self._faces: dict[int, Guarded] = {}
+        self._accounts: dict[tuple[str, str], Account] = {}  # by quota and identity
+        self._held: dict[int, int] = {}  # faces that are not read, until when
+        self._around = Surroundings(
+            routing, egress, now_ns, limits.withheld_count, self._refusal, self._excess
+        )
+
+    def __len__(self) -> int:
+        return len(self._faces)
+
+    def join(self, neighbour: Neighbour, links: Mapping[int, NodeLink]) -> None:
+        """A neighbour is there, or has one more link; before its face opens."""
+        infos = [links[link_id].info for link_id in neighbour.links]
+        user = neighbour.agreed.peer_user
+        self.admit(neighbour.zid, user, infos, neighbour.sink, neighbour.outlet, neighbour.links)
+
+    def admit(
+        self,
+        zid: bytes | None,
+        user: str | None,
+        infos: list[LinkInfo],
+        sink: FaceSink,
+        outlet: Outlet,
+        links: dict[int, None],
+    ) -> None:
+        """The same for anything with a face; a group is nobody, and has no id."""
+        identity = identity_of(zid, user, infos)
+        face = self._faces.get(sink.face_id)
+        if face is None:
+            face = Guarded(sink.face_id, identity, sink, outlet, links)
+            self._faces[sink.face_id] = face
+            if zid is not None:
+                self._tell(LoggedIn(identity))
+        self._leave_account(face)
+        face.identity = identity
+        self._guard(face)
+
+    def leave(self, face_id: int) -> None:
+        """A neighbour is gone."""
+        face = self._faces.pop(face_id, None)
+        if face is not None:
+            self._leave_account(face)
+            self._held.pop(face_id, None)
+
+    def login_refused(self, info: LinkInfo, reason: str) -> None:
+        """Somebody did not become a neighbour."""
+        self._tell(LoginRefused(str(info.remote), reason))
+
+    def change(self, policy: Policy) -> None:
+        """Another policy applies from now on; neighbours stay."""
+        self._policy = policy
+        for face in self._faces.values():
+            self._leave_account(face)
+            self._release(face)
+        for face in list(self._faces.values()):
+            for guard in self._guard(face):
+                guard.review()
+
+    def refused_by(self, face_id: int) -> int:
+        """How many messages of a face, both ways, were refused."""
+        face = self._faces.get(face_id)
+        return 0 if face is None else face.refused_count
+
+    def next_timer_ns(self) -> int | None:
+        """When `overdue` wants to be called."""
+        return min(self._held.values(), default=None)
+
+    def overdue(self, now_ns: int) -> list[int]:
+        """Read those again who have waited long enough; the faces that are to be closed."""
+        found = []
+        for face_id, until_ns in list(self._held.items()):
+            face = self._faces[face_id]
+            if now_ns < until_ns or face.account is None:
+                continue
+            wait_ns = face.account.wait_ns(now_ns)
+            if face.account.is_overdue(now_ns):
+                self._tell(OverQuota(face.identity, face.account.quota.id, True))
+                found.append(face_id)
+            elif wait_ns > 0:
+                self._held[face_id] = now_ns + wait_ns
+            else:
+                self._release(face)
+        return found
+
+    def _guard(self, face: Guarded) -> list[FaceGuard]:
+        """Give a face the guards that the policy asks for; those that check rules, both ways."""
+        quota = self._policy.quota(face.identity)
+        if quota is not None:
+            name = (quota.id, face.identity.name)
+            account = self._accounts.get(name)
+            if account is None:
+                account = self._accounts[name] = Account(quota, self._around.now_ns())
+            account.faces.add(face.face_id)
+            face.account = account
+        made = {}
+        for flow in Flow:
+            chain = self._policy.chain(face.identity, flow, self._limits)
+            made[flow] = FaceGuard(face, chain, self._around), bool(chain)
+        ingress, checks = made[Flow.INGRESS]
+        face.sink.guard = ingress if checks or face.account is not None else None
+        egress, checks = made[Flow.EGRESS]
+        face.outlet.guard = egress if checks else None
+        return [ingress, egress]
+
+    def _leave_account(self, face: Guarded) -> None:
+        account, face.account = face.account, None
+        if account is None:
+            return
+        account.faces.discard(face.face_id)
+        if not account.faces:
+            self._accounts = {
+                name: one for name, one in self._accounts.items() if one is not account
+            }
+
+    def _refusal(self, face: Guarded, refusal: Refusal) -> None:
+        self.refused[refusal.reason, refusal.flow, refusal.action] += 1
+        self._tell(Refused(face.identity, refusal))
+
+    def _excess(self, face: Guarded) -> None:
+        """A neighbour sends more than it may: read no more of it for now."""
+        account = face.account
+        assert account is not None  # whose excess it is
+        now_ns = self._around.now_ns()
+        for face_id in account.faces:
+            one = self._faces[face_id]
+            if face_id not in self._held:
+                self._tell(OverQuota(one.identity, account.quota.id, False))
+                for link_id in one.links:
+                    self._holding.pause(link_id, True)
+            self._held[face_id] = now_ns + account.wait_ns(now_ns)
+
+    def _release(self, face: Guarded) -> None:
+        if self._held.pop(face.face_id, None) is not None:
+            for link_id in face.links:
+                self._holding.pause(link_id, False)
+
+    def _tell(self, event: PolicyEvent) -> None:
+        if self.report is not None:
+            self.report(event)
+
+
+def identity_of(zid: bytes | None, user: str | None, infos: list[LinkInfo]) -> Identity:
+    """Who a neighbour is, by what its links prove."""
+    links = tuple(
+        LinkIdentity(
+            protocol=_PROTOCOLS.get(info.scheme, info.scheme),
+            interfaces=info.interfaces,
+            common_name=info.peer_common_name,
+            address=_host(info),
+        )
+        for info in infos
+    )
+    name = "" if zid is None else str(ZenohId.from_bytes(zid))
+    return Identity(zid=name, user=user, links=links)
+
+
+def _host(info: LinkInfo) -> str:
+    try:
+        return info.remote.host_port()[0]
+    except LocatorError:
+        return str(info.remote)  # a path

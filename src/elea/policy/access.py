@@ -1,0 +1,241 @@
+"""Access control: may this neighbour do this on that key?
+
+The configuration is Eclipse Zenoh's; the answer is stricter where Eclipse would let wildcards
+around a rule (threat T32). A key is denied as soon as it *intersects* a deny rule, of whichever
+subject the neighbour matches; it is allowed only if an allow rule *includes* it. Eclipse denies by
+inclusion, and lets one subject that allows overrule another that denies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Self
+
+from elea.config.config import Config
+from elea.config.shapes import PLACEHOLDERS
+from elea.errors import ConfigError, KeyExprError, LimitError
+from elea.keyexpr.canon import canonize
+from elea.keyexpr.match_hot import includes, intersects
+from elea.policy.actions import Action, Flow
+from elea.policy.identity import Identity, LinkIdentity, Selection
+from elea.policy.records import Record, records, text, texts
+
+_PATH: Final = "access_control"
+_ANY: Final = "$*"  # what a placeholder becomes in a deny rule if there is no value for it
+_ILLEGAL: Final = frozenset("/*$?#{}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule, as configured."""
+
+    id: str
+    allows: bool
+    actions: frozenset[Action]
+    flows: frozenset[Flow]
+    keys: tuple[str, ...]  # key expressions; some hold placeholders
+
+    @classmethod
+    def read(cls, record: Record) -> Self:
+        """A rule of the configuration."""
+        flows = texts(record, "flows")
+        keys = (*(texts(record, "key_exprs") or ()), *(texts(record, "key_expr_templates") or ()))
+        if not keys:
+            raise ConfigError(
+                f"{_PATH}/rules",
+                f"rule {text(record, 'id')!a} names no key; give it key_exprs, or"
+                " key_expr_templates",
+            )
+        return cls(
+            id=text(record, "id"),
+            allows=record.get("permission") == "allow",
+            actions=frozenset(Action(name) for name in texts(record, "messages") or ()),
+            flows=frozenset(Flow) if flows is None else frozenset(Flow(name) for name in flows),
+            keys=keys,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer, and why: the rule that decided, or None if that was the default."""
+
+    allowed: bool
+    rule_id: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A rule for one neighbour: its placeholders have values."""
+
+    rule: Rule
+    keys: tuple[str, ...]
+
+
+class Access:
+    """The rules that concern one neighbour, one way."""
+
+    __slots__ = ("_allow", "_default", "_deny", "rules")
+
+    def __init__(self, rules: Iterable[Rule], identity: Identity, *, default: bool) -> None:
+        self.rules = tuple(rules)
+        self._default = default
+        bound = [_Bound(rule, _bind(rule, identity)) for rule in self.rules]
+        self._deny = [one for one in bound if not one.rule.allows]
+        self._allow = [one for one in bound if one.rule.allows]
+
+    def decide(self, action: Action, key: str) -> Verdict:
+        """Whether the neighbour may do `action` on `key`, which is canonical."""
+        if action is Action.UNKNOWN:
+            return Verdict(False, None, "a message of a kind that no rule can name")
+        for one in self._deny:
+            if action in one.rule.actions:
+                for denied in one.keys:
+                    if intersects(denied, key):
+                        return Verdict(False, one.rule.id, f"denied on {denied}")
+        if self._default:
+            return Verdict(True, None, "no deny rule intersects it; the default is allow")
+        for one in self._allow:
+            if action in one.rule.actions:
+                for allowed in one.keys:
+                    if includes(allowed, key):
+                        return Verdict(True, one.rule.id, f"allowed on {allowed}")
+        return Verdict(False, None, "no allow rule includes it; the default is deny")
+
+
+class AccessControl:
+    """All rules, and whom they are about.
+
+    Args:
+        rules: By id.
+        subjects: By id.
+        policies: Which rules for which subjects, by their ids.
+        default: Whether what no rule decides is allowed.
+    """
+
+    __slots__ = ("_default", "_policies", "_rules", "_subjects")
+
+    def __init__(
+        self,
+        rules: dict[str, Rule],
+        subjects: dict[str, Selection],
+        policies: list[tuple[tuple[str, ...], tuple[str, ...]]],
+        *,
+        default: bool,
+    ) -> None:
+        self._rules = rules
+        self._subjects = subjects
+        self._policies = policies
+        self._default = default
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self | None:
+        """Read `access_control`; None if it is not enabled.
+
+        Raises:
+            ConfigError: a list is missing, an id is used twice, or names nothing.
+        """
+        if not config.value(f"{_PATH}/enabled", bool):
+            return None
+        lists = {name: records(config, f"{_PATH}/{name}") for name in ("rules", "subjects")}
+        policies = records(config, f"{_PATH}/policies")
+        for name, entries in (*lists.items(), ("policies", policies)):
+            if entries is None:
+                raise ConfigError(
+                    f"{_PATH}/{name}",
+                    "access control is enabled and needs rules, subjects and policies; write [] for"
+                    " a list that shall be empty",
+                )
+        rules = {one: Rule.read(entry) for one, entry in _by_id("rules", lists["rules"] or [])}
+        subjects = {
+            one: Selection.read(entry) for one, entry in _by_id("subjects", lists["subjects"] or [])
+        }
+        made = []
+        for entry in policies or []:
+            named = texts(entry, "rules") or (), texts(entry, "subjects") or ()
+            for what, known, ids in (
+                ("rules", rules.keys(), named[0]),
+                ("subjects", subjects.keys(), named[1]),
+            ):
+                if not ids:
+                    raise ConfigError(f"{_PATH}/policies", f"a policy names no {what}")
+                for one in ids:
+                    if one not in known:
+                        raise ConfigError(
+                            f"{_PATH}/policies", f"{one!a} is none of the ids in {_PATH}/{what}"
+                        )
+            made.append(named)
+        default = config.value(f"{_PATH}/default_permission", str) == "allow"
+        return cls(rules, subjects, made, default=default)
+
+    def subjects(self, identity: Identity) -> tuple[str, ...]:
+        """The ids of the subjects that a neighbour matches."""
+        return tuple(one for one, some in self._subjects.items() if some.matches(identity))
+
+    def access(self, identity: Identity, flow: Flow) -> Access:
+        """The rules that concern a neighbour, one way, in the order of the policies."""
+        mine = set(self.subjects(identity))
+        chosen: dict[str, Rule] = {}
+        for rule_ids, subject_ids in self._policies:
+            if mine.intersection(subject_ids):
+                for rule_id in rule_ids:
+                    rule = self._rules[rule_id]
+                    if flow in rule.flows:
+                        chosen[rule_id] = rule
+        return Access(chosen.values(), identity, default=self._default)
+
+
+def _by_id(name: str, entries: list[Record]) -> list[tuple[str, Record]]:
+    found: dict[str, Record] = {}
+    for entry in entries:
+        one = text(entry, "id")
+        if not one.strip() or one in found:
+            what = "empty" if not one.strip() else f"{one!a} used twice"
+            raise ConfigError(f"{_PATH}/{name}", f"an id is {what}; each entry needs its own")
+        found[one] = entry
+    return list(found.items())
+
+
+def _bind(rule: Rule, identity: Identity) -> tuple[str, ...]:
+    """The keys of a rule for one neighbour.
+
+    A value that is no chunk, or none at all, must not open anything: an allow rule is then about
+    nothing, and a deny rule about every value.
+    """
+    found: dict[str, None] = {}
+    for key in rule.keys:
+        if "${" not in key:
+            found[key] = None
+            continue
+        for link in identity.links or (LinkIdentity(protocol=""),):
+            bound = _fill(key, _values(identity, link), any_value=not rule.allows)
+            if bound is not None:
+                found[bound] = None
+    return tuple(found)
+
+
+def _values(identity: Identity, link: LinkIdentity) -> dict[str, str | None]:
+    values = (link.common_name, identity.user, identity.zid)
+    return dict(zip(PLACEHOLDERS, values, strict=True))
+
+
+def _fill(key: str, values: dict[str, str | None], *, any_value: bool) -> str | None:
+    for name, value in values.items():
+        placeholder = "${" + name + "}"
+        if placeholder not in key:
+            continue
+        if value is None or not _is_chunk(value):
+            if not any_value:
+                return None
+            value = _ANY
+        key = key.replace(placeholder, value)
+    try:
+        return canonize(key)
+    except (KeyExprError, LimitError):
+        return "**" if any_value else None
+
+
+def _is_chunk(value: str) -> bool:
+    """Whether a value stands for itself, as a chunk or a part of one."""
+    return bool(value) and value.isprintable() and not _ILLEGAL.intersection(value)

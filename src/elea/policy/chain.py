@@ -1,0 +1,168 @@
+"""Chain: all that decides over the messages of one neighbour, one way.
+
+The order is Eclipse Zenoh's: down-sampling, access control, QoS overwrite, low pass. All that
+depends on the key alone is looked up once and remembered; the rest is a comparison per message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, TypeAlias
+
+from elea.errors import KeyExprError, LimitError
+from elea.keyexpr.canon import validate
+from elea.policy.access import Access, Verdict
+from elea.policy.actions import Action, Flow, sizes
+from elea.policy.filters import Downsampler, Limiter, LowPass, Overwrite
+from elea.policy.identity import Identity
+from elea.wire.codec_hot import NetworkMessage
+
+# Asked after the rules: identity, action, key. It never raises.
+Authorize: TypeAlias = Callable[[Identity, str, str], Verdict]
+
+
+class Reason(Enum):
+    """Why a message was refused."""
+
+    ACCESS = "access_control"
+    AUTHORIZER = "authorizer"
+    DOWNSAMPLING = "downsampling"
+    LOW_PASS = "low_pass_filter"  # noqa: S105  # not a password
+    QUOTA = "quota"
+    KEY = "key"  # not a key expression, or an alias that nobody declared
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A message that did not pass."""
+
+    reason: Reason
+    flow: Flow
+    action: Action
+    key: str
+    rule_id: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorizer:
+    """A function of the user that has the last word, and how long its answer holds."""
+
+    authorize: Authorize
+    age_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What is configured for one neighbour, one way.
+
+    Args:
+        identity: Who it is.
+        flow: Which way.
+        plans_max: Of so many pairs of action and key it is remembered what applies.
+    """
+
+    identity: Identity
+    flow: Flow
+    plans_max: int
+    downsamplers: Sequence[Downsampler] = ()
+    access: Access | None = None
+    authorizer: Authorizer | None = None
+    overwrites: Sequence[Overwrite] = ()
+    low_passes: Sequence[LowPass] = ()
+    _plans: dict[tuple[Action, str], _Plan] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to check."""
+        rules = self.access is not None or self.authorizer is not None
+        return rules or bool(self.downsamplers or self.overwrites or self.low_passes)
+
+    def check(
+        self, action: Action, key: str, message: NetworkMessage, reliable: bool, now_ns: int
+    ) -> NetworkMessage | Refusal:
+        """The message, perhaps with another QoS, or why it may not pass."""
+        plan = self._plans.get((action, key))
+        if plan is None or plan.until_ns is not None:
+            plan = self._plan(action, key, now_ns)
+        if plan.is_clear:
+            return message
+        for limiter in plan.limiters:
+            if not limiter.passes(now_ns):
+                return self._refuse(Reason.DOWNSAMPLING, action, key, None, "too soon")
+        if not plan.verdict.allowed:
+            verdict = plan.verdict
+            return self._refuse(plan.reason, action, key, verdict.rule_id, verdict.why)
+        for overwrite in plan.overwrites:
+            message = overwrite.apply(message, reliable)
+        if plan.low_pass is not None:
+            length = sum(sizes(message))
+            if length > plan.low_pass.len_max:
+                why = f"{length} octets, at most {plan.low_pass.len_max} pass"
+                return self._refuse(Reason.LOW_PASS, action, key, plan.low_pass.scope.id, why)
+        return message
+
+    def allows(self, action: Action, key: str, now_ns: int) -> bool:
+        """Whether access control lets an action pass, whatever the message."""
+        return self._plan(action, key, now_ns).verdict.allowed
+
+    def _refuse(
+        self, reason: Reason, action: Action, key: str, rule_id: str | None, why: str
+    ) -> Refusal:
+        return Refusal(reason, self.flow, action, key, rule_id, why)
+
+    def _plan(self, action: Action, key: str, now_ns: int) -> _Plan:
+        plan = self._plans.get((action, key))
+        if plan is None or (plan.until_ns is not None and now_ns >= plan.until_ns):
+            if len(self._plans) >= self.plans_max:
+                self._plans.clear()
+            plan = self._plans[action, key] = self._compute(action, key, now_ns)
+        return plan
+
+    def _compute(self, action: Action, key: str, now_ns: int) -> _Plan:
+        if not _is_key(key):
+            # Routing drops it. Only an answer without a key, a router's own, means something; it
+            # does not pass rules, as in Eclipse.
+            passes = self.access is None and self.authorizer is None
+            verdict = Verdict(passes, None, "not a key expression")
+            return _Plan(verdict, Reason.KEY, (), (), None, None, passes)
+        verdict, reason = _OPEN, Reason.ACCESS
+        until_ns: int | None = None
+        if self.access is not None:
+            verdict = self.access.decide(action, key)
+        if verdict.allowed and self.authorizer is not None and action is not Action.UNKNOWN:
+            verdict = self.authorizer.authorize(self.identity, action.value, key)
+            reason = Reason.AUTHORIZER
+            until_ns = now_ns + self.authorizer.age_ns
+        found = (one.limiter(action, key) for one in self.downsamplers)
+        limiters = tuple(one for one in found if one is not None)
+        overwrites = tuple(one for one in self.overwrites if one.concerns(action, key))
+        bounds = [one for one in self.low_passes if one.concerns(action, key)]
+        low_pass = min(bounds, key=lambda one: one.len_max, default=None)
+        is_clear = verdict.allowed and not limiters and not overwrites and low_pass is None
+        return _Plan(verdict, reason, limiters, overwrites, low_pass, until_ns, is_clear)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What applies to messages of one kind on one key."""
+
+    verdict: Verdict
+    reason: Reason
+    limiters: tuple[Limiter, ...]
+    overwrites: tuple[Overwrite, ...]
+    low_pass: LowPass | None
+    until_ns: int | None  # an answer of the authorizer holds no longer
+    is_clear: bool  # nothing but the verdict, and that is good
+
+
+def _is_key(text: str) -> bool:
+    try:
+        validate(text)
+    except (KeyExprError, LimitError):
+        return False
+    return True
+
+
+_OPEN: Final = Verdict(True, None, "access control is off")
