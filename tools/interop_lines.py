@@ -199,7 +199,10 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("R162", "who declared what under `@/`, octet for octet", IN),
         ("R163", "`@/**` is answered, `**` is not", IN),
         ("R164", "the configuration changes by a put under `@/`, where that is allowed", IN),
-        ("R165-R173", "a router: interceptors, storage, REST", "router: planned"),
+        ("R165-R170", "a router: interceptors", "router: planned"),
+        ("R171", "a storage gives back payload, encoding and timestamp; the newest wins", IN),
+        ("R172", "wildcards delete and update what is stored", IN),
+        ("R173", "a router: REST", "router: planned"),
     ),
     "Advanced publishers and subscribers": (
         ("A174", "an Elea subscriber gets the history of an Eclipse publisher, in order", IN),

@@ -116,6 +116,7 @@ class StorageService:
             "keys": len(self._storage),
             "marks": self._storage.marks_count,
             "marks_forgotten": self._storage.forgotten_count,
+            "marks_unsaved": self._storage.unsaved_count,
             "foreign": self._storage.foreign_count,
             "counts": asdict(self.counts),
             "last_error": self._last_error,

@@ -67,6 +67,7 @@ class Storage:
         ] = {}  # by key and whether it deletes, oldest first
         self._wild: dict[bool, KeyExprTree[Mark]] = {True: KeyExprTree(), False: KeyExprTree()}
         self.forgotten_count = 0  # marks given up early, for there were too many
+        self.unsaved_count = 0  # marks that the backend did not take; they end with the process
         self.foreign_count = 0  # entries of the backend that are no keys of this storage
         self.reload()
         for mark in () if self._durable_marks is None else self._durable_marks.marks():
@@ -143,12 +144,14 @@ class Storage:
         if "*" in key:
             return self._update(Mark(key, timestamp))
         entry = self._entries.get(key)
-        if entry is not None and not self._remove(entry, timestamp) and self._history is None:
+        if entry is not None and self._history is None and entry.base >= timestamp:
             return False
         known = self._marks.get((key, True))
         if known is not None and known.timestamp >= timestamp:
             return False
-        self._remember(Mark(key, timestamp))
+        self._remember(Mark(key, timestamp))  # first: a crash between leaves what can be repeated
+        if entry is not None:
+            self._remove(entry, timestamp)
         return True
 
     def _update(self, mark: Mark) -> bool:
@@ -171,18 +174,15 @@ class Storage:
             raise failure
         return True
 
-    def _remove(self, entry: _Entry, timestamp: Timestamp) -> bool:
-        if self._history is not None:
-            self._backend.delete(self._stripped(entry.key), timestamp)
-            if entry.timestamp <= timestamp:
-                self._entries.remove(entry.key)
-            return True
-        if entry.base >= timestamp:
-            return False
-        # An update of many keys may be newer than the deletion; without the put it found nothing.
-        self._backend.delete(self._stripped(entry.key), max(timestamp, entry.timestamp))
-        self._entries.remove(entry.key)
-        return True
+    def _remove(self, entry: _Entry, timestamp: Timestamp) -> None:
+        if self._history is None:
+            if entry.base >= timestamp:
+                return
+            # An update of many may be newer than the deletion; without the put it found nothing.
+            timestamp = max(timestamp, entry.timestamp)
+        self._backend.delete(self._stripped(entry.key), timestamp)
+        if entry.timestamp <= timestamp:
+            self._entries.remove(entry.key)
 
     def _deleted(self, key: str, timestamp: Timestamp) -> bool:
         """Whether a deletion that is as new, or newer, was seen."""
@@ -200,7 +200,10 @@ class Storage:
 
     def _remember(self, mark: Mark) -> None:
         if self._durable_marks is not None:
-            self._durable_marks.mark(mark)
+            try:
+                self._durable_marks.mark(mark)
+            except Exception:  # somebody else's backend, or a full disk: deletions make room on it
+                self.unsaved_count += 1
         self._take(mark)
 
     def _take(self, mark: Mark) -> None:

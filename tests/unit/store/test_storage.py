@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from tests.unit.store.volumes import ALL, opened
 
 from elea.errors import LimitError, StoreError
 from elea.limits import Limits
@@ -199,6 +202,32 @@ def test_after_a_flush_that_failed_the_index_is_what_the_backend_has() -> None:
     assert len(storage) == 0
     backend.is_full = False
     assert storage.put("a", value("1", 1))
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_full_storage_still_deletes(kind: str, tmp_path: Path) -> None:
+    storage = Storage(opened(kind, tmp_path, quota=200_000))
+    refusals: list[str] = []
+    for number in range(60):
+        try:
+            storage.put(f"a/{number}", Stored(bytes(9_000), at(number)))
+            storage.flush()
+        except StoreError as error:
+            refusals.append(str(error))
+    assert refusals
+    kept = storage.keys("**")
+    assert 10 < len(kept) < 30
+    for key in kept[:5]:
+        assert storage.delete(key, at(100))
+    assert storage.delete("a/$*9", at(100))
+    with contextlib.suppress(StoreError):
+        storage.flush()
+    assert set(storage.keys("**")) < set(kept[5:])
+    assert storage.put("a/new", Stored(bytes(9_000), at(101)))
+    storage.flush()
+    assert storage.keys("a/new") == ["a/new"]
+    assert not storage.put(kept[0], value("late", 50))
+    storage.close()
 
 
 def test_a_plain_class_is_enough() -> None:

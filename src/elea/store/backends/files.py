@@ -195,6 +195,7 @@ class FilesBackend(Backend):
         else:
             known = _disk_len(self._size(names))
         self._room.take(_disk_len(len(image or b"")) - known)
+        self._pending.pop(names, None)  # they are written in the order they came
         self._pending[names] = image
 
     def _size(self, names: Names) -> int:

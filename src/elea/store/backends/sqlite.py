@@ -131,9 +131,6 @@ class SqliteBackend(Backend):
                 yield key, _timestamp(time, source)
 
     def flush(self) -> None:
-        lost, self._lost = self._lost, ""
-        if lost:
-            raise StoreError(f"{lost}; what came since the last commit is lost")
         with self._named("commit"):
             if self._db.in_transaction:
                 try:
@@ -142,6 +139,9 @@ class SqliteBackend(Backend):
                     if self._db.in_transaction:
                         self._db.execute("ROLLBACK")
                     raise
+        lost, self._lost = self._lost, ""
+        if lost:
+            raise StoreError(f"{lost}; what came before it, since the last commit, is lost")
 
     def close(self) -> None:
         self._db.close()
