@@ -6,11 +6,11 @@ left to the volume.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from elea.config.kinds import Value, unknown_key
+from elea.config.kinds import Value, public, unknown_key
 from elea.errors import ConfigError, KeyExprError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.store.backend import StorageConfig, VolumeConfig
@@ -34,7 +34,7 @@ STORAGE_KEYS: Final = (
 )
 VOLUME_KEYS: Final = (
     ("backend", "a name", "what it is: `memory`, `fs`, `sqlite` or a package's; its own name"),
-    ("__required__, __path__", "anything", "for Eclipse Zenoh; without effect"),
+    ("__required__", "anything", "for Eclipse Zenoh, as `__path__`; without effect"),
 )
 
 
@@ -61,6 +61,14 @@ class ManagerConfig:
             for name, section in _sections(settings, "storages")
         }
         return cls(volumes, storages)
+
+    def lines(self) -> Iterator[str]:
+        """What is kept where, for people."""
+        for storage in self.storages.values():
+            volume = self.volumes.get(storage.volume)
+            backend = "a volume that is not configured" if volume is None else volume.backend
+            options = "".join(f", {name} {public(one)}" for name, one in storage.options.items())
+            yield f"storage {storage.name}: keeps {storage.key_expr} in {backend}{options}"
 
 
 def _sections(settings: Mapping[str, Value], key: str) -> list[tuple[str, Mapping[str, Value]]]:
