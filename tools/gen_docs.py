@@ -25,6 +25,7 @@ from elea import errors, limits
 from elea.cli.main import VERBS, build_parser, version_text
 from elea.config import reference as config_reference
 from elea.daemon import reference as admin_reference
+from elea.store import reference as store_reference
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 REFERENCE: Final = ROOT / "docs" / "reference"
@@ -53,7 +54,7 @@ def pages() -> dict[str, str]:
         + admin_reference.markdown(),
         "api.md": _GENERATED.format(source="the docstrings in `src/elea`") + api_page.markdown(),
         "cli.md": cli_page(),
-        "config.md": config_reference.markdown(),
+        "config.md": config_reference.markdown() + store_reference.markdown(),
         "errors.md": errors_page(),
         "interop.md": interop_page(),
         "limits.md": limits_page(),

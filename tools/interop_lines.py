@@ -205,7 +205,9 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("R168", "down-sampling by rule, not by key", BOTH),
         ("R169", "low pass: payload and attachment together", BOTH),
         ("R170", "QoS overwrite by `qos/network`", BOTH),
-        ("R171-R173", "a router: storage, REST", "router: planned"),
+        ("R171", "a storage gives back payload, encoding and timestamp; the newest wins", IN),
+        ("R172", "wildcards delete and update what is stored", IN),
+        ("R173", "a router: REST", "router: planned"),
     ),
     "Advanced publishers and subscribers": (
         ("A174", "an Elea subscriber gets the history of an Eclipse publisher, in order", IN),

@@ -61,6 +61,13 @@ class Limits:
     withheld_count: int = 1_024  # refused declarations, per face and direction: rules may change
     gossip_nodes_count: int = 2_048  # psids remembered per neighbour, and candidates not fetched
 
+    # Storages: what whoever may put can make one of them keep (T41).
+    storage_keys_count: int = 1_000_000  # keys with a value; each takes about 700 octets of memory
+    storage_marks_count: int = 100_000  # deletions and updates of many keys; the oldest go first
+    storage_memory_len: int = 256 * 1024 * 1024  # keys and values of one in memory, unless it says
+    storage_queue_len: int = 64 * 1024 * 1024  # updates that wait for a slow disk; then refused
+    storage_problems_count: int = 100  # damaged entries that are told one by one
+
     # Texts handed to us by users and files.
     selector_len: int = 65_535
     config_len: int = 1024 * 1024

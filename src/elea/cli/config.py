@@ -15,6 +15,8 @@ from elea.daemon.effective import Effective
 from elea.daemon.services import Services
 from elea.errors import ConfigError
 from elea.link.authorizers import read_authorizer
+from elea.store.settings import NAME as STORAGE_MANAGER
+from elea.store.settings import ManagerConfig
 
 NAME: Final = "config"
 SUMMARY: Final = "explain the configuration of a router"
@@ -23,7 +25,7 @@ SUMMARY: Final = "explain the configuration of a router"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of the verb."""
     verbs = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
-    summary = "print what `elea router` would run with, where it comes from, and what it opens"
+    summary = "print what `elea router` would run with and why, what it opens, and what it keeps"
     explain = verbs.add_parser("explain", help=summary, description=summary, allow_abbrev=False)
     explain.add_argument("--all", action="store_true", help="also what nobody has set")
     explain.add_argument("--json", action="store_true", help="print one JSON object per line")
@@ -31,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print keys, then exposures, then what is wrong."""
+    """Print keys, then what they open and keep, then what is wrong."""
     options = options_of(args)
     effective = Effective.of(options)
     paths = [path for path in BY_PATH if args.all or path in effective.config.paths()]
@@ -42,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
             print(json_line({"key": path, "value": value, "origin": effective.origin(path)}))
         for line in exposure.lines(effective.config):
             print(json_line({"exposes": line}))
+        for line in _kept(effective):
+            print(json_line({"keeps": line}))
         if problem:
             print(json_line({"problem": problem}))
     else:
@@ -60,6 +64,21 @@ def _text(effective: Effective, paths: list[str]) -> Iterator[str]:
     yield "what this opens:"
     for line in exposure.lines(effective.config):
         yield f"  {line}"
+    kept = list(_kept(effective))
+    if kept:
+        yield ""
+        yield "what it keeps:"
+        yield from (f"  {line}" for line in kept)
+
+
+def _kept(effective: Effective) -> Iterator[str]:
+    sections = effective.config.get("plugins")
+    settings = sections.get(STORAGE_MANAGER) if isinstance(sections, dict) else None
+    if isinstance(settings, dict):
+        try:
+            yield from ManagerConfig.read(settings).lines()
+        except ConfigError:
+            return  # told as what is wrong
 
 
 def _problem(effective: Effective, *, allow_plain: bool) -> str | None:

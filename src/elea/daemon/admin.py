@@ -11,16 +11,17 @@ import gzip
 import json
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
 from elea.config.config import Config
-from elea.config.schema import BY_PATH, CHILDREN
+from elea.config.schema import BY_PATH
 from elea.daemon import metrics
 from elea.daemon.audit import Audit
 from elea.daemon.services import Services
-from elea.errors import ClosedError, EleaError
+from elea.errors import ClosedError, ConfigError, EleaError
 from elea.ids import WhatAmI, ZenohId
 from elea.json5 import Json
 from elea.keyexpr.match_hot import intersects
@@ -216,8 +217,9 @@ class AdminSpace:
             return  # asked for everything: this is not what Eclipse would answer
         config = self._control.config
         asked = key.removeprefix(self._config_prefix)
-        for path in (asked,) if asked in CHILDREN else BY_PATH:
-            yield Answer(self._config_prefix + path, config.get_json(path).encode())
+        for path in BY_PATH if "*" in asked else (asked,):
+            with suppress(ConfigError):  # not set: not answered
+                yield Answer(self._config_prefix + path, config.get_json(path).encode())
 
     # Writes.
 

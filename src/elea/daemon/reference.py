@@ -25,6 +25,16 @@ KEYS: Final = (
     ("/metrics", ENCODING, "what was counted; compressed with gzip"),
     ("/plugins/<name>", _JSON, "a service that runs: `name`, `path`, `state`"),
     ("/status/plugins/<name>/...", _JSON, "what a service tells of itself"),
+    (
+        "/status/plugins/storage_manager/storages/<name>",
+        _JSON,
+        "a storage: `key_expr`, `volume`, `state`, `keys`, `counts`, `last_error`, `problems`",
+    ),
+    (
+        "/status/plugins/storage_manager/volumes/<name>",
+        _JSON,
+        "a volume: its options, `backend`, `state`; where its code is at `__path__` below",
+    ),
     ("/config/<path>", _JSON, "a key of the configuration, secrets as `***`; put and delete"),
 )
 

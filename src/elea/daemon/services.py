@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from elea.config.config import Config
 from elea.config.kinds import Value
@@ -22,6 +22,7 @@ from elea.session.session import Session
 GROUP: Final = "elea.services"
 _LOG: Final = logging.getLogger("elea.daemon")
 _REQUIRED: Final = "__required__"
+_BUILT_IN: Final = {"storage_manager": "elea.store.manager:StorageManager"}
 
 Settings: TypeAlias = dict[str, Value]
 
@@ -34,6 +35,26 @@ class Service(Protocol):
 
     def stop(self) -> None:
         """End it."""
+
+
+@runtime_checkable
+class Changing(Protocol):
+    """A service that takes other settings while it runs; others are started anew."""
+
+    def change(self, settings: Settings) -> None:
+        """Do as they say.
+
+        Raises:
+            ConfigError: they are not legal; nothing has changed.
+        """
+
+
+@runtime_checkable
+class Checking(Protocol):
+    """A start that can tell whether settings are legal, without starting anything."""
+
+    def check(self, settings: Settings) -> None:
+        """Raise a ConfigError if they are not."""
 
 
 Start: TypeAlias = Callable[[Session, Settings], Service]
@@ -54,6 +75,8 @@ Find: TypeAlias = Callable[[str], "Found | EntryPoint | None"]
 
 def installed(name: str) -> EntryPoint | None:
     """The service of this name that some package brings."""
+    if name in _BUILT_IN:  # found where Elea runs without being installed, and never replaced
+        return EntryPoint(name, _BUILT_IN[name], GROUP)
     return next(iter(entry_points(group=GROUP, name=name)), None)
 
 
@@ -82,13 +105,16 @@ class Services:
         return iter(list(self._running.values()))
 
     def check(self, config: Config) -> None:
-        """Whether what is required is there.
+        """Whether what is required is there, and what is configured is legal.
 
         Raises:
-            ConfigError: if a service is required and not installed.
+            ConfigError: if a service is required and not installed, or refuses its settings.
         """
         for name, settings in _wanted(config).items():
-            if settings.get(_REQUIRED) is True and self._find(name) is None:
+            found = self._find(name)
+            if found is not None:
+                _check(found, settings)
+            elif settings.get(_REQUIRED) is True:
                 raise ConfigError(
                     f"plugins/{name}",
                     "it is required and not installed; services are Python packages with an entry"
@@ -96,7 +122,7 @@ class Services:
                 )
 
     def apply(self, session: Session, config: Config, *, strict: bool = False) -> None:
-        """Start what is configured, end what is not, start anew what is configured otherwise.
+        """Start what is configured, end what is not, change what is configured otherwise.
 
         Args:
             session: Given to those that start.
@@ -108,7 +134,8 @@ class Services:
         """
         wanted = _wanted(config)
         for running in self:
-            if wanted.get(running.name) != running.settings:
+            settings = wanted.get(running.name)
+            if settings != running.settings and not _changed(running, settings):
                 self._stop(running)
         for name, settings in wanted.items():
             if name not in self._running:
@@ -142,6 +169,29 @@ class Services:
             _LOG.exception("service %s did not end as it should", running.name)
         else:
             _LOG.info("service %s stopped", running.name)
+
+
+def _check(found: Found | EntryPoint, settings: Settings) -> None:
+    try:
+        start = found.load()
+    except Exception:  # somebody else's code; its start says what is wrong
+        return
+    if isinstance(start, Checking):
+        start.check(settings)
+
+
+def _changed(running: Running, settings: Settings | None) -> bool:
+    """Whether a service has taken other settings."""
+    if settings is None or not isinstance(running.service, Changing):
+        return False
+    try:
+        running.service.change(settings)
+    except Exception:  # somebody else's code: it is started anew
+        _LOG.exception("service %s did not take its new settings", running.name)
+        return False
+    running.settings = settings
+    _LOG.info("service %s changed", running.name)
+    return True
 
 
 def _wanted(config: Config) -> dict[str, Settings]:

@@ -43,6 +43,26 @@ def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--allow-plain" in lines[-1]["problem"]
 
 
+def test_what_it_keeps(capsys: pytest.CaptureFixture[str]) -> None:
+    storages = {
+        "a": {"key_expr": "a/**", "volume": {"id": "disk", "dir": "x"}},
+        "b": {"key_expr": "b", "volume": "other"},
+    }
+    kept = {"volumes": {"disk": {"backend": "fs"}}, "storages": storages}
+    setting = f"plugins/storage_manager:{json.dumps(kept)}"
+    assert main(["config", "explain", "--cfg", setting]) == 0
+    shown = capsys.readouterr().out
+    assert "  storage a: keeps a/** in fs, dir x\n" in shown
+    assert "  storage b: keeps b in a volume that is not configured\n" in shown
+    assert main(["config", "explain", "--json", "--cfg", setting]) == 0
+    assert '{"keeps": "storage a: keeps a/** in fs, dir x"}' in capsys.readouterr().out
+    wrong = "plugins/storage_manager:{storages: {a: {volume: 'memory'}}}"
+    assert main(["config", "explain", "--cfg", wrong]) == 1
+    assert "it would not start: plugins/storage_manager/storages/a/key_expr" in (
+        capsys.readouterr().out
+    )
+
+
 def test_secrets_are_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     setting = 'transport/auth/usrpwd:{user: "u", password: "geheim"}'
     assert main(["config", "explain", "--cfg", setting]) == 0

@@ -23,6 +23,7 @@ import elea
 from elea.daemon import daemon as daemon_module
 from elea.daemon.reference import KEYS
 from elea.errors import LimitError
+from elea.store.manager import StorageManager
 
 
 def test_the_node_and_its_sessions() -> None:
@@ -88,9 +89,10 @@ def test_everything_is_asked_for_with_an_at_sign_and_only_so() -> None:
 
 
 def test_every_key_of_the_page_is_answered() -> None:
-    service = Recorder()
+    kept = 'plugins/storage_manager/storages:{one: {key_expr: "kept/**", volume: "memory"}}'
+    chosen = options("plugins/note:{}", kept)
     with (
-        running(options("plugins/note:{}"), note=service) as daemon,
+        running(chosen, note=Recorder(), storage_manager=StorageManager) as daemon,
         client_of(daemon) as client,
         client_of(daemon, "router"),
     ):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 
 import pytest
+from tests.unit.cli.ends import eventually
 from tests.unit.daemon.rig import Recorder, ask, client_of, options, read, root_of, running
 
 from elea.config.kinds import Value
 from elea.daemon.daemon import Daemon
-from elea.daemon.services import Services, installed
+from elea.daemon.services import Services, Start, installed
 from elea.errors import ConfigError
 from elea.session.session import Session
 
@@ -83,6 +84,60 @@ def test_one_that_does_not_stop_holds_up_nobody(caplog: pytest.LogCaptureFixture
     assert [one.levelno for one in caplog.records if "b did not end" in one.message] == [
         logging.ERROR
     ]
+
+
+class Changeable(Recorder):
+    """A service that takes new settings while it runs, and knows which are legal."""
+
+    def change(self, settings: dict[str, Value]) -> None:
+        if settings.get("level") == 13:
+            raise RuntimeError("not that one")
+        self.log.append("change")
+        self.settings = settings
+
+    def check(self, settings: dict[str, Value]) -> None:
+        if settings.get("level") == -1:
+            raise ConfigError("plugins/note/level", "levels begin at 0")
+
+
+def test_one_that_can_change_is_not_started_anew(caplog: pytest.LogCaptureFixture) -> None:
+    service = Changeable()
+    with running(options("plugins/note:{level: 1}"), note=service) as daemon:
+        daemon.change_config("plugins/note/level", "2")
+        assert eventually(lambda: service.settings == {"level": 2})
+        assert service.log == ["start", "change"]
+        daemon.change_config("plugins/note/level", "13")
+        assert eventually(lambda: service.settings == {"level": 13})
+        assert service.log == ["start", "change", "stop", "start"]
+    assert "service note did not take its new settings" in caplog.text
+
+
+def test_settings_that_a_service_refuses_change_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    service = Changeable()
+    with running(options("plugins/note:{level: 1}"), note=service) as daemon:
+        daemon.change_config("plugins/note/level", "-1")
+        daemon.change_config("plugins/note/level", "3")
+        assert eventually(lambda: service.settings == {"level": 3})
+        assert service.log == ["start", "change"]
+    assert "plugins/note/level: levels begin at 0" in caplog.text
+    with (
+        pytest.raises(ConfigError, match="levels begin at 0"),
+        running(options("plugins/note:{level: -1}"), note=service),
+    ):
+        pass
+
+
+def test_one_that_cannot_be_loaded_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        value = "package:start"
+
+        def load(self) -> Start:
+            raise ImportError("no such module")
+
+    daemon = Daemon(options("plugins/note:{}"), find=lambda name: Broken())
+    daemon.start()
+    daemon.close()
+    assert "service note did not start" in caplog.text
 
 
 def test_no_package_brings_what_nobody_wrote() -> None:

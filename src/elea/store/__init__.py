@@ -1,0 +1,1 @@
+"""Storages: values that stay, kept by timestamp, and asked for by query."""

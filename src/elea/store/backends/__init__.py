@@ -1,0 +1,1 @@
+"""The volumes that Elea brings: memory, files, SQLite."""

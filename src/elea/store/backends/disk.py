@@ -1,0 +1,122 @@
+"""Where volumes that keep files may write, and how much."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Final
+
+from elea.errors import ConfigError, StoreError
+from elea.store.backend import Options, StorageConfig, VolumeConfig
+from elea.store.backends import options
+
+ROOT_ENV: Final = "ZENOH_BACKEND_FS_ROOT"  # Eclipse's name for the same thing
+_LOW_WATER_PERCENT: Final = 5.0  # of the disk stays free for everybody else (T41)
+_CHECK_LEN: Final = 1024 * 1024  # written between two looks at the disk
+_QUOTA_MAX: Final = 1 << 60
+
+VOLUME_OPTIONS: Final = ("low_water_percent", "root")
+STORAGE_OPTIONS: Final = ("dir", "quota")
+
+Usage = Callable[[Path], tuple[int, int, int]]  # total, used, free
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The directory below which a volume writes, and what it leaves free."""
+
+    root: Path
+    low_water_percent: float
+
+    @classmethod
+    def of(cls, config: VolumeConfig) -> Place:
+        """What the options `root` and `low_water_percent` of a volume say."""
+        path = f"volumes/{config.name}"
+        options.check_names(config.options, VOLUME_OPTIONS, path)
+        root = options.text(config.options, "root", path) or os.environ.get(ROOT_ENV)
+        if not root:
+            state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+            root = str(Path(state) / "elea" / config.backend)
+        low = options.number(config.options, "low_water_percent", path, 0, 100)
+        return cls(Path(root).absolute(), _LOW_WATER_PERCENT if low is None else low)
+
+    def directory(self, storage: StorageConfig) -> Path:
+        """Where a storage is: its option `dir`, by default its name, never outside of the root."""
+        path = f"storages/{storage.name}/volume"
+        name = options.text(storage.options, "dir", path)
+        name = storage.name if name is None else name
+        parts = PurePath(name).parts
+        if not parts or PurePath(name).is_absolute() or ".." in parts or "\0" in name:
+            legal = f"a relative path without '..' is legal; it is below {self.root}"
+            raise ConfigError(f"{path}/dir", f"saw {name!a}; {legal}")
+        return self.root.joinpath(*parts)
+
+    def room(self, storage: StorageConfig, used_len: int = 0) -> Room:
+        """How much a storage may write."""
+        quota = quota_of(storage.options, f"storages/{storage.name}/volume")
+        return Room(self.directory(storage), quota, self.low_water_percent, used_len)
+
+
+def quota_of(chosen: Options, path: str) -> int | None:
+    """The option `quota`, in octets."""
+    quota = options.number(chosen, "quota", path, 0, _QUOTA_MAX)
+    return None if quota is None else int(quota)
+
+
+class Room:
+    """Refuses what would fill the disk, before the disk does.
+
+    Args:
+        directory: On the disk in question.
+        quota_len: What the storage may hold, if there is a bound.
+        low_water_percent: Of the disk, that is to stay free.
+        used_len: What the storage holds already.
+    """
+
+    __slots__ = ("_directory", "_low_water", "_quota_len", "_unseen_len", "_usage", "used_len")
+
+    def __init__(
+        self,
+        directory: Path,
+        quota_len: int | None,
+        low_water_percent: float,
+        used_len: int = 0,
+        usage: Usage = shutil.disk_usage,
+    ) -> None:
+        self._directory = directory
+        self._quota_len = quota_len
+        self._low_water = low_water_percent
+        self._usage = usage
+        self._unseen_len = _CHECK_LEN  # look at once
+        self.used_len = used_len
+
+    def take(self, more: int) -> None:
+        """Account for octets that are about to be written; negative ones are given back.
+
+        Raises:
+            StoreError: there is no room for them.
+        """
+        if more > 0:
+            used = self.used_len + more
+            if self._quota_len is not None and used > self._quota_len:
+                raise StoreError(
+                    f"{self._directory}: {self.used_len} octets are kept and {more} more asked"
+                    f" for, the quota is {self._quota_len}; raise `quota`, or delete something"
+                )
+            self._unseen_len += more
+            if self._unseen_len >= _CHECK_LEN:
+                self._look(more)
+        self.used_len += more
+
+    def _look(self, more: int) -> None:
+        total, _, free = self._usage(self._directory)
+        if free - more < total * self._low_water / 100:
+            self._unseen_len = _CHECK_LEN  # look again next time
+            raise StoreError(
+                f"{self._directory}: {free} of {total} octets of the disk are free, and"
+                f" {self._low_water:g} % are to stay so (`low_water_percent` of the volume)"
+            )
+        self._unseen_len = 0

@@ -1,0 +1,171 @@
+"""StorageManager: the service `storage_manager`, which runs the storages that are configured.
+
+One volume or storage that cannot be opened leaves the others alone; its status says why. A change
+of the configuration touches the storages whose own part of it, or whose volume's, has changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from elea.config.kinds import Value, public
+from elea.errors import ConfigError
+from elea.json5 import Json
+from elea.session.session import Session
+from elea.store import volumes
+from elea.store.backend import Reports, StorageConfig, Volume, VolumeConfig
+from elea.store.service import StorageService, described
+from elea.store.settings import NAME, ManagerConfig
+from elea.store.storage import Storage
+from elea.version import VERSION
+
+_LOG: Final = logging.getLogger("elea.store")
+
+Settings: TypeAlias = Mapping[str, Value]
+
+
+class _OpenVolume:
+    """A volume that is configured; if it could not be opened, why."""
+
+    def __init__(self, config: VolumeConfig, find: volumes.Find) -> None:
+        self.config = config
+        self.path = ""
+        self.volume: Volume | None = None
+        self.error: str | None = None
+        try:
+            entry = find(config.backend)
+            self.path = entry.value
+            self.volume = volumes.load(entry)(config)
+        except Exception as error:  # somebody else's volume: it may raise anything
+            self.error = str(error)
+            _LOG.error("volume %s cannot be opened: %s", config.name, error)
+
+    def close(self) -> None:
+        """Let go of it; its storages are closed."""
+        if self.volume is not None:
+            try:
+                self.volume.close()
+            except Exception:  # as above
+                _LOG.exception("volume %s did not close as it should", self.config.name)
+
+    def status(self) -> Json:
+        shown = {name: public(value) for name, value in self.config.options.items()}
+        state: Json = "Started" if self.error is None else "Failed"
+        failure: dict[str, Json] = {} if self.error is None else {"error": self.error}
+        return {**shown, "backend": self.config.backend, "state": state, **failure}
+
+
+class StorageManager:
+    """The storages of a node.
+
+    Args:
+        session: The node's.
+        settings: The section `plugins/storage_manager`.
+        find: Gives the volume of a name.
+
+    Raises:
+        ConfigError: the section is not legal, or the node gives no timestamps.
+    """
+
+    def __init__(
+        self, session: Session, settings: Settings, find: volumes.Find = volumes.find
+    ) -> None:
+        if not session.config.value("timestamping/enabled", bool):
+            raise ConfigError(
+                f"plugins/{NAME}",
+                "storages need timestamps, and timestamping/enabled is false on this node",
+            )
+        self._session = session
+        self._find = find
+        self._config = ManagerConfig.read({})
+        self._volumes: dict[str, _OpenVolume] = {}
+        self._running: dict[str, StorageService] = {}
+        self._failed: dict[str, tuple[StorageConfig, str]] = {}
+        self.change(settings)
+
+    @classmethod
+    def check(cls, settings: Settings) -> None:
+        """Whether a section is legal; nothing is opened.
+
+        Raises:
+            ConfigError: it is not.
+        """
+        ManagerConfig.read(settings)
+
+    def change(self, settings: Settings) -> None:
+        """Run what a section says, and leave alone what it says as before.
+
+        Raises:
+            ConfigError: the section is not legal; nothing has changed.
+        """
+        new = ManagerConfig.read(settings)
+        stale = {name for name, one in self._volumes.items() if new.volumes.get(name) != one.config}
+        for name, running in list(self._running.items()):
+            if running.config.volume in stale or new.storages.get(name) != running.config:
+                self._stop(name)
+        for name in stale:
+            self._volumes.pop(name).close()
+        for name, volume in new.volumes.items():
+            if name not in self._volumes:
+                self._volumes[name] = _OpenVolume(volume, self._find)
+        self._failed.clear()
+        for name, storage in new.storages.items():
+            if name not in self._running:
+                self._start(storage)
+        self._config = new
+
+    def status(self) -> Mapping[str, Json]:
+        """Values below `status/plugins/storage_manager`."""
+        found: dict[str, Json] = {"version": VERSION}
+        for name, volume in list(self._volumes.items()):
+            found[f"volumes/{name}"] = volume.status()
+            found[f"volumes/{name}/__path__"] = volume.path
+        for name, running in list(self._running.items()):
+            found[f"storages/{name}"] = running.status()
+        for name, (config, reason) in list(self._failed.items()):
+            found[f"storages/{name}"] = {**described(config), "state": "Failed", "error": reason}
+        return found
+
+    def stop(self) -> None:
+        """Keep what has come, and close everything."""
+        for name in list(self._running):
+            self._stop(name)
+        for volume in self._volumes.values():
+            volume.close()
+        self._volumes.clear()
+
+    def _start(self, config: StorageConfig) -> None:
+        try:
+            self._running[config.name] = self._opened(config)
+        except Exception as error:  # somebody else's volume: the other storages start all the same
+            self._failed[config.name] = (config, str(error))
+            _LOG.error("storage %s cannot be started: %s", config.name, error)
+        else:
+            _LOG.info(
+                "storage %s keeps %s in volume %s", config.name, config.key_expr, config.volume
+            )
+
+    def _opened(self, config: StorageConfig) -> StorageService:
+        opened = self._volumes.get(config.volume)
+        if opened is None:
+            known = ", ".join(sorted(self._volumes))
+            raise ConfigError(
+                f"plugins/{NAME}/storages/{config.name}/volume",
+                f"saw {config.volume!a}; the volumes that are configured are {known}",
+            )
+        if opened.volume is None:
+            raise ConfigError(f"plugins/{NAME}/volumes/{config.volume}", str(opened.error))
+        backend = opened.volume.open(config)
+        try:
+            storage = Storage(backend, config.key_expr, config.strip_prefix)
+            reports = backend if isinstance(backend, Reports) else None
+            return StorageService(self._session, config, storage, reports)
+        except BaseException:
+            backend.close()
+            raise
+
+    def _stop(self, name: str) -> None:
+        self._running.pop(name).stop()
+        _LOG.info("storage %s stopped", name)

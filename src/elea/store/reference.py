@@ -1,0 +1,38 @@
+"""The section `plugins/storage_manager` as a part of `docs/reference/config.md`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from elea.store.settings import STORAGE_KEYS, VOLUME_KEYS
+
+# Of the volumes that Elea brings: where it stands, name, which of them, what it means.
+OPTIONS: Final = (
+    ("volumes/<volume>", "root", "`fs`, `sqlite`", "the directory below which it writes"),
+    ("volumes/<volume>", "low_water_percent", "`fs`, `sqlite`", "of the disk that stays free; 5"),
+    ("storages/<name>/volume", "dir", "`fs`, `sqlite`", "its place below `root`; its name"),
+    ("storages/<name>/volume", "quota", "all", "octets it may hold; no bound, 256 MiB in memory"),
+    ("storages/<name>/volume", "history", "`memory`, `sqlite`", "`latest` or `all` values; latest"),
+)
+
+_HEAD: Final = """
+## `plugins/storage_manager`
+
+Storages of a router ([keep-values.md](../howto/keep-values.md)). `volumes` holds one object per
+volume, `storages` one per storage. The volume `memory` is there without being named.
+
+| key | meaning and default | legal |
+| --- | --- | --- |
+"""
+
+
+def markdown() -> str:
+    """The part, to be put behind the others."""
+    text = _HEAD
+    for name, legal, meaning in STORAGE_KEYS:
+        text += f"| `storages/<name>/{name}` | {meaning} | {legal} |\n"
+    for name, legal, meaning in VOLUME_KEYS:
+        text += f"| `volumes/<volume>/{name}` | {meaning} | {legal} |\n"
+    for place, name, which, meaning in OPTIONS:
+        text += f"| `{place}/{name}` | {meaning} | for {which} |\n"
+    return text
