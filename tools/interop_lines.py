@@ -199,7 +199,8 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("R162", "who declared what under `@/`, octet for octet", IN),
         ("R163", "`@/**` is answered, `**` is not", IN),
         ("R164", "the configuration changes by a put under `@/`, where that is allowed", IN),
-        ("R165-R173", "a router: interceptors, storage, REST", "router: planned"),
+        ("R165-R172", "a router: interceptors, storage", "router: planned"),
+        ("R173", "REST: GET, POST, PUT, PATCH, DELETE and events, in the same JSON", IN),
     ),
     "Advanced publishers and subscribers": (
         ("A174", "an Elea subscriber gets the history of an Eclipse publisher, in order", IN),

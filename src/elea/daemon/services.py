@@ -11,11 +11,12 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from elea.config.config import Config
 from elea.config.kinds import Value
-from elea.errors import ConfigError
+from elea.daemon.metrics import Family
+from elea.errors import ConfigError, EleaError
 from elea.json5 import Json
 from elea.session.session import Session
 
@@ -34,6 +35,20 @@ class Service(Protocol):
 
     def stop(self) -> None:
         """End it."""
+
+
+class Collect(Protocol):
+    """Gives what the node counted; any thread may call it."""
+
+    def __call__(self, *, per_transport: bool) -> list[Family]: ...
+
+
+@runtime_checkable
+class Watching(Protocol):
+    """A service that also shows what the node counted."""
+
+    def watch(self, collect: Collect) -> None:
+        """Told once, after its start."""
 
 
 Start: TypeAlias = Callable[[Session, Settings], Service]
@@ -72,10 +87,12 @@ class Services:
 
     Args:
         find: Gives the service of a name.
+        collect: What services that show metrics are given.
     """
 
-    def __init__(self, find: Find = installed) -> None:
+    def __init__(self, find: Find = installed, collect: Collect | None = None) -> None:
         self._find = find
+        self._collect = collect
         self._running: dict[str, Running] = {}
 
     def __iter__(self) -> Iterator[Running]:
@@ -126,10 +143,15 @@ class Services:
             return
         try:
             service: Service = found.load()(session, settings)
+            if self._collect is not None and isinstance(service, Watching):
+                service.watch(self._collect)
         except Exception as error:  # somebody else's code: it may raise anything
             if required:
                 raise ConfigError(f"plugins/{name}", f"it did not start: {error}") from error
-            _LOG.exception("service %s did not start; it is left out", name)
+            if isinstance(error, EleaError):  # which says all there is to say
+                _LOG.error("service %s did not start, it is left out: %s", name, error)
+            else:
+                _LOG.exception("service %s did not start; it is left out", name)
             return
         self._running[name] = Running(name, found.value, settings, service)
         _LOG.info("service %s started: %s", name, found.value)
