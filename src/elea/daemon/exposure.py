@@ -116,7 +116,10 @@ def _rest(config: Config) -> RestSettings | None:
 
 
 def _what_rest_opens(config: Config) -> Iterator[str]:
-    rest = _rest(config)
+    try:
+        rest = _rest(config)
+    except ConfigError:
+        return  # it would not start, and `check` says why
     if rest is None:
         return
     reach = "this host only" if rest.is_loopback else "other hosts"

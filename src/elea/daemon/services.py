@@ -21,6 +21,7 @@ from elea.json5 import Json
 from elea.session.session import Session
 
 GROUP: Final = "elea.services"
+BUILT_IN: Final = {"rest": "elea.web.service:start"}  # found without the metadata of a package
 _LOG: Final = logging.getLogger("elea.daemon")
 _REQUIRED: Final = "__required__"
 
@@ -68,8 +69,9 @@ Find: TypeAlias = Callable[[str], "Found | EntryPoint | None"]
 
 
 def installed(name: str) -> EntryPoint | None:
-    """The service of this name that some package brings."""
-    return next(iter(entry_points(group=GROUP, name=name)), None)
+    """The service of this name that some package brings, or Elea itself."""
+    own = EntryPoint(name, BUILT_IN[name], GROUP) if name in BUILT_IN else None
+    return next(iter(entry_points(group=GROUP, name=name)), own)
 
 
 @dataclass(slots=True)

@@ -57,6 +57,7 @@ class Feed:
         self._entries: deque[Entry] = deque()
         self._len = 0
         self._ended = False
+        self._awake = False  # the coroutine is at it, or will be: waking it costs a system call
         self.dropped_count = 0
 
     # By any thread.
@@ -74,7 +75,9 @@ class Feed:
                 self._pop()
             self._entries.append(entry)
             self._len += length
-        self._wake()
+            woken, self._awake = self._awake, True
+        if not woken:
+            self._wake()
         return True
 
     def end(self) -> None:
@@ -93,12 +96,13 @@ class Feed:
     async def take(self) -> Entry | None:
         """The next entry; None after the last."""
         while True:
-            self._news.clear()
             with self._lock:
                 if self._entries:
                     return self._pop()
                 if self._ended:
                     return None
+                self._awake = False
+                self._news.clear()
             await self._news.wait()
 
     def close(self) -> None:

@@ -65,8 +65,8 @@ async def answer(request: Request) -> Response:
     if RAW in parameters or accepted == BINARY:
         return await _raw(entries)
     if accepted == _HTML:
-        return StreamingResponse(_html(entries), media_type=_HTML)
-    return StreamingResponse(_json(entries), media_type="application/json")
+        return StreamingResponse(_html(state, entries), media_type=_HTML)
+    return StreamingResponse(_json(state, entries), media_type="application/json")
 
 
 async def publish(request: Request) -> Response:
@@ -188,18 +188,18 @@ async def _raw(entries: AsyncGenerator[Entry, None]) -> Response:
     return Response(headers={"content-type": BINARY})
 
 
-async def _json(entries: AsyncGenerator[Entry, None]) -> AsyncIterator[bytes]:
+async def _json(state: State, entries: AsyncGenerator[Entry, None]) -> AsyncIterator[bytes]:
     before = b"["
     async for entry in entries:
-        yield before + entry.as_json()
+        yield before + await state.shown(entry, Entry.as_json)
         before = b","
     yield b"[]" if before == b"[" else b"]"
 
 
-async def _html(entries: AsyncGenerator[Entry, None]) -> AsyncIterator[bytes]:
+async def _html(state: State, entries: AsyncGenerator[Entry, None]) -> AsyncIterator[bytes]:
     yield b"<dl>\n"
     async for entry in entries:
-        yield entry.as_html()
+        yield await state.shown(entry, Entry.as_html)
     yield b"</dl>\n"
 
 

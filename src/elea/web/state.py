@@ -16,10 +16,12 @@ from starlette.types import Scope
 from elea.session.session import Session
 from elea.web.feed import Budget, Feed
 from elea.web.metrics import Collect, RestMetrics
+from elea.web.payloads import Entry
 from elea.web.settings import RestSettings
 
 T = TypeVar("T")
 
+_LONG_LEN: Final = 64 * 1024  # a millisecond or so to read and write as JSON
 _STATE: Final = "elea.state"
 _DEADLINE: Final = "elea.deadline"
 
@@ -42,6 +44,12 @@ class State:
     async def call(self, function: Callable[[], T]) -> T:
         """What a verb of the session gives, without waiting on the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+
+    async def shown(self, entry: Entry, form: Callable[[Entry], bytes]) -> bytes:
+        """An entry in some form; a long one is not written on the loop."""
+        if len(entry) <= _LONG_LEN:
+            return form(entry)
+        return await self.call(lambda: form(entry))
 
     def later(self, function: Callable[[], object]) -> None:
         """Have something done that nobody waits for."""

@@ -107,7 +107,7 @@ class EventStream(Response):
         if entry is None:
             return None
         self._state.metrics.stream_samples.inc()
-        return self._dropped() + entry.as_event()
+        return self._dropped() + await self._state.shown(entry, Entry.as_event)
 
     def _dropped(self) -> bytes:
         """Word of what was lost since the last time."""

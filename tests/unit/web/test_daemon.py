@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from tests.meta.tree import ROOT
 from tests.unit.cli.ends import eventually
 from tests.unit.daemon.rig import client_of, options, read, root_of, running
 
 from elea.daemon import exposure
 from elea.daemon.daemon import Daemon
 from elea.daemon.effective import Effective
+from elea.daemon.services import installed
 from elea.errors import ConfigError
 from elea.web.service import Rest, start
 from elea.web.settings import TOKEN_ENV
@@ -33,10 +31,10 @@ def fetched(daemon: Daemon, path: str) -> httpx.Response:
     return httpx.get(rest_of(daemon).url + path, trust_env=False)
 
 
-def test_the_entry_point_is_the_service() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    module, _, name = project["entry-points"]["elea.services"]["rest"].partition(":")
-    assert getattr(import_module(module), name) is start
+def test_the_service_is_found_by_its_name() -> None:
+    found = installed("rest")
+    assert found is not None
+    assert (found.group, found.load()) == ("elea.services", start)
 
 
 def test_metrics_of_the_node_and_of_the_service() -> None:
@@ -107,6 +105,7 @@ def explained(*cfg: str, **more: Any) -> list[str]:
 
 def test_what_it_opens_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     assert explained() == []
+    assert explained(rest_http_port="0.0.0.0:8000") == []
     assert explained(rest_http_port="8000") == [
         "REST at http://127.0.0.1:8000: open to this host only, not encrypted",
         "REST: anybody may read every key and /metrics, anybody may write every key",

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.unit.cli.ends import WAIT_S
+from tests.unit.cli.ends import WAIT_S, eventually
 from tests.unit.web.rig import Served, served
 
 import elea
@@ -227,14 +227,14 @@ def test_replies_are_bounded() -> None:
 
         def many(query: elea.Query) -> None:
             for number in range(10):
-                query.reply(f"m/{number}", bytes(2_000))
+                query.reply(f"m/{number}", bytes(20_000 if number % 2 else 20))
 
         with web.session.declare_queryable("m/**", many):
             *kept, last = web.http.get("/m/*").json()
-        assert 0 < len(kept) < 10
+        assert len(kept) == 5
         assert last["key"] == "ERROR"
         assert "too many" in last["value"]
-        assert web.count("elea_rest_replies_dropped_total") == 10 - len(kept)
+        assert web.count("elea_rest_replies_dropped_total") == 5
 
 
 def test_a_query_that_nobody_ends(web: Served) -> None:
@@ -267,3 +267,23 @@ def test_a_router_that_ends_is_not_ready() -> None:
         for method, path in (("GET", "/ready"), ("PUT", "/a"), ("GET", "/a?_raw")):
             answer = web.http.request(method, path)
             assert (answer.status_code, problem(answer)) == (503, "the router ends")
+
+
+def test_a_query_ends_when_nobody_listens_any_more() -> None:
+    held: list[elea.Query] = []
+    with served(query_timeout_ms=600_000) as web:
+        pending = web.session._context.core.gets._pending
+        with web.session.declare_queryable("slow", held.append):
+            with web.connect() as connection:
+                connection.sendall(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert eventually(lambda: held)
+                assert len(pending) == 1
+            assert eventually(lambda: not pending)
+
+
+def test_long_values(web: Served) -> None:
+    long_text = '["' + "é" * 200_000 + '"]'
+    with web.says("long", long_text, encoding="application/json"):
+        [one] = web.http.get("/long").json()
+        assert one["value"] == ["é" * 200_000]
+        assert web.http.get("/long?_raw").text == long_text
