@@ -117,7 +117,7 @@ class Guard:
         if ANY_ORIGIN in allowed or (origin is not None and origin.lower() in allowed):
             return
         site = headers.get("sec-fetch-site", "none")
-        same = origin is None or urlsplit(origin).netloc.lower() == headers["host"].lower()
+        same = origin is None or origin.lower().partition("://")[2] == headers["host"].lower()
         if not same or site not in _TRUSTED_SITES:
             raise ProblemError(
                 HTTPStatus.FORBIDDEN,

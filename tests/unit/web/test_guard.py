@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import logging
 import socket
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote, unquote
 
 import httpx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.unit.web.rig import Served, closed, served
 
 from elea.secret import Secret
+from elea.web.app import application
+from elea.web.settings import RestSettings
+from elea.web.state import State
 
 TOKEN = "correct-horse-battery"
 PANEL = "https://panel.example"
@@ -70,6 +78,8 @@ def test_one_host_and_not_two(web: Served) -> None:
     [
         {"origin": "http://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
+        {"origin": ""},
         {"origin": "http://127.0.0.1:1"},
         {"origin": "https://panel.example.evil"},
         {"sec-fetch-site": "cross-site"},
@@ -122,8 +132,8 @@ def test_writes_need_the_token(web: Served, given: str | None) -> None:
 
 
 def test_the_token_opens(web: Served) -> None:
-    for given in (f"Bearer {TOKEN}", f"bearer  {TOKEN}"):
-        headers = {"authorization": given}
+    for header in (f"Bearer {TOKEN}", f"bearer  {TOKEN}"):
+        headers = {"authorization": header}
         assert web.http.put("/a", headers=headers).status_code == 200
 
 
@@ -151,6 +161,52 @@ def test_refusals_are_counted_and_logged(caplog: pytest.LogCaptureFixture) -> No
         "path": "/secret\u2028key",
     }
     assert lines[0].isascii()
+
+
+WORDS = st.sampled_from(
+    [b"localhost", b"[::1]", b"http://", b":80", b"[", b"@", b"Bearer ", b"\xff"]
+)
+VALUES = st.lists(WORDS | st.binary(max_size=8), max_size=4).map(b"".join)
+NAMES = st.sampled_from(
+    [*(b"host", b"origin", b"sec-fetch-site", b"authorization", b"accept", b"content-type")]
+)
+
+
+@given(
+    headers=st.lists(st.tuples(NAMES, VALUES), max_size=5),
+    method=st.sampled_from(["GET", "PUT", "OPTIONS", "BREW"]),
+    path=st.binary(max_size=20),
+    query=st.binary(max_size=20),
+    local=st.booleans(),
+)
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_whatever_the_headers_say_it_is_their_fault(
+    web: Served,
+    headers: list[tuple[bytes, bytes]],
+    method: str,
+    path: bytes,
+    query: bytes,
+    local: bool,
+) -> None:
+    with contextlib.closing(State(web.session, RestSettings(token=Secret(TOKEN)))) as state:
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, object]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "method": method,
+            "raw_path": b"/" + path,
+            "path": "/" + path.decode(errors="replace"),
+            "query_string": query,
+            "headers": [*([(b"host", b"localhost")] if local else []), *headers],
+        }
+        asyncio.run(application(state)(scope, receive, send))
+    assert sent[0]["status"] in (200, 400, 401, 403, 404, 405, 421)
 
 
 # Payloads, keys and encodings that browsers have run (T50).
