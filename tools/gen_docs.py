@@ -1,4 +1,4 @@
-"""Write docs/reference from the code: API, command, errors, interoperability, limits, messages.
+"""Write docs/reference from the code: API, command, errors, interoperability, limits, metrics, ...
 
     python tools/gen_docs.py
 
@@ -59,6 +59,8 @@ def pages() -> dict[str, str]:
         "interop.md": interop_page(),
         "limits.md": limits_page(),
         "messages.md": messages_page(),
+        "metrics.md": _GENERATED.format(source="`src/elea/daemon/reference.py`")
+        + admin_reference.metrics_markdown(),
     }
 
 

@@ -207,7 +207,7 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("R170", "QoS overwrite by `qos/network`", BOTH),
         ("R171", "a storage gives back payload, encoding and timestamp; the newest wins", IN),
         ("R172", "wildcards delete and update what is stored", IN),
-        ("R173", "a router: REST", "router: planned"),
+        ("R173", "REST: GET, POST, PUT, PATCH, DELETE and events, in the same JSON", IN),
     ),
     "Advanced publishers and subscribers": (
         ("A174", "an Elea subscriber gets the history of an Eclipse publisher, in order", IN),

@@ -106,5 +106,21 @@ class Limits:
     udp_sources_count: int = 1_000  # links of one UDP listener
     udp_inbox_len: int = 1024 * 1024  # datagrams of one source that nobody has read yet
 
+    # REST: what somebody who speaks HTTP may hold (T54).
+    web_connections_count: int = 256  # open at once; more are closed at once
+    web_header_len: int = 16 * 1024  # request line and headers
+    web_header_ns: int = 10_000_000_000  # from the connection to the end of the headers
+    web_body_len: int = 1024 * 1024  # one body; larger ones are refused
+    web_request_ns: int = 30_000_000_000  # to send a body, or to take an answer, over the query
+    web_replies_count: int = 100_000  # replies of one query that wait to be sent
+    web_replies_len: int = 64 * 1024 * 1024  # octets of all replies that wait to be sent
+    web_streams_count: int = 64  # subscriptions by server-sent events
+    web_stream_queue_count: int = 1_024  # samples that wait for one slow browser
+    web_stream_queue_len: int = 2 * 1024 * 1024  # octets of them
+    web_streams_len: int = 32 * 1024 * 1024  # octets that wait for all browsers together
+    web_stall_ns: int = 60_000_000_000  # a browser that takes nothing so long is let go
+    web_workers_count: int = 8  # threads that wait for the session in place of the loop
+    web_refusals_logged_count: int = 10  # per second; all are counted
+
 
 DEFAULT_LIMITS: Final = Limits()

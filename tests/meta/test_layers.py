@@ -88,6 +88,7 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "websockets": ("link",),
     "starlette": ("web",),
     "uvicorn": ("web",),
+    "prometheus_client": ("web",),
     "cyclonedds": ("dds",),
     "pyspark": ("spark",),
     "pyarrow": ("session", "spark", "predicate"),

@@ -64,8 +64,9 @@ def add_daemon_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rest-http-port",
-        metavar="PORT",
-        help="run the service `rest` at this port, or at IP:PORT; none: do not",
+        metavar="[IP:]PORT",
+        help="serve REST, /metrics and /health over HTTP at this port of loopback, or at IP:PORT;"
+        " none: do not",
     )
     parser.add_argument(
         "-P",

@@ -13,7 +13,7 @@ from typing import Final
 
 from elea.config.config import Config
 from elea.config.schema import KEYS
-from elea.daemon import exposure
+from elea.daemon import exposure, metrics
 from elea.daemon.admin import AdminSpace
 from elea.daemon.audit import FILE, LINES_PER_SECOND, Audit
 from elea.daemon.effective import Effective, Options
@@ -59,13 +59,14 @@ class Daemon:
 
     def __init__(self, options: Options, *, find: Find = installed) -> None:
         self._options = options
-        self.services = Services(find)
+        self.services = Services(find, self._collect)
         self._effective = self._checked(Effective.of(options))
         self._requests: queue.SimpleQueue[Callable[[], bool]] = queue.SimpleQueue()
         self._driver: Driver | None = None
         self._session: Session | None = None
         self._audit: Audit | None = None
         self._admin: AdminSpace | None = None
+        self._started_ns = 0
 
     @property
     def config(self) -> Config:
@@ -115,6 +116,14 @@ class Daemon:
             raise LimitError("REQUESTS_COUNT_MAX", waiting, REQUESTS_COUNT_MAX)
         self._requests.put(lambda: self._change(path, value))
 
+    def _collect(self, *, per_transport: bool) -> list[metrics.Family]:
+        assert self._driver is not None
+        with self._driver.lock:
+            uptime_s = (self._driver.now_ns() - self._started_ns) / 1e9
+            return metrics.collect(
+                self._driver.node, uptime_s=uptime_s, per_transport=per_transport
+            )
+
     # By the one that runs it.
 
     def start(self) -> None:
@@ -136,6 +145,7 @@ class Daemon:
         except BaseException:
             self._audit.close()
             raise
+        self._started_ns = self._driver.now_ns()
         self._session = Session(own, self._driver)
         try:
             self._session.info.declare_link_events_listener(

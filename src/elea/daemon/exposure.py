@@ -16,6 +16,7 @@ from elea.locator import Endpoint
 from elea.policy.policy import AUTHORIZER, Policy
 from elea.policy.quota import PATH as QUOTAS
 from elea.policy.records import Record, records
+from elea.web.settings import EVERYTHING, RestSettings
 
 _ENCRYPTED: Final = ("tls", "quic", "wss")
 _THIS_HOST: Final = ("unixsock-stream", "unixpipe", "vsock", "memory")
@@ -25,8 +26,8 @@ def check(config: Config, *, allow_plain: bool) -> list[Endpoint]:
     """The endpoints that are open to other hosts and not encrypted.
 
     Raises:
-        ConfigError: if there is one and that was not allowed, or if access rules do not fit
-            together.
+        ConfigError: if there is one and that was not allowed, if access rules do not fit together,
+            or if REST is not configured as it may be.
     """
     Policy.from_config(config)
     plain = [one for one in _listening(config) if is_beyond_host(one) and not is_encrypted(one)]
@@ -35,6 +36,13 @@ def check(config: Config, *, allow_plain: bool) -> list[Endpoint]:
             "listen/endpoints",
             f"{plain[0]} is not encrypted and open to other hosts; listen at 127.0.0.1, use"
             " tls/..., or allow it with --allow-plain",
+        )
+    rest = _rest(config)
+    if rest is not None and not (rest.is_loopback or rest.is_encrypted or allow_plain):
+        raise ConfigError(
+            "plugins/rest/http_port",
+            f"{rest.url()} is not encrypted and open to other hosts; serve at 127.0.0.1, name"
+            " tls_certificate and tls_private_key, or allow it with --allow-plain",
         )
     return plain
 
@@ -81,6 +89,7 @@ def lines(config: Config) -> Iterator[str]:
         yield f"admin space: whoever is connected may {may or 'neither read nor write'} it"
     else:
         yield "admin space: off"
+    yield from _what_rest_opens(config)
     if config.value("scouting/multicast/enabled", bool):
         group = config.value("scouting/multicast/address", str)
         interface = config.value("scouting/multicast/interface", str)
@@ -92,6 +101,32 @@ def lines(config: Config) -> Iterator[str]:
 def _listening(config: Config) -> Iterator[Endpoint]:
     for group in config.endpoints("listen"):
         yield from group
+
+
+def _rest(config: Config) -> RestSettings | None:
+    """How REST is configured, if it is."""
+    services = config.get("plugins")
+    section = services.get("rest") if isinstance(services, dict) else None
+    if section is None or not config.value("plugins_loading/enabled", bool):
+        return None
+    return RestSettings.read(section if isinstance(section, dict) else {})
+
+
+def _what_rest_opens(config: Config) -> Iterator[str]:
+    try:
+        rest = _rest(config)
+    except ConfigError:
+        return  # it would not start, and `check` says why
+    if rest is None:
+        return
+    reach = "this host only" if rest.is_loopback else "other hosts"
+    secrecy = "encrypted" if rest.is_encrypted else "not encrypted"
+    yield f"REST at {rest.url()}: open to {reach}, {secrecy}"
+    writers = "anybody" if rest.token is None else "holders of the token"
+    readers = writers if rest.protect == EVERYTHING else "anybody"
+    yield f"REST: {readers} may read every key and /metrics, {writers} may write every key"
+    if rest.allowed_origins:
+        yield f"REST: pages of {', '.join(sorted(rest.allowed_origins))} may use it from a browser"
 
 
 def _who_may_connect(config: Config, listening: list[Endpoint]) -> Iterator[str]:

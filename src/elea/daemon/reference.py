@@ -1,10 +1,11 @@
-"""The admin space and its metrics as one page: `docs/reference/admin-space.md`."""
+"""The admin space and the metrics as pages of `docs/reference`."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from elea.daemon.metrics import COUNTERS, ENCODING
+from elea.web.names import METRICS, REASONS
 
 _JSON: Final = "application/json"
 
@@ -71,8 +72,21 @@ nothing changes. Every write is audited, whatever becomes of it.
 
 ## Metrics
 
-OpenMetrics text. Parameters of the query: `compression=false` for plain text, `descriptors=false`
-for values alone, `per_transport=false` for sums over all neighbours.
+[metrics.md](metrics.md) lists them. Here they are OpenMetrics text. Parameters of the query:
+`compression=false` for plain text, `descriptors=false` for values alone, `per_transport=false` for
+sums over all neighbours.
+"""
+
+_METRICS: Final = """# Metrics
+
+Two ways lead to what a router counted: `/metrics` of [REST](../howto/use-rest.md), for Prometheus,
+and the key `metrics` of the [admin space](admin-space.md), for whoever speaks Zenoh.
+`zenoh_build_info` is Eclipse Zenoh's; Eclipse counts more only when it was built to.
+
+No label holds a key, and none holds anything else that a stranger can make up without end. Labels
+that name a neighbour are left out over HTTP unless `?per_transport=true` asks for them.
+
+## The node
 
 | metric | type | labels | what |
 | --- | --- | --- | --- |
@@ -89,9 +103,26 @@ def markdown() -> str:
     text = _HEAD
     for key, encoding, content in KEYS:
         text += f"| {f'`{key}`' if key else 'itself'} | `{encoding}` | {content} |\n"
-    text += _SESSION
-    labels = "`remote_id`, `remote_whatami`"
+    return text + _SESSION
+
+
+def metrics_markdown() -> str:
+    """The page of the metrics, without its first line."""
+    text = _METRICS
     for name, meaning in COUNTERS:
-        what = meaning[0].lower() + meaning[1:].rstrip(".")
-        text += f"| `elea_transport_{name}_total` | counter | {labels} | {what} |\n"
+        labels = "`remote_id`, `remote_whatami`"
+        text += _row(f"elea_transport_{name}", "counter", labels, meaning)
+    text += "\n## REST\n\nOver HTTP only.\n\n"
+    text += "| metric | type | labels | what |\n| --- | --- | --- | --- |\n"
+    for name, (kind, names, meaning) in METRICS.items():
+        text += _row(name, kind, ", ".join(f"`{one}`" for one in names), meaning)
+    text += "\n| `reason` of a refusal | what |\n| --- | --- |\n"
+    for reason, meaning in REASONS.items():
+        text += f"| `{reason}` | {meaning} |\n"
     return text
+
+
+def _row(name: str, kind: str, labels: str, meaning: str) -> str:
+    full = f"{name}_total" if kind == "counter" else name
+    what = meaning[0].lower() + meaning[1:].rstrip(".")
+    return f"| `{full}` | {kind} | {labels} | {what} |\n"

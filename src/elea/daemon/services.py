@@ -15,14 +15,18 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from elea.config.config import Config
 from elea.config.kinds import Value
-from elea.errors import ConfigError
+from elea.daemon.metrics import Family
+from elea.errors import ConfigError, EleaError
 from elea.json5 import Json
 from elea.session.session import Session
 
 GROUP: Final = "elea.services"
 _LOG: Final = logging.getLogger("elea.daemon")
 _REQUIRED: Final = "__required__"
-_BUILT_IN: Final = {"storage_manager": "elea.store.manager:StorageManager"}
+BUILT_IN: Final = {
+    "rest": "elea.web.service:start",
+    "storage_manager": "elea.store.manager:StorageManager",
+}
 
 Settings: TypeAlias = dict[str, Value]
 
@@ -57,6 +61,20 @@ class Checking(Protocol):
         """Raise a ConfigError if they are not."""
 
 
+class Collect(Protocol):
+    """Gives what the node counted; any thread may call it."""
+
+    def __call__(self, *, per_transport: bool) -> list[Family]: ...
+
+
+@runtime_checkable
+class Watching(Protocol):
+    """A service that also shows what the node counted."""
+
+    def watch(self, collect: Collect) -> None:
+        """Told once, after its start."""
+
+
 Start: TypeAlias = Callable[[Session, Settings], Service]
 
 
@@ -74,9 +92,9 @@ Find: TypeAlias = Callable[[str], "Found | EntryPoint | None"]
 
 
 def installed(name: str) -> EntryPoint | None:
-    """The service of this name that some package brings."""
-    if name in _BUILT_IN:  # found where Elea runs without being installed, and never replaced
-        return EntryPoint(name, _BUILT_IN[name], GROUP)
+    """The service of this name that Elea itself or some package brings."""
+    if name in BUILT_IN:  # found where Elea runs without being installed, and never replaced
+        return EntryPoint(name, BUILT_IN[name], GROUP)
     return next(iter(entry_points(group=GROUP, name=name)), None)
 
 
@@ -95,10 +113,12 @@ class Services:
 
     Args:
         find: Gives the service of a name.
+        collect: What services that show metrics are given.
     """
 
-    def __init__(self, find: Find = installed) -> None:
+    def __init__(self, find: Find = installed, collect: Collect | None = None) -> None:
         self._find = find
+        self._collect = collect
         self._running: dict[str, Running] = {}
 
     def __iter__(self) -> Iterator[Running]:
@@ -153,10 +173,15 @@ class Services:
             return
         try:
             service: Service = found.load()(session, settings)
+            if self._collect is not None and isinstance(service, Watching):
+                service.watch(self._collect)
         except Exception as error:  # somebody else's code: it may raise anything
             if required:
                 raise ConfigError(f"plugins/{name}", f"it did not start: {error}") from error
-            _LOG.exception("service %s did not start; it is left out", name)
+            if isinstance(error, EleaError):  # which says all there is to say
+                _LOG.error("service %s did not start, it is left out: %s", name, error)
+            else:
+                _LOG.exception("service %s did not start; it is left out", name)
             return
         self._running[name] = Running(name, found.value, settings, service)
         _LOG.info("service %s started: %s", name, found.value)

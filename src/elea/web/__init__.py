@@ -1,0 +1,1 @@
+"""The data space over HTTP: REST, server-sent events, metrics and health."""

@@ -1,0 +1,206 @@
+"""Guard: who may ask at all. Around the whole application, before anything is looked up.
+
+A page that a person visits can make their browser send requests to this host, under a name of its
+own choosing (DNS rebinding) or from an origin of its own. So the name in `Host` has to be known, a
+page of another origin is refused unless it is listed, and nothing is ever granted by a cookie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import logging
+import time
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from elea.errors import ClosedError
+from elea.secret import Secret
+from elea.web.problems import ProblemError
+from elea.web.settings import ANY_ORIGIN, EVERYTHING
+from elea.web.state import State, attach
+
+_LOG: Final = logging.getLogger("elea.web")
+_AUDIT: Final = logging.getLogger("elea.web.audit")
+METHODS: Final = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+_READING: Final = ("GET", "HEAD", "OPTIONS")
+_UNGUARDED: Final = ("/health", "/ready")
+_TRUSTED_SITES: Final = ("same-origin", "none")
+_HEADERS: Final = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+
+
+class Guard:
+    """Refuses strangers, counts, and makes every answer harmless to a browser."""
+
+    def __init__(self, app: ASGIApp, state: State) -> None:
+        self._app = app
+        self._state = state
+        self._metrics = state.metrics
+        self._settings = settings = state.settings
+        self._audit = Audit(settings.limits.web_refusals_logged_count)
+        self._deadline_s = settings.limits.web_request_ns / 1e9 + settings.query_timeout_ms / 1e3
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status = 0
+
+        async def guarded_send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(raw=message.setdefault("headers", []))
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        problem: ProblemError | None = None
+        try:
+            self._check(scope)
+            async with asyncio.timeout(self._deadline_s) as deadline:
+                attach(scope, self._state, deadline)
+                await self._app(scope, receive, guarded_send)
+        except Exception as error:  # a bug of ours too: the others are served all the same
+            problem = _problem(error, scope)
+        if problem is not None:
+            self._metrics.refusals.labels(problem.reason).inc()
+            self._audit.refused(scope, problem)
+            if not status:  # else the connection is cut, which is how the client learns of it
+                await problem.response()(scope, receive, guarded_send)
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self._metrics.requests.labels(method, str(status)).inc()
+
+    def _check(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            raise ProblemError(  # two ends of one body: somebody before us may take the other
+                HTTPStatus.BAD_REQUEST,
+                "Content-Length and Transfer-Encoding in one request; send one of them",
+                reason="http",
+                headers={"connection": "close"},
+            )
+        self._check_host(headers)
+        self._check_origin(headers)
+        protected = scope["method"] not in _READING or (
+            self._settings.protect == EVERYTHING and scope["path"] not in _UNGUARDED
+        )
+        if protected and scope["method"] != "OPTIONS":
+            self._check_token(headers)
+
+    def _check_host(self, headers: Headers) -> None:
+        hosts = headers.getlist("host")
+        name = _host_name(hosts[0]) if len(hosts) == 1 else None
+        if name is None or not (name in self._settings.allowed_hosts or _is_own(name)):
+            shown = ", ".join(hosts) or "nothing"
+            raise ProblemError(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                f"Host says {shown!a}; legal are addresses, localhost and the names in"
+                " plugins/rest/allowed_hosts",
+                reason="host",
+            )
+
+    def _check_origin(self, headers: Headers) -> None:
+        allowed = self._settings.allowed_origins
+        origin = headers.get("origin")
+        if ANY_ORIGIN in allowed or (origin is not None and origin.lower() in allowed):
+            return
+        site = headers.get("sec-fetch-site", "none")
+        same = origin is None or origin.lower().partition("://")[2] == headers["host"].lower()
+        if not same or site not in _TRUSTED_SITES:
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN,
+                f"a page of {origin or 'another site'!a} asks; origins in"
+                " plugins/rest/allowed_origins may",
+                reason="origin",
+            )
+
+    def _check_token(self, headers: Headers) -> None:
+        token = self._settings.token
+        if token is None:
+            return
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or Secret(given.strip()) != token:
+            raise ProblemError(
+                HTTPStatus.UNAUTHORIZED,
+                "this needs the header Authorization: Bearer TOKEN, with the token of the server",
+                reason="token",
+                headers={"www-authenticate": 'Bearer realm="elea"'},
+            )
+
+
+class Audit:
+    """Says in the log who was refused what, as JSON lines, so many per second."""
+
+    def __init__(self, per_second: int) -> None:
+        self._per_second = per_second
+        self._second = 0
+        self._count = 0
+
+    def refused(self, scope: Scope, problem: ProblemError) -> None:
+        """Log a refusal; what is merely not legal is for who asked alone."""
+        if problem.reason == "request":
+            return
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._count = second, 0
+        self._count += 1
+        if self._count <= self._per_second:
+            client = scope.get("client")
+            line = {
+                "refused": problem.reason,
+                "status": problem.status.value,
+                "client": None if client is None else client[0],
+                "method": scope["method"][:16],
+                "path": scope["path"][:256],
+            }
+            _AUDIT.warning("%s", json.dumps(line))
+
+
+def _problem(error: Exception, scope: Scope) -> ProblemError | None:
+    """What to answer; None if nobody is there to hear it."""
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, TimeoutError):
+        return ProblemError(HTTPStatus.GATEWAY_TIMEOUT, "it took too long", reason="deadline")
+    if isinstance(error, ClosedError):
+        return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "the router ends")
+    if isinstance(error, OSError):
+        return None
+    _LOG.error("%s %a failed", scope["method"], scope["path"][:256], exc_info=error)
+    return ProblemError(
+        HTTPStatus.INTERNAL_SERVER_ERROR, "an error of ours; the log tells more", reason="error"
+    )
+
+
+def _host_name(text: str) -> str | None:
+    """The name in `name:port` or `[address]:port`."""
+    try:
+        parts = urlsplit(f"//{text}")
+        port = parts.port  # raises for what is no port
+    except ValueError:
+        return None
+    plain = parts.netloc == text and parts.username is None and port != 0
+    return (parts.hostname or "").rstrip(".") or None if plain else None
+
+
+def _is_own(name: str) -> bool:
+    """Whether no name service was asked for it: then nobody else chose where it leads."""
+    if name == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

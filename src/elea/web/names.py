@@ -1,0 +1,28 @@
+"""The metrics of REST: name to type, labels and meaning. For the code and for the reference."""
+
+from __future__ import annotations
+
+from typing import Final
+
+METRICS: Final[dict[str, tuple[str, tuple[str, ...], str]]] = {
+    "elea_rest_requests": ("counter", ("method", "status"), "Requests that were answered."),
+    "elea_rest_refusals": ("counter", ("reason",), "Requests and connections that were refused."),
+    "elea_rest_streams": ("gauge", (), "Subscriptions by server-sent events."),
+    "elea_rest_stream_samples": ("counter", (), "Samples sent to such subscriptions."),
+    "elea_rest_stream_dropped": ("counter", (), "Samples dropped because a browser was slow."),
+    "elea_rest_replies_dropped": ("counter", (), "Replies dropped for want of room."),
+}
+
+# Why something was refused: the label `reason`.
+REASONS: Final = {
+    "host": "the name in `Host` is not one of ours",
+    "origin": "a page of somebody else asked",
+    "token": "no token, or a wrong one",
+    "request": "the key, the selector or the path is not legal",
+    "body": "the body is too long, or came too slowly",
+    "http": "it was no HTTP, or its headers were too long or too slow",
+    "connections": "too many connections",
+    "streams": "too many subscriptions",
+    "deadline": "it took too long",
+    "error": "an error of the service, which is in the log",
+}

@@ -1,0 +1,163 @@
+"""The HTTP server: uvicorn on a socket of ours, in a thread with a loop of its own.
+
+What uvicorn leaves open is bounded here: how many connections there are, and how long the headers
+of a request may take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from typing import Any, Final
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from elea.errors import LinkError
+from elea.web.settings import RestSettings
+from elea.web.state import State
+
+_LOG: Final = logging.getLogger("elea.web")
+_START_S: Final = 30.0
+_GRACE_S: Final = 3  # for answers that are on their way when it ends
+_BACKLOG_COUNT: Final = 128
+
+
+def bind(settings: RestSettings) -> socket.socket:
+    """A socket that listens where the settings say.
+
+    Raises:
+        LinkError: it cannot, and why.
+    """
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # Named as TCP, because asyncio sends without delay only on sockets that say so.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, settings.port))
+        listener.listen(_BACKLOG_COUNT)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise LinkError(
+            f"cannot serve {settings.url()}: {error.strerror}; choose another address or port in"
+            " plugins/rest/http_port"
+        ) from error
+    return listener
+
+
+class Server:
+    """Serves an application until it is stopped.
+
+    Raises:
+        LinkError: it cannot listen.
+        OSError: the certificate or its key cannot be read.
+    """
+
+    def __init__(self, app: ASGIApp, state: State) -> None:
+        settings = state.settings
+        self._state = state
+        self._listener = bind(settings)
+        self.port: int = self._listener.getsockname()[1]
+        self._ready = threading.Event()
+
+        class Connection(_Connection):
+            shared = state
+
+        try:
+            config = uvicorn.Config(
+                app,
+                http=Connection,
+                ws="none",
+                loop="asyncio",
+                lifespan="off",
+                log_config=None,
+                log_level="critical",  # what goes wrong is counted, and logged by us
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                backlog=_BACKLOG_COUNT,
+                h11_max_incomplete_event_size=settings.limits.web_header_len,
+                timeout_graceful_shutdown=_GRACE_S,
+                ssl_certfile=settings.tls_certificate,
+                ssl_keyfile=settings.tls_private_key,
+            )
+            config.load()
+        except BaseException:
+            self._listener.close()
+            raise
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, name="elea-rest", daemon=True)
+        self._thread.start()
+        self._ready.wait(_START_S)
+
+    def stop(self) -> None:
+        """End the streams, let answers on their way go, give up the port."""
+        self._state.stop()
+        self._server.should_exit = True
+        self._thread.join()
+        self._listener.close()
+        self._state.close()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except Exception:  # a bug of ours: the router goes on without HTTP
+            _LOG.exception("the HTTP server failed")
+        finally:
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        asyncio.get_running_loop().call_soon(self._ready.set)
+        await self._server.serve(sockets=[self._listener])
+
+
+class _Connection(H11Protocol):
+    """One connection, whose headers have to come in time."""
+
+    shared: State
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
+        super().connection_made(transport)
+        if len(self.connections) > self.shared.limits.web_connections_count:
+            self._refuse("connections")
+        else:
+            self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        self._watch()
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unwatch()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        self.shared.metrics.refusals.labels("http").inc()
+        super().send_400_response(msg)
+
+    def _watch(self) -> None:
+        """Between requests a deadline runs from the first octet on, or from the connection."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._unwatch()
+        elif self._deadline is None and not self.transport.is_closing():
+            wait_s = self.shared.limits.web_header_ns / 1e9
+            self._deadline = self.loop.call_later(wait_s, self._refuse, "http")
+
+    def _unwatch(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _refuse(self, reason: str) -> None:
+        self.shared.metrics.refusals.labels(reason).inc()
+        self._deadline = None
+        self.transport.abort()

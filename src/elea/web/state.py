@@ -1,0 +1,88 @@
+"""State: what all requests of one service share.
+
+The session's verbs may wait: for the node's lock, and for room at a neighbour. A few threads wait
+in place of the event loop. `elea.aio` is no way around that: it would be a node of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from starlette.types import Scope
+
+from elea.session.session import Session
+from elea.web.feed import Budget, Feed
+from elea.web.metrics import Collect, RestMetrics
+from elea.web.payloads import Entry
+from elea.web.settings import RestSettings
+
+T = TypeVar("T")
+
+_LONG_LEN: Final = 64 * 1024  # a millisecond or so to read and write as JSON
+_STATE: Final = "elea.state"
+_DEADLINE: Final = "elea.deadline"
+
+
+class State:
+    """The session, the bounds, and what goes on."""
+
+    def __init__(self, session: Session, settings: RestSettings) -> None:
+        self.session = session
+        self.settings = settings
+        self.limits = settings.limits
+        self.metrics = RestMetrics()
+        self.collect: Collect | None = None
+        self.replies = Budget(self.limits.web_replies_len)
+        self.waiting = Budget(self.limits.web_streams_len)
+        self.streams: set[Feed] = set()
+        self.stopping = False
+        self._pool = ThreadPoolExecutor(self.limits.web_workers_count, "elea-rest")
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """What a verb of the session gives, without waiting on the loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+
+    async def shown(self, entry: Entry, form: Callable[[Entry], bytes]) -> bytes:
+        """An entry in some form; a long one is not written on the loop."""
+        if len(entry) <= _LONG_LEN:
+            return form(entry)
+        return await self.call(lambda: form(entry))
+
+    def later(self, function: Callable[[], object]) -> None:
+        """Have something done that nobody waits for."""
+        if not self.stopping:
+            self._pool.submit(function)
+        else:
+            function()  # the pool takes no more
+
+    def stop(self) -> None:
+        """End all streams; what is asked from now on is refused."""
+        self.stopping = True
+        for feed in list(self.streams):
+            feed.close()
+
+    def close(self) -> None:
+        """Give up the threads."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+def attach(scope: Scope, state: State, deadline: asyncio.Timeout) -> None:
+    """Let a request find the state, and until when it has to be done."""
+    scope[_STATE], scope[_DEADLINE] = state, deadline
+
+
+def state_of(scope: Scope) -> State:
+    """The state of a request."""
+    state = scope[_STATE]
+    assert isinstance(state, State)
+    return state
+
+
+def deadline_of(scope: Scope) -> asyncio.Timeout:
+    """Until when a request has to be done; a stream lifts it."""
+    deadline = scope[_DEADLINE]
+    assert isinstance(deadline, asyncio.Timeout)
+    return deadline

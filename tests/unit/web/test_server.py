@@ -1,0 +1,181 @@
+"""The server: bounds below HTTP, TLS, ports, missing packages."""
+
+from __future__ import annotations
+
+import importlib
+import socket
+import ssl
+import sys
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+import trustme
+from tests.unit.cli.ends import eventually
+from tests.unit.web.rig import ALONE, closed, served
+
+import elea
+from elea.config.kinds import Value
+from elea.errors import ConfigError, LinkError, MissingDependencyError
+from elea.web.service import start
+from elea.web.settings import RestSettings
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /a HTT",
+        b"GET /a HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+    ],
+)
+def test_slow_headers_are_not_waited_for(sent: bytes) -> None:
+    with served(web_header_ns=300_000_000) as web, web.connect() as connection:
+        connection.sendall(sent)
+        assert closed(connection)
+        assert web.count("elea_rest_refusals_total", reason="http") == 1
+
+
+def test_nor_those_of_the_next_request() -> None:
+    with served(web_header_ns=300_000_000) as web, web.connect() as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b" 200 " in connection.recv(65_536)
+        connection.sendall(b"GET /heal")
+        assert closed(connection)
+        assert web.count("elea_rest_refusals_total", reason="http") == 1
+
+
+def test_long_headers_are_refused() -> None:
+    with served() as web:
+        with web.connect() as connection:
+            head = b"GET /a HTTP/1.1\r\nHost: localhost\r\nX: "
+            connection.sendall(head + b"x" * 20_000)
+            assert connection.recv(100).startswith(b"HTTP/1.1 400")
+        assert web.http.get(f"/{'a' * 1_000}").status_code == 200
+        assert web.count("elea_rest_refusals_total", reason="http") == 1
+
+
+def test_slow_bodies_are_not_waited_for() -> None:
+    with served(web_request_ns=200_000_000) as web, web.connect() as connection:
+        connection.sendall(b"PUT /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nab")
+        assert connection.recv(100).startswith(b"HTTP/1.1 408")
+        assert web.count("elea_rest_refusals_total", reason="body") == 1
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n",
+        b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"Content-Length: -1\r\n\r\n",
+        b"Transfer-Encoding: x\r\n\r\n",
+        b"X : y\r\n\r\n",
+        b"X: a\x00b\r\n\r\n",
+    ],
+)
+def test_smuggling_is_refused(head: bytes) -> None:
+    with served() as web, web.connect() as connection:
+        connection.sendall(b"PUT /a HTTP/1.1\r\nHost: localhost\r\n" + head)
+        connection.shutdown(socket.SHUT_WR)
+        got = b""
+        while part := connection.recv(65_536):
+            got += part
+        assert got.count(b"HTTP/1.1 400") == 1
+        assert got.count(b"HTTP/1.1") == 1
+
+
+def test_connections_are_bounded() -> None:
+    with served(web_connections_count=4) as web:
+        idle = [web.connect() for _ in range(4)]
+        assert eventually(lambda: _is_refused(web.connect()))
+        for one in idle:
+            one.close()
+        assert eventually(lambda: _is_served(web.rest.url))
+        assert web.count("elea_rest_refusals_total", reason="connections") >= 1
+
+
+def _is_refused(connection: socket.socket) -> bool:
+    with connection:
+        try:
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            return not connection.recv(10)
+        except ConnectionError:
+            return True
+
+
+def _is_served(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health", trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_a_port_in_use_is_told() -> None:
+    with served() as web, pytest.raises(LinkError, match=r"cannot serve .*in use; choose another"):
+        start(web.session, {"http_port": web.address[1]})
+
+
+def test_an_address_that_is_not_ours_is_told() -> None:
+    with (
+        elea.open(dict(ALONE)) as session,
+        pytest.raises(LinkError, match=r"cannot serve http://192\.0\.2\.1:8000: .*assign"),
+    ):
+        start(session, {"http_port": "192.0.2.1:8000", "allow_open": True})
+
+
+def test_https(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    issued.cert_chain_pems[0].write_to_path(certificate)
+    issued.private_key_pem.write_to_path(key)
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    with served(tls_certificate=str(certificate), tls_private_key=str(key)) as web:
+        assert web.rest.url.startswith("https://")
+        answer = httpx.get(f"{web.rest.url}/health", verify=context, trust_env=False)
+        assert answer.status_code == 200
+
+
+def test_a_certificate_that_is_none_is_told(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none.pem")
+    before = threading.active_count()
+    section: dict[str, Value] = {
+        "http_port": 0,
+        "tls_certificate": missing,
+        "tls_private_key": missing,
+    }
+    with (
+        elea.open(dict(ALONE)) as session,
+        pytest.raises(ConfigError, match="tls_certificate: it cannot be used"),
+    ):
+        start(session, section)
+    assert eventually(lambda: threading.active_count() <= before)
+
+
+@pytest.mark.parametrize("package", ["starlette", "uvicorn", "prometheus_client"])
+def test_without_its_packages_it_says_what_to_install(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [one for one in sys.modules if one.partition(".")[0] == package]
+    ours = [one for one in sys.modules if one.startswith("elea.web.")]
+    for name in (*names, *ours):
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    service = importlib.import_module("elea.web.service")
+    with elea.open(dict(ALONE)) as session, pytest.raises(MissingDependencyError) as caught:
+        service.start(session, {"http_port": 0})
+    assert "pip install 'elea[web]'" in str(caught.value)
+
+
+def test_no_thread_is_left() -> None:
+    before = threading.active_count()
+    with served() as web:
+        web.http.put("/a", content=b"")
+    assert eventually(lambda: threading.active_count() <= before)
+
+
+def test_settings_have_the_defaults_of_the_reference() -> None:
+    assert RestSettings().limits.web_body_len == 1024 * 1024
+    assert RestSettings().limits.web_streams_count == 64
