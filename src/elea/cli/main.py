@@ -43,6 +43,7 @@ VERBS: Final[Mapping[str, str]] = {
     "info": "elea.cli.info",
     "ls": "elea.cli.ls",
     "graph": "elea.cli.graph",
+    "trace": "elea.cli.trace",
     "ping": "elea.cli.ping",
     "pong": "elea.cli.pong",
     "throughput": "elea.cli.throughput",

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 from elea.config.config import Config
 from elea.config.schema import BY_PATH, CHILDREN
 from elea.daemon import metrics
+from elea.daemon.routes import route
 from elea.daemon.services import Services
 from elea.errors import ClosedError, EleaError
 from elea.ids import WhatAmI, ZenohId
@@ -28,6 +29,7 @@ from elea.node.ports import LinkInfo
 from elea.node.views import NeighbourView
 from elea.parameters import Parameters
 from elea.provenance import SampleKind
+from elea.routing.explain import Action
 from elea.routing.tables import Kind
 from elea.routing.trees import WEIGHT_DEFAULT
 from elea.routing.views import Sources, declared, graphs, successors, wanted
@@ -106,6 +108,8 @@ class AdminSpace:
                     query.reply(answer.key, answer.payload, encoding=answer.encoding)
             except ClosedError:  # the daemon ends, and with it the query
                 return
+            except ValueError as error:  # a parameter that means nothing
+                query.reply_err(str(error))
 
     def answers(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         """What is answered to a query on a key."""
@@ -115,6 +119,9 @@ class AdminSpace:
             f"{self._root}/linkstate/*": self._linkstate,
             **{f"{self._root}/{name}/**": partial(self._declarations, name) for name in _DECLARED},
             f"{self._root}/route/successor/**": self._successors,
+            **{
+                f"{self._root}/route/{action}/**": partial(self._route, action) for action in Action
+            },
             f"{self._root}/plugins/**": self._plugins,
             f"{self._root}/status/plugins/**": self._plugins_status,
             f"{self._root}/config/**": self._config,
@@ -130,32 +137,45 @@ class AdminSpace:
         with driver.lock:
             views = driver.node.views()
             members = driver.node.groups.members()
-        sessions: list[Json] = [_session(view) for view in views]
+        stats = parameters.get("_stats", "false") != "false"
+        sessions: list[Json] = [_session(view, driver.now_ns(), stats=stats) for view in views]
         for member in members:
             sessions.append(_member(member.zid, member.whatami, member.info))
         plugins: dict[str, Json] = {
             one.name: {"name": one.name, "path": one.path} for one in self._control.services
         }
-        yield Answer(
-            self._root,
-            _dumps(
-                {
-                    "zid": str(ZenohId(driver.node.zid)),
-                    "version": metrics.build_text(),
-                    "metadata": json.loads(config.get_json("metadata")),
-                    "locators": list(driver.locators()),
-                    "sessions": sessions,
-                    "plugins": plugins,
-                }
-            ),
-        )
+        shown: dict[str, Json] = {
+            "zid": str(ZenohId(driver.node.zid)),
+            "version": metrics.build_text(),
+            "metadata": json.loads(config.get_json("metadata")),
+            "locators": list(driver.locators()),
+            "sessions": sessions,
+            "plugins": plugins,
+        }
+        if stats:
+            shown["stats"] = self._stats(views)
+        yield Answer(self._root, _dumps(shown))
+
+    def _stats(self, views: list[NeighbourView]) -> Json:
+        """What all transports counted, and what the process uses."""
+        driver = self._driver
+        with driver.lock:
+            snapshot = metrics.Snapshot(driver.node, views, self._uptime_s())
+            totals = {name: snapshot.total(name) for name in metrics.COUNTERS}
+            routing = driver.node.routing.stats.dropped()
+        return {
+            **metrics.stats_json(totals),
+            "routing_drops": dict(routing),
+            "process": metrics.process_json(),
+            "uptime_seconds": round(self._uptime_s(), 3),
+        }
 
     def _metrics(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         driver = self._driver
         with driver.lock:
             families = metrics.collect(
                 driver.node,
-                uptime_s=(driver.now_ns() - self._started_ns) / 1e9,
+                uptime_s=self._uptime_s(),
                 per_transport=parameters.get("per_transport") != "false",
             )
         descriptors = parameters.get("descriptors") != "false"
@@ -164,6 +184,9 @@ class AdminSpace:
         if parameters.get("compression") != "false":
             payload, encoding = gzip.compress(payload, 1), encoding + _GZIP
         yield Answer(f"{self._root}/metrics", payload, encoding)
+
+    def _uptime_s(self) -> float:
+        return (self._driver.now_ns() - self._started_ns) / 1e9
 
     def _linkstate(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         with self._driver.lock:
@@ -191,6 +214,14 @@ class AdminSpace:
         for (source, target), hop in found.items():
             place = f"{prefix}/src/{ZenohId(source)}/dst/{ZenohId(target)}"
             yield Answer(place, _dumps(str(ZenohId(hop))))
+
+    def _route(self, action: Action, key: str, parameters: Parameters) -> Iterator[Answer]:
+        prefix = f"{self._root}/route/{action}/"
+        if not key.startswith(prefix):
+            return  # asked for everything: there are as many answers as keys
+        with self._driver.lock:
+            found = route(self._driver.node, action, key.removeprefix(prefix), parameters)
+        yield Answer(key, _dumps(found))
 
     def _plugins(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         for one in self._control.services:
@@ -246,8 +277,8 @@ def _sources(sources: Sources) -> bytes:
     return json.dumps(lists, separators=(",", ":")).encode()
 
 
-def _session(view: NeighbourView) -> Json:
-    return {
+def _session(view: NeighbourView, now_ns: int, *, stats: bool) -> Json:
+    shown: dict[str, Json] = {
         "peer": str(ZenohId(view.zid)),
         "whatami": str(WhatAmI.from_index(view.whatami)),
         "links": [_link(info) for info in view.links],
@@ -255,6 +286,16 @@ def _session(view: NeighbourView) -> Json:
         "weight": None if view.weights is None else _weight(*view.weights),
         "shm": False,
     }
+    if stats:
+        shown["stats"] = {
+            **metrics.stats_json(view.counters),
+            "connected_seconds": round((now_ns - view.since_ns) / 1e9, 3),
+            "user": view.user,
+            "common_name": view.common_name,
+            "waiting_bytes": view.waiting_len,
+            "waiting_messages": view.waiting_count,
+        }
+    return shown
 
 
 def _weight(own: int, other: int) -> Json:

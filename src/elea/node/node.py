@@ -24,7 +24,7 @@ from elea.node.ports import CloseLink, Effect, LinkInfo, NeighbourDown, Neighbou
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import EndpointGroups, NodeSettings
 from elea.node.stamping_hot import Stamper
-from elea.node.views import NeighbourView, view_of
+from elea.node.views import Departed, NeighbourView, view_of
 from elea.routing.core import Routing
 from elea.routing.effects import Output
 from elea.routing.face import FaceSpec, local_face
@@ -72,6 +72,7 @@ class Node:
         self._admission = Admission(settings, self._neighbours, self._links)
         self._connectors = Connectors(settings, self._neighbours, self._ask, rng, limits)
         self._by_face: dict[int, Neighbour] = {}
+        self.departed = Departed()
         self._sessions: dict[int, Session] = {}
         self._effects: list[Effect] = []
         self._holding = Holding(self._links, limits.backlog_len, self._ask)
@@ -369,7 +370,7 @@ class Node:
 
     def transport_stats(self) -> dict[bytes, TransportStats]:
         """What went through, and what did not, by neighbour."""
-        return {one.zid: one.transport.stats for one in self._neighbours.values()}
+        return {one.zid: one.stats for one in self._neighbours.values()}
 
     def is_empty(self) -> bool:
         """Whether nothing is remembered and nothing is due: true when all is closed."""
@@ -562,22 +563,17 @@ class Node:
             neighbour.note_sole_link()
             is_open = neighbour.transport.phase is TransportPhase.OPEN
             if is_open and neighbour.transport.has_carried(link.id):
-                self._end_neighbour(neighbour, reason, now_ns)
+                # What was on its way is gone, declarations too, and nothing would repair the
+                # tables of either side. A new transport does.
+                self._give_up(neighbour, reason, now_ns, CloseReason.GENERIC)
             return
+        self.departed.add(neighbour)
         del self._neighbours[neighbour.zid]
         del self._by_face[neighbour.face_id]
         self._mute(neighbour)
         self.routing.close_face(neighbour.face_id, now_ns)
         self._connectors.lost(neighbour, now_ns)
         self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
-
-    def _end_neighbour(self, neighbour: Neighbour, reason: str, now_ns: int) -> None:
-        """One link of several is lost, and messages went over it: the others go as well.
-
-        What was on its way is gone, declarations too, and nothing would repair the tables of either
-        side. A new transport does.
-        """
-        self._give_up(neighbour, reason, now_ns, CloseReason.GENERIC)
 
     def _give_up(
         self, neighbour: Neighbour, reason: str, now_ns: int, close_reason: CloseReason
