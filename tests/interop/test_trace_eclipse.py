@@ -80,3 +80,19 @@ def test_a_peer_is_where_a_way_ends(name: str, capsys: Capture) -> None:
         last = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert (last["whatami"], last["takes"]) == ("peer", True)
         assert str(kept.key_expr) == "k/x"
+
+
+def test_an_eclipse_router_is_shown_without_counters(capsys: Capture) -> None:
+    endpoint = free_endpoint()
+    with (
+        session(ECLIPSE, "router", listen=endpoint, more={"id": "e1", **TOLD}),
+        session(ECLIPSE, "client", connect=endpoint, more={"id": "c1"}),
+    ):
+        quick = ["--interval", "0.2", "--connect", endpoint]
+        assert main(["top", "--once", *quick]) == 0
+        node, _, _, row = capsys.readouterr().out.splitlines()
+        assert node.startswith("router e1  1 sessions")
+        assert row.split() == ["e1", "c1", "client", "-", "tcp", *["-"] * 6]
+        assert main(["top", "--once", "--json", *quick]) == 0
+        [shown] = json.loads(capsys.readouterr().out)["nodes"]
+        assert [one["zid"] for one in shown["sessions"]] == ["c1"]

@@ -6,6 +6,7 @@ Whatever answers is not trusted: what is not shaped as it should be is left out 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -42,6 +43,7 @@ class Node:
     locators: list[str]
     neighbours: list[Neighbour] = field(default_factory=list)
     stats: dict[str, object] | None = None  # as of a neighbour
+    answered_s: float = 0.0  # how long its answer took
 
 
 @dataclass(slots=True)
@@ -76,11 +78,14 @@ def nodes(session: Session, timeout_s: float, *, stats: bool = False) -> list[No
         stats: Whether to ask for counters, too; not every node has some.
     """
     found: dict[str, Node] = {}
+    start_s = time.monotonic()
     for key, payload in _ask(session, f"@/*/*{'?_stats' if stats else ''}", timeout_s):
         chunks = key.split("/")
         shown = _object(payload)
         if len(chunks) == 3 and chunks[2] in ROLES and shown is not None:
-            found[chunks[1]] = _node(chunks[1], chunks[2], shown, str(session.zid()))
+            node = _node(chunks[1], chunks[2], shown, str(session.zid()))
+            node.answered_s = time.monotonic() - start_s
+            found[node.zid] = node
         else:
             _odd(key)
     found.pop(str(session.zid()), None)

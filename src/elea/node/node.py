@@ -360,8 +360,7 @@ class Node:
 
     def links_count(self, zid: bytes) -> int:
         """How many links lead to a neighbour."""
-        neighbour = self._neighbours.get(zid)
-        return 0 if neighbour is None else len(neighbour.links)
+        return len(one.links) if (one := self._neighbours.get(zid)) else 0
 
     def face_of(self, zid: bytes) -> int | None:
         """The face of a neighbour in routing."""
@@ -563,17 +562,22 @@ class Node:
             neighbour.note_sole_link()
             is_open = neighbour.transport.phase is TransportPhase.OPEN
             if is_open and neighbour.transport.has_carried(link.id):
-                # What was on its way is gone, declarations too, and nothing would repair the
-                # tables of either side. A new transport does.
-                self._give_up(neighbour, reason, now_ns, CloseReason.GENERIC)
+                self._end_neighbour(neighbour, reason, now_ns)
             return
-        self.departed.add(neighbour)
-        del self._neighbours[neighbour.zid]
         del self._by_face[neighbour.face_id]
         self._mute(neighbour)
+        self.departed.add(self._neighbours.pop(neighbour.zid))
         self.routing.close_face(neighbour.face_id, now_ns)
         self._connectors.lost(neighbour, now_ns)
         self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
+
+    def _end_neighbour(self, neighbour: Neighbour, reason: str, now_ns: int) -> None:
+        """One link of several is lost, and messages went over it: the others go as well.
+
+        What was on its way is gone, declarations too, and nothing would repair the tables of either
+        side. A new transport does.
+        """
+        self._give_up(neighbour, reason, now_ns, CloseReason.GENERIC)
 
     def _give_up(
         self, neighbour: Neighbour, reason: str, now_ns: int, close_reason: CloseReason

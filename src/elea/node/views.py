@@ -41,11 +41,9 @@ class Departed:
     counters: dict[str, dict[str, int]] = field(default_factory=dict)  # by protocol, then by name
 
     def add(self, neighbour: Neighbour) -> None:
-        """A neighbour left, and what waited for it is dropped."""
+        """A neighbour left."""
         sums = self.counters.setdefault(neighbour.info.scheme, {})
-        counted = counters_of(neighbour.stats)
-        counted["dropped_closed"] += len(neighbour.backlog)
-        for name, count in counted.items():
+        for name, count in counters_of(neighbour.stats).items():
             sums[name] = sums.get(name, 0) + count
 
 
@@ -63,7 +61,7 @@ def view_of(neighbour: Neighbour, links: Mapping[int, NodeLink], routing: Routin
         weights=weights(routing, neighbour.zid),
         user=neighbour.agreed.peer_user,
         links=tuple(links[link_id].info for link_id in neighbour.links),
-        waiting_count=len(neighbour.backlog),
+        waiting_count=neighbour.backlog.waiting_count(),
         waiting_len=neighbour.transport.queues.pending_len(),
         since_ns=neighbour.since_ns,
         counters=counters_of(neighbour.stats),
