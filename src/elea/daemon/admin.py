@@ -20,11 +20,11 @@ from elea.config.schema import BY_PATH, CHILDREN
 from elea.daemon import metrics
 from elea.daemon.routes import route
 from elea.daemon.services import Services
-from elea.errors import ClosedError, EleaError
+from elea.errors import ClosedError, ConfigError, EleaError
 from elea.ids import WhatAmI, ZenohId
 from elea.json5 import Json
 from elea.keyexpr.match_hot import intersects
-from elea.link.driver import Driver
+from elea.node.node import Node
 from elea.node.ports import LinkInfo
 from elea.node.views import NeighbourView
 from elea.parameters import Parameters
@@ -34,6 +34,7 @@ from elea.routing.tables import Kind
 from elea.routing.trees import WEIGHT_DEFAULT
 from elea.routing.views import Sources, declared, graphs, successors, wanted
 from elea.sample import Sample
+from elea.session.ports import DriverPort
 from elea.session.query import Query
 from elea.session.session import Session
 
@@ -77,11 +78,13 @@ class Answer:
 class AdminSpace:
     """What a node tells of itself, to whoever may ask."""
 
-    def __init__(self, session: Session, driver: Driver, control: Control) -> None:
+    def __init__(self, session: Session, driver: DriverPort, control: Control) -> None:
+        assert isinstance(driver.node, Node)  # the port of a session shows less of it
         self._driver = driver
+        self._node = driver.node
         self._control = control
         self._started_ns = driver.now_ns()
-        self._root = f"@/{session.zid()}/{driver.node.whatami}"
+        self._root = f"@/{session.zid()}/{self._node.whatami}"
         self._config_prefix = f"{self._root}/config/"
         self._queryable = session.declare_queryable(f"{self._root}/**", self._asked)
         self._subscriber = session.declare_subscriber(f"{self._root}/config/**", self._written)
@@ -114,7 +117,7 @@ class AdminSpace:
     def answers(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         """What is answered to a query on a key."""
         parts: dict[str, Callable[[str, Parameters], Iterator[Answer]]] = {
-            self._root: self._node,
+            self._root: self._itself,
             f"{self._root}/metrics": self._metrics,
             f"{self._root}/linkstate/*": self._linkstate,
             **{f"{self._root}/{name}/**": partial(self._declarations, name) for name in _DECLARED},
@@ -132,11 +135,11 @@ class AdminSpace:
                     if intersects(key, answer.key):
                         yield answer
 
-    def _node(self, key: str, parameters: Parameters) -> Iterator[Answer]:
+    def _itself(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         driver, config = self._driver, self._control.config
         with driver.lock:
-            views = driver.node.views()
-            members = driver.node.groups.members()
+            views = self._node.views()
+            members = self._node.groups.members()
         stats = parameters.get("_stats", "false") != "false"
         sessions: list[Json] = [_session(view, driver.now_ns(), stats=stats) for view in views]
         for member in members:
@@ -145,7 +148,7 @@ class AdminSpace:
             one.name: {"name": one.name, "path": one.path} for one in self._control.services
         }
         shown: dict[str, Json] = {
-            "zid": str(ZenohId(driver.node.zid)),
+            "zid": str(ZenohId(self._node.zid)),
             "version": metrics.build_text(),
             "metadata": json.loads(config.get_json("metadata")),
             "locators": list(driver.locators()),
@@ -160,9 +163,9 @@ class AdminSpace:
         """What all transports counted, and what the process uses."""
         driver = self._driver
         with driver.lock:
-            snapshot = metrics.Snapshot(driver.node, views, self._uptime_s())
+            snapshot = metrics.Snapshot(self._node, views, self._uptime_s())
             totals = {name: snapshot.total(name) for name in metrics.COUNTERS}
-            routing = driver.node.routing.stats.dropped()
+            routing = self._node.routing.stats.dropped()
         return {
             **metrics.stats_json(totals),
             "routing_drops": dict(routing),
@@ -174,7 +177,7 @@ class AdminSpace:
         driver = self._driver
         with driver.lock:
             families = metrics.collect(
-                driver.node,
+                self._node,
                 uptime_s=self._uptime_s(),
                 per_transport=parameters.get("per_transport") != "false",
             )
@@ -190,7 +193,7 @@ class AdminSpace:
 
     def _linkstate(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         with self._driver.lock:
-            found = graphs(self._driver.node.routing)
+            found = graphs(self._node.routing)
         for region, graph in found.items():
             dot = _NO_GRAPH
             if graph is not None:
@@ -203,13 +206,13 @@ class AdminSpace:
         # Most ask for some keys of one kind: then the others need not be looked at.
         among = key.removeprefix(prefix) if key.startswith(prefix) else None
         with self._driver.lock:
-            found = read(self._driver.node.routing, kind, among)
+            found = read(self._node.routing, kind, among)
         for declared_key, sources in found.items():
             yield Answer(prefix + declared_key, _sources(sources))
 
     def _successors(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         with self._driver.lock:
-            found = successors(self._driver.node.routing)
+            found = successors(self._node.routing)
         prefix = f"{self._root}/route/successor"
         for (source, target), hop in found.items():
             place = f"{prefix}/src/{ZenohId(source)}/dst/{ZenohId(target)}"
@@ -220,7 +223,7 @@ class AdminSpace:
         if not key.startswith(prefix):
             return  # asked for everything: there are as many answers as keys
         with self._driver.lock:
-            found = route(self._driver.node, action, key.removeprefix(prefix), parameters)
+            found = route(self._node, action, key.removeprefix(prefix), parameters)
         yield Answer(key, _dumps(found))
 
     def _plugins(self, key: str, parameters: Parameters) -> Iterator[Answer]:
@@ -262,6 +265,25 @@ class AdminSpace:
             self._control.change_config(path, sample.payload.to_string())
         except (EleaError, UnicodeDecodeError) as error:
             _LOG.warning("a write to %s was ignored: %s", key, error)
+
+
+class _Opened:
+    """An open session in place of a daemon: its configuration stays as it is."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.services = Services()
+
+    def change_config(self, path: str, value: str | None) -> None:
+        raise ConfigError(path, "the configuration of an open session does not change")
+
+
+def describe(session: Session, driver: DriverPort) -> None:
+    """Let the node of a session describe itself, until the session is closed."""
+    if session.config.get("namespace") is not None:
+        _LOG.warning("no admin space: what a session with a namespace answers lies within it")
+        return
+    AdminSpace(session, driver, _Opened(session.config))
 
 
 def _dumps(value: Json) -> bytes:

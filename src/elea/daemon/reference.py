@@ -37,7 +37,8 @@ KEYS: Final = (
 _HEAD: Final = """# The admin space
 
 A node with `adminspace/enabled` describes itself below `@/<zid>/<role>`, where `<role>` is
-`router`, `peer` or `client`; `elea router` does so unless it is told not to. Keys, encodings and
+`router`, `peer` or `client`; `elea router` does so unless it is told not to, and
+`elea.open({"adminspace": {"enabled": True}})` if it is told to. Keys, encodings and
 JSON are those of Eclipse Zenoh 1.10, so tools made for it work. `@` is matched by nothing but
 `@`: `@/**` and `@/*/router` ask every node, `**` asks none.
 
