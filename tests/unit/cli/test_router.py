@@ -161,7 +161,7 @@ def test_a_port_in_use_is_a_failure(
 def test_the_commands_of_the_page_are_commands() -> None:
     page = Path(__file__).resolve().parents[3] / "docs" / "howto" / "run-a-router.md"
     lines = re.findall(r"^\$ elea (.+?)(?: > .+)?$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(lines) == 7
+    assert len(lines) == 10
     for line in lines:
         command = shlex.split(line)
         build_parser([command[0]]).parse_args(command)
