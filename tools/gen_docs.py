@@ -59,7 +59,7 @@ def pages() -> dict[str, str]:
         "interop.md": interop_page(),
         "limits.md": limits_page(),
         "messages.md": messages_page(),
-        "metrics.md": _GENERATED.format(source="`src/elea/daemon/reference.py`")
+        "metrics.md": _GENERATED.format(source="the table in `src/elea/daemon/metrics.py`")
         + admin_reference.metrics_markdown(),
     }
 

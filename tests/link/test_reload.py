@@ -143,7 +143,7 @@ def test_a_neighbour_is_shown_with_its_links() -> None:
         assert (view.zid, view.whatami, view.region) == (there.node.zid, 1, "north")
         assert [str(link.local) for link in view.links] == [endpoint]
         assert (view.user, view.waiting_count) == (None, 0)
-        until(lambda: view.stats.received_batches > 0)
+        until(lambda: here.node.views()[0].counters["received_batches"] > 0)
         assert view.since_ns <= here.now_ns()
 
 

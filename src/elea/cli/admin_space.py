@@ -6,6 +6,7 @@ Whatever answers is not trusted: what is not shaped as it should be is left out 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,6 +17,7 @@ from elea.session.session import Session
 
 ROLES: Final = ("router", "peer", "client")
 KINDS: Final = ("publisher", "subscriber", "querier", "queryable", "token")
+COUNTERS: Final = ("sent_messages", "dropped_messages", "waiting_messages")  # of a hop
 TIMEOUT_S: Final = 3.0  # nodes that went away without a word must not hold up the rest
 
 
@@ -26,6 +28,8 @@ class Neighbour:
     zid: str
     role: str
     links: list[tuple[str, str]]
+    region: str = ""
+    stats: dict[str, object] | None = None  # if they were asked for and are told
 
 
 @dataclass(slots=True)
@@ -38,6 +42,8 @@ class Node:
     version: str
     locators: list[str]
     neighbours: list[Neighbour] = field(default_factory=list)
+    stats: dict[str, object] | None = None  # as of a neighbour
+    answered_s: float = 0.0  # how long its answer took
 
 
 @dataclass(slots=True)
@@ -50,14 +56,36 @@ class Sources:
     zids: list[str]
 
 
-def nodes(session: Session, timeout_s: float) -> list[Node]:
-    """The nodes that describe themselves, by their ids; this one is not among them."""
+@dataclass(slots=True)
+class Hop:
+    """Whom a node hands something on to, as it tells."""
+
+    zid: str
+    role: str
+    why: list[str]
+    local: bool = False  # an application of the node itself
+    group: bool = False
+    access: str = ""  # what access rules say of it, if there are any
+    counters: dict[str, int] = field(default_factory=dict)
+
+
+def nodes(session: Session, timeout_s: float, *, stats: bool = False) -> list[Node]:
+    """The nodes that describe themselves, by their ids; this one is not among them.
+
+    Args:
+        session: Asks.
+        timeout_s: How long to wait for those that do not answer.
+        stats: Whether to ask for counters, too; not every node has some.
+    """
     found: dict[str, Node] = {}
-    for key, payload in _ask(session, "@/*/*", timeout_s):
+    start_s = time.monotonic()
+    for key, payload in _ask(session, f"@/*/*{'?_stats' if stats else ''}", timeout_s):
         chunks = key.split("/")
         shown = _object(payload)
         if len(chunks) == 3 and chunks[2] in ROLES and shown is not None:
-            found[chunks[1]] = _node(chunks[1], chunks[2], shown, str(session.zid()))
+            node = _node(chunks[1], chunks[2], shown, str(session.zid()))
+            node.answered_s = time.monotonic() - start_s
+            found[node.zid] = node
         else:
             _odd(key)
     found.pop(str(session.zid()), None)
@@ -78,6 +106,57 @@ def sources(session: Session, key_expr: str, timeout_s: float) -> Iterator[Sourc
             zids = [one for one in _texts(shown.get("peers")) if one != zid]
             zids += _texts(shown.get("clients"))
             yield Sources(zid, kind, rest[1], zids)
+
+
+def route(
+    session: Session, node: Node, action: str, key: str, sender: str, root: str, timeout_s: float
+) -> list[Hop] | None:
+    """What an Elea node does with a key; None if it does not tell.
+
+    Args:
+        session: Asks.
+        node: Whom to ask.
+        action: `put`, `get` or `subscribe`.
+        key: A key expression.
+        sender: Whom the message comes from; may be the node itself.
+        root: The router where it entered the network, or empty.
+        timeout_s: How long to wait.
+    """
+    parameters = f"from={sender}" + (f";root={root}" if root else "")
+    selector = f"@/{node.zid}/{node.role}/route/{action}/{key}?{parameters}"
+    for _, payload in _ask(session, selector, timeout_s):
+        shown = _object(payload)
+        hops = None if shown is None else shown.get("hops")
+        if isinstance(hops, list):
+            return [_hop(one) for one in hops if isinstance(one, dict)]
+    return None
+
+
+def owners(session: Session, node: Node, kind: str, key: str, timeout_s: float) -> list[Hop]:
+    """Who has something on keys that intersect this one, routers too, as one node tells."""
+    found: dict[str, Hop] = {}
+    prefix = f"@/{node.zid}/{node.role}/{kind}/"
+    for answer, payload in _ask(session, prefix + key, timeout_s):
+        shown = _object(payload)
+        if shown is None or not answer.startswith(prefix):
+            _odd(answer)
+            continue
+        for role in ROLES:
+            for zid in _texts(shown.get(f"{role}s")):
+                hop = found.setdefault(zid, Hop(zid, role, []))
+                hop.why.append(f"{kind} {answer.removeprefix(prefix)}")
+    return list(found.values())
+
+
+def successors(session: Session, node: Node, root: str, timeout_s: float) -> dict[str, str]:
+    """By router: the next one towards it for what entered the network at `root`."""
+    prefix = f"@/{node.zid}/{node.role}/route/successor/src/{root}/dst/"
+    found: dict[str, str] = {}
+    for answer, payload in _ask(session, f"{prefix}*", timeout_s):
+        hop = _value(payload)
+        if isinstance(hop, str) and answer.startswith(prefix):
+            found[answer.removeprefix(prefix)] = hop
+    return found
 
 
 def _ask(session: Session, selector: str, timeout_s: float) -> Iterator[tuple[str, bytes]]:
@@ -102,10 +181,32 @@ def _node(zid: str, role: str, shown: dict[str, object], own_zid: str) -> Node:
             whatami = one.get("whatami")
             node.neighbours.append(
                 Neighbour(
-                    one["peer"], whatami if whatami in ROLES else "node", _links(one.get("links"))
+                    one["peer"],
+                    whatami if whatami in ROLES else "node",
+                    _links(one.get("links")),
+                    str(one.get("region", "")),
+                    _dict(one.get("stats")),
                 )
             )
+    node.stats = _dict(shown.get("stats"))
     return node
+
+
+def _hop(shown: dict[str, object]) -> Hop:
+    role = shown.get("whatami")
+    return Hop(
+        str(shown.get("zid", "")),
+        role if isinstance(role, str) and role in ROLES else "node",
+        _texts(shown.get("why")),
+        local=shown.get("local") is True,
+        group=shown.get("group") is True,
+        access=str(shown.get("access", "")),
+        counters={
+            name: value
+            for name in COUNTERS
+            if isinstance(value := shown.get(name), int) and not isinstance(value, bool)
+        },
+    )
 
 
 def _links(value: object) -> list[tuple[str, str]]:
@@ -119,12 +220,19 @@ def _texts(value: object) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
+def _dict(value: object) -> dict[str, object] | None:
+    return value if isinstance(value, dict) else None
+
+
 def _object(payload: bytes) -> dict[str, object] | None:
+    return _dict(_value(payload))
+
+
+def _value(payload: bytes) -> object:
     try:
-        value = json.loads(payload)
+        return json.loads(payload)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
 
 
 def _odd(key: str) -> None:

@@ -44,6 +44,8 @@ VERBS: Final[Mapping[str, str]] = {
     "info": "elea.cli.info",
     "ls": "elea.cli.ls",
     "graph": "elea.cli.graph",
+    "trace": "elea.cli.trace",
+    "top": "elea.cli.top",
     "ping": "elea.cli.ping",
     "pong": "elea.cli.pong",
     "throughput": "elea.cli.throughput",

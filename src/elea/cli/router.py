@@ -10,8 +10,12 @@ from collections.abc import Callable
 from typing import Final
 
 from elea.cli.output import printable
+from elea.cli.presence import ask_who_listens
+from elea.config.config import Config
 from elea.daemon.daemon import Daemon
 from elea.daemon.effective import PERMISSIONS, Options
+from elea.errors import LinkError
+from elea.ids import WhatAmI
 from elea.session.logs import log_to
 
 NAME: Final = "router"
@@ -25,6 +29,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--config-check",
         action="store_true",
         help="check the configuration, and end; exit code 1 if it cannot be used",
+    )
+    parser.add_argument(
+        "--ensure",
+        action="store_true",
+        help="if a router answers where this one would listen, end with exit code 0; run otherwise",
     )
     parser.add_argument(
         "--log",
@@ -107,9 +116,17 @@ def run(args: argparse.Namespace) -> int:
     if args.config_check:
         print("the configuration can be used")
         return 0
+    if args.ensure and _is_there(daemon.config):
+        return 0
     log_to(sys.stderr, args.log)
     with _Signals(daemon):
-        daemon.start()
+        try:
+            daemon.start()
+        except LinkError:
+            # Another one may have been as quick, and have the port now.
+            if args.ensure and _is_there(daemon.config):
+                return 0
+            raise
         try:
             mode, zid = daemon.config.mode, daemon.session.zid()
             print(printable(f"ready: {mode} {zid} {' '.join(daemon.locators())}"), flush=True)
@@ -117,6 +134,24 @@ def run(args: argparse.Namespace) -> int:
         finally:
             daemon.close()
     return 0
+
+
+def _is_there(config: Config) -> bool:
+    """Whether a router answers at one of the endpoints that this one would listen at; told.
+
+    Raises:
+        LinkError: somebody else answers there.
+    """
+    for endpoint in (one for group in config.endpoints("listen") for one in group):
+        found = ask_who_listens(config, endpoint)
+        if found is None:
+            continue
+        role, zid = found
+        if role is not WhatAmI.ROUTER:
+            raise LinkError(f"a {role}, {zid}, listens at {endpoint}; give --listen another port")
+        print(printable(f"running: {role} {zid} {endpoint.locator()}"), flush=True)
+        return True
+    return False
 
 
 def elead() -> int:

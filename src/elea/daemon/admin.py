@@ -20,20 +20,23 @@ from elea.config.config import Config
 from elea.config.schema import BY_PATH
 from elea.daemon import metrics
 from elea.daemon.audit import Audit
+from elea.daemon.routes import route
 from elea.daemon.services import Services
 from elea.errors import ClosedError, ConfigError, EleaError
 from elea.ids import WhatAmI, ZenohId
 from elea.json5 import Json
 from elea.keyexpr.match_hot import intersects
-from elea.link.driver import Driver
+from elea.node.node import Node
 from elea.node.ports import LinkInfo
 from elea.node.views import NeighbourView
 from elea.parameters import Parameters
 from elea.provenance import SampleKind
+from elea.routing.explain import Action
 from elea.routing.tables import Kind
 from elea.routing.trees import WEIGHT_DEFAULT
 from elea.routing.views import Sources, declared, graphs, successors, wanted
 from elea.sample import Sample
+from elea.session.ports import DriverPort
 from elea.session.query import Query
 from elea.session.session import Session
 
@@ -62,8 +65,8 @@ class Control(Protocol):
     def services(self) -> Services: ...
 
     @property
-    def audit(self) -> Audit:
-        """Where writes are noted."""
+    def audit(self) -> Audit | None:
+        """Where writes are noted, if anywhere."""
 
     def change_config(self, path: str, value: str | None) -> None:
         """Set a key to a JSON5 text, or back to its default; soon, and by another thread."""
@@ -81,11 +84,13 @@ class Answer:
 class AdminSpace:
     """What a node tells of itself, to whoever may ask."""
 
-    def __init__(self, session: Session, driver: Driver, control: Control) -> None:
+    def __init__(self, session: Session, driver: DriverPort, control: Control) -> None:
+        assert isinstance(driver.node, Node)  # the port of a session shows less of it
         self._driver = driver
+        self._node = driver.node
         self._control = control
         self._started_ns = driver.now_ns()
-        self._root = f"@/{session.zid()}/{driver.node.whatami}"
+        self._root = f"@/{session.zid()}/{self._node.whatami}"
         self._config_prefix = f"{self._root}/config/"
         self._queryable = session.declare_queryable(f"{self._root}/**", self._asked)
         self._subscriber = session.declare_subscriber(f"{self._root}/config/**", self._written)
@@ -112,15 +117,20 @@ class AdminSpace:
                     query.reply(answer.key, answer.payload, encoding=answer.encoding)
             except ClosedError:  # the daemon ends, and with it the query
                 return
+            except ValueError as error:  # a parameter that means nothing
+                query.reply_err(str(error))
 
     def answers(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         """What is answered to a query on a key."""
         parts: dict[str, Callable[[str, Parameters], Iterator[Answer]]] = {
-            self._root: self._node,
+            self._root: self._itself,
             f"{self._root}/metrics": self._metrics,
             f"{self._root}/linkstate/*": self._linkstate,
             **{f"{self._root}/{name}/**": partial(self._declarations, name) for name in _DECLARED},
             f"{self._root}/route/successor/**": self._successors,
+            **{
+                f"{self._root}/route/{action}/**": partial(self._route, action) for action in Action
+            },
             f"{self._root}/plugins/**": self._plugins,
             f"{self._root}/status/plugins/**": self._plugins_status,
             f"{self._root}/config/**": self._config,
@@ -131,39 +141,53 @@ class AdminSpace:
                     if intersects(key, answer.key):
                         yield answer
 
-    def _node(self, key: str, parameters: Parameters) -> Iterator[Answer]:
+    def _itself(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         driver, config = self._driver, self._control.config
         with driver.lock:
-            views = driver.node.views()
-            members = driver.node.groups.members()
-        sessions: list[Json] = [_session(view) for view in views]
+            views = self._node.views()
+            members = self._node.groups.members()
+        stats = parameters.get("_stats", "false") != "false"
+        sessions: list[Json] = [_session(view, driver.now_ns(), stats=stats) for view in views]
         for member in members:
             sessions.append(_member(member.zid, member.whatami, member.info))
         plugins: dict[str, Json] = {
             one.name: {"name": one.name, "path": one.path} for one in self._control.services
         }
-        yield Answer(
-            self._root,
-            _dumps(
-                {
-                    "zid": str(ZenohId(driver.node.zid)),
-                    "version": metrics.build_text(),
-                    "metadata": json.loads(config.get_json("metadata")),
-                    "locators": list(driver.locators()),
-                    "sessions": sessions,
-                    "plugins": plugins,
-                }
-            ),
-        )
+        shown: dict[str, Json] = {
+            "zid": str(ZenohId(self._node.zid)),
+            "version": metrics.build_text(),
+            "metadata": json.loads(config.get_json("metadata")),
+            "locators": list(driver.locators()),
+            "sessions": sessions,
+            "plugins": plugins,
+        }
+        if stats:
+            shown["stats"] = self._stats(views)
+        yield Answer(self._root, _dumps(shown))
+
+    def _stats(self, views: list[NeighbourView]) -> Json:
+        """What all transports counted, and what the process uses."""
+        driver = self._driver
+        with driver.lock:
+            snapshot = metrics.Snapshot(self._node, views, self._uptime_s())
+            totals = {name: snapshot.total(name) for name in metrics.COUNTERS}
+            routing = self._node.routing.stats.dropped()
+        return {
+            **metrics.stats_json(totals),
+            "routing_drops": dict(routing),
+            "process": metrics.process_json(),
+            "uptime_seconds": round(self._uptime_s(), 3),
+        }
 
     def _metrics(self, key: str, parameters: Parameters) -> Iterator[Answer]:
+        audit = self._control.audit
         driver = self._driver
         with driver.lock:
             families = metrics.collect(
-                driver.node,
-                uptime_s=(driver.now_ns() - self._started_ns) / 1e9,
+                self._node,
+                uptime_s=self._uptime_s(),
                 per_transport=parameters.get("per_transport") != "false",
-                audit_lost=self._control.audit.lost,
+                audit_lost=0 if audit is None else audit.lost,
             )
         descriptors = parameters.get("descriptors") != "false"
         payload = metrics.text(families, descriptors=descriptors).encode()
@@ -172,9 +196,12 @@ class AdminSpace:
             payload, encoding = gzip.compress(payload, 1), encoding + _GZIP
         yield Answer(f"{self._root}/metrics", payload, encoding)
 
+    def _uptime_s(self) -> float:
+        return (self._driver.now_ns() - self._started_ns) / 1e9
+
     def _linkstate(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         with self._driver.lock:
-            found = graphs(self._driver.node.routing)
+            found = graphs(self._node.routing)
         for region, graph in found.items():
             dot = _NO_GRAPH
             if graph is not None:
@@ -187,17 +214,25 @@ class AdminSpace:
         # Most ask for some keys of one kind: then the others need not be looked at.
         among = key.removeprefix(prefix) if key.startswith(prefix) else None
         with self._driver.lock:
-            found = read(self._driver.node.routing, kind, among)
+            found = read(self._node.routing, kind, among)
         for declared_key, sources in found.items():
             yield Answer(prefix + declared_key, _sources(sources))
 
     def _successors(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         with self._driver.lock:
-            found = successors(self._driver.node.routing)
+            found = successors(self._node.routing)
         prefix = f"{self._root}/route/successor"
         for (source, target), hop in found.items():
             place = f"{prefix}/src/{ZenohId(source)}/dst/{ZenohId(target)}"
             yield Answer(place, _dumps(str(ZenohId(hop))))
+
+    def _route(self, action: Action, key: str, parameters: Parameters) -> Iterator[Answer]:
+        prefix = f"{self._root}/route/{action}/"
+        if not key.startswith(prefix):
+            return  # asked for everything: there are as many answers as keys
+        with self._driver.lock:
+            found = route(self._node, action, key.removeprefix(prefix), parameters)
+        yield Answer(key, _dumps(found))
 
     def _plugins(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         for one in self._control.services:
@@ -229,7 +264,9 @@ class AdminSpace:
         why = self._write(key, path, sample)
         if why is not None:
             _LOG.warning("a write to %s was ignored: %s", key, why)
-        self._control.audit.note("admin_write", key=key, accepted=why is None, why=why)
+        audit = self._control.audit
+        if audit is not None:
+            audit.note("admin_write", key=key, accepted=why is None, why=why)
 
     def _write(self, key: str, path: str, sample: Sample) -> str | None:
         """Ask for a change; or why not."""
@@ -245,6 +282,26 @@ class AdminSpace:
         return None
 
 
+class _Opened:
+    """An open session in place of a daemon: its configuration stays as it is."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.services = Services()
+        self.audit = None
+
+    def change_config(self, path: str, value: str | None) -> None:
+        raise ConfigError(path, "the configuration of an open session does not change")
+
+
+def describe(session: Session, driver: DriverPort) -> None:
+    """Let the node of a session describe itself, until the session is closed."""
+    if session.config.get("namespace") is not None:
+        _LOG.warning("no admin space: what a session with a namespace answers lies within it")
+        return
+    AdminSpace(session, driver, _Opened(session.config))
+
+
 def _dumps(value: Json) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -258,8 +315,8 @@ def _sources(sources: Sources) -> bytes:
     return json.dumps(lists, separators=(",", ":")).encode()
 
 
-def _session(view: NeighbourView) -> Json:
-    return {
+def _session(view: NeighbourView, now_ns: int, *, stats: bool) -> Json:
+    shown: dict[str, Json] = {
         "peer": str(ZenohId(view.zid)),
         "whatami": str(WhatAmI.from_index(view.whatami)),
         "links": [_link(info) for info in view.links],
@@ -267,6 +324,16 @@ def _session(view: NeighbourView) -> Json:
         "weight": None if view.weights is None else _weight(*view.weights),
         "shm": False,
     }
+    if stats:
+        shown["stats"] = {
+            **metrics.stats_json(view.counters),
+            "connected_seconds": round((now_ns - view.since_ns) / 1e9, 3),
+            "user": view.user,
+            "common_name": view.common_name,
+            "waiting_bytes": view.waiting_len,
+            "waiting_messages": view.waiting_count,
+        }
+    return shown
 
 
 def _weight(own: int, other: int) -> Json:

@@ -1,11 +1,13 @@
-"""The admin space and the metrics as pages of `docs/reference`."""
+"""The admin space and its metrics as pages: `docs/reference/admin-space.md`, `metrics.md`."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from elea.daemon.metrics import COUNTERS, ENCODING
-from elea.web.names import METRICS, REASONS
+from elea.daemon.metrics import DROPS, ENCODING, METRICS
+from elea.routing.stats import Drop
+from elea.web.names import METRICS as REST_METRICS
+from elea.web.names import REASONS
 
 _JSON: Final = "application/json"
 
@@ -22,6 +24,11 @@ KEYS: Final = (
         "/route/successor/src/<zid>/dst/<zid>",
         _JSON,
         "the router that what comes from `src` and goes to `dst` is handed to",
+    ),
+    (
+        "/route/<action>/<key>",
+        _JSON,
+        "what this node does with a key; `<action>` is `put`, `get` or `subscribe`",
     ),
     ("/metrics", ENCODING, "what was counted; compressed with gzip"),
     ("/plugins/<name>", _JSON, "a service that runs: `name`, `path`, `state`"),
@@ -42,7 +49,8 @@ KEYS: Final = (
 _HEAD: Final = """# The admin space
 
 A node with `adminspace/enabled` describes itself below `@/<zid>/<role>`, where `<role>` is
-`router`, `peer` or `client`; `elea router` does so unless it is told not to. Keys, encodings and
+`router`, `peer` or `client`; `elea router` does so unless it is told not to, and
+`elea.open({"adminspace": {"enabled": True}})` if it is told to. Keys, encodings and
 JSON are those of Eclipse Zenoh 1.10, so tools made for it work. `@` is matched by nothing but
 `@`: `@/**` and `@/*/router` ask every node, `**` asks none.
 
@@ -62,6 +70,25 @@ declarations a node names itself, among those of its own role, for what it passe
 Keys below `config` are Elea's own in this: Eclipse Zenoh does not let them be read. They are
 answered to queries that say `config`, not to `@/**`.
 
+## Routes
+
+`route/<action>/<key>` is Elea's own, too, and answered to queries that spell it: `{"action":
+action, "key": key, "from": zid or null, "hops": [...]}`. Each of `hops` is a neighbour, a group
+or the node's own application: `{"zid": zid, "whatami": role, "region": region, "local": bool,
+"group": bool, "why": [text], "sent_messages": n, "dropped_messages": n, "waiting_messages": n}`;
+the counters are those of its transport. The parameter `from=<zid>` names the neighbour that a
+message comes from (nobody known: an application of the node), `root=<zid>` the router where it
+entered the network of routers. Nothing is sent. [`elea trace`](cli.md) asks hop by hop.
+
+## Counters with the node: `_stats`
+
+The parameter `_stats` adds `stats` to the node and to each of `sessions`, with the names of
+Eclipse Zenoh built with its feature `stats`: `rx_bytes`, `rx_n_msgs`, `rx_t_msgs`, `rx_n_dropped`
+and the same with `tx_`. Messages by kind, such as `tx_z_put_msgs`, are not counted, and left out.
+Elea adds `drops` by direction and reason; to the node `routing_drops`, `process`
+(`resident_bytes`, `cpu_seconds`) and `uptime_seconds`; to a session `connected_seconds`, `user`,
+`common_name`, `waiting_bytes` and `waiting_messages`. `elea top` shows them.
+
 ## Writing
 
 A put on `config/<path>` sets a key of the configuration to a JSON5 text, a delete sets it back to
@@ -72,30 +99,81 @@ nothing changes. Every write is audited, whatever becomes of it.
 
 ## Metrics
 
-[metrics.md](metrics.md) lists them. Here they are OpenMetrics text. Parameters of the query:
-`compression=false` for plain text, `descriptors=false` for values alone, `per_transport=false` for
-sums over all neighbours.
+[metrics.md](metrics.md) lists them. Parameters of the query: `compression=false` for plain text,
+`descriptors=false` for values alone, `per_transport=false` for sums alone.
 """
 
 _METRICS: Final = """# Metrics
 
-Two ways lead to what a router counted: `/metrics` of [REST](../howto/use-rest.md), for Prometheus,
-and the key `metrics` of the [admin space](admin-space.md), for whoever speaks Zenoh.
-`zenoh_build_info` is Eclipse Zenoh's; Eclipse counts more only when it was built to.
+What a node counts, as OpenMetrics text: at `@/<zid>/<role>/metrics` in [the admin
+space](admin-space.md), and for Prometheus at `/metrics` where REST runs. What Eclipse Zenoh 1.10
+counts as well, if it is built with its feature `stats`, has the same name here, and labels
+`local_id` and `local_whatami` besides those below. Its histograms of payloads, and counts by kind
+of message, do not exist here. No metric has keys as labels.
 
-No label holds a key, and none holds anything else that a stranger can make up without end. Labels
-that name a neighbour are left out over HTTP unless `?per_transport=true` asks for them.
+A metric marked *each* exists a second time for each transport, with `_per_transport` in its name
+(`zenoh_tx_per_transport_bytes_total`) and with the labels `remote_zid`, `remote_whatami` and,
+with a verified certificate, `remote_cn`. Sums include transports that are no more.
 
-## The node
+| metric | type | labels | each | what |
+| --- | --- | --- | --- | --- |
+"""
+
+_DROP_REASONS: Final = """
+## Why something was dropped
+
+Nothing is dropped without a counter of `elea_drops_total`. `direction` is `tx` for what should have
+been sent and `rx` for what came in.
+
+| where | direction | reason | what |
+| --- | --- | --- | --- |
+"""
+
+_REST: Final = """
+## REST
+
+Over HTTP only. There, the metrics by transport are left out unless `?per_transport=true` asks for
+them.
 
 | metric | type | labels | what |
 | --- | --- | --- | --- |
-| `zenoh_build_info` | info | `local_id`, `local_whatami`, `version` | the version |
-| `elea_uptime_seconds` | gauge | | time since the start |
-| `elea_sessions` | gauge | `whatami` | neighbours that are connected |
-| `elea_declarations` | gauge | `kind` | keys that are declared |
-| `elea_routing_drops_total` | counter | `reason` | messages that went nowhere |
 """
+
+_TRANSPORT_REASONS: Final = {
+    "congestion": "a message that may be dropped found no room, or waited in vain",
+    "too-long": "a message that fits no batch where messages are not fragmented",
+    "closed": "a message for a transport that ends",
+    "no-link": "a batch that fits no link that is left",
+    "fragments": "a message of which not all fragments came",
+    "stale": "a frame that was old or came twice",
+    "undecodable": "a message put together of fragments that is none",
+    "undecodable-batch": "a datagram of a group that is no batch",
+}
+
+
+def metrics_markdown() -> str:
+    """The page of metrics, without its first line."""
+    text = _METRICS
+    for metric in METRICS:
+        labels = ", ".join(f"`{one}`" for one in metric.labels)
+        what = metric.help[0].lower() + metric.help[1:]
+        each = "" if metric.per_transport is None else "each"
+        text += f"| `{metric.shown_name}` | {metric.kind} | {labels} | {each} | {what} |\n"
+    text += _DROP_REASONS
+    for direction, reason in DROPS.values():
+        text += f"| transport | {direction} | `{reason}` | {_TRANSPORT_REASONS[reason]} |\n"
+    for drop in Drop:
+        text += f"| routing | rx | `{drop.value}` | {drop.meaning} |\n"
+    text += _REST
+    for name, (kind, names, meaning) in REST_METRICS.items():
+        labels = ", ".join(f"`{one}`" for one in names)
+        shown = f"{name}_total" if kind == "counter" else name
+        what = meaning[0].lower() + meaning[1:].rstrip(".")
+        text += f"| `{shown}` | {kind} | {labels} | {what} |\n"
+    text += "\n| `reason` of a refusal | what |\n| --- | --- |\n"
+    for reason, meaning in REASONS.items():
+        text += f"| `{reason}` | {meaning} |\n"
+    return text
 
 
 def markdown() -> str:
@@ -104,25 +182,3 @@ def markdown() -> str:
     for key, encoding, content in KEYS:
         text += f"| {f'`{key}`' if key else 'itself'} | `{encoding}` | {content} |\n"
     return text + _SESSION
-
-
-def metrics_markdown() -> str:
-    """The page of the metrics, without its first line."""
-    text = _METRICS
-    for name, meaning in COUNTERS:
-        labels = "`remote_id`, `remote_whatami`"
-        text += _row(f"elea_transport_{name}", "counter", labels, meaning)
-    text += "\n## REST\n\nOver HTTP only.\n\n"
-    text += "| metric | type | labels | what |\n| --- | --- | --- | --- |\n"
-    for name, (kind, names, meaning) in METRICS.items():
-        text += _row(name, kind, ", ".join(f"`{one}`" for one in names), meaning)
-    text += "\n| `reason` of a refusal | what |\n| --- | --- |\n"
-    for reason, meaning in REASONS.items():
-        text += f"| `{reason}` | {meaning} |\n"
-    return text
-
-
-def _row(name: str, kind: str, labels: str, meaning: str) -> str:
-    full = f"{name}_total" if kind == "counter" else name
-    what = meaning[0].lower() + meaning[1:].rstrip(".")
-    return f"| `{full}` | {kind} | {labels} | {what} |\n"

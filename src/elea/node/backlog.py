@@ -95,8 +95,13 @@ class Backlog:
             return None
         return min(line.since_ns for line in self._lines.values())
 
+    def waiting_count(self) -> int:
+        """How many messages wait."""
+        return sum(len(line.messages) for line in self._lines.values())
+
     def clear(self) -> None:
-        """Nobody waits any more."""
+        """Nobody waits any more: what did is dropped."""
+        self._transport.stats.dropped_closed += self.waiting_count()
         self._lines.clear()
         self.pending_len = 0
 

@@ -18,6 +18,7 @@ from elea.node.settings import NodeSettings
 from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Opener
 from elea.transport.negotiation import Agreed
+from elea.transport.stats_hot import TransportStats
 from elea.transport.unicast_hot import Transport
 from elea.wire.framing_hot import StreamDecoder
 
@@ -62,6 +63,13 @@ class Neighbour:
     since_ns: int
     links: dict[int, None] = field(default_factory=dict)
     content: list[Connector] = field(default_factory=list)  # who wanted it and found it connected
+
+    @property
+    def stats(self) -> TransportStats:
+        """What its transport counted; the messages of a frame are counted by the sink."""
+        stats = self.transport.stats
+        stats.received_messages = self.sink.received
+        return stats
 
     def join(self, link: NodeLink, agreed: Agreed, now_ns: int) -> None:
         """A link becomes part of the transport."""

@@ -25,7 +25,7 @@ from elea.node.ports import CloseLink, Effect, LinkInfo, NeighbourDown, Neighbou
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import EndpointGroups, NodeSettings
 from elea.node.stamping_hot import Stamper
-from elea.node.views import NeighbourView, view_of
+from elea.node.views import Departed, NeighbourView, view_of
 from elea.routing.core import Routing
 from elea.routing.effects import Output
 from elea.routing.face import FaceSpec, local_face
@@ -73,6 +73,7 @@ class Node:
         self._admission = Admission(settings, self._neighbours, self._links)
         self._connectors = Connectors(settings, self._neighbours, self._ask, rng, limits)
         self._by_face: dict[int, Neighbour] = {}
+        self.departed = Departed()
         self._sessions: dict[int, Session] = {}
         self._effects: list[Effect] = []
         self._holding = Holding(self._links, limits.backlog_len, self._ask)
@@ -354,8 +355,7 @@ class Node:
 
     def links_count(self, zid: bytes) -> int:
         """How many links lead to a neighbour."""
-        neighbour = self._neighbours.get(zid)
-        return 0 if neighbour is None else len(neighbour.links)
+        return len(one.links) if (one := self._neighbours.get(zid)) else 0
 
     def face_of(self, zid: bytes) -> int | None:
         """The face of a neighbour in routing."""
@@ -364,7 +364,7 @@ class Node:
 
     def transport_stats(self) -> dict[bytes, TransportStats]:
         """What went through, and what did not, by neighbour."""
-        return {one.zid: one.transport.stats for one in self._neighbours.values()}
+        return {one.zid: one.stats for one in self._neighbours.values()}
 
     def is_empty(self) -> bool:
         """Whether nothing is remembered and nothing is due: true when all is closed."""
@@ -560,10 +560,10 @@ class Node:
             if is_open and neighbour.transport.has_carried(link.id):
                 self._end_neighbour(neighbour, reason, now_ns)
             return
-        del self._neighbours[neighbour.zid]
         del self._by_face[neighbour.face_id]
         self.guards.leave(neighbour.face_id)
         self._mute(neighbour)
+        self.departed.add(self._neighbours.pop(neighbour.zid))
         self.routing.close_face(neighbour.face_id, now_ns)
         self._connectors.lost(neighbour, now_ns)
         self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))

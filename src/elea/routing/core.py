@@ -284,6 +284,16 @@ class Routing:
         """What is known and what was told, for those who look at it and change nothing."""
         return self._tables
 
+    @property
+    def routes(self) -> Routes:
+        """Computes where samples go, for those who look at it."""
+        return self._routes
+
+    @property
+    def queries(self) -> Queries:
+        """Computes where queries go, for those who look at it."""
+        return self._queries
+
     def registered(self, face_id: int) -> list[Registered]:
         """The interests in the future that a face has."""
         return self._interests.registered(face_id)

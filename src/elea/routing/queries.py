@@ -200,19 +200,19 @@ class Queries:
             return []
         route = cache.queries.get((key, target))
         if route is None:
-            route = self._compute(cache, None, key, target)
+            route = self.compute(cache, None, key, target)
             if len(cache.queries) >= self._limits.routes_count:
                 cache.queries.clear()
             cache.queries[key, target] = route
         if any(one.face_id == face.id for one in route):
             # It is among those who could answer, and must not stand in for another.
-            return self._compute(cache, face, key, target)
+            return self.compute(cache, face, key, target)
         return route
 
-    def _compute(
+    def compute(
         self, cache: RouteCache, asking: Face | None, key: str, target: int
     ) -> list[Destination]:
-        """The destinations of a query, chosen in each region for itself."""
+        """The destinations of a query, chosen in each region for itself; nothing is remembered."""
         routes = self._routes
         source = self._regions[cache.region]
         regions: dict[str, list[_Candidate]] = {}

@@ -164,9 +164,9 @@ class Tables:
         """The entries whose keys include `key`."""
         return self._trees[kind].including(key)
 
-    def count(self) -> int:
-        """How many entries there are."""
-        return sum(len(tree) for tree in self._trees)
+    def count(self, kind: Kind | None = None) -> int:
+        """How many entries there are, of one kind or of all."""
+        return sum(len(tree) for tree in self._trees) if kind is None else len(self._trees[kind])
 
     def is_empty(self) -> bool:
         """Whether there are no faces, entries and routes."""

@@ -20,6 +20,7 @@ from elea.ids import EntityGlobalId, ZenohId
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.qos import Locality
 from elea.sample import Reply, Sample
+from elea.session import runtime
 from elea.session.aio_driver import LoopDriver, open_loop_driver
 from elea.session.aio_handlers import Adapted, AsyncHandler, AsyncReplies, IntoHandler
 from elea.session.cancellation import CancellationToken
@@ -438,6 +439,7 @@ class Opening:
     async def _open(self) -> AsyncSession:
         driver = await open_loop_driver(self._config)
         session = Session(self._config, driver, timestamp_callback=self._callback)
+        runtime.describe(session, driver)
         return AsyncSession(session, driver)
 
 

@@ -134,6 +134,9 @@ class DriverPort(Protocol):
     def wall_ns(self) -> int:
         """Nanoseconds since 1970."""
 
+    def locators(self) -> tuple[str, ...]:
+        """Where others can reach the node."""
+
     def flush(self) -> None:
         """Write what local calls left pending, or wake who does; re-arm the timer. No lock held."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import Protocol
 
 from elea.config.config import Config
 from elea.config_file import in_environment
@@ -21,6 +22,20 @@ def open_driver(config: Config) -> DriverPort:
     # Late: a program that drives sessions itself, as simulations do, needs no sockets.
     factory: OpenDriver = import_module("elea.link.driver").open_driver
     return factory(in_environment(config))
+
+
+class Described(Protocol):
+    """A session whose node may describe itself."""
+
+    @property
+    def config(self) -> Config: ...
+
+
+def describe(session: Described, driver: DriverPort) -> None:
+    """Let the node of a session answer for itself under `@/`, if its configuration says so."""
+    if session.config.value("adminspace/enabled", bool):
+        # Late, and by its name: what answers is an application, which stands above sessions.
+        import_module("elea.daemon.admin").describe(session, driver)
 
 
 def start_scouting(

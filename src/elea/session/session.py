@@ -574,12 +574,15 @@ def open(
         LinkError: no connection that must be made could be made.
     """
     chosen = config_of(config)
-    return Session(
+    driver = runtime.open_driver(chosen)
+    session = Session(
         chosen,
-        runtime.open_driver(chosen),
+        driver,
         timestamp_callback=timestamp_callback,
         reopen=lambda: runtime.open_driver(child_config(chosen)),
     )
+    runtime.describe(session, driver)
+    return session
 
 
 def _locality(name: str, value: Locality | None) -> Locality:

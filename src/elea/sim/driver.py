@@ -114,6 +114,10 @@ class SimDriver:
 
     # Life.
 
+    def locators(self) -> tuple[str, ...]:
+        """Where others can reach the node."""
+        return tuple(str(one.locator()) for group in self.node.settings.listen for one in group)
+
     def start(self) -> None:
         """Begin to connect."""
         self.node.start(self.world.now_ns)

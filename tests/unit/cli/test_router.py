@@ -14,14 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.unit.cli.conftest import Hub
 from tests.unit.cli.ends import WAIT_S, eventually, free_endpoint
 from tests.unit.daemon.rig import ANYWHERE, MODE
 
 import elea
+from elea.cli import presence
 from elea.cli import router as router_verb
 from elea.cli.main import build_parser, main
 from elea.cli.router import elead, options_of
 from elea.daemon.effective import Options
+from elea.locator import Endpoint
 
 ROLE = ("--cfg", f'mode:"{MODE}"')
 
@@ -158,7 +161,61 @@ def test_a_port_in_use_is_a_failure(
 def test_the_commands_of_the_page_are_commands() -> None:
     page = Path(__file__).resolve().parents[3] / "docs" / "howto" / "run-a-router.md"
     lines = re.findall(r"^\$ elea (.+?)(?: > .+)?$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(lines) == 7
+    assert len(lines) == 10
     for line in lines:
         command = shlex.split(line)
         build_parser([command[0]]).parse_args(command)
+
+
+# --ensure
+
+
+@pytest.fixture
+def no_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log of this process stays as it is."""
+    monkeypatch.setattr(router_verb, "log_to", lambda *_: None)
+
+
+@pytest.mark.usefixtures("no_log")
+def test_a_router_that_runs_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    endpoint = free_endpoint()
+    with process(tmp_path, "--ensure", "--listen", endpoint, "--id", "a1") as router:
+        assert ready_line(router) == f"ready: {MODE} a1 {endpoint}"  # nobody was there
+        assert main(["router", "--ensure", "--listen", endpoint]) == 0
+        assert capsys.readouterr().out == f"running: {MODE} a1 {endpoint}\n"
+        everywhere = endpoint.replace("127.0.0.1", "0.0.0.0")
+        assert main(["router", "--ensure", "--listen", everywhere, "--allow-plain"]) == 0
+        assert main(["router", "--listen", endpoint]) == 1
+        assert "in use" in capsys.readouterr().err
+        assert router.poll() is None
+
+
+def test_somebody_else_where_a_router_should_be(
+    hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["router", "--ensure", "--listen", hub.endpoint]) == 1
+    assert f"a peer, {hub.session.zid()}, listens at" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_log")
+def test_something_silent_where_a_router_should_be(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presence, "_TIMEOUT_MS", 200)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"tcp/127.0.0.1:{silent.getsockname()[1]}"
+        assert main(["router", "--ensure", "--listen", endpoint]) == 1
+    assert "in use" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("listen", "expected"),
+    [
+        ("tcp/127.0.0.1:0", None),
+        ("tcp/[::]:7447", "tcp/[::1]:7447"),
+        ("tls/0.0.0.0:7447#verify_name_on_connect=false", "tls/127.0.0.1:7447"),
+        ("unixsock-stream//tmp/x", "unixsock-stream//tmp/x"),
+    ],
+)
+def test_where_to_ask(listen: str, expected: str | None) -> None:
+    assert presence._reached(Endpoint.parse(listen)) == expected

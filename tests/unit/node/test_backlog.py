@@ -113,6 +113,18 @@ def test_one_of_those_that_block_first_may_wait() -> None:
     assert list(line.written()) == ["a", "b", "c"]
 
 
+def test_what_waits_in_vain_is_counted() -> None:
+    line = Line()
+    for name in "abcd":
+        line.send(name, BLOCK)
+    line.send("x", BLOCK, priority=2)
+    waiting = line.backlog.waiting_count()
+    assert waiting > len(line.backlog)
+    line.backlog.clear()
+    assert line.transport.stats.dropped_closed == waiting
+    assert line.backlog.waiting_count() == 0
+
+
 def test_a_line_is_stuck_since_it_moved_last() -> None:
     line = Line()
     assert line.backlog.stuck_since_ns() is None

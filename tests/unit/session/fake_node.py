@@ -305,6 +305,9 @@ class FakeDriver:
     def wall_ns(self) -> int:
         return START_WALL_NS + self.time_ns
 
+    def locators(self) -> tuple[str, ...]:
+        return ()
+
     def flush(self) -> None:
         assert not self.lock.locked() or self.callback_thread is not CallbackThread.CALLER
         for face in list(self.node.faces.values()):

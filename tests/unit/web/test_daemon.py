@@ -46,9 +46,9 @@ def test_metrics_of_the_node_and_of_the_service() -> None:
         assert shown.headers["content-type"].startswith("text/plain")
         assert 'zenoh_build_info{local_id="a1",local_whatami="router"' in shown.text
         assert 'elea_rest_requests_total{method="GET",status="200"}' in shown.text
-        assert "elea_transport_received_messages_total " in shown.text
-        assert "remote_id" not in shown.text
-        assert "remote_id" in fetched(daemon, "/metrics?per_transport=true").text
+        assert "zenoh_rx_network_message_total{" in shown.text
+        assert "remote_zid" not in shown.text
+        assert "remote_zid" in fetched(daemon, "/metrics?per_transport=true").text
         openmetrics = httpx.get(
             rest_of(daemon).url + "/metrics",
             headers={"accept": "application/openmetrics-text; version=1.0.0"},

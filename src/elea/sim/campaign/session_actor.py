@@ -62,6 +62,7 @@ class _Guest:
         self.idle = driver.idle
         self.now_ns = driver.now_ns
         self.wall_ns = driver.wall_ns
+        self.locators = driver.locators
         self.flush = driver.flush
         self.wait_room = driver.wait_room
         self.relieve = driver.relieve

@@ -1,0 +1,410 @@
+"""`elea top`: nodes and their sessions, with what goes through and what is dropped."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, TextIO
+
+from elea.cli.admin_space import TIMEOUT_S, Neighbour, Node, nodes
+from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.output import Json, Painter, Style, add_color_option, escape, json_line, painter
+from elea.cli.payloads import count, seconds
+
+NAME: Final = "top"
+SUMMARY: Final = "show nodes and their sessions: rates, drops, queues, memory"
+
+INTERVAL_MIN_S: Final = 0.2  # what is looked at should not be busy with being looked at
+_ALTERNATE: Final = "\x1b[?1049h\x1b[?25l"  # another screen, without a cursor
+_NORMAL: Final = "\x1b[?25h\x1b[?1049l"
+_HOME: Final = "\x1b[H"
+_REST_OF_LINE: Final = "\x1b[K"
+_REST_OF_SCREEN: Final = "\x1b[J"
+_ZID_LEN: Final = 12  # what of an id is shown in a table
+_SORTS: Final = ("traffic", "received", "sent", "drops", "waiting", "zid")
+_COLUMNS: Final = (
+    *(("node", 12), ("session", 12), ("role", 6), ("identity", 16), ("link", 5)),
+    *(("in/s", 9), ("in B/s", 9), ("out/s", 9), ("out B/s", 9)),
+    *(("drops", 8), ("waiting", 8)),
+)
+_HEAD: Final = " ".join(name.rjust(width) for name, width in _COLUMNS)
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a session or a node has counted so far."""
+
+    received_messages: int
+    received_octets: int
+    sent_messages: int
+    sent_octets: int
+    drops: dict[str, int]
+    waiting_octets: int
+
+    @property
+    def dropped(self) -> int:
+        return sum(self.drops.values())
+
+
+@dataclass(slots=True)
+class Row:
+    """One session of one node; what is None is not known."""
+
+    node: Node
+    session: Neighbour
+    counters: Counters | None
+    received_rate: float | None = None
+    received_octets_rate: float | None = None
+    sent_rate: float | None = None
+    sent_octets_rate: float | None = None
+
+    @property
+    def identity(self) -> str:
+        """Who it is by what it proved: a certificate, or a user with a password."""
+        stats = self.session.stats or {}
+        proved = stats.get("common_name") or stats.get("user")
+        return proved if isinstance(proved, str) else ""
+
+    @property
+    def protocol(self) -> str:
+        return self.session.links[0][1].partition("/")[0] if self.session.links else ""
+
+    def compare(self, before: Counters, passed_s: float) -> None:
+        """Take the rates; a session that was made anew in between has none."""
+        now = self.counters
+        if now is None or passed_s <= 0 or now.received_octets < before.received_octets:
+            return
+        self.received_rate = (now.received_messages - before.received_messages) / passed_s
+        self.received_octets_rate = (now.received_octets - before.received_octets) / passed_s
+        self.sent_rate = (now.sent_messages - before.sent_messages) / passed_s
+        self.sent_octets_rate = (now.sent_octets - before.sent_octets) / passed_s
+
+
+@dataclass(slots=True)
+class Look:
+    """What was seen at one moment."""
+
+    at_s: float
+    nodes: list[Node]
+    rows: list[Row]
+    cpu_shares: dict[str, float] = field(default_factory=dict)  # of one processor, by node
+
+    def compare(self, before: Look) -> None:
+        """Take the rates since another moment."""
+        used = {one.zid: _cpu_s(one) for one in before.nodes}
+        for node in self.nodes:
+            now_s, then_s = _cpu_s(node), used.get(node.zid)
+            if now_s is not None and then_s is not None and now_s >= then_s:
+                self.cpu_shares[node.zid] = (now_s - then_s) / (self.at_s - before.at_s)
+        known = {(one.node.zid, one.session.zid): one.counters for one in before.rows}
+        for row in self.rows:
+            counters = known.get((row.node.zid, row.session.zid))
+            if counters is not None:
+                row.compare(counters, self.at_s - before.at_s)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.epilog = (
+        "Asks the admin space of every node that can be reached. Elea nodes tell counters; zenohd"
+        " tells them if it was built with its feature `stats`, and is shown without them otherwise."
+        " Ctrl-C ends it. Exit code 1 if nobody answers."
+    )
+    parser.add_argument(
+        "--interval",
+        type=_interval,
+        default=2.0,
+        metavar="S",
+        help=f"how often to look, and what rates are taken over; at least {INTERVAL_MIN_S:g}"
+        " (default: 2)",
+    )
+    parser.add_argument("--count", type=count, metavar="N", help="end after N looks")
+    parser.add_argument(
+        "--once", action="store_true", help="print one look, taken over one interval, and end"
+    )
+    parser.add_argument(
+        "--sort",
+        choices=_SORTS,
+        default="traffic",
+        help="what the sessions are sorted by, greatest first (default: traffic)",
+    )
+    parser.add_argument("--node", metavar="ZID", help="show the sessions of this node only")
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=TIMEOUT_S,
+        metavar="S",
+        help=f"how long to wait for nodes that do not answer (default: {TIMEOUT_S:g})",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object per look")
+    add_color_option(parser)
+    add_connection_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show it until it is interrupted, or as often as it was said; 1 if nobody answers."""
+    stream = sys.stdout
+    live = stream.isatty() and not (args.json or args.once)
+    most = 1 if args.once else args.count
+    paint = painter(args.color, stream)
+    answered = False
+    with open_session(args) as session, _screen(stream, live=live):
+        require_neighbour(session)
+        before = _look(nodes(session, args.timeout, stats=True), args.node)
+        shown = 0
+        while most is None or shown < most:
+            time.sleep(max(0.0, before.at_s + args.interval - time.monotonic()))
+            now = _look(nodes(session, args.timeout, stats=True), args.node)
+            now.compare(before)
+            now.rows.sort(key=lambda row: _rank(row, args.sort))
+            answered = answered or bool(now.nodes)
+            _print(now, args, paint, stream, live=live)
+            before = now
+            shown += 1
+    if not answered:
+        note("nobody answers: no node has an admin space (adminspace/enabled)")
+    return 0 if answered else 1
+
+
+def _interval(text: str) -> float:
+    value = seconds(text)
+    if value < INTERVAL_MIN_S:
+        raise ValueError(text)
+    return value
+
+
+@contextmanager
+def _screen(stream: TextIO, *, live: bool) -> Iterator[None]:
+    """A screen of its own, and the old one back whatever happens."""
+    if not live:
+        yield
+        return
+    stream.write(_ALTERNATE)
+    try:
+        yield
+    finally:
+        stream.write(_NORMAL)
+        stream.flush()
+
+
+def _look(found: list[Node], chosen: str | None) -> Look:
+    found = [one for one in found if chosen is None or one.zid == chosen]
+    rows = [Row(node, one, _counters(one.stats)) for node in found for one in node.neighbours]
+    return Look(time.monotonic(), found, rows)
+
+
+def _counters(stats: dict[str, object] | None) -> Counters | None:
+    """What was told, as far as it is numbers."""
+    if stats is None:
+        return None
+    told = stats.get("drops")
+    drops = {} if not isinstance(told, dict) else {name: _number(told[name]) for name in told}
+    if not drops and _number(stats.get("tx_n_dropped")):
+        drops["tx-congestion"] = _number(stats.get("tx_n_dropped"))
+    return Counters(
+        _messages(stats.get("rx_n_msgs")),
+        _number(stats.get("rx_bytes")),
+        _messages(stats.get("tx_n_msgs")),
+        _number(stats.get("tx_bytes")),
+        drops,
+        _number(stats.get("waiting_bytes")),
+    )
+
+
+def _cpu_s(node: Node) -> float | None:
+    process = (node.stats or {}).get("process")
+    value = process.get("cpu_seconds") if isinstance(process, dict) else None
+    return value if isinstance(value, (int, float)) else None
+
+
+def _messages(value: object) -> int:
+    return sum(map(_number, value.values())) if isinstance(value, dict) else _number(value)
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and value >= 0 else 0
+
+
+def _rank(row: Row, by: str) -> tuple[float, str]:
+    counters = row.counters
+    value = {
+        "received": row.received_rate or 0.0,
+        "sent": row.sent_rate or 0.0,
+        "traffic": (row.received_octets_rate or 0.0) + (row.sent_octets_rate or 0.0),
+        "drops": 0 if counters is None else counters.dropped,
+        "waiting": 0 if counters is None else counters.waiting_octets,
+        "zid": 0,
+    }[by]
+    return -value, row.session.zid
+
+
+# What is printed.
+
+
+def _print(
+    now: Look, args: argparse.Namespace, paint: Painter, stream: TextIO, *, live: bool
+) -> None:
+    if args.json:
+        stream.write(json_line(_values(now)) + "\n")
+    elif live:
+        size = shutil.get_terminal_size()
+        lines = [line[: size.columns] for line in _lines(now)]
+        over = len(lines) - size.lines
+        if over > 0:
+            lines = [*lines[: size.lines - 1], f"{over + 1} more"]
+        painted = [_painted(line, paint) + _REST_OF_LINE for line in lines]
+        stream.write(_HOME + "\n".join(painted) + _REST_OF_SCREEN)
+    else:
+        stream.writelines(_painted(line.rstrip(), paint) + "\n" for line in _lines(now))
+    stream.flush()
+
+
+def _painted(line: str, paint: Painter) -> str:
+    return paint(line, Style.BOLD) if line.startswith(_HEAD) else line
+
+
+def _lines(now: Look) -> Iterator[str]:
+    for node in now.nodes:
+        yield escape("  ".join(_node_parts(node, now.cpu_shares.get(node.zid))))
+    yield ""
+    yield _HEAD
+    for row in now.rows:
+        cells = _cells(row)
+        yield " ".join(
+            escape(text)[:width].rjust(width)
+            for text, (_, width) in zip(cells, _COLUMNS, strict=True)
+        )
+    reasons: dict[str, int] = {}
+    for row in now.rows:
+        for reason, number in ({} if row.counters is None else row.counters.drops).items():
+            reasons[reason] = reasons.get(reason, 0) + number
+    if reasons:
+        yield ""
+        told = sorted(reasons.items(), key=lambda one: -one[1])
+        yield escape("drops: " + ", ".join(f"{number} {reason}" for reason, number in told))
+
+
+def _node_parts(node: Node, cpu_share: float | None) -> Iterator[str]:
+    stats = node.stats or {}
+    yield f"{node.role} {node.zid}{f' {node.name}' if node.name else ''}"
+    yield f"{len(node.neighbours)} sessions"
+    uptime, process = stats.get("uptime_seconds"), stats.get("process")
+    if isinstance(uptime, (int, float)):
+        yield f"up {_span(uptime)}"
+    if isinstance(process, dict):
+        yield f"memory {_short(_number(process.get('resident_bytes')))}B"
+    if cpu_share is not None:
+        yield f"cpu {cpu_share:.0%}"
+    routing = stats.get("routing_drops")
+    if isinstance(routing, dict) and routing:
+        told = sorted(
+            ((str(name), _number(routing[name])) for name in routing), key=lambda a: -a[1]
+        )
+        yield "went nowhere: " + ", ".join(f"{number} {name}" for name, number in told[:3])
+    yield f"answered in {node.answered_s * 1e3:.1f} ms"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    counters = row.counters
+    return (
+        row.node.name or row.node.zid[:_ZID_LEN],
+        row.session.zid[:_ZID_LEN],
+        row.session.role,
+        row.identity or "-",
+        row.protocol or "-",
+        _rate(row.received_rate),
+        _rate(row.received_octets_rate),
+        _rate(row.sent_rate),
+        _rate(row.sent_octets_rate),
+        "-" if counters is None else _short(counters.dropped),
+        "-" if counters is None else f"{_short(counters.waiting_octets)}B",
+    )
+
+
+def _values(now: Look) -> dict[str, Json]:
+    shown: list[Json] = []
+    for node in now.nodes:
+        stats = node.stats or {}
+        process = stats.get("process")
+        shown.append(
+            {
+                "zid": node.zid,
+                "whatami": node.role,
+                "name": node.name,
+                "version": node.version,
+                "answered_ms": round(node.answered_s * 1e3, 3),
+                "cpu_share": _rounded(now.cpu_shares.get(node.zid)),
+                "resident_bytes": None
+                if not isinstance(process, dict)
+                else _number(process.get("resident_bytes")),
+                "sessions": [_row(row) for row in now.rows if row.node is node],
+            }
+        )
+    return {"nodes": shown}
+
+
+def _row(row: Row) -> dict[str, Json]:
+    counters = row.counters
+    shown: dict[str, Json] = {
+        "zid": row.session.zid,
+        "whatami": row.session.role,
+        "region": row.session.region,
+        "identity": row.identity or None,
+        "links": [{"src": src, "dst": dst} for src, dst in row.session.links],
+    }
+    if counters is not None:
+        shown |= {
+            "received_messages": counters.received_messages,
+            "received_bytes": counters.received_octets,
+            "sent_messages": counters.sent_messages,
+            "sent_bytes": counters.sent_octets,
+            "drops": counters.drops,
+            "waiting_bytes": counters.waiting_octets,
+            "received_rate": _rounded(row.received_rate),
+            "received_bytes_rate": _rounded(row.received_octets_rate),
+            "sent_rate": _rounded(row.sent_rate),
+            "sent_bytes_rate": _rounded(row.sent_octets_rate),
+        }
+    return shown
+
+
+def _rounded(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, 3)
+
+
+def _rate(rate: float | None) -> str:
+    return "-" if rate is None else _short(rate)
+
+
+def _short(value: float) -> str:
+    """A number in at most six characters.
+
+    Example:
+        >>> _short(7), _short(1_234), _short(98_765_432)
+        ('7', '1.2k', '98.8M')
+    """
+    for unit in ("", "k", "M", "G"):
+        if value < 999.95:
+            return f"{value:.1f}{unit}" if unit else f"{value:.0f}"
+        value /= 1_000
+    return f"{value:.1f}T"
+
+
+def _span(value: float) -> str:
+    """A time in words of two units.
+
+    Example:
+        >>> _span(42), _span(3_700), _span(200_000)
+        ('42 s', '1 h 1 min', '2 d 7 h')
+    """
+    minutes, hours, days = int(value // 60), int(value // 3_600), int(value // 86_400)
+    if days:
+        return f"{days} d {hours % 24} h"
+    if hours:
+        return f"{hours} h {minutes % 60} min"
+    return f"{minutes} min {int(value % 60)} s" if minutes else f"{int(value)} s"

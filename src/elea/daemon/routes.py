@@ -1,0 +1,58 @@
+"""`route/<action>/<key>` of the admin space: what this node does with a key, and why.
+
+`elea trace` asks for it, hop by hop: `from` names the neighbour that a message comes from, `root`
+the router where it entered the network.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from elea.ids import WhatAmI, ZenohId
+from elea.json5 import Json
+from elea.node.node import Node
+from elea.node.views import NeighbourView
+from elea.parameters import Parameters
+from elea.routing.explain import Action, Hop, explain
+from elea.routing.views import region_name
+
+_DROPS: Final = ("dropped_congestion", "dropped_too_long", "dropped_closed", "dropped_link")
+
+
+def route(node: Node, action: Action, key: str, parameters: Parameters) -> Json:
+    """Where a message goes on to; under the node's lock.
+
+    Raises:
+        ValueError: a parameter is no id.
+    """
+    sender, root = (_zid(parameters, name) for name in ("from", "root"))
+    views = {view.zid: view for view in node.views()}
+    hops = explain(node.routing, action, key, sender, root)
+    return {
+        "action": action.value,
+        "key": key,
+        "from": str(ZenohId(sender)) if sender in views else None,
+        "hops": [_hop(one, views.get(one.face.spec.zid)) for one in hops],
+    }
+
+
+def _zid(parameters: Parameters, name: str) -> bytes | None:
+    text = parameters.get(name)
+    return ZenohId.parse(text).to_bytes() if text else None
+
+
+def _hop(hop: Hop, view: NeighbourView | None) -> Json:
+    spec = hop.face.spec
+    shown: dict[str, Json] = {
+        "zid": str(ZenohId(spec.zid)),
+        "whatami": str(WhatAmI.from_index(spec.whatami)),
+        "region": region_name(spec.region),
+        "local": spec.local,
+        "group": spec.multicast,
+        "why": list(hop.why),
+    }
+    if view is not None and not spec.local:
+        shown["sent_messages"] = view.counters["sent_messages"]
+        shown["dropped_messages"] = sum(view.counters[name] for name in _DROPS)
+        shown["waiting_messages"] = view.waiting_count
+    return shown
