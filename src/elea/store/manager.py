@@ -167,5 +167,6 @@ class StorageManager:
             raise
 
     def _stop(self, name: str) -> None:
-        self._running.pop(name).stop()
+        self._running[name].stop()
+        del self._running[name]  # now: who no longer sees it is not answered by it any more
         _LOG.info("storage %s stopped", name)

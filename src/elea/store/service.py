@@ -140,7 +140,7 @@ class StorageService:
     def _take(self, item: Sample | Query) -> None:
         length = _ITEM_LEN
         if isinstance(item, Sample):
-            length += len(item.payload)
+            length += len(item.payload) + len(item.attachment or b"")
         with self._waiting:
             if self._line_len + length <= self._limits.storage_queue_len and not self._stopping:
                 self._line.append((item, self._wall_ns()))

@@ -107,10 +107,14 @@ def test_a_full_disk_is_refused_before_it_is_full(tmp_path: Path) -> None:
     free = [60]
     room = Room(tmp_path, None, 5.0, usage=lambda _: (1_000, 1_000 - free[0], free[0]))
     room.take(9)
+    with pytest.raises(StoreError, match=r"60 of 1000 octets of the disk are free, and 5 %"):
+        room.take(9)  # the first nine are not on the disk yet
+    room.settled()
+    room.take(9)
     free[0] = 50
-    room = Room(tmp_path, None, 5.0, usage=lambda _: (1_000, 1_000 - free[0], free[0]))
     with pytest.raises(StoreError, match=r"50 of 1000 octets of the disk are free, and 5 %"):
         room.take(9)
+    room.take(-9)
     free[0] = 500
     room.take(9)
 
@@ -215,6 +219,22 @@ def test_people_can_read_the_database(tmp_path: Path) -> None:
         ("a", "2023-11-14T22:13:20.000Z", "hello")
     ]
     db.close()
+
+
+def test_a_file_that_cannot_be_written_is_told_and_the_others_are(tmp_path: Path) -> None:
+    backend = opened("fs", tmp_path, quota=20_000)
+    for key in ("a", "b/c", "d"):
+        backend.put(key, value(key, 1))
+    (tmp_path / "demo/b").write_text("in the way")
+    with pytest.raises(StoreError, match="Not a directory"):
+        backend.flush()
+    assert sorted(backend.entries()) == [("a", at(1)), ("d", at(1))]
+    (tmp_path / "demo/b").unlink()
+    backend.put("b/c", value("again", 2))  # what was not written does not count
+    backend.put("e", value("e", 2))
+    backend.flush()
+    assert backend.get("b/c") == value("again", 2)
+    backend.close()
 
 
 def test_what_a_crash_left_unfinished_is_removed(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from elea.store.backends import options
 
 ROOT_ENV: Final = "ZENOH_BACKEND_FS_ROOT"  # Eclipse's name for the same thing
 _LOW_WATER_PERCENT: Final = 5.0  # of the disk stays free for everybody else (T41)
-_CHECK_LEN: Final = 1024 * 1024  # written between two looks at the disk
 _QUOTA_MAX: Final = 1 << 60
 
 VOLUME_OPTIONS: Final = ("low_water_percent", "root")
@@ -54,10 +53,10 @@ class Place:
             raise ConfigError(f"{path}/dir", f"saw {name!a}; {legal}")
         return self.root.joinpath(*parts)
 
-    def room(self, storage: StorageConfig, used_len: int = 0) -> Room:
+    def room(self, storage: StorageConfig) -> Room:
         """How much a storage may write."""
         quota = quota_of(storage.options, f"storages/{storage.name}/volume")
-        return Room(self.directory(storage), quota, self.low_water_percent, used_len)
+        return Room(self.directory(storage), quota, self.low_water_percent)
 
 
 def quota_of(chosen: Options, path: str) -> int | None:
@@ -73,25 +72,35 @@ class Room:
         directory: On the disk in question.
         quota_len: What the storage may hold, if there is a bound.
         low_water_percent: Of the disk, that is to stay free.
-        used_len: What the storage holds already.
+        copies_count: How often what is written is on the disk for a while.
+        usage: Tells total, used and free octets of a disk.
     """
 
-    __slots__ = ("_directory", "_low_water", "_quota_len", "_unseen_len", "_usage", "used_len")
+    __slots__ = (
+        "_copies_count",
+        "_directory",
+        "_low_water",
+        "_quota_len",
+        "_unsettled_len",
+        "_usage",
+        "used_len",
+    )
 
     def __init__(
         self,
         directory: Path,
         quota_len: int | None,
         low_water_percent: float,
-        used_len: int = 0,
+        copies_count: int = 1,
         usage: Usage = shutil.disk_usage,
     ) -> None:
         self._directory = directory
         self._quota_len = quota_len
         self._low_water = low_water_percent
+        self._copies_count = copies_count
         self._usage = usage
-        self._unseen_len = _CHECK_LEN  # look at once
-        self.used_len = used_len
+        self._unsettled_len = 0  # not on the disk yet
+        self.used_len = 0  # what the storage holds
 
     def take(self, more: int) -> None:
         """Account for octets that are about to be written; negative ones are given back.
@@ -100,23 +109,21 @@ class Room:
             StoreError: there is no room for them.
         """
         if more > 0:
-            used = self.used_len + more
-            if self._quota_len is not None and used > self._quota_len:
+            if self._quota_len is not None and self.used_len + more > self._quota_len:
                 raise StoreError(
                     f"{self._directory}: {self.used_len} octets are kept and {more} more asked"
                     f" for, the quota is {self._quota_len}; raise `quota`, or delete something"
                 )
-            self._unseen_len += more
-            if self._unseen_len >= _CHECK_LEN:
-                self._look(more)
+            total, _, free = self._usage(self._directory)
+            due = (self._unsettled_len + more) * self._copies_count
+            if free - due < total * self._low_water / 100:
+                raise StoreError(
+                    f"{self._directory}: {free} of {total} octets of the disk are free, and"
+                    f" {self._low_water:g} % are to stay so (`low_water_percent` of the volume)"
+                )
+            self._unsettled_len += more
         self.used_len += more
 
-    def _look(self, more: int) -> None:
-        total, _, free = self._usage(self._directory)
-        if free - more < total * self._low_water / 100:
-            self._unseen_len = _CHECK_LEN  # look again next time
-            raise StoreError(
-                f"{self._directory}: {free} of {total} octets of the disk are free, and"
-                f" {self._low_water:g} % are to stay so (`low_water_percent` of the volume)"
-            )
-        self._unseen_len = 0
+    def settled(self) -> None:
+        """All is on the disk."""
+        self._unsettled_len = 0

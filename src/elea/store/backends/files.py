@@ -102,7 +102,7 @@ class FilesBackend(Backend):
         except BaseException:
             os.close(self._root)
             raise
-        self._room.used_len = sum(_disk_len(size) for _, size in self._walk())
+        self._room.used_len = self._disk_len()
 
     # Values.
 
@@ -181,7 +181,9 @@ class FilesBackend(Backend):
             with self._parent((*directory, "")) as parent:
                 if parent is not None:
                     os.fsync(parent)
+        self._room.settled()
         if failure is not None:
+            self._room.used_len = self._disk_len()
             raise StoreError(f"{self._directory}: {failure}") from failure
 
     def close(self) -> None:
@@ -197,6 +199,9 @@ class FilesBackend(Backend):
         self._room.take(_disk_len(len(image or b"")) - known)
         self._pending.pop(names, None)  # they are written in the order they came
         self._pending[names] = image
+
+    def _disk_len(self) -> int:
+        return sum(_disk_len(size) for _, size in self._walk())
 
     def _size(self, names: Names) -> int:
         with self._parent(names) as parent:

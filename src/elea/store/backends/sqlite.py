@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, TypeAlias
 
 from elea.encoding import Encoding
@@ -75,8 +75,9 @@ class SqliteVolume(Volume):
         options.check_names(storage.options, (*STORAGE_OPTIONS, "history"), path)
         keeps_all = options.one_of(storage.options, "history", path, _HISTORY) == "all"
         directory = self._place.directory(storage)
-        # The database bounds itself by pages, so that the room only watches the disk.
-        room = Room(directory, None, self._place.low_water_percent)
+        # The database bounds itself by pages, so that the room only watches the disk. What is
+        # written goes to the log, and from there to the database.
+        room = Room(directory, None, self._place.low_water_percent, copies_count=2)
         kind = SqliteHistory if keeps_all else SqliteBackend
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -138,7 +139,10 @@ class SqliteBackend(Backend):
                 except sqlite3.Error:
                     if self._db.in_transaction:
                         self._db.execute("ROLLBACK")
+                    with suppress(sqlite3.Error):  # what is in the log twice makes room
+                        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                     raise
+        self._room.settled()
         lost, self._lost = self._lost, ""
         if lost:
             raise StoreError(f"{lost}; what came before it, since the last commit, is lost")
@@ -184,6 +188,8 @@ class SqliteBackend(Backend):
                 f"{self._path} is damaged: {problems[0]}; restore it, or save what can be had with"
                 " the command `sqlite3 FILE .recover`"
             )
+        if found == _FORMAT:
+            return  # nothing to write: a full disk can be read
         execute("BEGIN EXCLUSIVE")
         for statement in _SCHEMA.split(";\n"):
             execute(statement)
