@@ -109,8 +109,9 @@ with a verified certificate, `remote_cn`. Sums include transports that are no mo
 _DROP_REASONS: Final = """
 ## Why something was dropped
 
-Nothing is dropped without a counter of `elea_drops_total`. `direction` is `tx` for what should have
-been sent and `rx` for what came in.
+Nothing is dropped on its way through a node without a counter of `elea_drops_total`. `direction` is
+`tx` for what should have been sent and `rx` for what came in. What an application has no room for
+is counted where it receives: `Subscriber.stats`.
 
 | where | direction | reason | what |
 | --- | --- | --- | --- |
