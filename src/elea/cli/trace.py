@@ -162,7 +162,9 @@ class _Walk:
         hop = step.hop
         node = self._nodes.get(hop.zid)
         step.name = "" if node is None else node.name
-        if hop.local or hop.group or hop.role == "client":
+        if hop.refused:
+            step.note = f"does not get it: {hop.refused}"
+        elif hop.local or hop.group or hop.role == "client":
             step.takes = True
         elif _is_above(step):
             step.note = _LOOP
@@ -177,10 +179,15 @@ class _Walk:
 
     def _hops(self, node: Node, sender: str, root: str, step: Step) -> list[Hop]:
         """Where a node hands it on to."""
-        hops = route(self._session, node, self._action, self._key, sender, root, self._timeout_s)
-        if hops is None:
+        told = route(self._session, node, self._action, self._key, sender, root, self._timeout_s)
+        if told is None:
             step.note = _INDIRECT
             hops = self._declared(node, sender, root)
+        elif told.refused:
+            step.note = f"lets nothing in: {told.refused}"
+            return []
+        else:
+            hops = told.hops
         own = str(self._session.zid())
         return [one for one in hops if one.zid != own]
 
@@ -244,8 +251,8 @@ def _values(step: Step, depth: int) -> dict[str, Json]:
         "takes": step.takes,
         **hop.counters,
     }
-    if hop.access:
-        shown["access"] = hop.access
+    if hop.refused:
+        shown["refused"] = hop.refused
     if step.note:
         shown["note"] = step.note
     return shown
@@ -267,8 +274,6 @@ def _line(step: Step, depth: int) -> str:
 def _more(hop: Hop) -> Iterator[str]:
     if hop.why:
         yield ", ".join(hop.why)
-    if hop.access:
-        yield f"access: {hop.access}"
     for name, text in (("sent_messages", "sent"), ("dropped_messages", "dropped")):
         if hop.counters.get(name):
             yield f"{text} {hop.counters[name]}"
