@@ -25,6 +25,7 @@ _KINDS: Final = {"put": "subscriber", "get": "queryable", "subscribe": "publishe
 _SILENT: Final = "does not answer: it has no admin space (adminspace/enabled), or may not be read"
 _LOOP: Final = "it was here before: a loop"
 _TWICE: Final = "it is reached another way as well"
+_TOLD: Final = "is told of every subscriber"
 _INDIRECT: Final = "is no Elea node: shown is what its declarations tell"
 
 
@@ -206,12 +207,17 @@ class _Walk:
         ]
         for one in hops:
             one.local = one.zid == node.zid
+        if node.role != "router" and roles.get(sender) in ("router", "peer"):
+            return [one for one in hops if one.local or one.role == "client"]
         if node.role != "router":
-            return hops + [one for one in found if one.role == "router"]
+            above = [one for one in found if one.role == "router"]
+            if self._action == "subscribe":
+                above = [Hop(zid, role, [_TOLD]) for zid, role in roles.items() if role != "client"]
+            return hops + above
         ways = successors(self._session, node, root or node.zid, self._timeout_s)
         wanted = {one.zid: one.why for one in found if one.role == "router"}
         if self._action == "subscribe":
-            wanted = {zid: ["is told of every subscriber"] for zid in ways}
+            wanted = {zid: [_TOLD] for zid in ways}
         routers: dict[str, Hop] = {}
         for zid, why in wanted.items():
             way = ways.get(zid)
