@@ -68,6 +68,27 @@ def test_an_eclipse_router_that_does_not_tell(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("name", [ELEA, ECLIPSE])
+def test_a_peer_that_tells_names_its_application(name: str, capsys: Capture) -> None:
+    with (
+        running(options(id="a1")) as gate,
+        session(name, "peer", connect=gate.locators()[0], more={"id": "b1", **TOLD}) as peer,
+        session(ECLIPSE, "client", connect=gate.locators()[0], more={"id": "c1"}) as client,
+    ):
+        kept = [peer.declare_subscriber("k/x"), client.declare_publisher("k/x")]
+        arguments = ["trace", "k/x", "--json", "--connect", gate.locators()[0]]
+        way = [(0, "a1", False), (1, "b1", False), (2, "b1", True)]
+
+        def same(lines: list[dict[str, object]]) -> bool:
+            return [(one["depth"], one["zid"], one["local"]) for one in lines] == way
+
+        settled(arguments, capsys, same)
+        assert main([*arguments, "--from", "c1"]) == 0
+        backwards = [*arguments, "--action", "subscribe", "--from", "b1"]
+        settled(backwards, capsys, lambda lines: lines[-1]["why"] == ["publisher k/x"])
+        assert len(kept) == 2
+
+
+@pytest.mark.parametrize("name", [ELEA, ECLIPSE])
 def test_a_peer_is_where_a_way_ends(name: str, capsys: Capture) -> None:
     with (
         running(options(id="a1")) as gate,

@@ -65,8 +65,16 @@ class Hop:
     why: list[str]
     local: bool = False  # an application of the node itself
     group: bool = False
-    access: str = ""  # what access rules say of it, if there are any
+    refused: str = ""  # why access rules do not let it pass, if they do not
     counters: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Route:
+    """What a node does with something, as it tells."""
+
+    hops: list[Hop]
+    refused: str  # why access rules do not let it in, if they do not
 
 
 def nodes(session: Session, timeout_s: float, *, stats: bool = False) -> list[Node]:
@@ -110,7 +118,7 @@ def sources(session: Session, key_expr: str, timeout_s: float) -> Iterator[Sourc
 
 def route(
     session: Session, node: Node, action: str, key: str, sender: str, root: str, timeout_s: float
-) -> list[Hop] | None:
+) -> Route | None:
     """What an Elea node does with a key; None if it does not tell.
 
     Args:
@@ -127,8 +135,9 @@ def route(
     for _, payload in _ask(session, selector, timeout_s):
         shown = _object(payload)
         hops = None if shown is None else shown.get("hops")
-        if isinstance(hops, list):
-            return [_hop(one) for one in hops if isinstance(one, dict)]
+        if shown is not None and isinstance(hops, list):
+            refused = _refused(shown.get("access"))
+            return Route([_hop(one) for one in hops if isinstance(one, dict)], refused)
     return None
 
 
@@ -200,13 +209,21 @@ def _hop(shown: dict[str, object]) -> Hop:
         _texts(shown.get("why")),
         local=shown.get("local") is True,
         group=shown.get("group") is True,
-        access=str(shown.get("access", "")),
+        refused=_refused(shown.get("access")),
         counters={
             name: value
             for name in COUNTERS
             if isinstance(value := shown.get(name), int) and not isinstance(value, bool)
         },
     )
+
+
+def _refused(access: object) -> str:
+    if not isinstance(access, dict) or access.get("allowed") is not False:
+        return ""
+    rule = access.get("rule")
+    why = str(access.get("why", "")) or "access rules"
+    return f"{why} (rule {rule})" if isinstance(rule, str) else why
 
 
 def _links(value: object) -> list[tuple[str, str]]:

@@ -25,6 +25,7 @@ _KINDS: Final = {"put": "subscriber", "get": "queryable", "subscribe": "publishe
 _SILENT: Final = "does not answer: it has no admin space (adminspace/enabled), or may not be read"
 _LOOP: Final = "it was here before: a loop"
 _TWICE: Final = "it is reached another way as well"
+_TOLD: Final = "is told of every subscriber"
 _INDIRECT: Final = "is no Elea node: shown is what its declarations tell"
 
 
@@ -162,7 +163,9 @@ class _Walk:
         hop = step.hop
         node = self._nodes.get(hop.zid)
         step.name = "" if node is None else node.name
-        if hop.local or hop.group or hop.role == "client":
+        if hop.refused:
+            step.note = f"does not get it: {hop.refused}"
+        elif hop.local or hop.group or hop.role == "client":
             step.takes = True
         elif _is_above(step):
             step.note = _LOOP
@@ -177,10 +180,15 @@ class _Walk:
 
     def _hops(self, node: Node, sender: str, root: str, step: Step) -> list[Hop]:
         """Where a node hands it on to."""
-        hops = route(self._session, node, self._action, self._key, sender, root, self._timeout_s)
-        if hops is None:
+        told = route(self._session, node, self._action, self._key, sender, root, self._timeout_s)
+        if told is None:
             step.note = _INDIRECT
             hops = self._declared(node, sender, root)
+        elif told.refused:
+            step.note = f"lets nothing in: {told.refused}"
+            return []
+        else:
+            hops = told.hops
         own = str(self._session.zid())
         return [one for one in hops if one.zid != own]
 
@@ -199,12 +207,17 @@ class _Walk:
         ]
         for one in hops:
             one.local = one.zid == node.zid
+        if node.role != "router" and roles.get(sender) in ("router", "peer"):
+            return [one for one in hops if one.local or one.role == "client"]
         if node.role != "router":
-            return hops + [one for one in found if one.role == "router"]
+            above = [one for one in found if one.role == "router"]
+            if self._action == "subscribe":
+                above = [Hop(zid, role, [_TOLD]) for zid, role in roles.items() if role != "client"]
+            return hops + above
         ways = successors(self._session, node, root or node.zid, self._timeout_s)
         wanted = {one.zid: one.why for one in found if one.role == "router"}
         if self._action == "subscribe":
-            wanted = {zid: ["is told of every subscriber"] for zid in ways}
+            wanted = {zid: [_TOLD] for zid in ways}
         routers: dict[str, Hop] = {}
         for zid, why in wanted.items():
             way = ways.get(zid)
@@ -244,8 +257,8 @@ def _values(step: Step, depth: int) -> dict[str, Json]:
         "takes": step.takes,
         **hop.counters,
     }
-    if hop.access:
-        shown["access"] = hop.access
+    if hop.refused:
+        shown["refused"] = hop.refused
     if step.note:
         shown["note"] = step.note
     return shown
@@ -267,8 +280,6 @@ def _line(step: Step, depth: int) -> str:
 def _more(hop: Hop) -> Iterator[str]:
     if hop.why:
         yield ", ".join(hop.why)
-    if hop.access:
-        yield f"access: {hop.access}"
     for name, text in (("sent_messages", "sent"), ("dropped_messages", "dropped")):
         if hop.counters.get(name):
             yield f"{text} {hop.counters[name]}"

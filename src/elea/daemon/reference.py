@@ -76,9 +76,11 @@ answered to queries that say `config`, not to `@/**`.
 action, "key": key, "from": zid or null, "hops": [...]}`. Each of `hops` is a neighbour, a group
 or the node's own application: `{"zid": zid, "whatami": role, "region": region, "local": bool,
 "group": bool, "why": [text], "sent_messages": n, "dropped_messages": n, "waiting_messages": n}`;
-the counters are those of its transport. The parameter `from=<zid>` names the neighbour that a
-message comes from (nobody known: an application of the node), `root=<zid>` the router where it
-entered the network of routers. Nothing is sent. [`elea trace`](cli.md) asks hop by hop.
+the counters are those of its transport. Where access rules apply, a hop, and for what comes in
+the answer itself, has `"access": {"allowed": bool, "rule": id or null, "why": text}`. The
+parameter `from=<zid>` names the neighbour that a message comes from (nobody known: an application
+of the node), `root=<zid>` the router where it entered the network of routers. Nothing is sent.
+[`elea trace`](cli.md) asks hop by hop.
 
 ## Counters with the node: `_stats`
 
@@ -122,8 +124,9 @@ with a verified certificate, `remote_cn`. Sums include transports that are no mo
 _DROP_REASONS: Final = """
 ## Why something was dropped
 
-Nothing is dropped without a counter of `elea_drops_total`. `direction` is `tx` for what should have
-been sent and `rx` for what came in.
+Nothing is dropped on its way through a node without a counter of `elea_drops_total`. `direction` is
+`tx` for what should have been sent and `rx` for what came in. What an application has no room for
+is counted where it receives: `Subscriber.stats`.
 
 | where | direction | reason | what |
 | --- | --- | --- | --- |

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 from elea.keyexpr.match_hot import intersects
@@ -16,6 +17,7 @@ from elea.routing.tables import OPTIONS, Kind, is_complete
 
 _UNSETTLED: Final = "has not told what it has"
 _GROUP: Final = "a group is sent everything"
+_REASONS_SHOWN: Final = 8  # of one neighbour; it may have thousands of declarations
 _EVERYTHING: Final = "is told of every subscriber"
 
 
@@ -32,7 +34,13 @@ class Hop:
     """A neighbour, group or session that a message goes on to."""
 
     face: Face
-    why: list[str] = field(default_factory=list)
+    reasons: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def why(self) -> list[str]:
+        """Some of the reasons, and how many more there are."""
+        more = len(self.reasons) - _REASONS_SHOWN
+        return [*islice(self.reasons, _REASONS_SHOWN), *([f"{more} more"] if more > 0 else ())]
 
 
 def explain(
@@ -95,11 +103,11 @@ def _find_reasons(
                 hop = None if face is None else hops.get(face.id)
                 complete = kind is Kind.QUERYABLE and is_complete(owner.info)
                 why = f"{kind.name.lower()} {entry.key}{' (complete)' if complete else ''}"
-                if hop is not None and why not in hop.why:
-                    hop.why.append(why)
+                if hop is not None:
+                    hop.reasons[why] = None
     for hop in hops.values():
-        if not hop.why:
-            hop.why.append(_GROUP if hop.face.spec.multicast else _UNSETTLED)
+        if not hop.reasons:
+            hop.reasons[_GROUP if hop.face.spec.multicast else _UNSETTLED] = None
 
 
 def _told(routing: Routing, key: str, source: Face | None, cache: RouteCache) -> list[Hop]:
@@ -107,12 +115,12 @@ def _told(routing: Routing, key: str, source: Face | None, cache: RouteCache) ->
     children: list[Face] = []
     if routing.network is not None and cache.north:
         children = routing.network.children(cache.root)
-    hops = [Hop(face, [_EVERYTHING]) for face in children if face is not source]
+    hops = [Hop(face, {_EVERYTHING: None}) for face in children if face is not source]
     for face in routing.tables.faces.values():
         if face is source or face.is_router or not _may_know(routing, face, source):
             continue
         if face.is_mutual or (face.is_north and face.spec.gateway):
-            hops.append(Hop(face, [_EVERYTHING]))
+            hops.append(Hop(face, {_EVERYTHING: None}))
             continue
         why: dict[str, None] = {}
         for registered in routing.registered(face.id):
@@ -121,7 +129,7 @@ def _told(routing: Routing, key: str, source: Face | None, cache: RouteCache) ->
             if wants and (demand.key is None or intersects(demand.key, key)):
                 why[f"publisher {demand.key or '**'}"] = None
         if why:
-            hops.append(Hop(face, list(why)))
+            hops.append(Hop(face, why))
     return hops
 
 

@@ -171,6 +171,29 @@ def test_loops_and_silent_nodes_are_told(hub: Hub, capsys: Capture) -> None:
     assert "\x1b" not in shown.out + shown.err
 
 
+def test_access_rules_end_a_way(hub: Hub, capsys: Capture) -> None:
+    denied = {"allowed": False, "rule": "r1", "why": "denied on k/**"}
+
+    def answer(query: elea.Query) -> None:
+        with query:
+            key = str(query.key_expr)
+            for zid in ("b1", "b2"):
+                if query.key_expr.intersects(f"@/{zid}/router"):
+                    query.reply(f"@/{zid}/router", "{}")
+            client = {"zid": "c1", "whatami": "client", "why": ["subscriber k"]}
+            hops = [{**client, "access": denied}, router("b2")]
+            if key.startswith("@/b1/router/route/put/"):
+                query.reply(key, json.dumps({"hops": hops, "access": {"allowed": True}}))
+            if key.startswith("@/b2/router/route/put/"):
+                query.reply(key, json.dumps({"hops": [client], "access": {**denied, "rule": None}}))
+
+    with hub.session.declare_queryable("@/**", answer):
+        assert main(["trace", "k", "--from", "b1", *hub.connect]) == 1
+    _, first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("does not get it: denied on k/** (rule r1)")
+    assert second.endswith("lets nothing in: denied on k/**")
+
+
 def test_what_is_printed_is_bounded(
     hub: Hub, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,5 +115,13 @@ def test_routers_hand_on_along_the_tree_of_where_it_entered() -> None:
     assert told(b, Action.SUBSCRIBE, "k", b"a", b"a") == {"c": ["is told of every subscriber"]}
 
 
+def test_reasons_are_bounded() -> None:
+    node, _, c, _ = router()
+    for number in range(20):
+        c.subscriber(f"a/{number}")
+    [why] = told(node, Action.PUT, "a/*").values()
+    assert (len(why), why[-1]) == (9, "12 more")
+
+
 def test_every_reason_has_a_meaning() -> None:
     assert [one for one in Drop if not one.meaning] == []
