@@ -55,7 +55,7 @@ def test_it_is_served(web: Served) -> None:
 
 
 @SCHEMA.parametrize()
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_answers_are_as_described(web: Served, case: Any) -> None:
     """F22: whatever is sent, never an error of ours, and never an answer that is not described."""
     case.call_and_validate(base_url=web.rest.url, checks=CHECKS)
