@@ -13,9 +13,16 @@ from elea.json5 import Json
 from elea.node.node import Node
 from elea.node.views import NeighbourView
 from elea.parameters import Parameters
+from elea.policy.actions import Action as PolicyAction
+from elea.policy.actions import Flow
 from elea.routing.explain import Action, Hop, explain
 from elea.routing.views import region_name
 
+_ACTIONS: Final = {
+    Action.PUT: PolicyAction.PUT,
+    Action.GET: PolicyAction.QUERY,
+    Action.SUBSCRIBE: PolicyAction.DECLARE_SUBSCRIBER,
+}
 _DROPS: Final = ("dropped_congestion", "dropped_too_long", "dropped_closed", "dropped_link")
 
 
@@ -27,13 +34,31 @@ def route(node: Node, action: Action, key: str, parameters: Parameters) -> Json:
     """
     sender, root = (_zid(parameters, name) for name in ("from", "root"))
     views = {view.zid: view for view in node.views()}
-    hops = explain(node.routing, action, key, sender, root)
-    return {
+    known = sender if sender in views else None
+    shown: dict[str, Json] = {
         "action": action.value,
         "key": key,
-        "from": str(ZenohId(sender)) if sender in views else None,
-        "hops": [_hop(one, views.get(one.face.spec.zid)) for one in hops],
+        "from": None if known is None else str(ZenohId(known)),
     }
+    face_id = None if known is None else node.face_of(known)
+    if face_id is not None:
+        shown |= _access(node, face_id, Flow.INGRESS, action, key)
+    shown["hops"] = [
+        {
+            **_hop(one, views.get(one.face.spec.zid)),
+            **_access(node, one.face.id, Flow.EGRESS, action, key),
+        }
+        for one in explain(node.routing, action, key, sender, root)
+    ]
+    return shown
+
+
+def _access(node: Node, face_id: int, flow: Flow, action: Action, key: str) -> dict[str, Json]:
+    verdict = node.guards.verdict(face_id, flow, _ACTIONS[action], key)
+    if verdict is None:
+        return {}
+    told: Json = {"allowed": verdict.allowed, "rule": verdict.rule_id, "why": verdict.why}
+    return {"access": told}
 
 
 def _zid(parameters: Parameters, name: str) -> bytes | None:
@@ -41,7 +66,7 @@ def _zid(parameters: Parameters, name: str) -> bytes | None:
     return ZenohId.parse(text).to_bytes() if text else None
 
 
-def _hop(hop: Hop, view: NeighbourView | None) -> Json:
+def _hop(hop: Hop, view: NeighbourView | None) -> dict[str, Json]:
     spec = hop.face.spec
     shown: dict[str, Json] = {
         "zid": str(ZenohId(spec.zid)),

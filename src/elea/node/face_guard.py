@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from elea.node.egress_hot import Egress, Outlet
 from elea.node.receive_hot import FaceSink
+from elea.policy.access import Verdict
 from elea.policy.actions import Action, Flow, classify, sizes, undeclares
 from elea.policy.chain import Chain, Reason, Refusal
 from elea.policy.identity import Identity
@@ -103,6 +104,10 @@ class FaceGuard:
         if self._withheld and isinstance(message, Declare):
             self._withheld.pop((action, _entity_id(message)), None)
         return outcome
+
+    def verdict(self, action: Action, key: str) -> Verdict:
+        """What access control says of an action, for operators; nothing is counted."""
+        return self._chain.verdict(action, key, self._around.now_ns())
 
     def review(self) -> None:
         """The rules changed: what they forbid now is taken back, what they allow now is given."""

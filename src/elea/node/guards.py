@@ -17,6 +17,7 @@ from elea.node.holding import Holding
 from elea.node.neighbour import Neighbour, NodeLink
 from elea.node.ports import LinkInfo
 from elea.node.receive_hot import FaceSink
+from elea.policy.access import Verdict
 from elea.policy.actions import Action, Flow
 from elea.policy.chain import Reason, Refusal
 from elea.policy.events import LoggedIn, LoginRefused, OverQuota, PolicyEvent, Refused
@@ -114,6 +115,12 @@ class Guards:
         for face in list(self._faces.values()):
             for guard in self._guard(face):
                 guard.review()
+
+    def verdict(self, face_id: int, flow: Flow, action: Action, key: str) -> Verdict | None:
+        """What access control says, for operators; None if nothing is guarded there."""
+        face = self._faces.get(face_id)
+        guard = face and (face.sink.guard if flow is Flow.INGRESS else face.outlet.guard)
+        return guard.verdict(action, key) if isinstance(guard, FaceGuard) else None
 
     def refused_by(self, face_id: int) -> int:
         """How many messages of a face, both ways, were refused."""

@@ -105,7 +105,11 @@ class Chain:
 
     def allows(self, action: Action, key: str, now_ns: int) -> bool:
         """Whether access control lets an action pass, whatever the message."""
-        return self._plan(action, key, now_ns).verdict.allowed
+        return self.verdict(action, key, now_ns).allowed
+
+    def verdict(self, action: Action, key: str, now_ns: int) -> Verdict:
+        """What access control says of an action, whatever the message."""
+        return self._plan(action, key, now_ns).verdict
 
     def _refuse(
         self, reason: Reason, action: Action, key: str, rule_id: str | None, why: str
