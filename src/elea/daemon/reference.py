@@ -71,6 +71,9 @@ for values alone, `per_transport=false` for sums over all neighbours.
 | `elea_sessions` | gauge | `whatami` | neighbours that are connected |
 | `elea_declarations` | gauge | `kind` | keys that are declared |
 | `elea_routing_drops_total` | counter | `reason` | messages that went nowhere |
+| `elea_refused_total` | counter | `reason`, `flow`, `action` | what rules and filters stopped |
+| `elea_transport_refused_total` | counter | `remote_id`, `remote_whatami` | the same by neighbour |
+| `elea_audit_lost_total` | counter | | audit lines that were not written |
 """
 
 
