@@ -11,6 +11,7 @@ import pytest
 from tests.unit.cli.ends import WAIT_S, eventually
 from tests.unit.daemon.rig import client_of, options, root_of, running
 
+import elea
 from elea.daemon.audit import START, Audit, chained, verify, verify_file
 from elea.errors import ConfigError
 from elea.policy.actions import Action, Flow
@@ -184,3 +185,29 @@ def test_a_daemon_writes_down_who_comes_and_what_is_changed(tmp_path: Path) -> N
     assert {"started", "login", "config", "config_refused"} <= set(events)
     [changed] = [one for one in lines if one["event"] == "config"]
     assert (changed["keys"], changed["policy"]) == (["metadata"], False)
+
+
+def test_a_wrong_password_is_written_down_without_the_password(tmp_path: Path) -> None:
+    file, users = tmp_path / "audit", tmp_path / "users"
+    users.write_text("anna:right\n")
+    users.chmod(0o600)
+    chosen = options(
+        f'elea/audit/file:"{file}"', f'transport/auth/usrpwd/dictionary_file:"{users}"'
+    )
+    with running(chosen) as daemon:
+        config = {
+            "mode": "client",
+            "connect": {"endpoints": [daemon.locators()[0]]},
+            "transport": {"auth": {"usrpwd": {"user": "anna", "password": "guessed"}}},
+        }
+        with pytest.raises(elea.ZError):
+            elea.open(config)
+        config["transport"] = {"auth": {"usrpwd": {"user": "anna", "password": "right"}}}
+        with elea.open(config):
+            pass
+    lines = written(file)
+    assert [one["user"] for one in lines if one["event"] == "login"] == ["anna"]
+    refused = [one for one in lines if one["event"] == "login_refused"]
+    assert refused
+    assert refused[0]["address"].startswith("tcp/127.0.0.1:")
+    assert "guessed" not in file.read_text()
