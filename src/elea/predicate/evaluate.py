@@ -42,9 +42,9 @@ class Fields(Protocol):
         """The value there: bool, int, float, str, Enumerator, dict, list; or anything else."""
 
 
-Verdict: TypeAlias = "bool | None"
-Test: TypeAlias = "Callable[[Fields], Verdict]"
-_Getter: TypeAlias = "Callable[[Fields], object]"
+Verdict: TypeAlias = bool | None
+Test: TypeAlias = Callable[[Fields], Verdict]
+_Getter: TypeAlias = Callable[[Fields], object]
 
 _NUMBERS: Final[dict[Relation, Callable[[float, float], bool]]] = {
     Relation.EQUAL: operator.eq,

@@ -76,7 +76,7 @@ class Enumeration:
     members: Mapping[str, int]
 
 
-Layout: TypeAlias = "Primitive | ListOf | TupleOf | MapOf | Structure | Enumeration"
+Layout: TypeAlias = Primitive | ListOf | TupleOf | MapOf | Structure | Enumeration
 
 PRIMITIVES: Final = {
     primitive.name: primitive
@@ -241,8 +241,7 @@ class _Parser:
         lexeme = self._lexeme
         if lexeme.token not in (Token.NAME, Token.KEYWORD, Token.QUOTED_NAME):
             self._refuse("a name")
-        name = self._text[lexeme.at : lexeme.end]
-        name = lexeme.text if lexeme.token is Token.QUOTED_NAME else name
+        name = lexeme.said if lexeme.token is Token.KEYWORD else lexeme.text
         if name in taken:
             raise PredicateError(self._text, lexeme.at, f"{name!a} is there already")
         self._advance()

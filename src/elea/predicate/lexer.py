@@ -7,7 +7,6 @@ something else says so.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
@@ -29,21 +28,40 @@ class Token(Enum):
     END = auto()
 
 
-@dataclass(slots=True)
 class Lexeme:
     """One token: what it is, what it says (quotes taken off, keywords in capitals), and where."""
 
-    token: Token
-    text: str
-    at: int
-    end: int
-    shown: str
+    __slots__ = ("_source", "at", "end", "text", "token")
+
+    def __init__(self, token: Token, text: str, at: int, end: int, source: str) -> None:
+        self.token = token
+        self.text = text
+        self.at = at
+        self.end = end
+        self._source = source
+
+    @property
+    def said(self) -> str:
+        """The token as it was written."""
+        return self._source[self.at : self.end]
+
+    @property
+    def shown(self) -> str:
+        """The token for a complaint."""
+        if self.token is Token.END:
+            return "the end"
+        if self.said == "'":
+            return "a text without its closing '"
+        if self.said == '"':
+            return 'a name without its closing "'
+        said = self.said
+        return ascii(said if len(said) <= _SHOWN_LEN_MAX else said[: _SHOWN_LEN_MAX - 3] + "...")
 
 
 # Quotes are possessive: a text that does not end is not one that ended early. `.` starts a number
 # only where no name or position went before, or `a.5` would be two operands.
 _PATTERN: Final = re.compile(
-    r"""
+    r"""\s*+(?:
       (?P<hex>     [+-]?0[xX][0-9a-fA-F]+ )
     | (?P<float>   [+-]?(?: [0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+
                           | (?<![\w"\]])\.[0-9]+(?:[eE][+-]?[0-9]+)? ) )
@@ -53,10 +71,23 @@ _PATTERN: Final = re.compile(
     | (?P<quoted>  "(?:[^"]|"")*+" )
     | (?P<parameter> %[0-9]{1,2} )
     | (?P<sign>    <> | != | <= | >= | [=<>()\[\],.] )
+    | (?P<other>   \S )
+    | (?P<end>     \Z ) )
     """,
     re.VERBOSE,
 )
-_SPACE: Final = re.compile(r"\s*")
+_TOKENS: Final = {
+    "hex": Token.INTEGER,
+    "float": Token.FLOAT,
+    "integer": Token.INTEGER,
+    "name": Token.NAME,
+    "text": Token.TEXT,
+    "quoted": Token.QUOTED_NAME,
+    "parameter": Token.PARAMETER,
+    "sign": Token.SIGN,
+    "other": Token.OTHER,
+    "end": Token.END,
+}
 _SHOWN_LEN_MAX: Final = 24
 
 
@@ -68,45 +99,20 @@ def next_lexeme(text: str, at: int) -> Lexeme:
         >>> lexeme.token, lexeme.text, lexeme.at, lexeme.end
         (<Token.TEXT: 6>, "it's", 8, 15)
     """
-    space = _SPACE.match(text, at)
-    at = space.end() if space else at
-    if at == len(text):
-        return Lexeme(Token.END, "", at, at, "the end")
     match = _PATTERN.match(text, at)
-    if match is None:
-        return Lexeme(Token.OTHER, text[at], at, at + 1, _other(text, at))
-    said = match[0]
-    token, value = _classify(str(match.lastgroup), said)
-    shown = said if len(said) <= _SHOWN_LEN_MAX else said[: _SHOWN_LEN_MAX - 3] + "..."
-    return Lexeme(token, value, at, match.end(), ascii(shown))
-
-
-def _classify(group: str, said: str) -> tuple[Token, str]:
-    match group:
-        case "name":
-            # Only ASCII letters make keywords: 'lıke'.upper() is LIKE to Python, too.
-            if said.isascii() and said.upper() in KEYWORDS:
-                return Token.KEYWORD, said.upper()
-            return Token.NAME, said
-        case "text":
-            return Token.TEXT, said[1:-1].replace("''", "'")
-        case "quoted":
-            return Token.QUOTED_NAME, said[1:-1].replace('""', '"')
-        case "hex" | "integer":
-            return Token.INTEGER, said
-        case "float":
-            return Token.FLOAT, said
-        case "parameter":
-            return Token.PARAMETER, said[1:]
-        case _:
-            return Token.SIGN, said
-
-
-def _other(text: str, at: int) -> str:
-    match text[at]:
-        case "'":
-            return "a text without its closing '"
-        case '"':
-            return 'a name without its closing "'
-        case _:
-            return ascii(text[at])
+    assert match is not None  # whatever is there is `other`, and if nothing is, it is the end
+    group = match.lastgroup
+    assert group is not None
+    start, end = match.span(group)
+    said = text[start:end]
+    token = _TOKENS[group]
+    # Only ASCII letters make keywords: 'lıke'.upper() is LIKE to Python, too.
+    if token is Token.NAME and said.isascii() and said.upper() in KEYWORDS:
+        token, said = Token.KEYWORD, said.upper()
+    elif token is Token.TEXT:
+        said = said[1:-1].replace("''", "'")
+    elif token is Token.QUOTED_NAME:
+        said = said[1:-1].replace('""', '"')
+    elif token is Token.PARAMETER:
+        said = said[1:]
+    return Lexeme(token, said, start, end, text)

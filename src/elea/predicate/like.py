@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-Matcher: TypeAlias = "Callable[[str], bool | None]"
+Matcher: TypeAlias = Callable[[str], bool | None]
 
 _CANONICAL: Final = str.maketrans("*?", "%_")
 _DATA_PATTERNS_COUNT: Final = 64  # patterns that came with data, kept ready

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
 
-Step: TypeAlias = "str | int"  # a member's name, or a position
-Path: TypeAlias = "tuple[Step, ...]"
+Step: TypeAlias = str | int  # a member's name, or a position
+Path: TypeAlias = tuple[Step, ...]
 
 KEYWORDS: Final = frozenset({"AND", "OR", "NOT", "BETWEEN", "LIKE", "TRUE", "FALSE"})
 _PLAIN_NAME: Final = re.compile(r"[^\W\d]\w*")
@@ -184,9 +184,9 @@ class Or:
         return " OR ".join(map(str, self.terms))
 
 
-Operand: TypeAlias = "Literal | Field | Parameter | Call"
-Predicate: TypeAlias = "And | Or | Not | Comparison | Between | Call"
-Node: TypeAlias = "Predicate | Operand"
+Operand: TypeAlias = Literal | Field | Parameter | Call
+Predicate: TypeAlias = And | Or | Not | Comparison | Between | Call
+Node: TypeAlias = Predicate | Operand
 
 
 def all_of(terms: Iterable[Predicate]) -> Predicate:

@@ -258,8 +258,8 @@ class _Parser:
             if self._skip(Token.SIGN, "."):
                 if self.lexeme.token not in (Token.NAME, Token.KEYWORD, Token.QUOTED_NAME):
                     self.refuse("the name of a member after '.'")
-                said = self._text[self.lexeme.at : self.lexeme.end]
-                steps.append(said if self.lexeme.token is Token.KEYWORD else self.lexeme.text)
+                lexeme = self.lexeme
+                steps.append(lexeme.said if lexeme.token is Token.KEYWORD else lexeme.text)
                 self._advance()
             elif self._skip(Token.SIGN, "["):
                 if self.lexeme.token is not Token.INTEGER or not self.lexeme.text.isdigit():

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
 from elea import cbor
-from elea.encoding import Encoding
+from elea.encoding import CUSTOM_ID, Encoding
 from elea.predicate.evaluate import follow
 from elea.predicate.layout import Layout
 from elea.predicate.layout_reader import read_cdr, read_serialized
@@ -30,8 +30,6 @@ _NUMBER: Final = re.compile(
     r"\s*(?:([+-]?[0-9]+)|[+-]?(?:[0-9]+|[0-9]*\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*"
 )
 _NUMBER_LEN_MAX: Final = 512  # a longer text is a text
-_UNTYPED: Final = frozenset({"zenoh/bytes", "application/octet-stream"})
-_TEXTS: Final = frozenset({"zenoh/string", "text/plain"})
 _UNDECODED: Final = object()
 
 
@@ -105,12 +103,12 @@ def decode(payload: bytes, encoding: Encoding, layout: Layout | None = None) -> 
         >>> decode(b"\\x82\\x01\\xf5", Encoding("application/cbor"))
         [1, True]
     """
-    name = str(encoding).partition(";")[0]
-    if layout is not None and (name == "application/cdr" or name in _UNTYPED):
-        return read_cdr(layout, payload)
-    if layout is not None and name == "zenoh/serialized":
-        return read_serialized(layout, payload)
-    reader = _READERS.get(name) or _READERS.get("application/" + name.rpartition("+")[2])
+    if layout is not None and encoding.id in _BY_LAYOUT:
+        return _BY_LAYOUT[encoding.id](layout, payload)
+    reader = _READERS.get(encoding.id)
+    if reader is None and encoding.id == CUSTOM_ID:
+        suffix = str(encoding).partition(";")[0].rpartition("+")[2]
+        reader = {"json": _json_value, "cbor": _cbor_value}.get(suffix)
     return None if reader is None else reader(payload)
 
 
@@ -123,7 +121,7 @@ def _text_value(payload: bytes) -> object:
 
 
 def _json_value(payload: bytes) -> object:
-    value: object = json.loads(payload.decode(), parse_constant=_refuse_constant)
+    value: object = _JSON.decode(payload.decode())
     return value
 
 
@@ -155,9 +153,19 @@ def _plain(item: cbor.Item) -> object:
             return item
 
 
-_READERS: Final[dict[str, Callable[[bytes], object]]] = {
-    "application/json": _json_value,
-    "text/json": _json_value,
-    "application/cbor": _cbor_value,
-    **dict.fromkeys(_TEXTS, _text_value),
+_JSON: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+_BY_LAYOUT: Final = {
+    Encoding.APPLICATION_CDR.id: read_cdr,
+    # Nobody says what these are: a type is DDS's.
+    Encoding.ZENOH_BYTES.id: read_cdr,
+    Encoding.APPLICATION_OCTET_STREAM.id: read_cdr,
+    Encoding.ZENOH_SERIALIZED.id: read_serialized,
+}
+_READERS: Final[dict[int, Callable[[bytes], object]]] = {
+    Encoding.APPLICATION_JSON.id: _json_value,
+    Encoding.TEXT_JSON.id: _json_value,
+    Encoding.APPLICATION_JSON_PATCH_JSON.id: _json_value,
+    Encoding.APPLICATION_CBOR.id: _cbor_value,
+    Encoding.ZENOH_STRING.id: _text_value,
+    Encoding.TEXT_PLAIN.id: _text_value,
 }
