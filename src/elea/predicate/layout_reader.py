@@ -178,9 +178,7 @@ class _CdrReader(_Reader):
         if self._version == 2:
             if isinstance(layout, Structure) and layout.appendable:
                 return self._appendable(layout)
-            if isinstance(layout, ListOf) and not isinstance(layout.item, (Primitive, Enumeration)):
-                return self._delimited(layout)
-            if isinstance(layout, MapOf) or _is_list_of_texts(layout):
+            if isinstance(layout, MapOf) or _is_list_of_composites(layout):
                 return self._delimited(layout)
         return super().value(layout)
 
@@ -225,9 +223,9 @@ class _CdrReader(_Reader):
         return found
 
 
-def _is_list_of_texts(layout: Layout) -> bool:
-    return (
-        isinstance(layout, ListOf)
-        and isinstance(layout.item, Primitive)
-        and layout.item.name in ("string", "bytes")
-    )
+def _is_list_of_composites(layout: Layout) -> bool:
+    """A list or array of items that are no primitives to CDR; enumerations are none, too."""
+    if not isinstance(layout, ListOf):
+        return False
+    item = layout.item
+    return not isinstance(item, Primitive) or item.name in ("string", "bytes")

@@ -189,6 +189,94 @@ def test_cdr(layout: str, payload: str, found: object) -> None:
         raise AssertionError(f"{length} octets of {len(octets)} were enough")
 
 
+# Written by Eclipse Cyclone DDS 11.0.1 (`IdlStruct.serialize`).
+FINAL = (
+    "{luminosity: i32, on: bool, room: string, loc: {lat: f64, lon: f64}, tags: [string], state:"
+    " enum {OFF, ON}, grid: [u16; 3], c: char, raw: bytes, locs: [{lat: f64, lon: f64}], states:"
+    " [enum {OFF, ON}], big: i64, f: f32}"
+)
+STATES = {"OFF": 0, "ON": 1}
+FINAL_VALUE = {
+    "luminosity": 40,
+    "on": True,
+    "room": "music",
+    "loc": {"lat": 48.0, "lon": 2.0},
+    "tags": ["a", "b"],
+    "state": Enumerator(1, STATES),
+    "grid": [1, 2, 3],
+    "c": "x",
+    "raw": b"\1\2\3",
+    "locs": [{"lat": 1.0, "lon": 2.0}],
+    "states": [Enumerator(0, STATES), Enumerator(1, STATES)],
+    "big": -5,
+    "f": 1.5,
+}
+APPENDABLE = (
+    "appendable {luminosity: i32, on: bool, room: string, loc: appendable {lat: f64, lon: f64},"
+    " locs: [appendable {lat: f64, lon: f64}], texts: [string; 2], end: u8}"
+)
+APPENDABLE_VALUE = {
+    "luminosity": 40,
+    "on": True,
+    "room": "music",
+    "loc": {"lat": 48.0, "lon": 2.0},
+    "locs": [{"lat": 1.0, "lon": 2.0}],
+    "texts": ["a", "bc"],
+    "end": 7,
+}
+
+
+@pytest.mark.parametrize(
+    ("layout", "payload", "found"),
+    [
+        pytest.param(
+            FINAL,
+            "000100002800000001000000060000006d75736963000000000000000000000000004840000000000000"
+            "004002000000020000006100000002000000620000000100000001000200030078000300000001020300"
+            "0100000000000000000000000000f03f000000000000004002000000000000000100000000000000fbff"
+            "ffffffffffff0000c03f",
+            FINAL_VALUE,
+            id="CDR 1",
+        ),
+        pytest.param(
+            FINAL,
+            "000000000000002801000000000000066d75736963000000000000004048000000000000400000000000"
+            "000000000002000000026100000000000002620000000000000100010002000378000000000301020300"
+            "00000001000000003ff0000000000000400000000000000000000002000000000000000100000000ffff"
+            "fffffffffffb3fc00000",
+            FINAL_VALUE,
+            id="CDR 1, big endian",
+        ),
+        pytest.param(
+            FINAL,
+            "000700002800000001000000060000006d75736963000000000000000000484000000000000000401200"
+            "000002000000020000006100000002000000620000000100000001000200030078000300000001020300"
+            "1400000001000000000000000000f03f00000000000000400c000000020000000000000001000000fbff"
+            "ffffffffffff0000c03f",
+            FINAL_VALUE,
+            id="CDR 2",
+        ),
+        pytest.param(
+            APPENDABLE,
+            "000100002800000001000000060000006d75736963000000000000000000000000004840000000000000"
+            "00400100000000000000000000000000f03f000000000000004002000000610000000300000062630007",
+            APPENDABLE_VALUE,
+            id="CDR 1 of an appendable type",
+        ),
+        pytest.param(
+            APPENDABLE,
+            "00090000580000002800000001000000060000006d757369630000001000000000000000000048400000"
+            "000000000040180000000100000010000000000000000000f03f00000000000000400f00000002000000"
+            "610000000300000062630007",
+            APPENDABLE_VALUE,
+            id="delimited CDR 2",
+        ),
+    ],
+)
+def test_what_cyclone_dds_wrote(layout: str, payload: str, found: object) -> None:
+    assert read_cdr(parse_layout(layout), bytes.fromhex(payload)) == found
+
+
 @pytest.mark.parametrize(
     ("layout", "payload", "reason"),
     [
