@@ -294,9 +294,12 @@ class _Translator:
             return _Column(expression, Kind.BOOLEAN)
         if types.is_uint64(data_type):
             return _Column(expression, Kind.INTEGER, unsigned=True)
+        # No cast where none is needed: with one, files are read whose statistics rule them out.
         if types.is_integer(data_type):
-            return _Column(expression.cast(pa.int64()), Kind.INTEGER)
-        if types.is_float32(data_type) or types.is_float64(data_type):
+            return _Column(expression, Kind.INTEGER)
+        if types.is_float64(data_type):
+            return _Column(expression, Kind.FLOAT)
+        if types.is_float32(data_type):  # or the literal would be rounded
             return _Column(expression.cast(pa.float64()), Kind.FLOAT)
         if types.is_string(data_type) or types.is_large_string(data_type):
             return _Column(expression, Kind.TEXT)

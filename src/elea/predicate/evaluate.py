@@ -93,9 +93,10 @@ class MappingFields:
 
     def field(self, path: Path) -> object:
         """The value there, or None."""
-        root, *rest = path
+        root = path[0]
         assert isinstance(root, str)
-        return follow(self.mapping.get(root), tuple(rest)) if rest else self.mapping.get(root)
+        value = self.mapping.get(root)
+        return value if len(path) == 1 else follow(value, path[1:])
 
 
 def follow(value: object, path: Path) -> object:

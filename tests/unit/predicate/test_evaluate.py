@@ -305,7 +305,8 @@ def test_trees_made_by_hand_have_the_same_bounds() -> None:
     with pytest.raises(LimitError, match="predicate_depth allows 32, got 33"):
         compile_predicate(tree)
     with pytest.raises(LimitError, match="predicate_nodes_count allows 4096"):
-        compile_predicate(Or((leaf,) * 2_000))
+        compile_predicate(Or((leaf,) * 1_366))
+    compile_predicate(Or((*(leaf,) * 1_364, Not(parse("exists(a)")))))  # 4096 nodes
 
 
 @pytest.mark.parametrize(

@@ -222,3 +222,11 @@ def test_bounds_are_said_by_name() -> None:
             parse(opening * (deep + 1) + "a = 1" + closing * (deep + 1))
     with pytest.raises(LimitError, match="predicate_len"):
         parse("a = %0", ["1" * 5_000])
+
+
+@pytest.mark.parametrize("before", ["exists(a)", "NOT a = 1", "(a = 1)", "length(lower(a)) = 1"])
+def test_what_went_before_is_no_depth(before: str) -> None:
+    start = f"{before} AND " * 40
+    parse(start + "(" * 32 + "a = 1" + ")" * 32)
+    with pytest.raises(LimitError, match="predicate_depth allows 32, got 33"):
+        parse(start + "(" * 33 + "a = 1" + ")" * 33)
