@@ -316,6 +316,8 @@ class _Translator:
                 return self._pc.scalar(float(side.value))
             except OverflowError:
                 raise _NoExpression(f"{side} is larger than any float") from None
+        if side.kind is Kind.FLOAT:
+            return side.expression
         # As Python does: the nearest float, where an integer has more than 53 bits.
         return side.expression.cast(self._pa.float64(), safe=False)
 

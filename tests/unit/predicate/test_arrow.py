@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyarrow import dataset, parquet
 
 from elea.errors import MissingDependencyError, UnsupportedPredicateError
 from elea.predicate import STANDARD, Function, parse, split, to_arrow
@@ -100,6 +102,23 @@ def test_many_terms_are_not_as_many_levels() -> None:
     table = pa.table({"a": [1, 500, 2_000]})
     predicate = parse(" OR ".join(f"a={number}" for number in range(400, 800)))
     assert table.filter(to_arrow(predicate, table.schema))["a"].to_pylist() == [500]
+
+
+@pytest.mark.parametrize("text", ["i > 85", "k > 85", "x > 85", "x > 85.5", "i > 85.5", "c.i > 85"])
+def test_files_are_ruled_out_by_their_statistics(text: str, tmp_path: Path) -> None:
+    numbers = range(100)
+    table = pa.table(
+        {
+            "i": numbers,
+            "k": pa.array(numbers, pa.int8()),
+            "x": pa.array(numbers, pa.float64()),
+            "c": [{"i": number} for number in numbers],
+        }
+    )
+    parquet.write_table(table, tmp_path / "file", row_group_size=10)
+    [file] = dataset.dataset(tmp_path / "file").get_fragments()
+    found = file.split_by_row_group(filter=to_arrow(parse(text), table.schema))
+    assert len(found) == 2
 
 
 def test_predicates_do_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
