@@ -146,9 +146,10 @@ def test_layouts_that_are_none(text: str, offset: int, reason: str) -> None:
 
 
 def test_layouts_are_bounded() -> None:
-    parse_layout("[" * 31 + "i8" + "]" * 31)
-    with pytest.raises(LimitError, match="predicate_depth"):
-        parse_layout("[" * 32 + "i8" + "]" * 32)
+    for start, end in (("[", "]"), ("(", ")"), ("{a: ", "}"), ("map(i8, ", ")")):
+        parse_layout(start * 31 + "i8" + end * 31)
+        with pytest.raises(LimitError, match="predicate_depth allows 32, got 33"):
+            parse_layout(start * 32 + "i8" + end * 32)
     parse_layout("{" + "m" * 4_090 + ":i8}")
     with pytest.raises(LimitError, match="predicate_len allows 4096, got 4097"):
         parse_layout("{" + "m" * 4_091 + ": i8}")
