@@ -5,6 +5,8 @@
     ├── ConfigError (ValueError)       .path .reason
     ├── SelectorError (ValueError)     .text .offset .reason   parameters and time ranges
     ├── LocatorError (ValueError)      .text .offset .reason
+    ├── PredicateError (ValueError)    .text .offset .reason
+    │   └── UnsupportedPredicateError  another language, or a function nobody registered
     ├── InvalidValueError (ValueError) .kind .reason           an id, encoding, time or QoS octet
     ├── ZDeserializeError (ValueError) .reason .offset         octets that are no serialized value
     ├── ProtocolError                  never raised itself;    .close_reason
@@ -68,6 +70,16 @@ class LocatorError(_TextError):
     """A string that is no locator or endpoint."""
 
     kind = "locator"
+
+
+class PredicateError(_TextError):
+    """A predicate, projection or layout does not parse, or does not fit the type of the data."""
+
+    kind = "predicate"
+
+
+class UnsupportedPredicateError(PredicateError):
+    """A predicate that asks for what is not here: another language, an unknown function."""
 
 
 class InvalidValueError(EleaError, ValueError):

@@ -74,6 +74,13 @@ class Limits:
     config_depth: int = 32
     config_nodes_count: int = 20_000
 
+    # Predicates: a stranger writes them, and every sample is held against them.
+    predicate_len: int = 4_096  # octets of the text, of a LIKE pattern in data, of a layout
+    predicate_depth: int = 32  # brackets, NOT and calls inside each other; nesting of a layout
+    predicate_nodes_count: int = 4_096  # of a tree, however it was made; each is one step at most
+    predicate_like_count: int = 1_000_000  # characters compared per sample by LIKEs that hold `_`
+    projection_count: int = 256  # fields of one projection
+
     # Transport: what a neighbour, or somebody who wants to become one, may hold (T05 to T12).
     handshake_ns: int = 10_000_000_000  # from the link to OPEN, then the link goes (T09)
     cookie_ns: int = 10_000_000_000  # a cookie is as old as its handshake may be (T12)

@@ -38,6 +38,7 @@ VOCABULARY: Final = (
         "parameters",
         "locator",
         "keyexpr",
+        "cbor",
         "predicate",
         "timerange",
         "query",

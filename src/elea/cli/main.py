@@ -52,6 +52,7 @@ VERBS: Final[Mapping[str, str]] = {
     "doctor": "elea.cli.doctor",
     "explain": "elea.cli.explain",
     "keyexpr": "elea.cli.keyexpr",
+    "predicate": "elea.cli.predicate",
     "sim": "elea.cli.sim",
 }
 

@@ -16,7 +16,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Final, TextIO
 
-from elea.cli import cbor
+from elea import cbor
+from elea.cli.cbor import diagnose, to_json
 from elea.cli.output import (
     Json,
     Painter,
@@ -223,7 +224,7 @@ def payload_json(name: str, payload: ZBytes, encoding: Encoding) -> dict[str, Js
         if _is_json(encoding):
             shown["value"] = _parse(octets.decode())
         elif _is_cbor(encoding) and len(octets) <= _PRETTY_LEN_MAX:
-            shown["value"] = cbor.to_json(cbor.loads(octets))
+            shown["value"] = to_json(cbor.loads(octets))
     return shown
 
 
@@ -250,7 +251,7 @@ def _cbor_text(payload: ZBytes, encoding: Encoding) -> str | None:
     if not _is_cbor(encoding) or len(payload) > _PRETTY_LEN_MAX:
         return None
     try:
-        return cbor.diagnose(cbor.loads(payload.to_bytes()))
+        return diagnose(cbor.loads(payload.to_bytes()))
     except ValueError:
         return None
 

@@ -1,4 +1,4 @@
-"""The reader of CBOR, against the examples of RFC 8949, appendix A and F."""
+"""CBOR for people and programs, against the examples of RFC 8949, appendix A."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elea.cli import cbor
+from elea.cbor import loads
+from elea.cli.cbor import diagnose, to_json
 from elea.cli.output import Json
 
 
@@ -60,7 +61,7 @@ from elea.cli.output import Json
     ],
 )
 def test_diagnostic_notation(octets: str, shown: str) -> None:
-    assert cbor.diagnose(cbor.loads(bytes.fromhex(octets))) == shown
+    assert diagnose(loads(bytes.fromhex(octets))) == shown
 
 
 @pytest.mark.parametrize(
@@ -73,49 +74,18 @@ def test_diagnostic_notation(octets: str, shown: str) -> None:
     ],
 )
 def test_json(octets: str, value: Json) -> None:
-    assert cbor.to_json(cbor.loads(bytes.fromhex(octets))) == value
+    assert to_json(loads(bytes.fromhex(octets))) == value
 
 
 @pytest.mark.parametrize("octets", ["a10102", "a2616101616102"])
 def test_names_that_json_does_not_have(octets: str) -> None:
     with pytest.raises(ValueError, match="names"):
-        cbor.to_json(cbor.loads(bytes.fromhex(octets)))
-
-
-@pytest.mark.parametrize(
-    ("octets", "why"),
-    [
-        ("", "0 octets are left"),
-        ("1901", "1 octets are left"),
-        ("1c", "28 is reserved"),
-        ("41", "0 octets are left"),
-        ("61ff", "utf-8"),
-        ("81", "0 octets are left"),
-        ("9b7fffffffffffffff", "0 octets are left"),  # a list of 2^63 items
-        ("bb7fffffffffffffff", "0 octets are left"),
-        ("5b7fffffffffffffff00", "1 octets are left"),
-        ("a101", "1 octets are left"),
-        ("5f", "0 octets are left"),
-        ("5f00ff", "another kind"),
-        ("5f5f4100ffff", "another kind"),  # a piece of pieces
-        ("9f", "0 octets are left"),
-        ("bf01ff", "31 is reserved"),
-        ("1f", "no indefinite length"),
-        ("df00ff", "no indefinite length"),
-        ("ff", "31 is reserved"),
-        ("f801", "simple value 1 in two octets"),
-        ("0000", "1 octets after the item"),
-        ("81" * 40 + "00", "deeper than 32"),
-    ],
-)
-def test_what_is_no_cbor_is_refused(octets: str, why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        cbor.loads(bytes.fromhex(octets))
+        to_json(loads(bytes.fromhex(octets)))
 
 
 @given(st.binary(max_size=200))
 def test_any_octets_are_read_or_refused(data: bytes) -> None:
     with contextlib.suppress(ValueError):
-        item = cbor.loads(data)
-        assert len(cbor.diagnose(item)) < 100 * (len(data) + 1)
-        cbor.to_json(item)
+        item = loads(data)
+        assert len(diagnose(item)) < 100 * (len(data) + 1)
+        to_json(item)
