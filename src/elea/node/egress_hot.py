@@ -57,7 +57,17 @@ class RawSink:
 class Outlet:
     """One face, as messages leave through it: a session's sink, or a neighbour's queues."""
 
-    __slots__ = ("dirty", "face_id", "link_id", "queues", "raw", "sink", "stuck", "transport")
+    __slots__ = (
+        "dirty",
+        "face_id",
+        "guard",
+        "link_id",
+        "queues",
+        "raw",
+        "sink",
+        "stuck",
+        "transport",
+    )
 
     def __init__(
         self,
@@ -77,6 +87,7 @@ class Outlet:
         self.queues = queues
         self.dirty = False  # listed in Egress.dirty
         self.stuck = False  # messages wait for room, and others of their priority behind them
+        self.guard: object | None = None  # what must see every message that leaves here
 
 
 class Way:
@@ -194,6 +205,23 @@ class Egress:
         if qos & _QOS_EXPRESS:
             self.express = True
         return result
+
+    def forward(
+        self, outlet: Outlet, head: bytes, stamp: bytes, rest: bytes, qos: int, reliable: bool
+    ) -> bool:
+        """Let the octets of a sample leave; whether they were taken."""
+        queues = outlet.queues
+        if outlet.stuck or queues is None:
+            return False
+        if queues.forward(head, stamp, rest, qos, reliable) == UNFIT:
+            return False
+        if not outlet.dirty:
+            outlet.dirty = True
+            self.dirty.append(outlet)
+        self.backlog += 1 + (len(rest) >> 5)
+        if qos & _QOS_EXPRESS:
+            self.express = True
+        return True
 
     def take_dirty(self) -> list[Outlet]:
         """The outlets with something to pull; taken once."""

@@ -66,7 +66,7 @@ class Node:
         self._rng = rng
         self._cookies = CookieJar(rng, limits=limits)
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
-        self._stamps = settings.timestamping and settings.whatami is WhatAmI.ROUTER
+        self._stamper: Stamper | None = None
         self._links: dict[int, NodeLink] = {}
         self._neighbours: dict[bytes, Neighbour] = {}
         self._admission = Admission(settings, self._neighbours, self._links)
@@ -95,9 +95,9 @@ class Node:
 
     def tell_time(self, wall_ns: Callable[[], int]) -> None:
         """Whom to ask for the time of day: a router stamps the samples that it forwards."""
-        if self._stamps:
-            drops = self.settings.drop_future
-            self.routing.stamp_samples(Stamper(self._clock, wall_ns, drops_future=drops).stamp)
+        if self.settings.timestamping and self.whatami is WhatAmI.ROUTER:
+            self._stamper = Stamper(self._clock, wall_ns, drops_future=self.settings.drop_future)
+            self.routing.stamp_samples(self._stamper.stamp)
 
     def start(self, now_ns: int) -> None:
         """Begin to connect. Listening is the driver's: it reads `settings.listen`."""
@@ -481,7 +481,7 @@ class Node:
             return
         face_id = self._next_id()
         transport = Transport(agreed, limits=self.limits, pool=self._fragments)
-        sink = FaceSink(self.routing, face_id, None if self._stamps else self.direct)
+        sink = FaceSink(self.routing, face_id, self.direct, self._stamper)
         neighbour = Neighbour.new(transport, sink, link.info, now_ns)
         self._neighbours[agreed.peer_zid] = neighbour
         self._by_face[face_id] = neighbour
