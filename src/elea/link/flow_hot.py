@@ -152,6 +152,7 @@ class Flow:
         """Write what one read brought for other nodes: all of its samples at once."""
         if not self._write_sole_links():
             self._rest.write_dirty()
+            self._rest.arm()  # who takes nothing is not waited for for ever
         self._rest.follow_up()
 
     def _write_sole_links(self) -> bool:

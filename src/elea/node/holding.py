@@ -1,13 +1,16 @@
 """Holding: links that are not read while what they bring has nowhere to go. Threat T28.
 
 A message that must not be dropped waits for a neighbour that has no room. When too much waits, the
-links that brought it are not read any more, until half of it is gone: whoever sends feels it.
+links that brought it are not read any more, until half of it is gone: whoever sends feels it. That
+costs all who get something from there, so a neighbour that takes nothing at all is not waited for
+as long as one that holds up nobody but us.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from elea.limits import Limits
 from elea.node.backlog import Backlog
 from elea.node.neighbour import NodeLink
 from elea.node.ports import Effect, HoldReading
@@ -18,23 +21,23 @@ class Holding:
 
     Args:
         links: All links.
-        backlog_len: What may wait for one neighbour before its sources are held.
+        limits: What may wait for one neighbour before its sources are held, and how long then.
         ask: Takes effects for the driver.
     """
 
-    __slots__ = ("_ask", "_backlog_len", "_links")
+    __slots__ = ("_ask", "_limits", "_links")
 
     def __init__(
-        self, links: dict[int, NodeLink], backlog_len: int, ask: Callable[[Effect], None]
+        self, links: dict[int, NodeLink], limits: Limits, ask: Callable[[Effect], None]
     ) -> None:
         self._links = links
-        self._backlog_len = backlog_len
+        self._limits = limits
         self._ask = ask
 
     def grew(self, face_id: int, backlog: Backlog, link_id: int) -> None:
         """A message that a link brought waits for a face."""
         source = self._links.get(link_id)
-        if source is None or backlog.pending_len <= self._backlog_len:
+        if source is None or backlog.pending_len <= self._limits.backlog_len:
             return
         backlog.sources[link_id] = None
         if not source.waits_for:
@@ -43,7 +46,7 @@ class Holding:
 
     def shrank(self, face_id: int, backlog: Backlog) -> None:
         """There may be room again."""
-        if not backlog.sources or 2 * backlog.pending_len > self._backlog_len:
+        if not backlog.sources or 2 * backlog.pending_len > self._limits.backlog_len:
             return
         for link_id in backlog.sources:
             link = self._links.get(link_id)
@@ -52,3 +55,10 @@ class Holding:
                 if not link.waits_for:
                     self._ask(HoldReading(link_id, False))
         backlog.sources.clear()
+
+    def due_ns(self, backlog: Backlog, wait_ns: int) -> int | None:
+        """When a neighbour that takes nothing is given up; `wait_ns` if nobody is held for it."""
+        stuck_ns = backlog.stuck_since_ns()
+        if stuck_ns is None:
+            return None
+        return stuck_ns + (min(wait_ns, self._limits.held_ns) if backlog.sources else wait_ns)

@@ -74,7 +74,7 @@ class Node:
         self._by_face: dict[int, Neighbour] = {}
         self._sessions: dict[int, Session] = {}
         self._effects: list[Effect] = []
-        self._holding = Holding(self._links, limits.backlog_len, self._ask)
+        self._holding = Holding(self._links, limits, self._ask)
         self._fragments = FragmentPool(limits.fragments_node_len)
         self._dirty: dict[int, None] = {}
         self._last_id = 0
@@ -535,8 +535,7 @@ class Node:
 
     def _unresponsive_ns(self, neighbour: Neighbour) -> int | None:
         """When a neighbour that takes nothing is closed."""
-        stuck_ns = neighbour.backlog.stuck_since_ns()
-        return None if stuck_ns is None else stuck_ns + self.settings.wait_before_close_ns
+        return self._holding.due_ns(neighbour.backlog, self.settings.wait_before_close_ns)
 
     def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
@@ -552,6 +551,7 @@ class Node:
         neighbour, link.neighbour = link.neighbour, None
         if link.intake is not None:
             link.intake.closed = True
+            link.intake = None  # it knows the link: what both hold is freed now, not some time
         if connector is not None:
             self._connectors.dropped(connector, reason, now_ns)
         if neighbour is None:

@@ -254,6 +254,7 @@ class FaceSink:
 
     def _end_frame(self) -> None:
         self._end_run()
+        self._source = None
         if self._touched:
             for sink in self._touched:
                 sink.end_frame()
