@@ -2,18 +2,20 @@
 
 A message that must not be dropped waits for a neighbour that has no room. When too much waits, the
 links that brought it are not read any more, until half of it is gone: whoever sends feels it. That
-costs all who get something from there, so a neighbour that takes nothing at all is not waited for
-as long as one that holds up nobody but us.
+costs all who get something from there, so a router does not wait for a neighbour that takes nothing
+at all as long as for one that holds up nobody but itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from elea.ids import WhatAmI
 from elea.limits import Limits
 from elea.node.backlog import Backlog
 from elea.node.neighbour import NodeLink
 from elea.node.ports import Effect, HoldReading
+from elea.node.settings import NodeSettings
 
 
 class Holding:
@@ -21,17 +23,25 @@ class Holding:
 
     Args:
         links: All links.
+        settings: How long a neighbour that takes nothing is waited for.
         limits: What may wait for one neighbour before its sources are held, and how long then.
         ask: Takes effects for the driver.
     """
 
-    __slots__ = ("_ask", "_limits", "_links")
+    __slots__ = ("_ask", "_held_ns", "_limits", "_links", "_wait_ns")
 
     def __init__(
-        self, links: dict[int, NodeLink], limits: Limits, ask: Callable[[Effect], None]
+        self,
+        links: dict[int, NodeLink],
+        settings: NodeSettings,
+        limits: Limits,
+        ask: Callable[[Effect], None],
     ) -> None:
         self._links = links
         self._limits = limits
+        self._wait_ns = self._held_ns = settings.wait_before_close_ns
+        if settings.whatami is WhatAmI.ROUTER:
+            self._held_ns = min(self._wait_ns, limits.held_ns)
         self._ask = ask
 
     def grew(self, face_id: int, backlog: Backlog, link_id: int) -> None:
@@ -56,9 +66,9 @@ class Holding:
                     self._ask(HoldReading(link_id, False))
         backlog.sources.clear()
 
-    def due_ns(self, backlog: Backlog, wait_ns: int) -> int | None:
-        """When a neighbour that takes nothing is given up; `wait_ns` if nobody is held for it."""
+    def due_ns(self, backlog: Backlog) -> int | None:
+        """When a neighbour that takes nothing is given up."""
         stuck_ns = backlog.stuck_since_ns()
         if stuck_ns is None:
             return None
-        return stuck_ns + (min(wait_ns, self._limits.held_ns) if backlog.sources else wait_ns)
+        return stuck_ns + (self._held_ns if backlog.sources else self._wait_ns)

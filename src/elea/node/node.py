@@ -74,7 +74,7 @@ class Node:
         self._by_face: dict[int, Neighbour] = {}
         self._sessions: dict[int, Session] = {}
         self._effects: list[Effect] = []
-        self._holding = Holding(self._links, limits, self._ask)
+        self._holding = Holding(self._links, settings, limits, self._ask)
         self._fragments = FragmentPool(limits.fragments_node_len)
         self._dirty: dict[int, None] = {}
         self._last_id = 0
@@ -535,7 +535,7 @@ class Node:
 
     def _unresponsive_ns(self, neighbour: Neighbour) -> int | None:
         """When a neighbour that takes nothing is closed."""
-        return self._holding.due_ns(neighbour.backlog, self.settings.wait_before_close_ns)
+        return self._holding.due_ns(neighbour.backlog)
 
     def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""

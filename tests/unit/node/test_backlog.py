@@ -20,7 +20,7 @@ from elea.wire.network.push_hot import Push
 
 BLOCK, BLOCK_FIRST, DROP = 0x08, 0x20, 0x00
 LEN = 600
-SMALL = Limits(tx_queue_len=65_536, backlog_len=131_072, held_ns=seconds(5))
+SMALL = Limits(tx_queue_len=65_536, backlog_len=131_072)
 
 
 def push(name: str, how: int, priority: int = 5) -> Push:
@@ -164,10 +164,10 @@ def stalled_pair() -> tuple[World, Session, Session]:
     return world, near, far
 
 
-def star(limits: Limits = SMALL) -> tuple[World, Session, dict[str, Session]]:
-    """A peer and three clients; what one publishes, the others get from the peer."""
+def star(whatami: WhatAmI = WhatAmI.PEER) -> tuple[World, Session, dict[str, Session]]:
+    """A peer, or a router, and three clients; what one publishes, the others get from it."""
     world = World(1)
-    middle = Session(world.add("p", settings(1, listen="tcp/p:1"), limits=limits))
+    middle = Session(world.add("p", settings(1, whatami, listen="tcp/p:1"), limits=SMALL))
     clients = {
         name: Session(
             world.add(name, settings(id_, WhatAmI.CLIENT, connect=("tcp/p:1",), lease_ms=20_000))
@@ -231,8 +231,8 @@ def test_who_never_reads_is_given_up_and_its_sources_are_read_again() -> None:
     assert middle.driver.node.has_room(0)
 
 
-def test_who_holds_others_up_is_given_up_after_a_second() -> None:
-    world, _, clients = star(Limits(tx_queue_len=65_536, backlog_len=131_072))
+def test_a_router_gives_up_who_holds_others_up_after_a_second() -> None:
+    world, _, clients = star(WhatAmI.ROUTER)
     [stuck] = [one for one in world.network.pipes if one.ends[0].node == "stuck"]
     world.network.hold(stuck, stuck.ends[0], held=True)
     source = clients["source"]
