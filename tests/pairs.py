@@ -79,7 +79,7 @@ class Collector:
         while reader.remaining() and reader.peek() & 0x1F >= NETWORK_ID_MIN:
             self.got.append((decode_network(reader), priority, reliable))
 
-    def pieces(self, pieces: list[Piece]) -> bool:
+    def pieces(self, pieces: list[Piece], reliable: bool) -> bool:
         return False
 
     def message(self, reader: Reader, priority: int, reliable: bool) -> None:

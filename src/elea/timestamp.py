@@ -247,6 +247,15 @@ class HybridClock:
         self._last = max(physical, self._last + 1)
         return self._last
 
+    def floor(self, wall_ns: int) -> int:
+        """The time after which the next timestamp comes, as 64 bits."""
+        physical = (wall_ns << 32) // NANOS_PER_SECOND & ~COUNTER_MASK
+        return max(physical - 1, self._last, 0)
+
+    def advance(self, time: int) -> None:
+        """Timestamps up to this one were issued in this clock's name."""
+        self._last = max(self._last, time)
+
     def update(self, wall_ns: int, remote: Timestamp) -> bool:
         """Learn of a neighbour's timestamp.
 
@@ -256,10 +265,14 @@ class HybridClock:
         """
         return self.accept(wall_ns, remote.time.value)
 
+    def latest(self, wall_ns: int) -> int:
+        """The latest time that is believed, as 64 bits."""
+        drift = (self.max_drift_ns << 32) // NANOS_PER_SECOND
+        return (wall_ns << 32) // NANOS_PER_SECOND + drift
+
     def accept(self, wall_ns: int, time: int) -> bool:
         """As `update`, for a time as 64 bits."""
-        ahead = time - (wall_ns << 32) // NANOS_PER_SECOND
-        if ahead > (self.max_drift_ns << 32) // NANOS_PER_SECOND:
+        if time > self.latest(wall_ns):
             self.refused_count += 1
             return False
         self._last = max(self._last, time)

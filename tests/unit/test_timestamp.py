@@ -192,3 +192,16 @@ def test_an_older_neighbour_changes_nothing() -> None:
     first = clock.now(10 * SECOND)
     assert clock.update(10 * SECOND, Timestamp(NTP64(1, 0), b"\xff"))
     assert clock.now(10 * SECOND).time.value == first.time.value + 1
+
+
+def test_a_run_of_timestamps_may_be_issued_outside_of_the_clock() -> None:
+    clock = HybridClock(ID)
+    wall_ns = 10 * SECOND
+    assert clock.floor(wall_ns) + 1 == 10 << 32 == clock.tick(wall_ns)
+    assert clock.floor(wall_ns) == 10 << 32
+    clock.advance((10 << 32) + 7)
+    clock.advance(3)
+    assert clock.tick(wall_ns) == (10 << 32) + 8
+    latest = clock.latest(wall_ns)
+    assert clock.accept(wall_ns, latest)
+    assert not clock.accept(wall_ns, latest + 1)

@@ -17,6 +17,7 @@ from elea.daemon import exposure, metrics
 from elea.daemon.admin import AdminSpace
 from elea.daemon.audit import FILE, LINES_PER_SECOND, Audit
 from elea.daemon.effective import Effective, Options
+from elea.daemon.memory import Memory
 from elea.daemon.notify import notify
 from elea.daemon.services import Find, Services, installed
 from elea.errors import ConfigError, EleaError, LimitError, LinkError
@@ -62,6 +63,7 @@ class Daemon:
         self.services = Services(find, self._collect)
         self._effective = self._checked(Effective.of(options))
         self._requests: queue.SimpleQueue[Callable[[], bool]] = queue.SimpleQueue()
+        self._memory = Memory()
         self._driver: Driver | None = None
         self._session: Session | None = None
         self._audit: Audit | None = None
@@ -124,6 +126,12 @@ class Daemon:
                 self._driver.node, uptime_s=uptime_s, per_transport=per_transport
             )
 
+    def _link_changed(self, event: LinkEvent) -> None:
+        verb = "opened" if event.kind is SampleKind.PUT else "closed"
+        _LOG.info("link %s: %s to %s", verb, event.link.zid, event.link.dst)
+        if self._memory.link_changed():
+            self._requests.put(lambda: True)  # it waits for that to be over now
+
     # By the one that runs it.
 
     def start(self) -> None:
@@ -149,7 +157,7 @@ class Daemon:
         self._session = Session(own, self._driver)
         try:
             self._session.info.declare_link_events_listener(
-                Callback(_log_link, indirect=False), history=True
+                Callback(self._link_changed, indirect=False), history=True
             )
             if self.config.value("adminspace/enabled", bool):
                 self._admin = AdminSpace(self._session, self._driver, self)
@@ -163,8 +171,14 @@ class Daemon:
 
     def run(self) -> None:
         """Do what is asked for, until `stop`."""
-        while self._requests.get()():
-            pass
+        while self._next()():
+            self._memory.tidy()
+
+    def _next(self) -> Callable[[], bool]:
+        try:
+            return self._requests.get(timeout=self._memory.wait_s())
+        except queue.Empty:
+            return lambda: True  # nothing, but go on
 
     def close(self) -> None:
         """End the services, say goodbye to every neighbour, give up the port."""
@@ -251,8 +265,3 @@ def _differs(path: str, old: Effective, new: Effective) -> bool:
 def _groups(config: Config) -> list[str]:
     sides: tuple[EndpointGroups, ...] = (config.endpoints("listen"), config.endpoints("connect"))
     return [str(one) for side in sides for group in side for one in group if is_group(one)]
-
-
-def _log_link(event: LinkEvent) -> None:
-    verb = "opened" if event.kind is SampleKind.PUT else "closed"
-    _LOG.info("link %s: %s to %s", verb, event.link.zid, event.link.dst)

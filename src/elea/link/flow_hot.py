@@ -132,9 +132,12 @@ class Flow:
             served = sink.served
             if general:
                 self._rest.after_messages()
-            elif egress.timers_moved:
-                egress.timers_moved = False
-                self._rest.arm()
+            else:
+                if egress.timers_moved:
+                    egress.timers_moved = False
+                    self._rest.arm()
+                if egress.dirty:
+                    self._pass_on()
         finally:
             self._release()
         # Functions of the user run here: another thread may take over the loop meanwhile.
@@ -144,6 +147,13 @@ class Flow:
             for session in served:
                 session.deliver()
         return wanted_len
+
+    def _pass_on(self) -> None:
+        """Write what one read brought for other nodes: all of its samples at once."""
+        if not self._write_sole_links():
+            self._rest.write_dirty()
+            self._rest.arm()  # who takes nothing is not waited for for ever
+        self._rest.follow_up()
 
     def _write_sole_links(self) -> bool:
         """Write to neighbours with one link and nothing special; whether that was all."""

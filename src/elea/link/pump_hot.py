@@ -296,7 +296,12 @@ class LinkPump:
         self._closed = True
         self._queue.clear()
         self._queued_len = 0
+        self.on_data = _ignore  # with it goes all that the link was for
         self.link.close()
+
+
+def _ignore(data: bytes, now_ns: int) -> int:
+    return 0
 
 
 def _after(buffers: Sequence[Buffer], taken: int) -> list[Buffer]:

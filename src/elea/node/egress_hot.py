@@ -224,6 +224,23 @@ class Egress:
             self.express = True
         return result
 
+    def forward(
+        self, outlet: Outlet, head: bytes, stamp: bytes, rest: bytes, qos: int, reliable: bool
+    ) -> bool:
+        """Let the octets of a sample leave; whether they were taken."""
+        queues = outlet.queues
+        if outlet.stuck or queues is None:
+            return False
+        if queues.forward(head, stamp, rest, qos, reliable) == UNFIT:
+            return False
+        if not outlet.dirty:
+            outlet.dirty = True
+            self.dirty.append(outlet)
+        self.backlog += 1 + (len(rest) >> 5)
+        if qos & _QOS_EXPRESS:
+            self.express = True
+        return True
+
     def take_dirty(self) -> list[Outlet]:
         """The outlets with something to pull; taken once."""
         self.backlog = 0

@@ -152,6 +152,7 @@ class Groups:
         """Say CLOSE to all groups; the links that have to be written, then closed."""
         for group in self._groups.values():
             group.backlog.clear()
+            group.outlet.stuck = True  # who knows the outlet finds that it is gone
             self._egress.outlets.pop(group.face_id, None)
             group.transport.close(CloseReason.GENERIC)
         return list(self._groups)

@@ -82,16 +82,6 @@ class Neighbour:
             link.stream.batch_len_max = agreed.batch_len - prefix_len
         self.note_sole_link()
 
-    def unresponsive_ns(self, wait_ns: int) -> int | None:
-        """When it is closed because it takes nothing."""
-        stuck_ns = self.backlog.stuck_since_ns()
-        return None if stuck_ns is None else stuck_ns + wait_ns
-
-    def next_timer_ns(self, wait_ns: int) -> int | None:
-        """When there is something to do for it."""
-        times = (self.transport.next_timer_ns(), self.unresponsive_ns(wait_ns))
-        return min((time for time in times if time is not None), default=None)
-
     def note_sole_link(self) -> None:
         """Links came or went: with one alone there is nothing to choose when writing."""
         self.outlet.link_id = next(iter(self.links)) if len(self.links) == 1 else -1

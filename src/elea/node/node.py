@@ -67,7 +67,7 @@ class Node:
         self._rng = rng
         self._cookies = CookieJar(rng, limits=limits)
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
-        self._stamps = settings.timestamping and settings.whatami is WhatAmI.ROUTER
+        self._stamper: Stamper | None = None
         self._links: dict[int, NodeLink] = {}
         self._neighbours: dict[bytes, Neighbour] = {}
         self._admission = Admission(settings, self._neighbours, self._links)
@@ -76,7 +76,7 @@ class Node:
         self.departed = Departed()
         self._sessions: dict[int, Session] = {}
         self._effects: list[Effect] = []
-        self._holding = Holding(self._links, limits.backlog_len, self._ask)
+        self._holding = Holding(self._links, settings, limits, self._ask)
         self.guards = Guards(
             settings.policy, self.routing, self.egress, self._holding, self._told_ns, limits
         )
@@ -101,9 +101,9 @@ class Node:
 
     def tell_time(self, wall_ns: Callable[[], int]) -> None:
         """Whom to ask for the time of day: a router stamps the samples that it forwards."""
-        if self._stamps:
-            drops = self.settings.drop_future
-            self.routing.stamp_samples(Stamper(self._clock, wall_ns, drops_future=drops).stamp)
+        if self.settings.timestamping and self.whatami is WhatAmI.ROUTER:
+            self._stamper = Stamper(self._clock, wall_ns, drops_future=self.settings.drop_future)
+            self.routing.stamp_samples(self._stamper.stamp)
 
     def start(self, now_ns: int) -> None:
         """Begin to connect. Listening is the driver's: it reads `settings.listen`."""
@@ -157,7 +157,8 @@ class Node:
             if link.handshake is not None:
                 times.append(link.handshake.next_timer_ns())
         for neighbour in self._neighbours.values():
-            times.append(neighbour.next_timer_ns(self.settings.wait_before_close_ns))
+            times.append(neighbour.transport.next_timer_ns())
+            times.append(self._holding.due_ns(neighbour.backlog))
         return min((time for time in times if time is not None), default=None)
 
     def handle_timer(self, now_ns: int) -> None:
@@ -481,7 +482,7 @@ class Node:
             return
         face_id = self._next_id()
         transport = Transport(agreed, limits=self.limits, pool=self._fragments)
-        sink = FaceSink(self.routing, face_id, None if self._stamps else self.direct)
+        sink = FaceSink(self.routing, face_id, self.direct, self._stamper)
         neighbour = Neighbour.new(transport, sink, link.info, now_ns)
         self._neighbours[agreed.peer_zid] = neighbour
         self._by_face[face_id] = neighbour
@@ -530,7 +531,7 @@ class Node:
 
     def _time_neighbour(self, neighbour: Neighbour, now_ns: int) -> None:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
-        due_ns = neighbour.unresponsive_ns(self.settings.wait_before_close_ns)
+        due_ns = self._holding.due_ns(neighbour.backlog)
         if due_ns is not None and now_ns >= due_ns:
             self._give_up(neighbour, "closed here: unresponsive", now_ns, CloseReason.UNRESPONSIVE)
 
@@ -548,6 +549,7 @@ class Node:
         neighbour, link.neighbour = link.neighbour, None
         if link.intake is not None:
             link.intake.closed = True
+            link.intake = None  # it knows the link: what both hold is freed now, not some time
         if connector is not None:
             self._connectors.dropped(connector, reason, now_ns)
         if neighbour is None:

@@ -1,21 +1,24 @@
 """FaceSink: the network messages of one neighbour, from the octets of a frame into routing.
 
-Most of what arrives are samples for sessions of this node. Those are read here, in place, and
-handed over without a message being made of them. Whatever is not quite so plain (another message,
-an extension that is rare, a sample that goes on to other nodes, octets that are wrong) is left to
-the general way, which starts again at its first octet.
+Most of what arrives are samples. Those are read here, in place: they are handed to sessions of this
+node, and their octets go into the batches of other nodes, without a message being made of them.
+Whatever is not quite so plain (another message, an extension that is rare, a sample without a route
+that is known, octets that are wrong) is left to the general way, which starts again at its first
+octet.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from elea.node.egress_hot import Egress, Guard, RawSink
+from elea.node.egress_hot import Egress, Guard, Outlet, RawSink
+from elea.node.stamping_hot import KEEP, Stamper
 from elea.routing.core import Routing
-from elea.routing.pubsub_hot import PushSource
+from elea.routing.pubsub_hot import Destination, PushSource
 from elea.transport.reassembly import Piece
 from elea.wire.buffer_hot import Reader
 from elea.wire.codec_hot import NetworkMessage, decode_network
+from elea.wire.data.put_hot import Put
 from elea.wire.network.push_hot import Push
 from elea.wire.plain_hot import PlainPush
 
@@ -24,9 +27,21 @@ if TYPE_CHECKING:
 
 _NETWORK_ID_MIN: Final = 0x19
 _ID_MASK: Final = 0x1F
+_FLAG_T: Final = 0x20  # of a PUT: it has a timestamp
 _NO_ALIAS: Final = -1
+_SCOPE_BITS: Final = 14  # of the aliases that are read in place
 _HEAD_LEN_MAX: Final = 1_024  # a sample in fragments is plain if its payload begins within
 _TEXTS_COUNT_MAX: Final = 4_096  # keys written out in full that are remembered, per neighbour
+
+
+class Hop:
+    """One neighbour that gets a sample."""
+
+    __slots__ = ("destination", "outlet")
+
+    def __init__(self, outlet: Outlet, destination: Destination) -> None:
+        self.outlet = outlet
+        self.destination = destination
 
 
 class FaceSink:
@@ -36,16 +51,19 @@ class FaceSink:
         routing: Where messages go.
         face_id: Whose they are.
         egress: The output of routing; None if that is something else, which must see every message.
+        stamper: Gives timestamps to samples, as routing does; None if nobody does.
     """
 
     __slots__ = (
         "_alias",
         "_egress",
+        "_hops",
         "_key",
         "_plain",
         "_push",
         "_sinks",
         "_source",
+        "_stamper",
         "_texts",
         "_touched",
         "face_id",
@@ -57,15 +75,22 @@ class FaceSink:
         "served",
     )
 
-    def __init__(self, routing: Routing, face_id: int, egress: Egress | None = None) -> None:
+    def __init__(
+        self,
+        routing: Routing,
+        face_id: int,
+        egress: Egress | None = None,
+        stamper: Stamper | None = None,
+    ) -> None:
         self.routing = routing
         self._push = routing.receive_push  # compiled: samples take no interpreted step
         self._egress = egress
+        self._stamper = stamper
         self.face_id = face_id
         self.guard: Guard | None = None  # of what comes in
         self.now_ns = 0
         self.received = 0
-        self.general = False  # something else came than samples for sessions
+        self.general = False  # something else came than samples that were read in place
         self.served: list[RawSink] = []  # the sessions that got samples
         self._texts: dict[bytes, str] = {}
         self._plain = PlainPush()
@@ -74,6 +99,7 @@ class FaceSink:
         self._alias: i64 = _NO_ALIAS
         self._key = ""
         self._sinks: list[RawSink] = []
+        self._hops: list[Hop] = []
         self._touched: list[RawSink] = []
 
     def begin(self) -> None:
@@ -84,10 +110,7 @@ class FaceSink:
 
     def frame(self, reader: Reader, priority: int, reliable: bool) -> None:
         """Read network messages until the end, or the first octet that is none."""
-        self._alias = _NO_ALIAS
-        self._source = None
-        if self._egress is not None and self.guard is None:
-            self._source = self.routing.push_source(self.face_id)
+        self._begin_frame()
         try:
             self._messages(reader, reliable)
         finally:
@@ -104,11 +127,15 @@ class FaceSink:
         if message is not None:
             self.routing.receive(self.face_id, message, reliable, self.now_ns)
 
-    def pieces(self, pieces: list[Piece]) -> bool:
+    def pieces(self, pieces: list[Piece], reliable: bool) -> bool:
         """Take a plain sample that came in fragments: its payload is copied once, into one."""
-        if self._egress is None or self.guard is not None:
-            return False
-        source = self._source = self.routing.push_source(self.face_id)
+        self._begin_frame()
+        try:
+            return self._whole(pieces, reliable)
+        finally:
+            self._end_frame()
+
+    def _whole(self, pieces: list[Piece], reliable: bool) -> bool:
         plain = self._plain
         first = pieces[0]
         head = bytes(first[:_HEAD_LEN_MAX])
@@ -116,30 +143,32 @@ class FaceSink:
         for piece in pieces:
             length += len(piece)
         after: int = plain.read_head(head, 0, len(head))
-        if source is None or after != length or plain.attachment_start >= 0:
+        if self._source is None or after != length or plain.attachment_start >= 0:
             return False
-        self._alias = _NO_ALIAS
-        if plain.suffix_start == plain.suffix_stop:
-            found = self._find_alias(_NO_ALIAS)
-        else:
-            found = self._find_text()
-        if found:
-            rest: list[Piece] = [memoryview(first)[plain.payload_start :]]
-            rest.extend(pieces[1:])
-            plain.data = b"".join(rest)
-            plain.payload_start = 0
-            plain.payload_stop = len(plain.data)
-            for sink in self._sinks:
-                sink.raw(self._key, plain)
-            self.received += 1
-        self._end_frame()
-        return found
+        if not self._find():
+            return False
+        rest: list[Piece] = [memoryview(first)[plain.payload_start :]]
+        rest.extend(pieces[1:])
+        stamper = self._stamper
+        if stamper is not None and stamper.stamp_plain(plain) is None:
+            return False
+        plain.data = b"".join(rest)
+        plain.payload_start = 0
+        plain.payload_stop = len(plain.data)
+        for sink in self._sinks:
+            sink.raw(self._key, plain)
+        if self._hops:
+            body = Put(plain.data, plain.stamp(), plain.encoding, None, plain.source())
+            for hop in self._hops:
+                self._send(hop, body, reliable)
+        self.received += 1
+        return True
 
     def _messages(self, reader: Reader, reliable: bool) -> None:
         face_id = self.face_id
         now_ns = self.now_ns
         while True:
-            if self._source is not None and self._samples(reader):
+            if self._source is not None and self._samples(reader, reliable):
                 return
             octet = reader.peek()
             if octet < 0 or octet & _ID_MASK < _NETWORK_ID_MIN:
@@ -147,6 +176,7 @@ class FaceSink:
             self.received += 1
             self.general = True
             message = decode_network(reader)
+            self._end_run()
             guard = self.guard
             if guard is not None:
                 passed = guard.check(message, reliable)
@@ -159,80 +189,159 @@ class FaceSink:
                 self._alias = _NO_ALIAS  # tables may change
                 self.routing.receive(face_id, message, reliable, now_ns)
 
-    def _samples(self, reader: Reader) -> bool:
-        """Hand over plain samples until something else comes; whether all was read."""
+    def _samples(self, reader: Reader, reliable: bool) -> bool:
+        """Hand on plain samples until something else comes; whether all was read."""
         data = reader.data
         end: i64 = reader.end
         pos: i64 = reader.pos
         plain = self._plain
+        stamper = self._stamper
         count: i64 = 0
         while pos < end:
             after: i64 = plain.read(data, pos, end)
             if after < 0:
                 break
-            alias: i64 = plain.scope << 1 | (1 if plain.sender else 0)
-            if plain.suffix_start == plain.suffix_stop:
-                if alias != self._alias and not self._find_alias(alias):
-                    break
-            elif not self._find_text():
+            alias: i64 = (plain.node_id << _SCOPE_BITS | plain.scope) << 1
+            if plain.sender:
+                alias |= 1
+            if (alias != self._alias or plain.suffix_start != plain.suffix_stop) and (
+                not self._find()
+            ):
+                break
+            stamp = KEEP if stamper is None else stamper.stamp_plain(plain)
+            if stamp is None:
                 break
             for sink in self._sinks:
                 sink.raw(self._key, plain)
+            if self._hops:
+                self._forward(stamp, after, reliable)
             count += 1
             pos = after
         reader.pos = pos
         self.received += count
         return pos >= end
 
+    def _forward(self, stamp: bytes, after: i64, reliable: bool) -> None:
+        """Let the sample that was just read go on to other nodes, its timestamp replaced."""
+        plain = self._plain
+        egress = self._egress
+        assert egress is not None
+        qos: i64 = plain.qos
+        header: i64 = plain.body_header
+        if stamp:
+            header |= _FLAG_T
+            rest = plain.data[plain.rest_start : after]
+        else:
+            rest = plain.data[plain.body_start + 1 : after]
+        body: Put | None = None
+        for hop in self._hops:
+            head = hop.destination.head(qos, header)
+            if egress.forward(hop.outlet, head, stamp, rest, qos, reliable):
+                continue
+            if body is None:
+                body = Put(
+                    plain.payload(),
+                    plain.stamp(),
+                    plain.encoding,
+                    plain.attachment(),
+                    plain.source(),
+                )
+            self._send(hop, body, reliable)
+
+    def _send(self, hop: Hop, body: Put, reliable: bool) -> None:
+        """The general way out, for what is too long or finds no room."""
+        egress = self._egress
+        assert egress is not None
+        where = hop.destination
+        message = Push(where.key, body, self._plain.qos, None, where.node_id)
+        egress.send(where.face_id, message, reliable)
+
+    def _begin_frame(self) -> None:
+        self._alias = _NO_ALIAS
+        if self._egress is not None and self.guard is None:
+            self._source = self.routing.push_source(self.face_id)
+        else:
+            self._source = None
+
     def _end_frame(self) -> None:
+        self._end_run()
+        self._source = None
         if self._touched:
             for sink in self._touched:
                 sink.end_frame()
             self._touched = []
 
-    def _find_alias(self, alias: i64) -> bool:
-        plain = self._plain
-        source = self._source
-        assert source is not None
-        key = (source.peer if plain.sender else source.own).get(plain.scope)
-        if key is None or not self._find(source, key):
-            return False
-        self._alias = alias
-        return True
+    def _end_run(self) -> None:
+        """Somebody else may use the clock now."""
+        if self._stamper is not None:
+            self._stamper.end()
 
-    def _find_text(self) -> bool:
+    def _find(self) -> bool:
+        """Find out who takes the sample that was just read; False if nobody knows yet."""
         plain = self._plain
         source = self._source
         assert source is not None
-        suffix = plain.suffix()
+        self._alias = _NO_ALIAS
+        cache = source.cache
+        if plain.node_id != 0 and source.routes is not None:
+            entered = source.routes(plain.node_id)
+            if entered is None:
+                return False
+            cache = entered
+        head = ""
+        if plain.scope != 0:
+            known = (source.peer if plain.sender else source.own).get(plain.scope)
+            if known is None:
+                return False
+            head = known
+        if plain.suffix_start == plain.suffix_stop:
+            if not self._aim(source, cache.samples.get(head), head):
+                return False
+            alias: i64 = (plain.node_id << _SCOPE_BITS | plain.scope) << 1
+            self._alias = alias | 1 if plain.sender else alias
+            return True
+        text = self._text()
+        if text is None:
+            return False
+        key = head + text if head else text
+        return self._aim(source, cache.samples.get(key), key)
+
+    def _text(self) -> str | None:
+        """The text of a key as it stands in the message; None if it is none."""
+        suffix = self._plain.suffix()
         text = self._texts.get(suffix)
         if text is None:
-            text = suffix.decode("utf-8", "replace")  # a key that is no UTF-8 has no route
+            try:
+                text = suffix.decode("utf-8")
+            except UnicodeDecodeError:
+                return None
             if len(self._texts) >= _TEXTS_COUNT_MAX:
                 self._texts.clear()
             self._texts[suffix] = text
-        self._alias = _NO_ALIAS
-        if plain.scope == 0:
-            return self._find(source, text)
-        head = (source.peer if plain.sender else source.own).get(plain.scope)
-        return head is not None and self._find(source, head + text)
+        return text
 
-    def _find(self, source: PushSource, key: str) -> bool:
-        """Look up which sessions take a key; False: others do too, or nobody knows yet."""
-        route = source.cache.samples.get(key)
+    def _aim(self, source: PushSource, route: list[Destination] | None, key: str) -> bool:
+        """Note the sessions and neighbours of a route; False if it is to go the general way."""
         if route is None:
             return False
         egress = self._egress
         assert egress is not None
         sinks: list[RawSink] = []
+        hops: list[Hop] = []
         for destination in route:
             if destination.face_id == source.face_id:
                 continue
             outlet = egress.outlets.get(destination.face_id)
-            if outlet is None or outlet.raw is None:
+            if outlet is None or outlet.guard is not None:
                 return False
-            sinks.append(outlet.raw)
-        if not sinks:
+            raw = outlet.raw
+            if raw is not None:
+                sinks.append(raw)
+            elif outlet.queues is not None:
+                hops.append(Hop(outlet, destination))
+            else:
+                return False
+        if not sinks and not hops:
             return False
         for sink in sinks:
             if sink not in self._touched:
@@ -241,5 +350,6 @@ class FaceSink:
                 if sink not in self.served:
                     self.served.append(sink)
         self._sinks = sinks
+        self._hops = hops
         self._key = key
         return True

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from elea.timestamp import HybridClock
+from elea.wire.buffer_hot import OCTETS, Writer
 from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import Stamp
+from elea.wire.fields_hot import Stamp, write_stamp
 from elea.wire.network.push_hot import Push
+from elea.wire.plain_hot import PlainPush
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+KEEP: Final = b""  # the timestamp that a sample has may stay
+
+_SIGN: Final = -0x7FFF_FFFF_FFFF_FFFF - 1  # turns unsigned order into signed order
+_TIME_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class Stamper:
     """Stamps values that have no timestamp, and those from the future anew.
+
+    Samples that are read in place come in runs: the first reads the clock, `stamp_plain` counts on
+    from there, `end` tells the clock how far it came. Until then the clock is not used.
 
     Args:
         clock: The node's; timestamps of its own and of others stay in order.
@@ -19,7 +33,17 @@ class Stamper:
         drops_future: Whether values from the future are dropped instead.
     """
 
-    __slots__ = ("_clock", "_drops_future", "_id", "_wall_ns")
+    __slots__ = (
+        "_clock",
+        "_drops_future",
+        "_high",
+        "_high_octets",
+        "_id",
+        "_last",
+        "_latest",
+        "_running",
+        "_wall_ns",
+    )
 
     def __init__(
         self, clock: HybridClock, wall_ns: Callable[[], int], *, drops_future: bool = False
@@ -28,6 +52,12 @@ class Stamper:
         self._wall_ns = wall_ns
         self._drops_future = drops_future
         self._id = clock.id.to_bytes()
+        # Of a run. Times are 64 bits, as signed numbers in the order of the unsigned ones.
+        self._latest: i64 = 0  # that is believed
+        self._last: i64 = 0  # that was issued or believed
+        self._running = False
+        self._high: i64 = 0  # of the last time issued: all but its first octet,
+        self._high_octets = b""  # and that as it is written, with the clock's id
 
     def stamp(self, push: Push) -> Push | None:
         """The sample as it goes on; None if it does not."""
@@ -53,3 +83,49 @@ class Stamper:
         return Push(
             push.key, stamped, push.qos, push.timestamp, push.node_id, push.ts_stack, push.extras
         )
+
+    def stamp_plain(self, plain: PlainPush) -> bytes | None:
+        """The octets of the timestamp that a sample gets: KEEP if it keeps its own.
+
+        None: it is not to go on, which the general way has to find out and count.
+        """
+        if not self._running:
+            self._begin()
+        if plain.stamped:
+            time: i64 = plain.time ^ _SIGN
+            if time <= self._latest:
+                if time > self._last:
+                    self._last = time
+                return KEEP
+            if self._drops_future:
+                return None
+            self._clock.refused_count += 1
+        self._last += 1
+        issued: i64 = self._last ^ _SIGN
+        plain.restamp(issued, self._id)
+        high: i64 = issued >> 7
+        if high == 0:
+            return self._octets(issued)
+        if high != self._high:
+            self._high = high
+            self._high_octets = self._octets(issued)[1:]
+        return OCTETS[issued & 0x7F | 0x80] + self._high_octets
+
+    def end(self) -> None:
+        """That was the last of them, if there were any."""
+        if self._running:
+            last: int = self._last  # widened first: it has 64 bits
+            self._clock.advance(last - _SIGN)
+            self._running = False
+
+    def _begin(self) -> None:
+        wall_ns = self._wall_ns()
+        self._latest = min(self._clock.latest(wall_ns), _TIME_MASK) + _SIGN
+        self._last = self._clock.floor(wall_ns) + _SIGN
+        self._running = True
+
+    def _octets(self, time: i64) -> bytes:
+        wide: int = time
+        writer = Writer()
+        write_stamp(writer, Stamp(wide & _TIME_MASK, self._id))
+        return writer.to_bytes()

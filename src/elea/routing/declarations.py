@@ -62,12 +62,12 @@ class Declarations:
 
         First all of it, then the news: whoever reacts to the first piece must not find the rest.
         """
-        changes: dict[tuple[Kind, str], Change] = {}
+        changes: dict[Entry, Change] = {}
         for kind in Kind:
             for name in list(face.remote[kind]):
                 change = self._tables.remove(kind, face, name)
                 if change is not None:
-                    changes[kind, change.entry.key] = change
+                    changes[change.entry] = change
         for change in changes.values():
             self._propagate(change)
             self._tables.prune(change.entry)

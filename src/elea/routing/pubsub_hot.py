@@ -8,10 +8,19 @@ when any table changes; a key that has a route has been validated.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from elea.routing.effects import Output
+from elea.wire.buffer_hot import OCTETS, Writer
+from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import WireExpr
 from elea.wire.network.push_hot import Push
+from elea.wire.network.push_hot import encode as encode_push
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+_EMPTY_BODY_LEN: Final = 2  # the header of a PUT and the length of no payload
 
 
 class Destination:
@@ -20,13 +29,26 @@ class Destination:
     `node_id` names the router that the message entered the network at; 0 where nobody asks.
     """
 
-    __slots__ = ("face_id", "key", "node_id", "plain")
+    __slots__ = ("_body_header", "_head", "_qos", "face_id", "key", "node_id", "plain")
 
     def __init__(self, face_id: int, key: WireExpr, node_id: int = 0) -> None:
         self.face_id = face_id
         self.key = key
         self.node_id = node_id
         self.plain = key.scope == 0 and node_id == 0
+        self._head = b""
+        self._qos: i64 = -1
+        self._body_header: i64 = -1
+
+    def head(self, qos: i64, body_header: i64) -> bytes:
+        """What stands before such a sample's timestamp: a PUSH up to the header of its PUT."""
+        if qos != self._qos or body_header != self._body_header:
+            writer = Writer()
+            encode_push(writer, Push(self.key, Put(b""), qos, None, self.node_id))
+            self._head = writer.to_bytes()[:-_EMPTY_BODY_LEN] + OCTETS[body_header]
+            self._qos = qos
+            self._body_header = body_header
+        return self._head
 
 
 class RouteCache:

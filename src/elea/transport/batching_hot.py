@@ -213,6 +213,32 @@ class TxQueues:
         self._stats.sent_messages += 1
         return SENT
 
+    def forward(self, head: bytes, stamp: bytes, rest: bytes, qos: int, reliable: bool) -> int:
+        """Take a PUSH as octets in three pieces; UNFIT as above."""
+        lane = self._lanes[qos & 0x07 if self._qos else 0]
+        writer = lane.open
+        size: i64 = len(head) + len(stamp) + len(rest)
+        if lane.queued_len + writer.size > self._queue_len or size > self._value_len_max:
+            return UNFIT
+        if writer.size + size + _FRAME_LEN_MAX > self._batch_len:
+            self._seal(lane)
+            writer = lane.open
+        channel: i64 = 1 if reliable else 0
+        if lane.channel != channel and not self._bare:
+            self._begin_frame(lane, reliable)
+            self._count_frame(lane, reliable)
+        parts = writer.parts
+        parts.append(head)
+        if stamp:
+            parts.append(stamp)
+        parts.append(rest)
+        writer.size += size
+        lane.waiting = None
+        if qos & _EXPRESS:
+            self.express_pending = True
+        self._stats.sent_messages += 1
+        return SENT
+
     # To the link.
 
     def pull(self, link_id: int) -> bytes | None:

@@ -18,7 +18,7 @@ class FrameSink(Protocol):
     def message(self, reader: Reader, priority: int, reliable: bool) -> None:
         """Read exactly one message, put together from fragments; ignore what follows it."""
 
-    def pieces(self, pieces: list[Piece]) -> bool:
+    def pieces(self, pieces: list[Piece], reliable: bool) -> bool:
         """The same, before it is put together; False: `message` is to be called."""
 
 

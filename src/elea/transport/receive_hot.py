@@ -143,7 +143,7 @@ class Reception:
     def _whole(self, pieces: list[Piece], priority: int, reliable: bool, sink: FrameSink) -> None:
         """Hand over a message that is complete."""
         try:
-            if sink.pieces(pieces):
+            if sink.pieces(pieces, reliable):
                 return
             reader = Reader(b"".join(pieces), 0, -1, self._limits, self._dialect)
             sink.message(reader, priority, reliable)

@@ -1,9 +1,10 @@
 """A PUSH of a PUT, read in place: no object is made of it. wire.md 7.1, 8.1.
 
 What reads samples by the million uses one `PlainPush` for all of them. It reads what nearly every
-sample looks like: any key, QoS, any timestamp, an encoding, who published it, an attachment, a
-payload in the batch. Of anything else, and of octets that are wrong, it says that they are not
-plain; `push_hot.decode` then reads them from the start, and knows what to say of them.
+sample looks like: any key, QoS, the router it entered at, any timestamp, an encoding, who published
+it, an attachment, a payload in the batch. Of anything else, and of octets that are wrong, it says
+that they are not plain; `push_hot.decode` then reads them from the start, and knows what to say of
+them.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ _FLAG_M: Final = 0x40
 _FLAG_T: Final = 0x20
 _FLAG_E: Final = 0x40
 _FLAG_Z: Final = 0x80
-_QOS_ALONE: Final = 0x21
+_QOS: Final = 0x21
+_NODE_ID: Final = 0x33
 _SOURCE_INFO: Final = 0x41
 _ATTACHMENT: Final = 0x43
-_HEAD_LEN: Final = 8  # so many octets follow wherever a part of fixed length is read
-_STAMP_LEN_MAX: Final = 9 + 1 + 16
-_SOURCE_LEN_MAX: Final = 2 + 1 + 16 + 5 + 5
+_HEAD_LEN: Final = 4  # of the shortest message: two headers, no alias, no payload
+_TIME_LEN_MAX: Final = 9
+_SOURCE_LEN_MIN: Final = 2 + 1 + 1 + 1 + 1
 _TIME_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 _SCHEMAS_COUNT_MAX: Final = 256
 _ENCODINGS: Final = [WireEncoding(number) for number in range(64)]
@@ -40,7 +42,8 @@ _ENCODINGS: Final = [WireEncoding(number) for number in range(64)]
 class PlainPush:
     """The sample that was read last. Payload and attachment are positions in `data`.
 
-    `time` is 64 bits as a signed number: from 2038 on it is negative.
+    `time` is 64 bits as a signed number: from 2038 on it is negative. From `body_start` on stands
+    the PUT, whose first octet is `body_header`; from `rest_start` on what follows its timestamp.
     """
 
     __slots__ = (
@@ -48,13 +51,17 @@ class PlainPush:
         "_schemas",
         "attachment_start",
         "attachment_stop",
+        "body_header",
+        "body_start",
         "clock",
         "data",
         "eid",
         "encoding",
+        "node_id",
         "payload_start",
         "payload_stop",
         "qos",
+        "rest_start",
         "scope",
         "sender",
         "sn",
@@ -73,6 +80,10 @@ class PlainPush:
         self.suffix_start: i64 = 0
         self.suffix_stop: i64 = 0
         self.qos: i64 = QOS_DEFAULT
+        self.node_id: i64 = 0
+        self.body_header: i64 = 0
+        self.body_start: i64 = 0
+        self.rest_start: i64 = 0
         self.stamped = False
         self.time: i64 = 0
         self.clock = b""
@@ -95,22 +106,22 @@ class PlainPush:
 
     def read_head(self, data: bytes, pos: i64, end: i64) -> i64:
         """As `read`, for a message that may end after `end`, somewhere in its payload."""
-        if pos + _HEAD_LEN >= end:
+        if pos + _HEAD_LEN > end:
             return NOT_PLAIN
         header: i64 = data[pos]
         if header & _ID_MASK != _PUSH:
             return NOT_PLAIN
         self.data = data
         at: i64 = self._read_key(data, pos + 1, end, header)
-        if at < 0:
-            return NOT_PLAIN
         self.qos = QOS_DEFAULT
-        if header & _FLAG_Z:
-            if data[at] != _QOS_ALONE or data[at + 1] >= 0x80:
-                return NOT_PLAIN
-            self.qos = data[at + 1]
-            at += 2
+        self.node_id = 0
+        if header & _FLAG_Z and at >= 0:
+            at = self._read_qualities(data, at, end)
+        if at < 0 or at + 2 > end:
+            return NOT_PLAIN
         header = data[at]
+        self.body_header = header
+        self.body_start = at
         at += 1
         if header & _ID_MASK != _PUT:
             return NOT_PLAIN
@@ -118,6 +129,7 @@ class PlainPush:
             at = self._read_stamp(data, at, end)
         else:
             self.stamped = False
+        self.rest_start = at
         self.encoding = None
         if header & _FLAG_E and at >= 0:
             at = self._read_encoding(data, at, end)
@@ -133,6 +145,12 @@ class PlainPush:
         self.payload_start = self._after
         self.payload_stop = self._after + length
         return self.payload_stop
+
+    def restamp(self, time: i64, clock: bytes) -> None:
+        """Give it another timestamp. What stands in `data` stays as it is."""
+        self.stamped = True
+        self.time = time
+        self.clock = clock
 
     def suffix(self) -> bytes:
         """The text of the key, as it stands in the message."""
@@ -175,15 +193,33 @@ class PlainPush:
         if header & _FLAG_N:
             length: i64 = self._read_length(data, at, end)
             at = self._after
-            if length < 0 or length > end - at - _HEAD_LEN:
+            if length < 0 or length > end - at:
                 return NOT_PLAIN
             self.suffix_start = at
             self.suffix_stop = at + length
             at += length
         return at
 
+    def _read_qualities(self, data: bytes, at: i64, end: i64) -> i64:
+        """QoS, the router where it entered the network, or both in this order."""
+        if at + 4 > end:
+            return NOT_PLAIN
+        header: i64 = data[at]
+        if header & 0x7F == _QOS:
+            self.qos = data[at + 1]
+            if self.qos >= 0x80:
+                return NOT_PLAIN
+            at += 2
+            if header == _QOS:
+                return at
+            header = data[at]
+        self.node_id = data[at + 1]
+        if header != _NODE_ID or self.node_id >= 0x80:
+            return NOT_PLAIN
+        return at + 2
+
     def _read_stamp(self, data: bytes, at: i64, end: i64) -> i64:
-        if at + _STAMP_LEN_MAX + _HEAD_LEN > end:
+        if at + _TIME_LEN_MAX + 1 > end:
             return NOT_PLAIN
         time: i64 = 0
         shift: i64 = 0
@@ -199,7 +235,7 @@ class PlainPush:
         self.time = time | octet << shift
         length: i64 = data[at + 1]
         at += 2
-        if length > 16:
+        if length > 16 or at + length > end:
             return NOT_PLAIN
         clock = data[at : at + length]
         if clock != self.clock:
@@ -210,7 +246,7 @@ class PlainPush:
         return at + length
 
     def _read_encoding(self, data: bytes, at: i64, end: i64) -> i64:
-        if at + _HEAD_LEN > end:
+        if at + 2 > end:
             return NOT_PLAIN
         number: i64 = data[at]
         if number >= 0x80:
@@ -220,7 +256,7 @@ class PlainPush:
             self.encoding = _ENCODINGS[number >> 1]
             return at
         length: i64 = data[at]
-        if length >= 0x80 or at + 1 + length + _HEAD_LEN > end:
+        if length >= 0x80 or at + 1 + length > end:
             return NOT_PLAIN
         written = data[at - 1 : at + 1 + length]
         encoding = self._schemas.get(written)
@@ -234,27 +270,29 @@ class PlainPush:
 
     def _read_extensions(self, data: bytes, at: i64, end: i64) -> i64:
         """SourceInfo, an attachment, or both in this order."""
-        if at + _SOURCE_LEN_MAX + _HEAD_LEN > end:
+        if at + 2 > end:
             return NOT_PLAIN
         header: i64 = data[at]
         if header & 0x7F == _SOURCE_INFO:
             at = self._read_source(data, at + 1, end)
             if at < 0 or header == _SOURCE_INFO:
                 return at
-            if at + _HEAD_LEN > end:
+            if at + 2 > end:
                 return NOT_PLAIN
             header = data[at]
         if header != _ATTACHMENT:
             return NOT_PLAIN
         length: i64 = self._read_length(data, at + 1, end)
         at = self._after
-        if length < 0 or length > end - at - _HEAD_LEN // 2:
+        if length < 0 or length > end - at:
             return NOT_PLAIN
         self.attachment_start = at
         self.attachment_stop = at + length
         return at + length
 
     def _read_source(self, data: bytes, at: i64, end: i64) -> i64:
+        if at + _SOURCE_LEN_MIN > end:
+            return NOT_PLAIN
         stop: i64 = at + 1 + data[at]
         zid_len: i64 = (data[at + 1] >> 4) + 1
         if data[at] >= 0x80 or data[at + 1] & 0x0F or stop > end:

@@ -176,10 +176,10 @@ def stalled_pair() -> tuple[World, Session, Session]:
     return world, near, far
 
 
-def star() -> tuple[World, Session, dict[str, Session]]:
-    """A peer and three clients; what one publishes, the others get from the peer."""
+def star(whatami: WhatAmI = WhatAmI.PEER) -> tuple[World, Session, dict[str, Session]]:
+    """A peer, or a router, and three clients; what one publishes, the others get from it."""
     world = World(1)
-    middle = Session(world.add("p", settings(1, listen="tcp/p:1"), limits=SMALL))
+    middle = Session(world.add("p", settings(1, whatami, listen="tcp/p:1"), limits=SMALL))
     clients = {
         name: Session(
             world.add(name, settings(id_, WhatAmI.CLIENT, connect=("tcp/p:1",), lease_ms=20_000))
@@ -241,3 +241,24 @@ def test_who_never_reads_is_given_up_and_its_sources_are_read_again() -> None:
     world.run_for(seconds(1))
     assert len(clients["other"].samples) == before + 1
     assert middle.driver.node.has_room(0)
+
+
+def test_a_router_gives_up_who_holds_others_up_after_a_second() -> None:
+    world, _, clients = star(WhatAmI.ROUTER)
+    [stuck] = [one for one in world.network.pipes if one.ends[0].node == "stuck"]
+    world.network.hold(stuck, stuck.ends[0], held=True)
+    source = clients["source"]
+    began_ns = last_ns = world.now_ns
+    longest_ns = count = 0
+    while world.now_ns < began_ns + seconds(6):
+        if source.driver.node.has_room(source.face_id):
+            source.put("a", bytes(1_000))
+            count += 1
+            longest_ns = max(longest_ns, world.now_ns - last_ns)
+            last_ns = world.now_ns
+        world.run_for(seconds(0.000_5))
+    world.run_for(seconds(2))
+    assert world.reached["closed as unresponsive"] >= 1
+    assert world.reached["a source was not read"] > 0
+    assert seconds(0.3) < longest_ns < seconds(1.1)
+    assert len(clients["other"].samples) == count

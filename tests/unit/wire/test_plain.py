@@ -11,12 +11,13 @@ from elea.errors import DecodeError
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.codec_hot import decode_network
 from elea.wire.data.put_hot import Put
+from elea.wire.data.put_hot import encode as encode_put
 from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
 from elea.wire.network.push_hot import Push, encode
 from elea.wire.plain_hot import PlainPush
 from elea.wire.shared_extensions import SourceRef
 
-TAIL = bytes(64)  # what follows in a frame: heads near its end are not read in place
+TAIL = bytes(64)  # what follows in a frame
 
 
 def octets_of(push: Push) -> bytes:
@@ -25,10 +26,16 @@ def octets_of(push: Push) -> bytes:
     return writer.to_bytes()
 
 
+def octets_of_put(put: Put) -> bytes:
+    writer = Writer()
+    encode_put(writer, put)
+    return writer.to_bytes()
+
+
 def as_push(plain: PlainPush) -> Push:
     put = Put(plain.payload(), plain.stamp(), plain.encoding, plain.attachment(), plain.source())
     key = WireExpr(plain.scope, plain.suffix().decode(), plain.sender)
-    return Push(key, put, plain.qos)
+    return Push(key, put, plain.qos, None, plain.node_id)
 
 
 @given(push=strategies.pushes())
@@ -63,7 +70,7 @@ def test_nothing_is_read_in_place_that_the_decoder_refuses(push: Push, data: st.
     assert reader.pos == after
     assert isinstance(message, Push)
     found = as_push(plain)
-    assert (found.key, found.body, found.qos) == (message.key, message.body, message.qos)
+    assert found == message
 
 
 @pytest.mark.parametrize(
@@ -85,12 +92,29 @@ def test_nothing_is_read_in_place_that_the_decoder_refuses(push: Push, data: st.
 )
 @pytest.mark.parametrize("key", [WireExpr(3), WireExpr(300, "/x"), WireExpr(0, "a" * 200)])
 @pytest.mark.parametrize("qos", [0x05, 0x1D])
-def test_what_samples_look_like_is_plain(put: Put, key: WireExpr, qos: int) -> None:
-    push = Push(key, put, qos)
+@pytest.mark.parametrize("node_id", [0, 9])
+def test_what_samples_look_like_is_plain(put: Put, key: WireExpr, qos: int, node_id: int) -> None:
+    push = Push(key, put, qos, None, node_id)
     octets = octets_of(push)
     plain = PlainPush()
     assert plain.read(octets + TAIL, 0, len(octets) + len(TAIL)) == len(octets)
     assert as_push(plain) == push
+    body = octets_of_put(put)
+    assert octets[plain.body_start :] == body
+    assert plain.body_header == body[0]
+    bare = Put(put.payload, None, put.encoding, put.attachment, put.source)
+    assert octets[plain.rest_start :] == octets_of_put(bare)[1:]
+
+
+@pytest.mark.parametrize("put", [Put(b""), Put(b"1234", Stamp(1 << 60, b"\x01"), WireEncoding(5))])
+def test_the_last_sample_of_a_batch_is_plain_too(put: Put) -> None:
+    for push in (Push(WireExpr(3), put), Push(WireExpr(3), put, 0x0D, None, 2)):
+        octets = octets_of(push)
+        plain = PlainPush()
+        assert plain.read(octets, 0, len(octets)) == len(octets)
+        assert as_push(plain) == push
+        for cut in range(len(octets)):
+            assert plain.read(octets[:cut], 0, cut) < 0
 
 
 @given(pushes=st.lists(strategies.pushes(), max_size=5))

@@ -1,0 +1,82 @@
+"""Memory that a neighbour leaves behind: given back to the system, not kept for the next one.
+
+A client with ten thousand declarations leaves blocks behind that are free and scattered. Python and
+the C library keep them; a collection empties Python's free lists, and glibc gives whole pages back
+when it is asked to.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+QUIET_S: Final = 1.0  # after a link has gone: others may follow
+PAUSES: Final = 100  # after a collection, which holds all up, so many times as long is none
+GROWTH: Final = 1.05  # less than this is not worth it
+
+_STATM: Final = Path("/proc/self/statm")
+
+
+class Memory:
+    """Tells when to tidy up, and does it.
+
+    Args:
+        now_s: A monotonic clock.
+        resident_len: Octets in use; 0 where nobody knows, and then nothing is done.
+    """
+
+    def __init__(
+        self,
+        now_s: Callable[[], float] = time.monotonic,
+        resident_len: Callable[[], int] | None = None,
+    ) -> None:
+        self._now_s = now_s
+        self._resident_len = resident_len or _resident_len
+        self._least_len = 0  # after the last time
+        self._due_s: float | None = None
+        self._earliest_s = 0.0
+        self.tidied_count = 0
+
+    def link_changed(self) -> bool:
+        """A link came or went, by any thread; whether `wait_s` is not None any more."""
+        idle = self._due_s is None
+        if self._least_len == 0:
+            self._least_len = self._resident_len()
+        self._due_s = max(self._now_s() + QUIET_S, self._earliest_s)
+        return idle
+
+    def wait_s(self) -> float | None:
+        """How long there is nothing to do; None: until a link changes."""
+        return None if self._due_s is None else max(0.0, self._due_s - self._now_s())
+
+    def tidy(self) -> None:
+        """Give back what can be, if it is time and there is more in use than before."""
+        if self._due_s is None or self._now_s() < self._due_s:
+            return
+        self._due_s = None
+        if self._resident_len() > self._least_len * GROWTH:
+            began_s = self._now_s()
+            self.tidied_count += 1
+            gc.collect()
+            _trim()
+            self._least_len = self._resident_len()
+            ended_s = self._now_s()
+            self._earliest_s = ended_s + PAUSES * (ended_s - began_s)
+
+
+def _resident_len() -> int:
+    try:
+        return int(_STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _trim() -> None:
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
+    if trim is not None:
+        trim(0)
