@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import zenoh
-from tests.interop.ends import WAIT_S, Taken, eventually
+from tests.interop.ends import WAIT_S, Taken, eventually, module_of
 
 _ASK_S = 5  # an Eclipse client may miss the end of its query: ask again after so long
 
@@ -123,7 +123,7 @@ def linked(source: Any, target: Any, key: str) -> Taken:
     end = b"end of probes"
 
     def ended() -> bool:
-        source.put(probe, end, congestion_control=zenoh.CongestionControl.BLOCK)
+        source.put(probe, end, congestion_control=module_of(source).CongestionControl.BLOCK)
         return eventually(lambda: end in got.payloads, 1)
 
     assert eventually(ended)
