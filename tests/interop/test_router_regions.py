@@ -114,6 +114,23 @@ def test_clients_of_subregions(gateway: str) -> None:
 
 
 @line("R160c")
+def test_a_router_below_a_router() -> None:
+    hub, here, there = free_endpoint(), free_endpoint(), free_endpoint()
+    plant = {"region_name": "plant"}
+    with (
+        session(ECLIPSE, "router", listen=hub, more=subregions("plant")),
+        session(ELEA, "router", listen=here, connect=hub, more=plant),
+        session(ECLIPSE, "router", listen=there, connect=hub),
+        session(ECLIPSE, "client", connect=here) as below,
+        session(ECLIPSE, "client", connect=there) as north,
+        session(ECLIPSE, "peer", connect=hub, more=plant) as beside,
+    ):
+        talk(below, north)
+        talk(north, below)
+        talk(below, beside)
+
+
+@line("R160c")
 @each_gateway
 def test_who_is_nowhere_is_refused(gateway: str) -> None:
     """A router that has its clients in a subregion by name has no place for others."""

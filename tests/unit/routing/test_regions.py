@@ -43,6 +43,8 @@ from elea.routing.roles.subregions import Filter, Newcomer
         (PEER_ROLE, ROUTER, BOUND_NORTH, None),
         (PEER_ROLE, CLIENT, BOUND_NORTH, Placement(CLIENTS)),
         (PEER_ROLE, PEER, 2, None),
+        (ROUTER_ROLE, ROUTER, BOUND_SOUTH, Placement(ROUTERS)),
+        (ROUTER_ROLE, PEER, BOUND_SOUTH, None),
     ],
 )
 def test_placement(
@@ -76,7 +78,8 @@ HUB = ROUTER_ROLE.with_subregions((None, None))
         (GATE, ROUTER, BOUND_NORTH, NORTH_PEERS, None),
         # North, and they have us in their south.
         (GATE, PEER, BOUND_SOUTH, NORTH_PEERS, Placement(NORTH_PEERS, gateway=True)),
-        (HUB, PEER, BOUND_SOUTH, ROUTERS, Placement(ROUTERS, gateway=True)),
+        (HUB, ROUTER, BOUND_SOUTH, ROUTERS, Placement(ROUTERS)),
+        (HUB, PEER, BOUND_SOUTH, ROUTERS, None),
     ],
 )
 def test_placement_by_configuration(

@@ -75,24 +75,26 @@ class Role:
         """
         automatic = self.placements.get(whatami)
         if chosen is None:
-            return _told(self.north, automatic, remote_bound)
+            return self._told(automatic, remote_bound)
         if chosen.bound is Bound.SOUTH:
             fits = remote_bound != BOUND_SOUTH and chosen in self.regions
             return Placement(chosen) if fits else None
         if remote_bound == BOUND_SOUTH:
-            return Placement(self.north, gateway=True)
+            return self._told(automatic, remote_bound)
         if automatic is None or automatic.region.bound is Bound.SOUTH:
             return None
         if remote_bound == BOUND_NORTH:
             return Placement(self.north) if whatami == self.whatami else None
         return automatic
 
-
-def _told(north: Region, automatic: Placement | None, bound: int | None) -> Placement | None:
-    """The placement by roles, unless the other side's configuration says otherwise."""
-    if automatic is None or bound is None:
-        return automatic
-    if bound == BOUND_SOUTH:
-        return Placement(north, gateway=True)
-    # "You are north of me" from a node that would be our gateway contradicts itself.
-    return None if bound != BOUND_NORTH or automatic.gateway else automatic
+    def _told(self, automatic: Placement | None, bound: int | None) -> Placement | None:
+        """The placement by roles, unless the other side's configuration says otherwise."""
+        if automatic is None or bound is None:
+            return automatic
+        if bound == BOUND_SOUTH and self.north.kind is RegionKind.ROUTER:
+            # To routers below it a router tells everything, as to any other: it is not asked.
+            return automatic if automatic.region == self.north else None
+        if bound == BOUND_SOUTH:
+            return Placement(self.north, gateway=True)
+        # "You are north of me" from a node that would be our gateway contradicts itself.
+        return None if bound != BOUND_NORTH or automatic.gateway else automatic
