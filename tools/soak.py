@@ -18,16 +18,19 @@ import socket
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Final
 
 MODES: Final = ("client", "client", "peer", "router")
 VISITORS_MAX: Final = 8
+ACTS_COUNT: Final = 5  # of a turn
 ENTITIES_MAX: Final = 20  # of one visitor
 SETTLE_S: Final = 30
 REPORT_S: Final = 10
 _ASK_S: Final = 5
+_KEPT_MAX: Final = 1_000  # questions that wait for ever
 
 # What every visitor is told, so that it talks to the routers alone.
 _ALONE: Final[dict[str, object]] = {
@@ -60,6 +63,7 @@ class Soak:
         self._endpoints = list(endpoints)
         self._rng = random.Random(seed)
         self._visitors: list[tuple[Any, list[Any]]] = []
+        self._kept: deque[Any] = deque(maxlen=_KEPT_MAX)
         self._number = 0
         self.turns = 0
 
@@ -74,7 +78,8 @@ class Soak:
         elif self._rng.random() < 0.1:
             self._knock()
         elif self._visitors:
-            self._act(*self._rng.choice(self._visitors))
+            for _ in range(ACTS_COUNT):
+                self._act(*self._rng.choice(self._visitors))
 
     def leave(self) -> None:
         """All visitors go."""
@@ -102,7 +107,7 @@ class Soak:
         wild = self._rng.choice((key, "soak/*/1", "soak/**", f"{key}/**"))
         acts: list[Callable[[], Any]] = [
             lambda: session.declare_subscriber(wild, lambda sample: None),
-            lambda: session.declare_queryable(wild, _answer),
+            lambda: session.declare_queryable(wild, self._rng.choice((_answer, self._keep))),
             lambda: session.declare_publisher(key),
             lambda: session.declare_querier(wild),
             lambda: session.liveliness().declare_token(key),
@@ -110,7 +115,7 @@ class Soak:
                 wild, lambda sample: None, history=True
             ),
         ]
-        what = self._rng.randrange(len(acts) + 4)
+        what = self._rng.randrange(len(acts) + 6)
         if what < len(acts) and len(kept) < ENTITIES_MAX:
             kept.append(acts[what]())
         elif kept and what < len(acts) + 1:
@@ -118,8 +123,12 @@ class Soak:
         elif what < len(acts) + 3:
             session.put(key, self._rng.randbytes(self._rng.choice((8, 1_000, 200_000))))
         else:
-            # Not waited for: it may be open when its session goes.
-            session.get(wild, lambda reply: None, timeout=1)
+            # Not waited for: it may be open when its session goes, or who should answer it.
+            session.get(wild, lambda reply: None, timeout=60)
+
+    def _keep(self, query: Any) -> None:
+        """Not answered while its session is there."""
+        self._kept.append(query)
 
 
 def _answer(query: Any) -> None:

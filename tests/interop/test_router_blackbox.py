@@ -241,8 +241,11 @@ def test_advanced_publishers_and_subscribers(ends: tuple[Any, Any], key: str) ->
     assert got.reach(5)
     for number in range(8, 12):
         publisher.put(b"%d" % number)
-    assert got.reach(9)
-    assert got.payloads == [b"%d" % number for number in range(3, 12)]
+    assert eventually(lambda: got.payloads[-1] == b"11")
+    # The cache holds the last five; more if some were still on their way when it was asked.
+    first = int(got.payloads[0])
+    assert first <= 3
+    assert got.payloads == [b"%d" % number for number in range(first, 12)]
     found = f"{key}/@adv/sub/{zid_of(there)}/**"
     assert eventually(lambda: bool(list(here.liveliness().get(found, timeout=WAIT_S))))
     subscriber.undeclare()

@@ -265,9 +265,9 @@ def test_the_admin_space_tells_who_is_there() -> None:
 
         def node() -> dict[str, Any]:
             found = asked(asker, "@/a1/router")
-            return json.loads(found[0].ok.payload.to_bytes()) if found else {}
+            return json.loads(found[0].ok.payload.to_bytes()) if found else {"sessions": []}
 
-        assert eventually(node)
+        assert eventually(lambda: node()["sessions"])
         told = node()
         assert told["zid"] == "a1"
         assert told["locators"] == router.endpoints
