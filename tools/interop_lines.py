@@ -195,6 +195,7 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("R159", "who joins late learns everything", BOTH),
         ("R160", "no interests between routers", IN),
         ("R160b", "a restart of either router of two", BOTH),
+        ("R160c", "`gateway/south`: gateways of peers, subregions, one of two carries", BOTH),
         ("R161", "the node, its sessions and links under `@/`: same keys, same JSON", IN),
         ("R162", "who declared what under `@/`, octet for octet", IN),
         ("R163", "`@/**` is answered, `**` is not", IN),

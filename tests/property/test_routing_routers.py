@@ -6,31 +6,16 @@ computed from scratch by `router_model`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, rule
+from tests.property.applications import ALL, App, Applications, answer
 from tests.unit.routing.mesh import Mesh, Node, Session
 from tests.unit.routing.router_model import SETTLED_S, check_tables, graphs, linked, routers
 
-from elea.keyexpr.match_hot import intersects
-from elea.wire.data.reply import Reply
-from elea.wire.network.declaration.token import DeclareToken
-from elea.wire.network.declare import Declare
 from elea.wire.network.push_hot import Push
-from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal
-
-KEYS = ["a", "a/b", "a/*", "**", "c"]
-PLAIN = ["a", "a/b", "c", "d"]
-ALL = 1
-
-
-def _answer(session: Session, request: Request) -> None:
-    session.reply(request.id, request.key.suffix, "v")
-    session.done(request.id)
 
 
 def _samples(session: Session) -> list[str]:
@@ -51,7 +36,7 @@ def test_exactly_one_copy_in_every_connected_graph(count: int) -> None:
         for app in apps:
             app.subscriber("k/*")
             app.queryable("q")
-            app.answer = _answer
+            app.answer = answer
         mesh.wait(SETTLED_S)
         check_tables(nodes)
         for source in apps:
@@ -64,27 +49,11 @@ def test_exactly_one_copy_in_every_connected_graph(count: int) -> None:
         assert [one.id for one in apps[0].got if isinstance(one, ResponseFinal)] == [request]
 
 
-@dataclass(eq=False)
-class App:
-    """An application: a session and what it declared, by kind and number."""
-
-    node: Node
-    session: Session
-    declared: dict[tuple[str, int], str] = field(default_factory=dict)
-
-    def has(self, kind: str, key: str) -> bool:
-        return any(
-            one == kind and intersects(declared, key)
-            for (one, _), declared in self.declared.items()
-        )
-
-
-class RoutersMachine(RuleBasedStateMachine):
+class RoutersMachine(Applications):
     """Links between four routers come and go; clients and peers wander; applications too."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.apps: list[App] = []
         self.links: set[tuple[int, int]] = set()
         self.homes: dict[int, int | None] = {}
 
@@ -114,17 +83,9 @@ class RoutersMachine(RuleBasedStateMachine):
             return False  # a router does not bridge its peers
         return there.zid in linked(self.routers)[here.zid]
 
-    def reached(self, source: App, kind: str, key: str) -> list[App]:
-        return [
-            app
-            for app in self.apps
-            if app is not source and self.reaches(source, app) and app.has(kind, key)
-        ]
-
     def settle(self) -> None:
         self.mesh.wait(SETTLED_S)
-        for app in self.apps:
-            app.session.got.clear()
+        super().settle()
 
     @rule(a=st.integers(0, 3), b=st.integers(0, 3), pause=st.sampled_from([0, 0.05, 0.3]))
     def link_or_cut(self, a: int, b: int, pause: float) -> None:
@@ -147,85 +108,6 @@ class RoutersMachine(RuleBasedStateMachine):
         if home is not None:
             self.mesh.connect(self.below[who], self.routers[home])
         self.homes[who] = home
-
-    @precondition(lambda self: len(self.apps) < 6)
-    @rule(data=st.data())
-    def launch(self, data: st.DataObject) -> None:
-        node = data.draw(st.sampled_from([*self.routers, *self.below]))
-        app = App(node, node.session())
-        app.session.answer = _answer
-        self.apps.append(app)
-
-    @precondition(lambda self: self.apps)
-    @rule(data=st.data())
-    def quit(self, data: st.DataObject) -> None:
-        app = data.draw(st.sampled_from(self.apps))
-        self.apps.remove(app)
-        app.session.close()
-
-    @precondition(lambda self: self.apps)
-    @rule(data=st.data(), kind=st.sampled_from("SQT"), key=st.sampled_from(KEYS))
-    def declare(self, data: st.DataObject, kind: str, key: str) -> None:
-        app = data.draw(st.sampled_from(self.apps))
-        verb = {"S": app.session.subscriber, "Q": app.session.queryable, "T": app.session.token}
-        app.declared[kind, verb[kind](key)] = key
-
-    @precondition(lambda self: any(app.declared for app in self.apps))
-    @rule(data=st.data())
-    def undeclare(self, data: st.DataObject) -> None:
-        app = data.draw(st.sampled_from([app for app in self.apps if app.declared]))
-        kind, number = data.draw(st.sampled_from(sorted(app.declared)))
-        del app.declared[kind, number]
-        session = app.session
-        verb = {"S": session.no_subscriber, "Q": session.no_queryable, "T": session.no_token}
-        verb[kind](number)
-
-    @precondition(lambda self: self.apps)
-    @rule(data=st.data(), key=st.sampled_from([*PLAIN, "a/*"]))
-    def put(self, data: st.DataObject, key: str) -> None:
-        source = data.draw(st.sampled_from(self.apps))
-        self.settle()
-        source.session.put(key)
-        expected = self.reached(source, "S", key)
-        for app in self.apps:
-            assert _samples(app.session) == ([key] if app in expected else [])
-
-    @precondition(lambda self: self.apps)
-    @rule(data=st.data(), key=st.sampled_from(PLAIN))
-    def get(self, data: st.DataObject, key: str) -> None:
-        source = data.draw(st.sampled_from(self.apps))
-        self.settle()
-        number = source.session.get(key, target=ALL)
-        replies = [
-            one
-            for one in source.session.got
-            if isinstance(one, Response) and isinstance(one.body, Reply)
-        ]
-        assert len(replies) == len(self.reached(source, "Q", key))
-        ends = [one.id for one in source.session.got if isinstance(one, ResponseFinal)]
-        assert ends == [number]
-
-    @precondition(lambda self: self.apps)
-    @rule(data=st.data(), key=st.sampled_from(KEYS))
-    def look_for_tokens(self, data: st.DataObject, key: str) -> None:
-        source = data.draw(st.sampled_from(self.apps))
-        self.settle()
-        number = source.session.tokens(key)
-        found = [
-            one.body.key.suffix
-            for one in source.session.got
-            if isinstance(one, Declare)
-            and isinstance(one.body, DeclareToken)
-            and one.interest_id == number
-        ]
-        alive = {
-            declared
-            for app in self.apps
-            if app is source or self.reaches(source, app)
-            for (kind, _), declared in app.declared.items()
-            if kind == "T" and intersects(declared, key)
-        }
-        assert sorted(found) == sorted(alive)
 
     @rule()
     def tables_are_true(self) -> None:

@@ -6,8 +6,13 @@ from collections.abc import Mapping
 
 from elea.ids import WhatAmI
 from elea.node.neighbour import Neighbour, NodeLink
+from elea.node.ports import LinkInfo
 from elea.node.settings import NodeSettings
+from elea.routing.regions import BOUND_NORTH, BOUND_SOUTH, Bound, Placement
+from elea.routing.roles.role import Role
+from elea.routing.roles.subregions import Newcomer
 from elea.transport.handshake import Acceptor, Opener
+from elea.transport.negotiation import Agreed, Terms
 from elea.wire.transport.close import CloseReason
 
 
@@ -16,26 +21,30 @@ class Admission:
 
     Args:
         settings: Of the node.
+        role: Its role, with the regions it has.
         neighbours: Who is connected, by identifier.
         links: All links, by number.
     """
 
-    __slots__ = ("_links", "_neighbours", "_settings")
+    __slots__ = ("_links", "_neighbours", "_role", "_settings")
 
     def __init__(
         self,
         settings: NodeSettings,
+        role: Role,
         neighbours: Mapping[bytes, Neighbour],
         links: Mapping[int, NodeLink],
     ) -> None:
         self._settings = settings
+        self._role = role
         self._neighbours = neighbours
         self._links = links
 
     def opening(self, link: NodeLink, handshake: Opener, now_ns: int) -> None:
         """We dialled, and know now who answered."""
-        zid = handshake.peer_known
-        assert zid is not None  # what makes it a peer that is known
+        terms = handshake.terms
+        assert terms is not None  # what makes it a peer that is known
+        zid = terms.peer_zid
         known = self._neighbours.get(zid) or self.upstream()
         if zid == self._settings.zid:
             handshake.refuse(CloseReason.CONNECTION_TO_SELF)
@@ -44,7 +53,7 @@ class Admission:
             content(link, known)
             handshake.refuse(CloseReason.GENERIC)
         else:
-            handshake.proceed(now_ns)
+            handshake.proceed(now_ns, self._bound(link.info, terms))
 
     def accepting(self, link: NodeLink, handshake: Acceptor, now_ns: int) -> None:
         """We were dialled, and the one who did proved to be there."""
@@ -63,13 +72,25 @@ class Admission:
         ):
             handshake.refuse(CloseReason.INVALID)
         else:
-            handshake.admit(now_ns)
+            handshake.admit(now_ns, self._bound(link.info, handshake.proposed))
+
+    def place(self, info: LinkInfo, agreed: Agreed) -> Placement | None:
+        """Where a neighbour belongs; None: what the two sides want contradicts each other."""
+        chosen = self._role.choose(_newcomer(info, agreed))
+        return self._role.place(agreed.peer_whatami, agreed.peer_remote_bound, chosen)
 
     def upstream(self) -> Neighbour | None:
         """The one neighbour that is enough, if this node is a client and has it."""
         if self._settings.whatami is not WhatAmI.CLIENT:
             return None
         return next(iter(self._neighbours.values()), None)
+
+    def _bound(self, info: LinkInfo, told: Terms | Agreed) -> int | None:
+        """Where a newcomer is told that this node has it; nothing if only the roles decide."""
+        chosen = self._role.choose(_newcomer(info, told))
+        if chosen is None:
+            return None
+        return BOUND_SOUTH if chosen.bound is Bound.SOUTH else BOUND_NORTH
 
 
 def content(link: NodeLink, known: Neighbour) -> None:
@@ -78,6 +99,15 @@ def content(link: NodeLink, known: Neighbour) -> None:
     if connector is not None:
         connector.connected()
         known.content.append(connector)
+
+
+def _newcomer(info: LinkInfo, told: Terms | Agreed) -> Newcomer:
+    return Newcomer(
+        zid=told.peer_zid,
+        whatami=told.peer_whatami,
+        interfaces=info.interfaces,
+        region_name=told.peer_region_name,
+    )
 
 
 def _may_join(link: NodeLink, known: Neighbour) -> bool:

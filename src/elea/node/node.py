@@ -30,7 +30,6 @@ from elea.routing.core import Routing
 from elea.routing.effects import Output
 from elea.routing.face import FaceSpec, local_face
 from elea.routing.pubsub_hot import PushSource
-from elea.routing.roles.roles import ROLES
 from elea.timestamp import HybridClock
 from elea.transport.cookie import CookieJar
 from elea.transport.events import Events, KeepAliveDue, LinkLost
@@ -60,7 +59,7 @@ class Node:
         output = self._output()
         # Where samples may go without a message; None if the output must see every message.
         self.direct = self.egress if output is self.egress else None
-        role = ROLES[settings.whatami.index]
+        role = settings.role()
         self.routing = Routing(settings.zid, role, output, limits, settings.routing)
         # A sample of a session goes out. Bound once: it takes no interpreted step.
         self.local_push = Door(self.egress, self.routing.push).push
@@ -70,7 +69,7 @@ class Node:
         self._stamper: Stamper | None = None
         self._links: dict[int, NodeLink] = {}
         self._neighbours: dict[bytes, Neighbour] = {}
-        self._admission = Admission(settings, self._neighbours, self._links)
+        self._admission = Admission(settings, role, self._neighbours, self._links)
         self._connectors = Connectors(settings, self._neighbours, self._ask, rng, limits)
         self._by_face: dict[int, Neighbour] = {}
         self.departed = Departed()
@@ -475,10 +474,11 @@ class Node:
             content(link, upstream)
             self._end_link(link, "connected already")
             return
-        placement = self.routing.role.place(agreed.peer_whatami, agreed.peer_remote_bound)
+        placement = self._admission.place(link.info, agreed)
         if placement is None:
-            self._drop_link(link, "a client does not connect to a client", now_ns)
-            self._end_link(link, "a client does not connect to a client")
+            reason = "the roles and gateway/south of the two nodes contradict each other"
+            self._drop_link(link, reason, now_ns)
+            self._end_link(link, reason)
             return
         face_id = self._next_id()
         transport = Transport(agreed, limits=self.limits, pool=self._fragments)

@@ -12,6 +12,9 @@ from elea.ids import Rng, WhatAmI, ZenohId
 from elea.locator import Endpoint, is_group
 from elea.policy.chain import Authorize
 from elea.policy.policy import OPEN_POLICY, Policy
+from elea.routing.roles.role import Role
+from elea.routing.roles.roles import ROLES
+from elea.routing.roles.subregions import Filter, Subregion
 from elea.routing.settings import RoutingSettings
 from elea.secret import Secret
 from elea.transport.multicast import GroupOffer
@@ -108,6 +111,7 @@ class NodeSettings:
     timestamping: bool = False
     drop_future: bool = False  # samples whose timestamp lies in the future
     policy: Policy = OPEN_POLICY
+    subregions: tuple[Subregion, ...] | None = None  # who is south; None: by roles alone
 
     @classmethod
     def from_config(
@@ -171,7 +175,13 @@ class NodeSettings:
             timestamping=config.value("timestamping/enabled", bool),
             drop_future=config.value("timestamping/drop_future_timestamp", bool),
             policy=Policy.from_config(config, authorize),
+            subregions=_subregions(config),
         )
+
+    def role(self) -> Role:
+        """The regions of the node, and who is placed where."""
+        role = ROLES[self.whatami.index]
+        return role if self.subregions is None else role.with_subregions(self.subregions)
 
     def offer(self, link_len_max: int) -> Offer:
         """What is offered to a neighbour on a link whose batches have at most so many octets."""
@@ -225,6 +235,39 @@ def _weights(entries: object) -> dict[bytes, int]:
         zid, weight = entry["dst_zid"], entry["weight"]
         found[ZenohId.parse(str(zid)).to_bytes()] = int(weight)
     return found
+
+
+def _subregions(config: Config) -> tuple[Subregion, ...] | None:
+    """The subregions of `gateway/south`; None for `auto`."""
+    entries = config.get("gateway/south")
+    if not isinstance(entries, list):
+        return None
+    if config.mode is WhatAmI.CLIENT:
+        raise ConfigError(
+            "gateway/south", 'a client is the gateway of nobody; leave it at "auto", or be a peer'
+        )
+    found: list[Subregion] = []
+    for entry in entries:
+        filters = entry.get("filters") if isinstance(entry, dict) else None
+        kept = filters if isinstance(filters, list) else []
+        those = tuple(_filter(one) for one in kept if isinstance(one, dict))
+        found.append(None if filters is None else those)
+    return tuple(found)
+
+
+def _filter(entry: Mapping[str, object]) -> Filter:
+    modes, zids = entry.get("modes"), _texts(entry.get("zids"))
+    return Filter(
+        roles=None if modes is None else role_bits(modes),
+        interfaces=_texts(entry.get("interfaces")),
+        zids=None if zids is None else frozenset(ZenohId.parse(one).to_bytes() for one in zids),
+        region_names=_texts(entry.get("region_names")),
+        negated=entry.get("negated") is True,
+    )
+
+
+def _texts(value: object) -> frozenset[str] | None:
+    return frozenset(map(str, value)) if isinstance(value, list) else None
 
 
 def _text(value: object) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from elea.limits import Limits
 from elea.routing.demands import Demands
-from elea.routing.effects import Output
+from elea.routing.effects import Candidate, Output
 from elea.routing.egress import Egress
 from elea.routing.roles.role import Role
 from elea.routing.settings import RoutingSettings
@@ -17,6 +17,7 @@ class Context:
     """The tables and the means, made once per node."""
 
     __slots__ = (
+        "candidates",
         "demands",
         "egress",
         "limits",
@@ -39,6 +40,7 @@ class Context:
         self.settings = settings
         self.stats = RoutingStats()
         self.timers = Timers()
+        self.candidates: dict[bytes, Candidate] = {}  # heard of, to connect to
         self.tables = Tables(role.regions, limits, zid)
         self.demands = Demands(limits)
         self.egress = Egress(output, self.tables)

@@ -84,6 +84,7 @@ class Routing:
         "_pushes",
         "_queries",
         "_routes",
+        "_south",
         "_tables",
         "_upstream",
         "_violations",
@@ -107,21 +108,17 @@ class Routing:
         self._upstream = Upstream(context, self._declarations)
         self._interests = Interests(context, self._declarations, self._upstream)
         self._liveliness = Liveliness(context, self._declarations, self._upstream)
-        self._gossip = _gossip(context)
+        self._gossip, self._south = _gossip(context)
         self._network: Routers | None = None
         self._flooding: Flooding | None = None
         if role.north.kind is RegionKind.ROUTER:
             self._network = Routers(context)
             self._flooding = Flooding(context, self._declarations, self._network)
-        self._gateways = Gateways(context, self._network, self._gossip)
+        self._gateways = Gateways(context, self._network, self._south)
         self._routes = Routes(context, self._upstream, self._network, self._gateways)
         self._queries = Queries(context, self._routes)
         # What `connect_candidates` would give; a driver looks here after every chunk it reads.
-        self.candidates: dict[bytes, Candidate] = {}
-        if self._gossip is not None:
-            self.candidates = self._gossip.candidates
-        if self._network is not None:
-            self._network.candidates = self.candidates
+        self.candidates = context.candidates
         self._violations: dict[Violation, None] = {}
         self._pushes = PushRouter(output, self._routes.samples)
         # Bound once: an interpreted method in between would cost as much as the routing.
@@ -157,14 +154,12 @@ class Routing:
         if spec.region not in self.role.regions:
             raise LocalProtocolError(f"{spec.region} is no region of this role; use Role.place")
         face = Face(face_id, spec, Aliases(self._context.limits.aliases_count))
-        face.ready = not face.is_mutual and not (spec.gateway and self._gossip is not None)
+        tells = self._teller(face) is not None  # so that we know when it has told its first state
+        face.ready = not (face.is_mutual or (spec.gateway and tells))
         self._tables.faces[face_id] = face
         self._open_source(face)
         self._tables.routes_changed()
-        if face.is_router:
-            self._open_router(face, now_ns)
-        elif self._gossip is not None:
-            self._gossip.open_face(face)
+        self._join(face, now_ns)
         for other in list(self._tables.faces.values()):
             if other.spec.local and other is not face:
                 for text in list(other.aliases.peer.values()):
@@ -189,10 +184,7 @@ class Routing:
         self._upstream.close_face(face)
         self._declarations.close_face(face)
         self._queries.close_face(face)
-        if face.is_router:
-            self._close_router(face, now_ns)
-        elif self._gossip is not None:
-            self._gossip.close_face(face)
+        self._leave(face, now_ns)
         for violation in [one for one in self._violations if one.face_id == face_id]:
             del self._violations[violation]
 
@@ -250,12 +242,14 @@ class Routing:
     def graph(self) -> Graph | None:
         """Who is connected to whom in the north, as nodes tell it."""
         teller = self._gossip if self._network is None else self._network
-        return teller.graph() if isinstance(teller, (Gossip, Network)) else None
+        return None if teller is None else teller.graph()
 
     def connect_candidates(self) -> list[Candidate]:
         """Nodes that gossip told of since the last call; the node chooses whom to connect to."""
-        found = [] if self._gossip is None else self._gossip.take_candidates()
-        return found if self._network is None else found + self._network.take_candidates()
+        connected = {face.spec.zid for face in self._tables.faces.values()}
+        found = [one for one in self.candidates.values() if one.zid not in connected]
+        self.candidates.clear()
+        return found
 
     def take_violations(self) -> list[Violation]:
         """Rules that neighbours broke since the last call; the node may close their faces."""
@@ -325,6 +319,7 @@ class Routing:
             and self._queries.is_empty()
             and len(self._context.timers) == 0
             and (self._gossip is None or self._gossip.is_empty())
+            and (self._south is None or self._south.is_empty())
             and (self._network is None or self._network.is_empty())
             and (self._flooding is None or self._flooding.is_empty())
         )
@@ -343,7 +338,8 @@ class Routing:
         aliases = face.aliases
         region = face.region.name
         if not face.is_router:
-            cache = self._tables.caches[region]
+            cache = self._routes.cache(face)
+            assert cache is not None  # only routers are named
             source = PushSource(face.id, cache, aliases.peer, aliases.own)
         else:
             cache = self._tables.root_cache(region, face.spec.zid)
@@ -351,24 +347,40 @@ class Routing:
             source = PushSource(face.id, cache, aliases.peer, aliases.own, routes)
         self._pushes.sources[face.id] = source
 
-    def _open_router(self, face: Face, now_ns: int) -> None:
-        assert self._network is not None  # what makes it a router's face
-        self._network.now_ns = now_ns
-        self._network.open_face(face)
-        self._recharge()
+    def _teller(self, face: Face) -> Gossip | Network | SouthGossip | None:
+        """Who listens to what a neighbour tells of nodes."""
+        if face.is_router:
+            return self._network
+        return self._gossip if face.is_north else self._south
 
-    def _close_router(self, face: Face, now_ns: int) -> None:
-        assert self._network is not None
-        assert self._flooding is not None
-        self._flooding.close_face(face)
-        self._network.now_ns = now_ns
-        self._network.close_face(face)
-        if face.spec.zid not in self._network.nodes:
-            self._tables.drop_root(face.spec.zid)
-        self._recharge()
+    def _join(self, face: Face, now_ns: int) -> None:
+        """Let a neighbour take part in what nodes tell of each other."""
+        if self._network is not None:
+            self._network.now_ns = now_ns
+        teller = self._teller(face)
+        if teller is not None:
+            teller.open_face(face)
+        if face.is_north:
+            self._recharge()
+
+    def _leave(self, face: Face, now_ns: int) -> None:
+        if face.is_router:
+            assert self._flooding is not None  # what makes it a router's face
+            self._flooding.close_face(face)
+        if self._network is not None:
+            self._network.now_ns = now_ns
+        teller = self._teller(face)
+        if teller is not None:
+            teller.close_face(face)
+        if face.is_north:
+            if self._network is None or face.spec.zid not in self._network.nodes:
+                self._tables.drop_root(face.spec.zid)
+            self._recharge()
 
     def _recharge(self) -> None:
-        """Routers or what peers say of them changed: see who is in charge of the peers below."""
+        """The north or what peers say of it changed: see who is in charge of the peers below."""
+        if self._south is None:
+            return
         for face in self._tables.faces.values():
             cache = None if face.is_router else self._routes.cache(face)
             if cache is not None:
@@ -573,25 +585,23 @@ class Routing:
         if not isinstance(message.body, LinkStateList):
             self._context.stats.drop(Drop.OAM_UNKNOWN)
             return
-        taker = self._gossip
-        if face.is_router:
-            assert self._network is not None
+        if self._network is not None:
             self._network.now_ns = now_ns
-            taker = self._network
-        if taker is None or not taker.receive(face, message.body):
+        teller = self._teller(face)
+        if teller is None or not teller.receive(face, message.body):
             self._context.stats.drop(Drop.GOSSIP_IGNORED)
             return
-        if self._network is not None:
-            self._recharge()
+        self._recharge()
         if face.spec.gateway:
             face.ready = True
 
 
-def _gossip(context: Context) -> Gossip | Network | SouthGossip | None:
-    """How a node of this role and these settings learns of others."""
-    settings = context.settings
-    if not (context.role.gossips and settings.gossip):
-        return None
-    if context.role.north.kind is RegionKind.ROUTER:
-        return SouthGossip(context)
-    return MultihopGossip(context) if settings.gossip_multihop else Gossip(context)
+def _gossip(context: Context) -> tuple[Gossip | Network | None, SouthGossip | None]:
+    """How a node of this role and these settings learns of others, north and south of it."""
+    role, settings = context.role, context.settings
+    if not (role.gossips and settings.gossip):
+        return None, None
+    below = SouthGossip(context) if role.has_peers_below else None
+    if role.north.kind is RegionKind.ROUTER:
+        return None, below
+    return MultihopGossip(context) if settings.gossip_multihop else Gossip(context), below

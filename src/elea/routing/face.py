@@ -78,6 +78,12 @@ class Face:
         return self.spec.region.kind is RegionKind.ROUTER
 
     @property
+    def is_south_peer(self) -> bool:
+        """Whether it is a peer, or a group of peers, that this node is a gateway of."""
+        region = self.spec.region
+        return region.kind is RegionKind.PEER and region.bound is Bound.SOUTH
+
+    @property
     def is_mutual(self) -> bool:
         """Whether both sides see the other north and push all they have (behaviour.md 4.7)."""
         region = self.spec.region

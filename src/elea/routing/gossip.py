@@ -2,7 +2,7 @@
 
 Single hop: a node tells of itself and of those it is connected to. It hands on what a neighbour
 says of itself, never what a neighbour says of others. Everything heard of a node that can be
-reached is a candidate to connect to; `take_candidates` hands them over.
+reached is a candidate to connect to.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Gossip:
     """What this node knows of nodes around it."""
 
     __slots__ = (
+        "_candidates",
         "_locators",
         "_neighbours",
         "_nodes_count_max",
@@ -43,10 +44,10 @@ class Gossip:
         "_target",
         "_whatami",
         "_zid",
-        "candidates",
     )
 
     def __init__(self, context: Context) -> None:
+        self._candidates = context.candidates
         self._zid = context.zid
         self._whatami = context.role.whatami
         self._output = context.output
@@ -55,10 +56,9 @@ class Gossip:
         self._locators: tuple[str, ...] = ()
         self._sn = _FIRST_SN
         self._neighbours: dict[int, _Neighbour] = {}  # by face id
-        self.candidates: dict[bytes, Candidate] = {}
 
     def is_empty(self) -> bool:
-        """Whether no neighbour is remembered; candidates wait to be fetched."""
+        """Whether no neighbour is remembered."""
         return not self._neighbours
 
     def set_locators(self, locators: tuple[str, ...]) -> None:
@@ -122,13 +122,6 @@ class Gossip:
                 self._offer(zid, state.whatami, state.locators, face.id)
         return True
 
-    def take_candidates(self) -> list[Candidate]:
-        """Nodes heard of since the last call, that this node is not connected to."""
-        connected = {one.face.spec.zid for one in self._neighbours.values()}
-        found = [one for one in self.candidates.values() if one.zid not in connected]
-        self.candidates.clear()
-        return found
-
     def _sender_said(self, sender: _Neighbour, state: LinkState) -> None:
         """What a neighbour says of itself is handed on, if it is news."""
         if state.sn <= sender.sn:
@@ -144,9 +137,9 @@ class Gossip:
     def _offer(
         self, zid: bytes, whatami: int | None, locators: tuple[str, ...], face_id: int
     ) -> None:
-        if len(self.candidates) < self._nodes_count_max or zid in self.candidates:
+        if len(self._candidates) < self._nodes_count_max or zid in self._candidates:
             role = 0 if whatami is None else whatami >> 1  # absent means router
-            self.candidates[zid] = Candidate(zid, role, locators, face_id)
+            self._candidates[zid] = Candidate(zid, role, locators, face_id)
 
     def _own_record(self, to: _Neighbour, *, zid: bool) -> LinkState:
         """This node. Only gateways are told of its links: they choose by them who forwards."""

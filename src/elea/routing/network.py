@@ -49,7 +49,7 @@ class NetworkNeighbour:
 class Network:
     """The nodes of one network; a subclass says what they are used for."""
 
-    __slots__ = ("_context", "_mentioned", "candidates", "neighbours", "nodes", "own")
+    __slots__ = ("_context", "_mentioned", "neighbours", "nodes", "own")
 
     def __init__(self, context: Context, mentioned: int) -> None:
         self._context = context
@@ -57,10 +57,9 @@ class Network:
         self.own = NetworkNode(_SELF, context.zid, 1 << context.role.whatami, 1, ())
         self.nodes: dict[bytes, NetworkNode] = {context.zid: self.own}
         self.neighbours: dict[int, NetworkNeighbour] = {}  # by face id
-        self.candidates: dict[bytes, Candidate] = {}
 
     def is_empty(self) -> bool:
-        """Whether no neighbour is remembered; candidates wait to be fetched."""
+        """Whether no neighbour is remembered."""
         return not self.neighbours and len(self.nodes) == 1
 
     def set_locators(self, locators: tuple[str, ...]) -> None:
@@ -142,13 +141,6 @@ class Network:
         self.introduced(sender, introduced)
         return True
 
-    def take_candidates(self) -> list[Candidate]:
-        """Nodes heard of since the last call, that this node is not connected to."""
-        connected = {one.face.spec.zid for one in self.neighbours.values()}
-        found = [one for one in self.candidates.values() if one.zid not in connected]
-        self.candidates.clear()
-        return found
-
     # What differs between networks.
 
     def weight_to(self, zid: bytes) -> int:
@@ -225,7 +217,7 @@ class Network:
         if state.locators is not None:
             node.locators = state.locators
             if state.locators and zid != sender.face.spec.zid:
-                self.candidates[zid] = Candidate(
+                self._context.candidates[zid] = Candidate(
                     zid, node.whatami >> 1, state.locators, sender.face.id
                 )
 
@@ -242,7 +234,7 @@ class Network:
         gone = [node for zid, node in self.nodes.items() if zid not in reached]
         for node in gone:
             del self.nodes[node.zid]
-            self.candidates.pop(node.zid, None)
+            self._context.candidates.pop(node.zid, None)
         return gone
 
     def _tell(

@@ -8,7 +8,7 @@ from elea.routing.context import Context
 from elea.routing.face import Face
 from elea.routing.gateways import Gateways
 from elea.routing.pubsub_hot import Destination, RouteCache
-from elea.routing.regions import ROUTERS, SOUTH_PEERS, Bound, Region, RegionKind
+from elea.routing.regions import Bound, Region, RegionKind
 from elea.routing.routers import Routers
 from elea.routing.stats import Drop
 from elea.routing.tables import Kind
@@ -23,6 +23,7 @@ class Routes:
         "_gateways",
         "_limits",
         "_network",
+        "_north",
         "_regions",
         "_stats",
         "_tables",
@@ -37,6 +38,7 @@ class Routes:
         gateways: Gateways,
     ) -> None:
         self._regions = {region.name: region for region in context.role.regions}
+        self._north = context.role.north.name
         self._tables = context.tables
         self._stats = context.stats
         self._limits = context.limits
@@ -66,11 +68,12 @@ class Routes:
                         face = self.towards(owner.face, cache)
                         if face is not None:
                             faces[face.id] = face
-        for face in self.unsettled(source, Kind.SUBSCRIBER, key):
+        for face in self.unsettled(cache, Kind.SUBSCRIBER, key):
             faces[face.id] = face
         for face in self._tables.faces.values():
             # A group gets everything, whoever subscribed (behaviour.md 1.20).
-            if face.spec.multicast and self.crosses(source, face.region):
+            reached = self.crosses(source, face.region) and (cache.north or not face.is_north)
+            if face.spec.multicast and reached:
                 faces[face.id] = face
         route = [self.destination(faces[face_id], key, cache.root) for face_id in sorted(faces)]
         if len(cache.samples) >= self._limits.routes_count:
@@ -86,24 +89,27 @@ class Routes:
 
     def cache(self, face: Face, node_id: int = 0) -> RouteCache | None:
         """The routes of what comes from a face; None if it names a router that nobody knows."""
-        if self._network is None:
-            return self._tables.caches[face.region.name]
-        if not face.is_router:
-            charged = self._gateways.in_charge(face)
-            return self._tables.caches[face.region.name] if charged else self._tables.below
-        root = self._network.source(face, node_id)
-        return None if root is None else self._tables.root_cache(face.region.name, root)
+        region = face.region.name
+        if face.is_router:
+            assert self._network is not None  # what makes it a router's face
+            root = self._network.source(face, node_id)
+            return None if root is None else self._tables.root_cache(region, root)
+        if face.is_north and self._gateways.watches_sources:
+            return self._tables.root_cache(region, face.spec.zid)
+        charged = self._gateways.in_charge(face)
+        return self._tables.caches[region] if charged else self._tables.below[region]
 
     def towards(self, owner: Face, cache: RouteCache) -> Face | None:
         """The neighbour that leads to who owns something: itself, or the next router."""
-        if self._network is None:
-            return owner
+        if owner.is_north and not cache.north:
+            return None  # another gateway takes it there
         if owner.is_router:
-            return self._network.hop(cache.root, owner.spec.zid) if cache.north else None
-        if cache.region == ROUTERS.name and owner.region is SOUTH_PEERS:
+            assert self._network is not None
+            return self._network.hop(cache.root, owner.spec.zid)
+        if cache.region == self._north and owner.is_south_peer:
             others = self._gateways.others(owner)
             if cache.root in others or not self._gateways.in_charge(owner):
-                return None  # another router hands it over
+                return None  # another gateway hands it over
         return owner
 
     def distance(self, owner: Face) -> float:
@@ -121,9 +127,9 @@ class Routes:
         node_id = 0 if self._network is None or not face.is_router else self._network.number(root)
         return Destination(face.id, face.aliases.express(key), node_id)
 
-    def unsettled(self, source: Region, kind: Kind, key: str) -> list[Face]:
+    def unsettled(self, cache: RouteCache, kind: Kind, key: str) -> list[Face]:
         """North faces that may have takers which they have not told of (behaviour.md 4.7, 4.8)."""
-        if source.bound is Bound.NORTH:
+        if not cache.north or self._regions[cache.region].bound is Bound.NORTH:
             return []
         return [
             face

@@ -229,7 +229,7 @@ class Queries:
                     distance = routes.distance(owner.face)
                     found = _Candidate(face, complete, False, distance)
                     regions.setdefault(name, []).append(found)
-        for north in routes.unsettled(source, Kind.QUERYABLE, key):
+        for north in routes.unsettled(cache, Kind.QUERYABLE, key):
             regions.setdefault(north.region.name, []).append(_Candidate(north, False, True, 1.0))
         chosen: dict[int, Face] = {}
         for candidates in regions.values():

@@ -44,11 +44,25 @@ class Region:
     bound: Bound
 
 
+_WORDS: Final = ("router", "peer", "client")  # by role
+_SOUTH_KINDS: Final = (RegionKind.ROUTER, RegionKind.PEER, RegionKind.BROKER)
+
+
+def south(index: int, whatami: int) -> Region:
+    """The neighbours of a role in a subregion, named as Eclipse Zenoh does.
+
+    Example:
+        >>> south(1, PEER).name
+        'south:1:peer'
+    """
+    return Region(f"south:{index}:{_WORDS[whatami]}", _SOUTH_KINDS[whatami], Bound.SOUTH)
+
+
 LOCAL: Final = Region("local", RegionKind.BROKER, Bound.LOCAL)
-CLIENTS: Final = Region("clients", RegionKind.BROKER, Bound.SOUTH)
-SOUTH_PEERS: Final = Region("peers", RegionKind.PEER, Bound.SOUTH)
+CLIENTS: Final = south(0, CLIENT)
+SOUTH_PEERS: Final = south(0, PEER)
 UPSTREAM: Final = Region("north", RegionKind.CLIENT, Bound.NORTH)
-ROUTERS: Final = Region("routers", RegionKind.ROUTER, Bound.NORTH)
+ROUTERS: Final = Region("north", RegionKind.ROUTER, Bound.NORTH)
 NORTH_PEERS: Final = Region("north", RegionKind.PEER, Bound.NORTH)
 
 

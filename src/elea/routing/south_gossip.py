@@ -1,7 +1,8 @@
-"""Gossip of a router towards the peers below it (behaviour.md 6.7).
+"""Gossip of a gateway towards the peers below it (behaviour.md 6.7).
 
-It introduces its peers to each other and says nothing of itself. What a peer says of its links
-tells which other routers it is connected to: of those, one forwards for it (behaviour.md 5.5).
+It introduces the peers of a region to each other and says nothing of itself. What a peer says of
+its links tells which other gateways it is connected to: of those, one forwards for it (behaviour.md
+5.5).
 """
 
 from __future__ import annotations
@@ -24,26 +25,23 @@ class _Peer:
     sn: int = 0
     locators: tuple[str, ...] | None = None
     psids: dict[int, bytes] = field(default_factory=dict)  # its numbers, to the nodes they name
-    gateways: set[bytes] = field(default_factory=set)  # nodes that it says are its routers
+    gateways: set[bytes] = field(default_factory=set)  # nodes that it says are its gateways
     links: tuple[bytes, ...] = ()
 
 
 class SouthGossip:
-    """What a router knows of its peers."""
+    """What a gateway knows of the peers below it."""
 
-    __slots__ = ("_context", "_peers", "candidates")
+    __slots__ = ("_candidates", "_context", "_peers")
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._candidates = context.candidates
         self._peers: dict[int, _Peer] = {}  # by face id
-        self.candidates: dict[bytes, Candidate] = {}
 
     def is_empty(self) -> bool:
-        """Whether no peer is remembered; candidates wait to be fetched."""
+        """Whether no peer is remembered."""
         return not self._peers
-
-    def set_locators(self, locators: tuple[str, ...]) -> None:
-        """Peers know where their router listens: they connected to it."""
 
     def open_face(self, face: Face) -> None:
         """A peer joined: tell it of the others, even if there are none."""
@@ -52,7 +50,7 @@ class SouthGossip:
         used = {one.psid for one in self._peers.values()}
         psid = next(number for number in range(1, len(used) + 2) if number not in used)
         joined = _Peer(face, psid)
-        self._send(joined, [_record(one) for one in self._peers.values()])
+        self._send(joined, [_record(one) for one in self._beside(joined)])
         self._peers[face.id] = joined
 
     def close_face(self, face: Face) -> None:
@@ -83,22 +81,15 @@ class SouthGossip:
                 sender.gateways.add(zid)
             elif not state.gateway:
                 sender.gateways.discard(zid)
-            if state.locators and (zid in self.candidates or len(self.candidates) < count_max):
+            if state.locators and (zid in self._candidates or len(self._candidates) < count_max):
                 role = 0 if state.whatami is None else state.whatami >> 1  # absent means router
-                self.candidates[zid] = Candidate(zid, role, state.locators, face.id)
+                self._candidates[zid] = Candidate(zid, role, state.locators, face.id)
         if self.gateways(face) != before:
             self._context.tables.routes_changed()
         return True
 
-    def take_candidates(self) -> list[Candidate]:
-        """Nodes heard of since the last call, that this node is not connected to."""
-        connected = {one.face.spec.zid for one in self._peers.values()}
-        found = [one for one in self.candidates.values() if one.zid not in connected]
-        self.candidates.clear()
-        return found
-
     def gateways(self, face: Face) -> frozenset[bytes]:
-        """The other routers that a peer below this one is connected to, as far as it has told."""
+        """The other gateways that a peer below this one is connected to, as far as it has told."""
         peer = self._peers.get(face.id)
         if peer is None:
             return frozenset()
@@ -115,9 +106,14 @@ class SouthGossip:
         if state.locators is None or state.locators == sender.locators:
             return
         sender.locators = state.locators
-        for peer in self._peers.values():
-            if peer is not sender:
-                self._send(peer, [_record(sender)])
+        for peer in self._beside(sender):
+            self._send(peer, [_record(sender)])
+
+    def _beside(self, peer: _Peer) -> list[_Peer]:
+        """The other peers of its region."""
+        region = peer.face.region
+        others = self._peers.values()
+        return [one for one in others if one is not peer and one.face.region == region]
 
     def _send(self, to: _Peer, records: list[LinkState]) -> None:
         if self._context.settings.gossip_target >> to.face.spec.whatami & 1:

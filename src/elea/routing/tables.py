@@ -16,7 +16,7 @@ from elea.keyexpr.tree_hot import KeyExprTree
 from elea.limits import Limits
 from elea.routing.face import EntityKey, Face
 from elea.routing.pubsub_hot import RouteCache
-from elea.routing.regions import SOUTH_PEERS, Region, RegionKind
+from elea.routing.regions import Bound, Region, RegionKind
 from elea.wire.network.interest import OPTION_QUERYABLES, OPTION_SUBSCRIBERS, OPTION_TOKENS
 
 ABSENT: Final = -1
@@ -124,10 +124,13 @@ class Tables:
         self._limits = limits
         self.faces: dict[int, Face] = {}
         self.caches = {region.name: RouteCache(region.name, zid) for region in regions}
-        self._roots: dict[bytes, RouteCache] = {}  # of what other routers send
-        # Of what peers send that another router takes north.
-        self.below = RouteCache(SOUTH_PEERS.name, zid)
-        self.below.north = False
+        self._roots: dict[bytes, RouteCache] = {}  # of what others in the north send
+        # By region: of what peers send that another gateway takes north.
+        self.below: dict[str, RouteCache] = {}
+        for region in regions:
+            if region.kind is RegionKind.PEER and region.bound is Bound.SOUTH:
+                self.below[region.name] = RouteCache(region.name, zid)
+                self.below[region.name].north = False
         self.generation = 0  # how often routes may have changed
         self._trees: tuple[KeyExprTree[Entry], ...] = (KeyExprTree(), KeyExprTree(), KeyExprTree())
 
@@ -138,17 +141,18 @@ class Tables:
             cache.clear()
         for cache in self._roots.values():
             cache.clear()
-        self.below.clear()
+        for cache in self.below.values():
+            cache.clear()
 
     def root_cache(self, region: str, root: bytes) -> RouteCache:
-        """The routes of what entered the network at another router."""
+        """The routes of what entered the north at another node."""
         cache = self._roots.get(root)
         if cache is None:
             cache = self._roots[root] = RouteCache(region, root)
         return cache
 
     def drop_root(self, root: bytes) -> None:
-        """A router left the network."""
+        """A node left the north."""
         self._roots.pop(root, None)
 
     def get(self, kind: Kind, key: str) -> Entry | None:

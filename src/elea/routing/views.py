@@ -8,7 +8,7 @@ from elea.keyexpr.match_hot import intersects
 from elea.routing.core import Routing
 from elea.routing.face import Face
 from elea.routing.graph import Graph
-from elea.routing.regions import CLIENT, PEER, ROUTER, SOUTH_PEERS, Bound, Region, RegionKind
+from elea.routing.regions import CLIENT, PEER, ROUTER, Bound, RegionKind
 from elea.routing.tables import OPTIONS, Kind
 
 _ROLES = {
@@ -32,23 +32,10 @@ class Sources:
         (self.routers, self.peers, self.clients)[role][zid] = None
 
 
-def region_name(region: Region) -> str:
-    """A region as Eclipse Zenoh calls it.
-
-    Example:
-        >>> from elea.routing.regions import CLIENTS, NORTH_PEERS
-        >>> region_name(CLIENTS), region_name(NORTH_PEERS)
-        ('south:0:client', 'north')
-    """
-    if region.bound is not Bound.SOUTH:
-        return str(region.bound.value)
-    return "south:0:peer" if region.kind is RegionKind.PEER else "south:0:client"
-
-
 def region_of(routing: Routing, face_id: int) -> str:
     """The region of a face; `unknown` before it is open."""
     face = routing.tables.faces.get(face_id)
-    return "unknown" if face is None else region_name(face.region)
+    return "unknown" if face is None else face.region.name
 
 
 def declared(routing: Routing, kind: Kind, among: str | None = None) -> dict[str, Sources]:
@@ -91,11 +78,13 @@ def graphs(routing: Routing) -> dict[str, Graph | None]:
     north = routing.role.north
     if north.kind is RegionKind.CLIENT:
         return {}
-    found = {region_name(north): routing.graph()}
-    if north.kind is RegionKind.ROUTER:
-        faces = routing.tables.faces.values()
-        peers = [one.spec.zid for one in faces if one.region is SOUTH_PEERS]
-        found[region_name(SOUTH_PEERS)] = Graph([routing.zid, *peers])
+    found = {north.name: routing.graph()}
+    if routing.role.has_peers_below:
+        for region in routing.role.regions:
+            if region.kind is RegionKind.PEER and region.bound is Bound.SOUTH:
+                faces = routing.tables.faces.values()
+                peers = [one.spec.zid for one in faces if one.region == region]
+                found[region.name] = Graph([routing.zid, *peers])
     return found
 
 

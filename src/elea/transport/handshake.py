@@ -14,7 +14,7 @@ never compressed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -277,19 +277,20 @@ class Opener(_Handshake):
         self._send(init_syn(offer))
 
     @property
-    def peer_known(self) -> bytes | None:
-        """Who is at the other end, from InitAck on."""
-        return None if self._terms is None else self._terms.peer_zid
+    def terms(self) -> Terms | None:
+        """What was settled, and who is at the other end; from InitAck on."""
+        return self._terms
 
-    def proceed(self, now_ns: int) -> None:
-        """Go on with OpenSyn after InitAck.
+    def proceed(self, now_ns: int, remote_bound: int | None = None) -> None:
+        """Go on with OpenSyn after InitAck; `remote_bound`: where the peer is told to be.
 
         Raises:
             LocalProtocolError: if no InitAck has arrived, or the handshake went on already.
         """
         self._move(Input.PROCEED)
         assert self._terms is not None
-        self._send(open_syn(self._offer, self._terms, self._cookie))
+        offer = _bounded(self._offer, remote_bound)
+        self._send(open_syn(offer, self._terms, self._cookie))
 
     def _receive_init(self, message: Init, now_ns: int) -> None:
         terms = accept_init_ack(self._offer, message)
@@ -337,15 +338,15 @@ class Acceptor(_Handshake):
         self._address = address
         self.proposed: Agreed | None = None  # what admit() would put in force
 
-    def admit(self, now_ns: int) -> None:
-        """Answer a valid OpenSyn with OpenAck.
+    def admit(self, now_ns: int, remote_bound: int | None = None) -> None:
+        """Answer a valid OpenSyn with OpenAck; `remote_bound`: where the peer is told to be.
 
         Raises:
             LocalProtocolError: if there is none to answer.
         """
         self._move(Input.ADMIT)
         assert self._terms is not None
-        self._send(open_ack(self._offer, self._terms))
+        self._send(open_ack(_bounded(self._offer, remote_bound), self._terms))
         self.agreed = self.proposed
 
     def _receive_init(self, message: Init, now_ns: int) -> None:
@@ -361,6 +362,10 @@ class Acceptor(_Handshake):
             raise refused("the cookie belongs to another handshake", CloseReason.INVALID)
         self.proposed = accept_open_syn(self._offer, terms, message)
         self._terms = terms
+
+
+def _bounded(offer: Offer, remote_bound: int | None) -> Offer:
+    return offer if remote_bound is None else replace(offer, remote_bound=remote_bound)
 
 
 def _classify(message: Message) -> Input:

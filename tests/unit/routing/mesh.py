@@ -16,11 +16,20 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.routing.core import Routing
 from elea.routing.effects import SENT
 from elea.routing.face import FaceSpec, local_face
-from elea.routing.regions import BOUND_SOUTH, PEER, SOUTH_PEERS, Placement
+from elea.routing.regions import (
+    BOUND_NORTH,
+    BOUND_SOUTH,
+    PEER,
+    SOUTH_PEERS,
+    Bound,
+    Placement,
+    Region,
+)
 from elea.routing.roles.client import CLIENT_ROLE
 from elea.routing.roles.peer import PEER_ROLE
 from elea.routing.roles.role import Role
 from elea.routing.roles.router import ROUTER_ROLE
+from elea.routing.roles.subregions import Newcomer
 from elea.routing.settings import RoutingSettings
 from elea.wire.buffer_hot import Writer
 from elea.wire.codec_hot import NetworkMessage, decode_one, encode
@@ -374,6 +383,16 @@ class Node:
         return words
 
 
+def _choice(node: Node, other: Node) -> Region | None:
+    return node.role.choose(Newcomer(zid=other.zid, whatami=other.role.whatami))
+
+
+def _bound(chosen: Region | None) -> int | None:
+    if chosen is None:
+        return None
+    return BOUND_SOUTH if chosen.bound is Bound.SOUTH else BOUND_NORTH
+
+
 def _answer(session: Session, request: Request) -> None:
     if session.answer is not None and session.face_id in session.node.sessions:
         session.answer(session, request)
@@ -393,8 +412,8 @@ class Mesh:
         self._pumping = False
         self.held = False
 
-    def node(self, name: str, role: str = "peer", *, cls: type[Node] = Node) -> Node:
-        node = cls(self, name, ROLES[role])
+    def node(self, name: str, role: str | Role = "peer", *, cls: type[Node] = Node) -> Node:
+        node = cls(self, name, ROLES[role] if isinstance(role, str) else role)
         node.routing = Routing(node.zid, node.role, node, self.limits, self.settings)
         self.nodes.append(node)
         return node
@@ -406,8 +425,10 @@ class Mesh:
         a_face, b_face = next(a.face_ids), next(b.face_ids)
         a.links[a_face] = Link(b, b_face)
         b.links[b_face] = Link(a, a_face)
-        a_side = Placement(SOUTH_PEERS) if south else a.role.place(b.role.whatami)
-        b_side = b.role.place(a.role.whatami, BOUND_SOUTH if south else None)
+        a_choice = SOUTH_PEERS if south else _choice(a, b)
+        b_choice = _choice(b, a)
+        a_side = a.role.place(b.role.whatami, _bound(b_choice), a_choice)
+        b_side = b.role.place(a.role.whatami, _bound(a_choice), b_choice)
         for node, face_id, other, side in ((a, a_face, b, a_side), (b, b_face, a, b_side)):
             assert side is not None
             node.open(face_id, other.zid, other.role.whatami, side, elea=elea)

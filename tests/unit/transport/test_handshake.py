@@ -270,7 +270,8 @@ def test_a_close_is_reported_and_not_answered(state: State) -> None:
 
 def test_the_opener_stops_at_its_peer_and_can_turn_back() -> None:
     opener, _ = opener_at(State.PEER_KNOWN)
-    assert opener.peer_known == b"\x0b"
+    assert opener.terms is not None
+    assert opener.terms.peer_zid == b"\x0b"
     assert opener.outgoing() == []
     opener.refuse(CloseReason.MAX_LINKS)
     assert opener.outgoing() == [encode_one(Close(CloseReason.MAX_LINKS))]

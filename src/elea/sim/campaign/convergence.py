@@ -43,6 +43,8 @@ class Graph:
         roles = {name: driver.node.whatami for name, driver in world.nodes.items()}
         self._clients = {name for name, role in roles.items() if role is WhatAmI.CLIENT}
         self._routers = {name for name, role in roles.items() if role is WhatAmI.ROUTER}
+        settings = {name: driver.node.settings for name, driver in world.nodes.items()}
+        self._regions = {name: one.region_name for name, one in settings.items()}
         if self._routers:
             self._networks = {name: self._network(name) for name in self._routers}
 
@@ -60,13 +62,14 @@ class Graph:
         )
 
     def _routed(self, one: str, other: str) -> bool:
-        """Between routers samples go everywhere; peers of one router are not bridged."""
+        """Between routers samples go everywhere; peers of one region of one are not bridged."""
         if one == other:
             return True
         here, there = (
             {name} if name in self._routers else self._near[name] for name in (one, other)
         )
         both_peers = not {one, other} & (self._clients | self._routers)
+        both_peers = both_peers and self._regions[one] == self._regions[other]
         return any(
             far in self._networks.get(near, ()) and not (both_peers and near == far)
             for near in here

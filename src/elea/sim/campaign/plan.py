@@ -14,11 +14,13 @@ from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.locator import Endpoint
 from elea.node.settings import MS_NS, NodeSettings, RetrySettings
+from elea.routing.roles.subregions import Filter
 
 SHAPES: Final = ("mesh", "chain", "star", "tree")
 ROUTERS: Final = "routers"
 LEVELS: Final = ("none", "calm", "rough")  # how much is done to a world
 SECONDS: Final = 6.0
+_REGIONS: Final = ("plant", "yard")
 _RETRY: Final = RetrySettings(init_ns=200 * MS_NS, max_ns=1_000 * MS_NS, factor=2.0)
 
 
@@ -94,6 +96,8 @@ def draw(seed: int, options: Options, rng: Random) -> Plan:
         nodes.append(NodePlan(f"n{index}", settings, limits, rng.choice((1, 1, 2, 3))))
     pace_ns = rng.choice((30, 120, 120, 400)) * MS_NS
     share = rng.choice((0.0, 0.5, 1.0))
+    if shape == ROUTERS and rng.random() < 0.4:
+        nodes = [replace(one, settings=_in_subregion(one.settings, rng)) for one in nodes]
     return Plan(seed, shape, scheme, faults, options.seconds, pace_ns, share, tuple(nodes))
 
 
@@ -143,8 +147,8 @@ def _role(shape: str, index: int, count: int) -> WhatAmI:
     is_client = (shape == "star" and index > 0) or (
         shape in ("tree", ROUTERS) and index >= _peers_count(count)
     )
-    # Of those below routers every third is a peer.
-    return WhatAmI.CLIENT if is_client and (shape != ROUTERS or index % 3) else WhatAmI.PEER
+    # Of those below routers every second is a peer.
+    return WhatAmI.CLIENT if is_client and (shape != ROUTERS or index % 2) else WhatAmI.PEER
 
 
 def _listens(shape: str, index: int, count: int) -> bool:
@@ -153,6 +157,14 @@ def _listens(shape: str, index: int, count: int) -> bool:
 
 def _peers_count(count: int) -> int:
     return max(1, (count + 1) // 2)
+
+
+def _in_subregion(settings: NodeSettings, rng: Random) -> NodeSettings:
+    """Routers with two subregions, and everybody else in one of them."""
+    if settings.whatami is WhatAmI.ROUTER:
+        subregions = tuple((Filter(region_names=frozenset({name})),) for name in _REGIONS)
+        return replace(settings, subregions=subregions)
+    return replace(settings, region_name=rng.choice(_REGIONS))
 
 
 def _endpoint(scheme: str, index: int) -> Endpoint:
