@@ -16,7 +16,6 @@ from elea.parameters import Parameters
 from elea.policy.actions import Action as PolicyAction
 from elea.policy.actions import Flow
 from elea.routing.explain import Action, Hop, explain
-from elea.routing.views import region_name
 
 _ACTIONS: Final = {
     Action.PUT: PolicyAction.PUT,
@@ -71,7 +70,7 @@ def _hop(hop: Hop, view: NeighbourView | None) -> dict[str, Json]:
     shown: dict[str, Json] = {
         "zid": str(ZenohId(spec.zid)),
         "whatami": str(WhatAmI.from_index(spec.whatami)),
-        "region": region_name(spec.region),
+        "region": spec.region.name,
         "local": spec.local,
         "group": spec.multicast,
         "why": list(hop.why),

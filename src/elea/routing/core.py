@@ -23,7 +23,7 @@ from elea.routing.gossip import Gossip
 from elea.routing.graph import Graph
 from elea.routing.interests import Interests
 from elea.routing.liveliness import Liveliness
-from elea.routing.multihop import MultihopGossip
+from elea.routing.multihop import gossip_of
 from elea.routing.network import Network
 from elea.routing.pubsub import Routes
 from elea.routing.pubsub_hot import PushRouter, PushSource, RouteCache
@@ -108,7 +108,7 @@ class Routing:
         self._upstream = Upstream(context, self._declarations)
         self._interests = Interests(context, self._declarations, self._upstream)
         self._liveliness = Liveliness(context, self._declarations, self._upstream)
-        self._gossip, self._south = _gossip(context)
+        self._gossip, self._south = gossip_of(context)
         self._network: Routers | None = None
         self._flooding: Flooding | None = None
         if role.north.kind is RegionKind.ROUTER:
@@ -594,14 +594,3 @@ class Routing:
         self._recharge()
         if face.spec.gateway:
             face.ready = True
-
-
-def _gossip(context: Context) -> tuple[Gossip | Network | None, SouthGossip | None]:
-    """How a node of this role and these settings learns of others, north and south of it."""
-    role, settings = context.role, context.settings
-    if not (role.gossips and settings.gossip):
-        return None, None
-    below = SouthGossip(context) if role.has_peers_below else None
-    if role.north.kind is RegionKind.ROUTER:
-        return None, below
-    return MultihopGossip(context) if settings.gossip_multihop else Gossip(context), below

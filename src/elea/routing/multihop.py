@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from elea.routing.context import Context
+from elea.routing.gossip import Gossip
 from elea.routing.network import Network, NetworkNeighbour
+from elea.routing.regions import RegionKind
+from elea.routing.south_gossip import SouthGossip
 
 _PEER_BIT: Final = 2
 
@@ -24,3 +27,14 @@ class MultihopGossip(Network):
     def hears(self, neighbour: NetworkNeighbour) -> bool:
         """Only the roles that were chosen are told."""
         return bool(self._context.settings.gossip_target >> neighbour.face.spec.whatami & 1)
+
+
+def gossip_of(context: Context) -> tuple[Gossip | Network | None, SouthGossip | None]:
+    """How a node of this role and these settings learns of others, north and south of it."""
+    role, settings = context.role, context.settings
+    if not (role.gossips and settings.gossip):
+        return None, None
+    below = SouthGossip(context) if role.has_peers_below else None
+    if role.north.kind is RegionKind.ROUTER:
+        return None, below
+    return MultihopGossip(context) if settings.gossip_multihop else Gossip(context), below
