@@ -60,6 +60,7 @@ class Intake:
         sink = self.sink
         sink.now_ns = now_ns
         self._egress.source_link_id = self._link_id
+        self._egress.now_ns = now_ns
         stream = self._stream
         try:
             if stream is None:

@@ -74,7 +74,7 @@ class Node:
         self._by_face: dict[int, Neighbour] = {}
         self._sessions: dict[int, Session] = {}
         self._effects: list[Effect] = []
-        self._holding = Holding(self._links, settings, limits, self._ask)
+        self.holding = Holding(self._links, settings, limits, self._ask)
         self._fragments = FragmentPool(limits.fragments_node_len)
         self._dirty: dict[int, None] = {}
         self._last_id = 0
@@ -294,7 +294,7 @@ class Node:
         if neighbour.backlog:
             neighbour.backlog.retry(now_ns)
             neighbour.outlet.stuck = bool(neighbour.backlog)
-            self._holding.shrank(neighbour.face_id, neighbour.backlog)
+            self.holding.shrank(neighbour.face_id, neighbour.backlog)
             found = found or neighbour.transport.pull_into(link_id, now_ns, parts)
         return found
 
@@ -386,8 +386,7 @@ class Node:
 
     def timestamp(self, wall_ns: int) -> Stamp:
         """A timestamp of this node's clock."""
-        stamp = self._clock.now(wall_ns)
-        return Stamp(stamp.time.value, stamp.id.to_bytes())
+        return Stamp(self._clock.tick(wall_ns), self._clock.id.to_bytes())
 
     # Inside.
 
@@ -399,11 +398,11 @@ class Node:
         """A message finds no room, or others of its priority that wait for some."""
         place = self._place(face_id)
         assert place is not None  # it has an outlet
-        # A session's put tells the time to the egress alone.
+        # Puts of sessions, and octets of links, tell the time to the egress alone.
         now_ns = max(self._now_ns, self.egress.now_ns)
         result = place.backlog.send(message, reliable, now_ns)
         place.outlet.stuck = bool(place.backlog)
-        self._holding.grew(face_id, place.backlog, self.egress.source_link_id)
+        self.holding.grew(face_id, place.backlog, self.egress.source_link_id)
         return result
 
     def _place(self, face_id: int) -> Neighbour | Group | None:
@@ -535,12 +534,12 @@ class Node:
 
     def _unresponsive_ns(self, neighbour: Neighbour) -> int | None:
         """When a neighbour that takes nothing is closed."""
-        return self._holding.due_ns(neighbour.backlog)
+        return self.holding.due_ns(neighbour.backlog)
 
     def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
         neighbour.backlog.clear()
-        self._holding.shrank(neighbour.face_id, neighbour.backlog)
+        self.holding.shrank(neighbour.face_id, neighbour.backlog)
         neighbour.outlet.stuck = True  # who knows the outlet finds that it is gone
         neighbour.outlet.link_id = -1
         self.egress.outlets.pop(neighbour.face_id, None)
