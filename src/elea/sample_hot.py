@@ -30,8 +30,10 @@ _KEYS: Final[dict[str, KeyExpr]] = {}  # keys that were asked for; they come aga
 class RawStamp(Protocol):
     """A timestamp as it travels."""
 
-    time: int
-    id: bytes
+    @property
+    def time(self) -> int: ...
+    @property
+    def id(self) -> bytes: ...
 
 
 class RawEncoding(Protocol):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -15,6 +18,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.base import READ, WRITE, Buffer
 from elea.link.memory import memory_pair
 from elea.link.pump_hot import CLOSED_HERE, PEER_CLOSED, LinkPump
+from elea.link.socket_queue import unsent_len
 from elea.link.stream import StreamLink
 from elea.locator import Locator
 
@@ -386,3 +390,33 @@ def test_closing_after_the_poller_has_stopped_gives_up_the_descriptor(
     loop.poller.stop()
     one.pump.close()
     assert links[0].fileno() == -1
+
+
+def test_it_tells_whether_the_other_end_takes_something() -> None:
+    """Of what the system holds for a socket it knows as well: small reads tell no loop of room."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        near = socket.create_connection(server.getsockname())
+        far, _ = server.accept()
+    with near, far:
+        near.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                near.send(bytes(65_536))
+        held = unsent_len(near.fileno())
+        assert held > 0
+        deadline_s = time.monotonic() + 20
+        while unsent_len(near.fileno()) == held and time.monotonic() < deadline_s:
+            far.recv(65_536)
+        assert unsent_len(near.fileno()) < held
+    assert unsent_len(-1) == 0
+
+
+def test_a_pump_has_moved_when_its_link_took_something(loop: Loop, links: Links) -> None:
+    one, other = End(loop, links[0]), End(loop, links[1])
+    one.pump.start()
+    fill(one)
+    assert one.pump.has_moved()
+    assert not one.pump.has_moved()
+    other.pump.start()
+    loop.until(lambda: one.pump.queued_len == 0)
+    assert one.pump.has_moved()

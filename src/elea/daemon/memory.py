@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 QUIET_S: Final = 1.0  # after a link has gone: others may follow
-PAUSES: Final = 100  # after a collection, which holds all up, so many times as long is none
+PAUSES: Final = 20  # after a collection, which holds all up, so many times as long is none
 GROWTH: Final = 1.05  # less than this is not worth it
 
 _STATM: Final = Path("/proc/self/statm")

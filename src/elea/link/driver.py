@@ -432,6 +432,8 @@ class Driver:
     def _tick(self) -> None:
         with self.lock:
             self._timer = None
+            for link_id in self._moved_links():
+                self.node.holding.moved(link_id, self.now_ns())
             self.node.handle_timer(self.now_ns())
             self._settle()
         self.run_due()
@@ -490,6 +492,14 @@ class Driver:
             self._timer.cancel()
         self._timer = self._timers.call_at(due_ns, self._tick)
 
+    def _moved_links(self) -> list[int]:
+        """Links with octets that wait, and whose other end took some since this was last asked."""
+        return [
+            link_id
+            for link_id, pump in self._pumps.items()
+            if isinstance(pump, LinkPump) and pump.queued_len and pump.has_moved()
+        ]
+
     def _hold(self, link_id: int) -> None:
         """Read a link, or not: as sessions and the node want it."""
         pump = self._pumps.get(link_id)
@@ -536,6 +546,7 @@ class Driver:
             case ConnectFailed():
                 self._opening.noticed(effect)
             case HoldReading():
+                self._moved_links()  # from now on it counts
                 (self._held.add if effect.held else self._held.discard)(effect.link_id)
                 self._hold(effect.link_id)
             case CloseLink():

@@ -17,6 +17,7 @@ from elea.errors import ClosedError, LimitError, LinkError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.base import BUFFERED, READ, WRITE, Buffer, Callback, Fed, Link
 from elea.link.poller_hot import Poller
+from elea.link.socket_queue import unsent_len
 
 PEER_CLOSED: Final = "the peer closed the link"
 CLOSED_HERE: Final = "closed by this node"
@@ -71,6 +72,8 @@ class LinkPump:
         self._lock = threading.Lock()  # of what follows
         self._queue: deque[Buffer] = deque()
         self._queued_len = 0
+        self._written_len = 0  # since ever
+        self._moved_len = 0  # of those, what the other end had taken when somebody asked
         self._interest = READ
         self._paused = False
         self._ending: str | None = None  # why it ends, once that is certain
@@ -118,6 +121,7 @@ class LinkPump:
             except LinkError as error:
                 self._end(str(error))
                 return 0
+            self._written_len += taken
             left = _after(buffers, taken)
             if left:
                 self._queue.extend(left)
@@ -125,6 +129,16 @@ class LinkPump:
             if self._wants(bool(left)) & ~BUFFERED != self._interest:
                 self._watch()
             return self._queued_len
+
+    def has_moved(self) -> bool:
+        """Whether the other end took something since this was last asked.
+
+        What the system holds counts: it is a lot, and it tells of room when there is much.
+        """
+        moved_len = self._written_len - unsent_len(self._fd)
+        moved = moved_len != self._moved_len
+        self._moved_len = moved_len
+        return moved
 
     def pause_reading(self) -> None:
         """Read no more for now, so that the peer feels it."""
@@ -235,6 +249,7 @@ class LinkPump:
             if not taken:
                 return
             budget -= taken
+            self._written_len += taken
             self._queued_len -= taken
             for _ in buffers:
                 self._queue.popleft()

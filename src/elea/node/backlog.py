@@ -75,8 +75,7 @@ class Backlog:
         """Something was written, so there may be room again."""
         if self._transport.pending_len > self._transport.queue_len // 2:
             # Whoever waits is let go on when there is work for a while, not batch by batch.
-            for line in self._lines.values():
-                line.since_ns = now_ns
+            self.moved(now_ns)
             return
         for lane, line in list(self._lines.items()):
             while line.messages:
@@ -88,6 +87,11 @@ class Backlog:
                 line.since_ns = now_ns
             if not line.messages:
                 del self._lines[lane]
+
+    def moved(self, now_ns: int) -> None:
+        """What was written before is on its way: the neighbour is slow, but takes something."""
+        for line in self._lines.values():
+            line.since_ns = now_ns
 
     def stuck_since_ns(self) -> int | None:
         """Since when the line that moved least recently has not moved."""

@@ -12,9 +12,11 @@ from typing import Final, Protocol
 from elea.routing.pubsub_hot import Destination
 from elea.transport.batching_hot import UNFIT, TxQueues
 from elea.transport.unicast_hot import Transport
-from elea.wire.buffer_hot import Writer
+from elea.wire.buffer_hot import OCTETS, Writer
 from elea.wire.codec_hot import NetworkMessage
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put_hot import FLAG_T, Put
+from elea.wire.data.put_hot import encode as encode_put
+from elea.wire.fields_hot import Stamp, write_stamp
 from elea.wire.network.push_hot import Push
 from elea.wire.network.push_hot import encode as encode_push
 from elea.wire.plain_hot import PlainPush
@@ -105,17 +107,24 @@ class Outlet:
 class Way:
     """How the values of one publisher leave through one face: `head`, their length, their octets.
 
-    `message` is an empty one of them.
+    If they have timestamps: `stamped_head`, that, `rest`, their length, their octets. `message` is
+    an empty one of them, and `body` the same.
     """
 
-    __slots__ = ("head", "message", "outlet")
+    __slots__ = ("body", "head", "message", "outlet", "rest", "stamped_head")
 
-    def __init__(self, outlet: Outlet, message: Push) -> None:
+    def __init__(self, outlet: Outlet, message: Push, body: Put) -> None:
         self.outlet = outlet
         self.message = message
+        self.body = body
         writer = Writer()
         encode_push(writer, message)
         self.head = writer.to_bytes()[:-1]  # without the length, which is 0
+        put = Writer()
+        encode_put(put, body)
+        self.rest = put.to_bytes()[1:-1]
+        before = len(self.head) - len(self.rest) - 1
+        self.stamped_head = self.head[:before] + OCTETS[self.head[before] | FLAG_T]
 
 
 class Egress:
@@ -146,7 +155,7 @@ class Egress:
         self.flush_asked = False  # the driver's loop will write what is pending
         self.source_link_id = -1  # the link that is being read
         self.timers_moved = False  # a session may have set a nearer timer
-        self.now_ns = 0  # when a session last put something, or octets arrived
+        self.now_ns = 0  # when something last came, from a session or a link
         self._on_full = on_full
 
     def send(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
@@ -185,36 +194,41 @@ class Egress:
                 self.backlog += len(body.payload) >> 5
         return result
 
-    def ways(self, route: list[Destination], face_id: int, push: Push) -> list[Way] | None:
-        """How values like `push`, which is empty, get to where they are wanted.
+    def ways(self, route: list[Destination], face_id: int, body: Put, qos: int) -> list[Way] | None:
+        """How values like `body`, which is empty, get to where they are wanted.
 
-        None if one of those is a session: it wants the message.
+        None if one of those is a session, or has a guard: it wants the message.
         """
         ways: list[Way] = []
         for destination in route:
             if destination.face_id == face_id:
                 continue
             outlet = self.outlets.get(destination.face_id)
-            if outlet is None or outlet.queues is None:
+            if outlet is None or outlet.queues is None or outlet.guard is not None:
                 return None
-            message = Push(destination.key, push.body, push.qos)
-            ways.append(Way(outlet, message))
+            message = Push(destination.key, body, qos, None, destination.node_id)
+            ways.append(Way(outlet, message, body))
         return ways
 
-    def send_value(self, way: Way, payload: bytes, reliable: bool) -> int:
+    def send_value(self, way: Way, payload: bytes, stamp: Stamp | None, reliable: bool) -> int:
         """Let a value leave."""
         outlet = way.outlet
         queues = outlet.queues
         qos = way.message.qos
         if outlet.stuck or queues is None or outlet.guard is not None:
             result = UNFIT
-        else:
+        elif stamp is None:
             result = queues.send_value(way.head, payload, qos, reliable)
+        else:
+            writer = Writer()
+            write_stamp(writer, stamp)
+            writer.raw(way.rest)
+            writer.block(payload)
+            result = queues.forward(way.stamped_head, b"", writer.to_bytes(), qos, reliable)
         if result == UNFIT:
             empty = way.message
-            body = empty.body
-            encoding = body.encoding if isinstance(body, Put) else None
-            message = Push(empty.key, Put(payload, None, encoding), qos)
+            body = Put(payload, stamp, way.body.encoding)
+            message = Push(empty.key, body, qos, None, empty.node_id)
             return self.send(outlet.face_id, message, reliable)
         if not outlet.dirty:
             outlet.dirty = True
@@ -229,7 +243,7 @@ class Egress:
     ) -> bool:
         """Let the octets of a sample leave; whether they were taken."""
         queues = outlet.queues
-        if outlet.stuck or queues is None:
+        if outlet.stuck or queues is None or outlet.guard is not None:
             return False
         if queues.forward(head, stamp, rest, qos, reliable) == UNFIT:
             return False

@@ -81,6 +81,12 @@ class Holding:
         if not link.waits_for:
             self._ask(HoldReading(link_id, False))
 
+    def moved(self, link_id: int, now_ns: int) -> None:
+        """A neighbour took something from a link, although nothing more could be written yet."""
+        link = self._links.get(link_id)
+        if link is not None and link.neighbour is not None:
+            link.neighbour.backlog.moved(now_ns)
+
     def due_ns(self, backlog: Backlog) -> int | None:
         """When a neighbour that takes nothing is given up."""
         stuck_ns = backlog.stuck_since_ns()

@@ -75,9 +75,9 @@ class Node:
         self.departed = Departed()
         self._sessions: dict[int, Session] = {}
         self._effects: list[Effect] = []
-        self._holding = Holding(self._links, settings, limits, self._ask)
+        self.holding = Holding(self._links, settings, limits, self._ask)
         self.guards = Guards(
-            settings.policy, self.routing, self.egress, self._holding, self._told_ns, limits
+            settings.policy, self.routing, self.egress, self.holding, self._told_ns, limits
         )
         self._fragments = FragmentPool(limits.fragments_node_len)
         self._dirty: dict[int, None] = {}
@@ -157,7 +157,7 @@ class Node:
                 times.append(link.handshake.next_timer_ns())
         for neighbour in self._neighbours.values():
             times.append(neighbour.transport.next_timer_ns())
-            times.append(self._holding.due_ns(neighbour.backlog))
+            times.append(self.holding.due_ns(neighbour.backlog))
         return min((time for time in times if time is not None), default=None)
 
     def handle_timer(self, now_ns: int) -> None:
@@ -289,7 +289,7 @@ class Node:
         if neighbour.backlog:
             neighbour.backlog.retry(now_ns)
             neighbour.outlet.stuck = bool(neighbour.backlog)
-            self._holding.shrank(neighbour.face_id, neighbour.backlog)
+            self.holding.shrank(neighbour.face_id, neighbour.backlog)
             found = found or neighbour.transport.pull_into(link_id, now_ns, parts)
         return found
 
@@ -382,8 +382,7 @@ class Node:
 
     def timestamp(self, wall_ns: int) -> Stamp:
         """A timestamp of this node's clock."""
-        stamp = self._clock.now(wall_ns)
-        return Stamp(stamp.time.value, stamp.id.to_bytes())
+        return Stamp(self._clock.tick(wall_ns), self._clock.id.to_bytes())
 
     # Inside.
 
@@ -397,7 +396,7 @@ class Node:
         assert place is not None  # it has an outlet
         result = place.backlog.send(message, reliable, self._told_ns())
         place.outlet.stuck = bool(place.backlog)
-        self._holding.grew(face_id, place.backlog, self.egress.source_link_id)
+        self.holding.grew(face_id, place.backlog, self.egress.source_link_id)
         return result
 
     def _told_ns(self) -> int:
@@ -531,14 +530,14 @@ class Node:
 
     def _time_neighbour(self, neighbour: Neighbour, now_ns: int) -> None:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
-        due_ns = self._holding.due_ns(neighbour.backlog)
+        due_ns = self.holding.due_ns(neighbour.backlog)
         if due_ns is not None and now_ns >= due_ns:
             self._give_up(neighbour, "closed here: unresponsive", now_ns, CloseReason.UNRESPONSIVE)
 
     def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
         neighbour.backlog.clear()
-        self._holding.shrank(neighbour.face_id, neighbour.backlog)
+        self.holding.shrank(neighbour.face_id, neighbour.backlog)
         neighbour.outlet.stuck = True  # who knows the outlet finds that it is gone
         neighbour.outlet.link_id = -1
         self.egress.outlets.pop(neighbour.face_id, None)

@@ -180,7 +180,7 @@ class Inbox(RawSink):
                     key_expr=key,
                     payload=plain.payload(),
                     encoding=plain.encoding,
-                    timestamp=plain.stamp(),
+                    timestamp=plain.lazy_stamp(),
                     attachment=plain.attachment(),
                     source_info=plain.source(),
                     qos=plain.qos,

@@ -240,8 +240,9 @@ class Lane:
         else:
             egress = outbox.egress
             assert egress is not None
+            stamp = None if outbox.stamp is None else outbox.stamp()
             for way in ways:
-                answer = egress.send_value(way, payload, self.reliable)
+                answer = egress.send_value(way, payload, stamp, self.reliable)
                 if answer > result:
                     result = answer
         if result == DROPPED:
@@ -263,15 +264,15 @@ class Lane:
         egress = outbox.egress
         source = outbox.source
         self._ways = None
-        if egress is None or source is None or outbox.stamp is not None or outbox.closed:
+        if egress is None or source is None or outbox.closed:
             return None
         if not self.remote or (self.local and outbox.inbox.local.matching(self.key)):
             return None
         route = source.cache.samples.get(self.wire_key.suffix)
         if route is None:
             return None  # the general way computes it
-        empty = Push(self.wire_key, Put(b"", None, self.encoding), self.qos)
-        self._ways = egress.ways(route, source.face_id, empty)
+        empty = Put(b"", None, self.encoding)
+        self._ways = egress.ways(route, source.face_id, empty, self.qos)
         self._source = source
         self._generation = source.cache.generation
         self._local_generation = outbox.inbox.local.generation

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from elea.hints import mypyc_attr
 from elea.wire.fields_hot import QOS_DEFAULT, Stamp, WireEncoding
 from elea.wire.shared_extensions import SourceRef
 
@@ -37,6 +38,22 @@ _SOURCE_LEN_MIN: Final = 2 + 1 + 1 + 1 + 1
 _TIME_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 _SCHEMAS_COUNT_MAX: Final = 256
 _ENCODINGS: Final = [WireEncoding(number) for number in range(64)]
+
+
+@mypyc_attr(acyclic=True)
+class PlainStamp:
+    """A timestamp whose 64 bits are made an integer, which is large, if somebody asks for it."""
+
+    __slots__ = ("_time", "id")
+
+    def __init__(self, time: i64, id: bytes) -> None:
+        self._time = time
+        self.id = id
+
+    @property
+    def time(self) -> int:
+        wide: int = self._time  # widened first: a mask of 64 bits is no machine integer
+        return wide & _TIME_MASK
 
 
 class PlainPush:
@@ -172,6 +189,10 @@ class PlainPush:
             return None
         wide: int = self.time  # widened first: a mask of 64 bits is no machine integer
         return Stamp(wide & _TIME_MASK, self.clock)
+
+    def lazy_stamp(self) -> PlainStamp | None:
+        """The timestamp, for whom it is of no interest most of the time."""
+        return PlainStamp(self.time, self.clock) if self.stamped else None
 
     def source(self) -> SourceRef | None:
         """Who published it."""

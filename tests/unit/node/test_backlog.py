@@ -262,3 +262,29 @@ def test_a_router_gives_up_who_holds_others_up_after_a_second() -> None:
     assert world.reached["a source was not read"] > 0
     assert seconds(0.3) < longest_ns < seconds(1.1)
     assert len(clients["other"].samples) == count
+
+
+def test_who_takes_something_is_not_given_up() -> None:
+    line = Line()
+    for name in "abc":
+        line.send(name, BLOCK)
+    line.backlog.moved(9)
+    assert line.backlog.stuck_since_ns() == 9
+    assert list(line.written()) == ["a", "b", "c"]
+
+
+def test_how_long_something_waits_counts_from_when_it_came() -> None:
+    # A driver gives the octets of a link to its intake alone: the node's own time stands still.
+    world, near, _ = pair()
+    world.run_for(seconds(1))
+    [link_id] = near.driver.node._links
+    intake = near.driver.node.intake(link_id)
+    assert intake is not None
+    later_ns = world.now_ns + seconds(60)
+    intake.receive(b"", later_ns)
+    node = near.driver.node
+    [neighbour] = node._by_face.values()
+    neighbour.outlet.stuck = True
+    while node.egress.send(neighbour.face_id, push("a", BLOCK), True) != FULL:
+        pass
+    assert neighbour.backlog.stuck_since_ns() == later_ns

@@ -320,3 +320,28 @@ def test_a_head_is_what_the_encoder_writes(key: WireExpr, qos: int, node_id: int
         header = 0x21 if body.timestamp is not None else 0x41
         assert whole.startswith(where.head(qos, header))
         assert whole.startswith(where.head(qos, header))
+
+
+@pytest.mark.parametrize("encoding", [None, WireEncoding(3), WireEncoding(3, b"schema")])
+@pytest.mark.parametrize("stamp", [None, PAST])
+@pytest.mark.parametrize("qos", [0x05, 0x1D])
+def test_values_of_publishers_leave_as_their_messages_would(
+    encoding: WireEncoding | None, stamp: Stamp | None, qos: int
+) -> None:
+    hubs = [Hub(fast=True, session=False) for _ in range(2)]
+    general, fast = hubs
+    for hub in hubs:
+        hub.frame(Push(WireExpr(2), Put(b"")))
+    source = fast.routing.push_source(SOURCE)
+    assert source is not None
+    route = source.cache.samples["fleet/a"]
+    ways = fast.egress.ways(route, SOURCE, Put(b"", None, encoding), qos)
+    assert ways is not None
+    for payload in (b"", b"12345678", bytes(70_000)):
+        for way, where in zip(ways, route, strict=True):
+            message = Push(where.key, Put(payload, stamp, encoding), qos)
+            general.egress.send(where.face_id, message, True)
+            fast.egress.send_value(way, payload, stamp, True)
+    assert fast.sent() == general.sent()
+    fast.egress.outlets[3].guard = object()
+    assert fast.egress.ways(route, SOURCE, Put(b"", None, encoding), qos) is None

@@ -99,6 +99,8 @@ def test_what_samples_look_like_is_plain(put: Put, key: WireExpr, qos: int, node
     plain = PlainPush()
     assert plain.read(octets + TAIL, 0, len(octets) + len(TAIL)) == len(octets)
     assert as_push(plain) == push
+    lazy = plain.lazy_stamp()
+    assert (None if lazy is None else Stamp(lazy.time, lazy.id)) == put.timestamp
     body = octets_of_put(put)
     assert octets[plain.body_start :] == body
     assert plain.body_header == body[0]
