@@ -343,5 +343,5 @@ def test_values_of_publishers_leave_as_their_messages_would(
             general.egress.send(where.face_id, message, True)
             fast.egress.send_value(way, payload, stamp, True)
     assert fast.sent() == general.sent()
-    fast.egress.outlets[3].guard = object()
+    fast.egress.outlets[3].guard = Watcher()
     assert fast.egress.ways(route, SOURCE, Put(b"", None, encoding), qos) is None

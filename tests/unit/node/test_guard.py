@@ -10,7 +10,6 @@ from elea.node.receive_hot import FaceSink
 from elea.sim.world import World, seconds
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
 from elea.wire.network.push_hot import Push
 
 
@@ -101,11 +100,10 @@ def test_the_values_of_a_publisher_do_not_pass_a_guard_by() -> None:
     node = near.driver.node
     source = node.push_source(near.face_id)
     assert source is not None
-    empty = Push(WireExpr(0, "up/a"), Put(b""), 0x0D)
-    ways = node.egress.ways(source.cache.samples["up/a"], near.face_id, empty)
+    ways = node.egress.ways(source.cache.samples["up/a"], near.face_id, Put(b""), 0x0D)
     assert ways is not None
     guard = outlet.guard = _NoSamples()
-    node.egress.send_value(ways[0], b"refused", True)
+    node.egress.send_value(ways[0], b"refused", None, True)
     near.driver.flush()
     world.run_for(seconds(1))
     assert guard.refused == 1
