@@ -80,6 +80,8 @@ class Limits:
     scout_replies_source_count: int = 10  # HELLOs per second to one address (T11)
     scout_sources_count: int = 1_024  # addresses whose rate is remembered
     learned_count: int = 64  # nodes dialled at once because others told of them (T11, T49)
+    learned_dials_count: int = 256  # nodes others told of, dialled in a burst (T49)
+    learned_dial_ns: int = 50_000_000  # until one more of them may be dialled (T49)
     hello_len: int = 1_400  # an answer is one datagram, short enough for any path (T11)
 
     # Links: sockets, and those who knock (T09, T10, T49).
@@ -90,6 +92,9 @@ class Limits:
     accept_pending_count: int = 512  # handshakes going on, over all listeners
     accept_pending_per_address_count: int = 32  # of one IPv4 address or IPv6 /64
     accept_turn_count: int = 64  # newcomers taken before the links have their turn
+    login_failures_count: int = 10  # wrong passwords of one address, then it has to wait
+    login_failure_ns: int = 10_000_000_000  # until another wrong password is forgiven
+    login_sources_count: int = 1_024  # addresses whose wrong passwords are remembered
     accept_handshake_ns: int = 5_000_000_000  # from the first octet to the open session
     spin_ns: int = 200_000  # a loop in a dialogue looks so long for an answer before it sleeps
     arrow_batch_len: int = 8 * 1024 * 1024  # payloads of one record batch, less the last one's

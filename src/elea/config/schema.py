@@ -337,7 +337,30 @@ _OPERATION: Final = (
     Key("plugins", Free("an object", object_only=True), {}, "one object per service"),
 )
 
-KEYS: Final = (*_NODE, *_CONNECTIONS, *_SCOUTING, *_ROUTING, *_TRANSPORT, *_SECURITY, *_OPERATION)
+# Of Elea alone; not listed until they are set, so that a configuration reads as Eclipse's.
+_ELEA: Final = (
+    _silent(
+        "elea/tls/allowed_names",
+        ListOf(TEXT),
+        "names of the certificates that may connect by mutual TLS; all trusted ones if not set",
+    ),
+    _silent(
+        "elea/learned/allow",
+        ListOf(shapes.PLACE),
+        "networks and host names that nodes others tell of may be dialled in; any if not set",
+    ),
+)
+
+KEYS: Final = (
+    *_NODE,
+    *_CONNECTIONS,
+    *_SCOUTING,
+    *_ROUTING,
+    *_TRANSPORT,
+    *_SECURITY,
+    *_OPERATION,
+    *_ELEA,
+)
 BY_PATH: Final = {key.path: key for key in KEYS}
 
 

@@ -247,6 +247,7 @@ def _sources(sources: Sources) -> bytes:
 
 
 def _session(view: NeighbourView) -> Json:
+    proven = {"user": view.user, "cert_common_name": view.certificate_name}
     return {
         "peer": str(ZenohId(view.zid)),
         "whatami": str(WhatAmI.from_index(view.whatami)),
@@ -254,6 +255,7 @@ def _session(view: NeighbourView) -> Json:
         "region": view.region,
         "weight": None if view.weights is None else _weight(*view.weights),
         "shm": False,
+        **{name: value for name, value in proven.items() if value is not None},
     }
 
 

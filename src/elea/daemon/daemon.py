@@ -19,7 +19,9 @@ from elea.daemon.effective import Effective, Options
 from elea.daemon.notify import notify
 from elea.daemon.services import Find, Services, installed
 from elea.errors import ConfigError, EleaError, LimitError, LinkError
+from elea.link.accounts import read_accounts
 from elea.link.driver import Driver, open_driver
+from elea.link.settings import LinkSettings
 from elea.locator import is_group
 from elea.node.settings import EndpointGroups, unicast
 from elea.provenance import SampleKind
@@ -38,6 +40,10 @@ _LIVE: Final = (
     "adminspace/permissions/write",
     "metadata",
     "plugins",
+    "transport/link/tls",
+    "transport/auth/usrpwd/dictionary_file",
+    "elea/tls",
+    "elea/learned",
 )
 
 
@@ -178,10 +184,14 @@ class Daemon:
         assert self._session is not None
         self._checked(new)
         listen, connect = new.config.endpoints("listen"), new.config.endpoints("connect")
-        self._driver.change_endpoints(unicast(listen), unicast(connect))
+        accounts = read_accounts(new.config)
+        settings = LinkSettings.from_config(new.config)
+        self._driver.change_endpoints(unicast(listen), unicast(connect), settings)
+        with self._driver.lock:
+            self._driver.node.admission.change_accounts(accounts)
         old, self._effective = self._effective, new
         self.services.apply(self._session, new.config)
-        late = [key.path for key in KEYS if key.path not in _LIVE and _differs(key.path, old, new)]
+        late = [key.path for key in KEYS if not _is_live(key.path) and _differs(key.path, old, new)]
         if _groups(new.config) != _groups(old.config):
             late.append("multicast groups")
         if late:
@@ -194,6 +204,10 @@ class Daemon:
 
     def _where(self) -> str:
         return ", ".join(self.locators()) or "no endpoint"
+
+
+def _is_live(path: str) -> bool:
+    return any(path == one or path.startswith(f"{one}/") for one in _LIVE)
 
 
 def _differs(path: str, old: Effective, new: Effective) -> bool:

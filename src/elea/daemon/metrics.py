@@ -95,6 +95,12 @@ def collect(node: Node, *, uptime_s: float, per_transport: bool = True) -> list[
             "Messages that went nowhere, by reason.",
             [({"reason": name}, count) for name, count in node.routing.stats.dropped().items()],
         ),
+        Family(
+            "elea_links_refused",
+            "counter",
+            "Links that did not become a session, or were closed for safety, by reason.",
+            [({"reason": name}, count) for name, count in node.stats.refused().items()],
+        ),
     ]
 
 

@@ -45,7 +45,8 @@ whoever is connected.
 _SESSION: Final = """
 Each of `sessions` is `{"peer": zid, "whatami": role, "region": region, "links": [{"src": locator,
 "dst": locator}], "weight": null, "shm": false}`; between routers `weight` is `{"src_weight": n,
-"dst_weight": n, "actual_weight": n}`, null where it was not set. In the lists of
+"dst_weight": n, "actual_weight": n}`, null where it was not set. Who proved a name has it there
+too, as `user` or `cert_common_name`. In the lists of
 declarations a node names itself, among those of its own role, for what it passes on.
 
 Keys below `config` are Elea's own in this: Eclipse Zenoh does not let them be read. They are
@@ -70,6 +71,7 @@ for values alone, `per_transport=false` for sums over all neighbours.
 | `elea_sessions` | gauge | `whatami` | neighbours that are connected |
 | `elea_declarations` | gauge | `kind` | keys that are declared |
 | `elea_routing_drops_total` | counter | `reason` | messages that went nowhere |
+| `elea_links_refused_total` | counter | `reason` | links refused, or closed for safety |
 """
 
 

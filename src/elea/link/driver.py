@@ -55,6 +55,7 @@ from elea.node.ports import (
     Told,
 )
 from elea.node.settings import EndpointGroups, NodeSettings
+from elea.node.stats import Refusal
 
 _LOG: Final = logging.getLogger("elea.link")
 _REJOIN_NS: Final = 1_000_000_000  # after a group was lost, as when an interface went down
@@ -102,6 +103,7 @@ class Driver:
             on_failure=self._not_accepted,
             limits=limits,
             clock=clock,
+            stats=node.stats,
         )
         self._attempts: dict[int, Attempt] = {}
         self._limits = limits
@@ -195,7 +197,12 @@ class Driver:
         """Where it listens, with the ports that were given."""
         return self._listeners.bound()
 
-    def change_endpoints(self, listen: EndpointGroups, connect: EndpointGroups) -> None:
+    def change_endpoints(
+        self,
+        listen: EndpointGroups,
+        connect: EndpointGroups,
+        settings: LinkSettings | None = None,
+    ) -> None:
         """Listen and connect there from now on. Neighbours stay; certificates are read again.
 
         Not on the poller's thread.
@@ -204,7 +211,9 @@ class Driver:
             LinkError: if a listener cannot be bound; nothing has changed then.
             ConfigError: if an endpoint asks for something that cannot be.
         """
-        self._listeners.change([endpoint for group in listen for endpoint in group])
+        settings = settings or self._settings
+        self._listeners.change([endpoint for group in listen for endpoint in group], settings)
+        self._settings = self._connector.settings = settings
         with self.lock:
             self.node.routing.set_locators(self.locators())
             self.node.connect_to(connect, self.now_ns())
@@ -517,7 +526,7 @@ class Driver:
                 self._dial(effect)
             case NeighbourUp():
                 for link_id in list(self._tickets):
-                    if self.node.is_established(link_id):
+                    if self.node.intake(link_id) is not None:
                         self._settle_ticket(link_id)
                 self._opening.noticed(effect)
             case NeighbourDown():
@@ -541,8 +550,10 @@ class Driver:
     def _dial(self, effect: Connect) -> None:
         connector_id, endpoints = effect.connector_id, list(effect.endpoints)
         if effect.teller is not None:
-            endpoints = dialable(endpoints, effect.teller, self._limits)
+            allow = self._settings.learned_allow
+            endpoints = dialable(endpoints, effect.teller, self._limits, allow=allow)
         if not endpoints:
+            self.node.stats.refuse(Refusal.LEARNED)
             why = LinkError(f"none of {', '.join(map(str, effect.endpoints))} may be dialled")
             self._poller.call_soon_threadsafe(lambda: self._connected(connector_id, why))
             return

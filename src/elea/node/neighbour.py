@@ -110,19 +110,8 @@ class NodeLink:
     waits_for: set[int] = field(default_factory=set)  # faces without room for what it brings
 
 
-def may_join(link: NodeLink, known: Neighbour) -> bool:
-    """Whether a further link to a neighbour belongs to the transport that is there.
-
-    It does if both were begun at the same time, by two nodes that dial each other. Later, it may
-    come from a neighbour that has lost the transport or was started anew: then its numbers and
-    aliases would mean nothing here, and ours nothing there. It has to wait until the old link is
-    found dead.
-    """
-    return link.since_ns < known.since_ns
-
-
 def state_of(
-    phases: list[Phase], is_client: bool, *, connected: bool, ready: bool
+    phases: list[Phase], is_client: bool, connected: bool, *, ready: bool, awaits: bool
 ) -> ConnectionState:
     """How far a node is, from its connectors and neighbours (behaviour.md 1.11, 1.12)."""
     if is_client:
@@ -130,6 +119,8 @@ def state_of(
             return ConnectionState.CONNECTED
         if not phases:
             return ConnectionState.FAILED  # a client is nothing without somebody to connect to
+    elif awaits and not connected:
+        return ConnectionState.WAITING
     elif ready and all(phase is Phase.CONNECTED for phase in phases):
         return ConnectionState.CONNECTED
     if phases and all(phase is Phase.GIVEN_UP for phase in phases):

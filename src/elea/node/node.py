@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from elea.errors import DecodeError, RemoteProtocolError
 from elea.ids import Rng, WhatAmI, ZenohId
@@ -16,6 +17,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.admission import Admission, content
 from elea.node.connectors import Connectors
 from elea.node.egress_hot import FULL, SENT, Door, Egress, Outlet
+from elea.node.expiry import Expiries
 from elea.node.group import Group, Groups
 from elea.node.holding import Holding
 from elea.node.intake_hot import Intake
@@ -24,6 +26,7 @@ from elea.node.ports import CloseLink, Effect, LinkInfo, NeighbourDown, Neighbou
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import EndpointGroups, NodeSettings
 from elea.node.stamping_hot import Stamper
+from elea.node.stats import Refusal
 from elea.node.views import NeighbourView, view_of
 from elea.routing.core import Routing
 from elea.routing.effects import Output
@@ -31,7 +34,6 @@ from elea.routing.face import FaceSpec, local_face
 from elea.routing.pubsub_hot import PushSource
 from elea.routing.roles.roles import ROLES
 from elea.timestamp import HybridClock
-from elea.transport.cookie import CookieJar
 from elea.transport.events import Events, KeepAliveDue, LinkLost
 from elea.transport.handshake import Acceptor, Opener, State
 from elea.transport.negotiation import Agreed
@@ -41,8 +43,10 @@ from elea.transport.unicast_hot import Phase as TransportPhase
 from elea.transport.unicast_hot import Transport
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import Stamp
-from elea.wire.framing_hot import StreamDecoder, frame
+from elea.wire.framing_hot import frame
 from elea.wire.transport.close import CloseReason
+
+_EXPIRED: Final = "a certificate of the link has expired"
 
 
 class Node:
@@ -57,20 +61,21 @@ class Node:
         self.limits = limits
         self.egress = Egress(self._wait)
         output = self._output()
-        # Where samples may go without a message; None if the output must see every message.
+        # Where samples may go without a message; None if the output must see each.
         self.direct = self.egress if output is self.egress else None
         role = ROLES[settings.whatami.index]
         self.routing = Routing(settings.zid, role, output, limits, settings.routing)
         # A sample of a session goes out. Bound once: it takes no interpreted step.
         self.local_push = Door(self.egress, self.routing.push).push
-        self._rng = rng
-        self._cookies = CookieJar(rng, limits=limits)
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
         self._stamps = settings.timestamping and settings.whatami is WhatAmI.ROUTER
         self._links: dict[int, NodeLink] = {}
         self._neighbours: dict[bytes, Neighbour] = {}
-        self._admission = Admission(settings, self._neighbours, self._links)
-        self._connectors = Connectors(settings, self._neighbours, self._ask, rng, limits)
+        who = Admission(settings, self._neighbours, self._links, rng, limits, self._give_up)
+        self.admission, self.stats = who, who.stats
+        self._expiries = Expiries()
+        wants = Connectors(settings, self._neighbours, self._ask, rng, limits, self.stats)
+        self._connectors = wants
         self._by_face: dict[int, Neighbour] = {}
         self._sessions: dict[int, Session] = {}
         self._effects: list[Effect] = []
@@ -95,6 +100,7 @@ class Node:
 
     def tell_time(self, wall_ns: Callable[[], int]) -> None:
         """Whom to ask for the time of day: a router stamps the samples that it forwards."""
+        self._expiries.tell_time(wall_ns)
         if self._stamps:
             drops = self.settings.drop_future
             self.routing.stamp_samples(Stamper(self._clock, wall_ns, drops_future=drops).stamp)
@@ -145,7 +151,7 @@ class Node:
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
         times = [self.routing.next_timer_ns(), self.groups.next_timer_ns()]
-        times.append(self._connectors.next_timer_ns())
+        times += [self._connectors.next_timer_ns(), self._expiries.next_timer_ns()]
         times += [session.next_timer_ns() for session in self._sessions.values()]
         for link in self._links.values():
             if link.handshake is not None:
@@ -158,6 +164,8 @@ class Node:
         """Do what is due."""
         self._now_ns = now_ns
         self._connectors.handle_timer(now_ns)
+        for link_id in self._expiries.take(now_ns):
+            self._expire(self._links[link_id], now_ns)
         for link in list(self._links.values()):
             if link.handshake is not None:
                 link.handshake.handle_timer(now_ns)
@@ -182,26 +190,12 @@ class Node:
     ) -> None:
         """A link was made: `opened` by us, or accepted."""
         self._now_ns = now_ns
-        offer = self.settings.offer(info.batch_len_max)
         connector = self._connectors.get(connector_id)
-        handshake: Opener | Acceptor
-        if opened:
-            expected = None if connector is None else connector.expected_zid
-            limits = replace(self.limits, handshake_ns=self.settings.open_timeout_ns)
-            handshake = Opener(offer, now_ns, expected_zid=expected, limits=limits)
-        else:
-            limits = replace(self.limits, handshake_ns=self.settings.accept_timeout_ns)
-            address = str(info.remote)
-            handshake = Acceptor(offer, self._cookies, address, now_ns, limits=limits)
-        link = NodeLink(
-            link_id,
-            info,
-            connector,
-            handshake,
-            StreamDecoder(batch_len_max=info.batch_len_max) if info.stream else None,
-            now_ns,
-        )
+        link = self.admission.begin(link_id, info, connector, now_ns, opened=opened)
         self._links[link_id] = link
+        self._expiries.watch(link_id, info.expires_s, now_ns)
+        if link.handshake is None:
+            self._end_link(link, "too many wrong passwords came from there")
         self._advance(link, now_ns)
 
     def connect_failed(self, connector_id: int, reason: str, now_ns: int) -> None:
@@ -219,7 +213,7 @@ class Node:
     def heard_of(self, told: Told, now_ns: int) -> None:
         """Somebody told of a node: connect to it, if it is one to connect to."""
         self._now_ns = now_ns
-        known = self._admission.upstream() is not None or told.zid in (
+        known = self.admission.upstream() is not None or told.zid in (
             *self._neighbours,
             *(one.zid for one in self.groups.members()),  # whom samples would reach twice
         )
@@ -266,6 +260,7 @@ class Node:
         """The link is gone: the other end closed it, or it broke."""
         self._now_ns = now_ns
         link = self._links.pop(link_id, None)
+        self._expiries.forget(link_id)
         if link is not None:
             self._dirty.pop(link_id, None)
             self._drop_link(link, reason, now_ns)
@@ -335,18 +330,13 @@ class Node:
         """The sessions there are."""
         return list(self._sessions.values())
 
-    def is_established(self, link_id: int) -> bool:
-        """Whether a link has become part of a transport."""
-        return self.intake(link_id) is not None
-
     def connection_state(self) -> ConnectionState:
         """Whether what was to be connected is (behaviour.md 1.11, 1.12)."""
         ready = all(self.routing.is_ready(one.face_id) for one in self._neighbours.values())
         phases = [one.phase for one in self._connectors]
         is_client = self.whatami is WhatAmI.CLIENT
-        if self.settings.awaits_scouted and not self._neighbours and not is_client:
-            return ConnectionState.WAITING  # the driver ends it when the time is over
-        return state_of(phases, is_client, connected=bool(self._neighbours), ready=ready)
+        awaits = self.settings.awaits_scouted  # the driver ends it when the time is over
+        return state_of(phases, is_client, bool(self._neighbours), ready=ready, awaits=awaits)
 
     def neighbours(self) -> list[NeighbourUp]:
         """Who is connected, or in a group with this node."""
@@ -373,11 +363,10 @@ class Node:
 
     def is_empty(self) -> bool:
         """Whether nothing is remembered and nothing is due: true when all is closed."""
-        remembered = (
-            *(self._links, self._neighbours, self._by_face, self._sessions, self.egress.outlets),
-            *(self._connectors, self.groups, self._fragments, self._effects, self._dirty),
-        )
-        return not any(remembered) and self.next_timer_ns() is None and self.routing.is_empty()
+        places = (self._links, self._neighbours, self._by_face, self._sessions)
+        others = (self.egress.outlets, self._connectors, self.groups, self._fragments)
+        remembered = any((*places, *others, self._effects, self._dirty, self._expiries))
+        return not remembered and self.next_timer_ns() is None and self.routing.is_empty()
 
     def has_room(self, face_id: int) -> bool:
         """Whether no blocking message waits for room."""
@@ -427,8 +416,7 @@ class Node:
 
     def _break(self, link: NodeLink, error: Exception, now_ns: int) -> None:
         """A link that breaks the rules is closed without a word (behaviour.md 1.8)."""
-        self._drop_link(link, f"protocol violation: {error}", now_ns)
-        self._end_link(link, str(error))
+        self._lose(link, f"protocol violation: {error}", now_ns)
 
     def _shake(self, link: NodeLink, batch: bytes, now_ns: int) -> None:
         assert link.handshake is not None
@@ -441,21 +429,21 @@ class Node:
         if handshake is None:
             return
         if isinstance(handshake, Opener) and handshake.state is State.PEER_KNOWN:
-            self._admission.opening(link, handshake, now_ns)
+            self.admission.opening(link, handshake, now_ns)
         elif isinstance(handshake, Acceptor) and handshake.state is State.ADMITTING:
-            self._admission.accepting(link, handshake, now_ns)
+            self.admission.accepting(link, handshake, now_ns)
         for batch in handshake.outgoing():
             link.outgoing.append(frame(batch) if link.info.stream else batch)
             self._dirty[link.id] = None
         failure = handshake.failure
         if failure is not None:
+            self.admission.failed(link, failure, now_ns)
             link.handshake = None
             connector = link.connector
             if connector is not None and connector.expected_zid and not failure.by_peer:
                 link.connector = None
                 self._connectors.refuted(connector, link.info.remote, failure.reason, now_ns)
-            self._drop_link(link, failure.reason, now_ns)
-            self._end_link(link, failure.reason)
+            self._lose(link, failure.reason, now_ns)
         elif handshake.agreed is not None:
             link.handshake = None
             self._establish(link, handshake.agreed, now_ns)
@@ -464,20 +452,18 @@ class Node:
         known = self._neighbours.get(agreed.peer_zid)
         if known is not None:
             if not agreed.joins(known.agreed):
-                self._drop_link(link, "parameters differ from the first link's", now_ns)
-                self._end_link(link, "parameters differ")
+                self._lose(link, "parameters differ from the first link's", now_ns)
                 return
             self._join(known, link, agreed, now_ns)
             return
-        upstream = self._admission.upstream()
+        upstream = self.admission.upstream()
         if upstream is not None:  # two answered at the same time, and a client needs one
             content(link, upstream)
             self._end_link(link, "connected already")
             return
         placement = self.routing.role.place(agreed.peer_whatami, agreed.peer_remote_bound)
         if placement is None:
-            self._drop_link(link, "a client does not connect to a client", now_ns)
-            self._end_link(link, "a client does not connect to a client")
+            self._lose(link, "a client does not connect to a client", now_ns)
             return
         face_id = self._next_id()
         transport = Transport(agreed, limits=self.limits, pool=self._fragments)
@@ -524,8 +510,7 @@ class Node:
             elif isinstance(event, LinkLost):
                 link = self._links.get(event.link_id)
                 if link is not None:
-                    self._drop_link(link, event.reason, now_ns)
-                    self._end_link(link, event.reason)
+                    self._lose(link, event.reason, now_ns)
 
     def _time_neighbour(self, neighbour: Neighbour, now_ns: int) -> None:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
@@ -537,6 +522,14 @@ class Node:
         """When a neighbour that takes nothing is closed."""
         stuck_ns = neighbour.backlog.stuck_since_ns()
         return None if stuck_ns is None else stuck_ns + self.settings.wait_before_close_ns
+
+    def _expire(self, link: NodeLink, now_ns: int) -> None:
+        """A certificate of a link has ended: the neighbour has to prove itself anew."""
+        self.stats.refuse(Refusal.EXPIRED)
+        if link.neighbour is None:
+            self._lose(link, _EXPIRED, now_ns)
+        else:
+            self._give_up(link.neighbour, _EXPIRED, now_ns, CloseReason.EXPIRED)
 
     def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
@@ -591,8 +584,12 @@ class Node:
             if last_words is not None:
                 link.outgoing.append(last_words)
                 self._dirty[link_id] = None
-            self._drop_link(link, reason, now_ns)
-            self._end_link(link, reason)
+            self._lose(link, reason, now_ns)
+
+    def _lose(self, link: NodeLink, reason: str, now_ns: int) -> None:
+        """Forget what depended on a link, and close it when its last words are written."""
+        self._drop_link(link, reason, now_ns)
+        self._end_link(link, reason)
 
     def _end_link(self, link: NodeLink, reason: str) -> None:
         if not link.closing:

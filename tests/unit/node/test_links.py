@@ -89,7 +89,7 @@ def test_a_neighbour_started_anew_does_not_join_its_old_transport() -> None:
     world.crash("two", silent=True)
     world.run_for(seconds(0.5))
     again = Session(world.add("two", settings(2, listen="tcp/two:2", connect=("tcp/one:1",))))
-    world.run_for(seconds(4))
+    world.run_for(seconds(1))
     assert again.neighbours == []
     assert one.driver.node.links_count(b"\x02") == 1
     world.run_for(seconds(12))
