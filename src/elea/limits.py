@@ -52,6 +52,8 @@ class Limits:
     declarations_count: int = 10_000  # entities per face, over all kinds
     router_declarations_count: int = 100_000  # entities of one router, of all that is below it
     interests_count: int = 256  # per face; each may return every declaration
+    answer_ns: int = 100_000  # what one declaration in an answer to an interest costs (T24)
+    answers_debt_ns: int = 100_000_000  # who owes more is answered later (T24)
     queries_count: int = 1_024  # open queries per face that asked
     query_timeout_ns: int = 60 * 1_000_000_000  # longest a forwarded query stays open
     query_replies_count: int = 100_000  # per query
@@ -88,6 +90,7 @@ class Limits:
     link_addresses_count: int = 8  # tried at once per connection, over all names it has
     link_read_len: int = 65_536  # one read; a larger buffer costs a page fault per page, each time
     link_turn_len: int = 256 * 1024  # read from one link before the others have their turn
+    link_turn_ns: int = 5_000_000  # spent on what one link brings before the others (T21, T23)
     link_turn_datagrams_count: int = 64  # the same for links where one read is one batch
     accept_pending_count: int = 512  # handshakes going on, over all listeners
     accept_pending_per_address_count: int = 32  # of one IPv4 address or IPv6 /64
