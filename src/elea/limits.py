@@ -50,6 +50,7 @@ class Limits:
     # are exempt where a bound guards against strangers only.
     aliases_count: int = 4_096  # per face and direction
     declarations_count: int = 10_000  # entities per face, over all kinds
+    declarations_node_count: int = 200_000  # entities of all faces together (T23)
     router_declarations_count: int = 100_000  # entities of one router, of all that is below it
     interests_count: int = 256  # per face; each may return every declaration
     answer_ns: int = 100_000  # what one declaration in an answer to an interest costs (T24)
@@ -76,6 +77,7 @@ class Limits:
     fragment_idle_ns: int = 10_000_000_000  # an unfinished message without news is dropped (T05)
     tx_queue_len: int = 1024 * 1024  # waiting per priority and neighbour; past it, congestion
     backlog_len: int = 1024 * 1024  # without room at a neighbour; past it, sources wait (T28)
+    waiting_node_len: int = 256 * 1024 * 1024  # for all neighbours; past it, the fattest goes (T28)
     close_flush_ns: int = 2_500_000_000  # how long CLOSE waits for what was sent before it
     group_members_count: int = 1_000  # of one multicast group; as many as transports
     scout_replies_count: int = 100  # HELLOs per second, to everybody together (T11)

@@ -75,6 +75,10 @@ class Neighbour:
         """Links came or went: with one alone there is nothing to choose when writing."""
         self.outlet.link_id = next(iter(self.links)) if len(self.links) == 1 else -1
 
+    def waiting_len(self) -> int:
+        """What waits for it, in octets."""
+        return self.transport.pending_len + self.backlog.pending_len
+
     @classmethod
     def new(cls, transport: Transport, sink: FaceSink, info: LinkInfo, now_ns: int) -> Self:
         """The neighbour at the other end of a transport whose first link is this."""

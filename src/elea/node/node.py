@@ -79,7 +79,7 @@ class Node:
         self._by_face: dict[int, Neighbour] = {}
         self._sessions: dict[int, Session] = {}
         self._effects: list[Effect] = []
-        self._holding = Holding(self._links, limits.backlog_len, self._ask)
+        self._holding = Holding(self._links, limits, self._ask)
         self._fragments = FragmentPool(limits.fragments_node_len)
         self._dirty: dict[int, None] = {}
         self._last_id = 0
@@ -172,6 +172,9 @@ class Node:
                 self._advance(link, now_ns)
         for neighbour in list(self._neighbours.values()):
             self._time_neighbour(neighbour, now_ns)
+        fat = self._holding.excess(list(self._neighbours.values()), now_ns)
+        if fat is not None:
+            self._give_up(fat, "too much waits for it", now_ns, CloseReason.UNRESPONSIVE)
         self.groups.handle_timer(now_ns)
         self.routing.handle_timer(now_ns)
         for session in list(self._sessions.values()):
