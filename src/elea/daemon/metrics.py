@@ -83,10 +83,7 @@ def collect(node: Node, *, uptime_s: float, per_transport: bool = True) -> list[
             "elea_declarations",
             "gauge",
             "Keys that are declared, by kind.",
-            [
-                ({"kind": kind.name.lower()}, len(node.routing.tables.intersecting(kind, None)))
-                for kind in Kind
-            ],
+            [({"kind": kind.name.lower()}, node.routing.tables.count(kind)) for kind in Kind],
         ),
         *_transports(views, per_transport=per_transport),
         Family(

@@ -74,8 +74,7 @@ class Node:
         who = Admission(settings, self._neighbours, self._links, rng, limits, self._give_up)
         self.admission, self.stats = who, who.stats
         self._expiries = Expiries()
-        wants = Connectors(settings, self._neighbours, self._ask, rng, limits, self.stats)
-        self._connectors = wants
+        self._connectors = Connectors(settings, self._neighbours, self._ask, rng, limits, who.stats)
         self._by_face: dict[int, Neighbour] = {}
         self._sessions: dict[int, Session] = {}
         self._effects: list[Effect] = []
@@ -548,6 +547,7 @@ class Node:
         neighbour, link.neighbour = link.neighbour, None
         if link.intake is not None:
             link.intake.closed = True
+            link.intake = None  # which knows the link: nothing waits for the garbage collector
         if connector is not None:
             self._connectors.dropped(connector, reason, now_ns)
         if neighbour is None:

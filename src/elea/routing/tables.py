@@ -174,8 +174,10 @@ class Tables:
         """The entries whose keys include `key`."""
         return self._trees[kind].including(key)
 
-    def count(self) -> int:
-        """How many entries there are."""
+    def count(self, kind: Kind | None = None) -> int:
+        """How many entries there are, of one kind or of all."""
+        if kind is not None:
+            return len(self._trees[kind])
         return sum(len(tree) for tree in self._trees)
 
     def is_empty(self) -> bool:

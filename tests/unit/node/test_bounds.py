@@ -20,6 +20,7 @@ from tests.unit.node.worlds import settings
 
 from elea.ids import WhatAmI
 from elea.limits import Limits
+from elea.node.neighbour import NodeLink
 from elea.node.node import Node
 from elea.routing.stats import Drop
 from elea.sim.network import link_info
@@ -195,6 +196,23 @@ def test_nothing_grows_beyond_its_bound_and_all_is_gone_at_the_end(load: object)
     assert node.routing.tables.declared_count == 0
     assert node.routing.is_empty()
     assert node.is_empty()
+
+
+def test_who_left_is_gone_without_the_garbage_collector() -> None:
+    """Each session left some 10 kB in a ring, which a flood of short ones made into megabytes."""
+    node = router(SMALL)
+    gc.disable()
+    try:
+        for number in range(70_001, 70_004):
+            one = Hostile(node, number)
+            declarations(one, 1)
+            node.link_closed(number, "gone", 3)
+        del one
+        node.effects()
+        left = [each for each in gc.get_objects() if isinstance(each, NodeLink)]
+        assert [each.id for each in left if each.id > 70_000] == []
+    finally:
+        gc.enable()
 
 
 def test_the_walk_finds_what_has_no_bound() -> None:
