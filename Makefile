@@ -15,7 +15,7 @@ BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/transport tests/unit/keyexp
   tests/unit/routing tests/property tests/vectors) \
   tests/meta/test_compiled_list.py tests/meta/test_doctests.py
 
-TYPED := src tests setup.py $(sort $(dir $(wildcard bench/*.py fuzz/*.py tools/*.py)))
+TYPED := src tests setup.py $(sort $(dir $(wildcard attack/*.py bench/*.py fuzz/*.py tools/*.py)))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup hot lint test run bench fuzz docs clean
@@ -66,8 +66,8 @@ docs: hot ## regenerate docs/reference and check every link
 
 clean: ## remove everything that can be made again
 	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
-	@find src tests bench fuzz tools \( -name '*.so' -o -name '*.pyc' \) -delete 2>/dev/null || true
-	@find src tests bench fuzz tools -name __pycache__ -empty -delete 2>/dev/null || true
+	@find src tests attack bench fuzz tools \( -name '*.so' -o -name '*.pyc' \) -delete 2>/dev/null || true
+	@find src tests attack bench fuzz tools -name __pycache__ -empty -delete 2>/dev/null || true
 
 # PYTHON chooses the interpreter; otherwise the first on PATH that is new enough.
 $(INSTALLED): pyproject.toml setup.py

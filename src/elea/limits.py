@@ -50,8 +50,11 @@ class Limits:
     # are exempt where a bound guards against strangers only.
     aliases_count: int = 4_096  # per face and direction
     declarations_count: int = 10_000  # entities per face, over all kinds
+    declarations_node_count: int = 200_000  # entities of all faces together (T23)
     router_declarations_count: int = 100_000  # entities of one router, of all that is below it
     interests_count: int = 256  # per face; each may return every declaration
+    answer_ns: int = 100_000  # what one declaration in an answer to an interest costs (T24)
+    answers_debt_ns: int = 100_000_000  # who owes more is answered later (T24)
     queries_count: int = 1_024  # open queries per face that asked
     query_timeout_ns: int = 60 * 1_000_000_000  # longest a forwarded query stays open
     query_replies_count: int = 100_000  # per query
@@ -91,22 +94,29 @@ class Limits:
     tx_queue_len: int = 1024 * 1024  # waiting per priority and neighbour; past it, congestion
     backlog_len: int = 1024 * 1024  # without room at a neighbour; past it, sources wait (T28)
     held_ns: int = 1_000_000_000  # sources of a router wait so long for who takes nothing (T28)
+    waiting_node_len: int = 256 * 1024 * 1024  # for all neighbours; past it, the fattest goes (T28)
     close_flush_ns: int = 2_500_000_000  # how long CLOSE waits for what was sent before it
     group_members_count: int = 1_000  # of one multicast group; as many as transports
     scout_replies_count: int = 100  # HELLOs per second, to everybody together (T11)
     scout_replies_source_count: int = 10  # HELLOs per second to one address (T11)
     scout_sources_count: int = 1_024  # addresses whose rate is remembered
     learned_count: int = 64  # nodes dialled at once because others told of them (T11, T49)
+    learned_dials_count: int = 256  # nodes others told of, dialled in a burst (T49)
+    learned_dial_ns: int = 50_000_000  # until one more of them may be dialled (T49)
     hello_len: int = 1_400  # an answer is one datagram, short enough for any path (T11)
 
     # Links: sockets, and those who knock (T09, T10, T49).
     link_addresses_count: int = 8  # tried at once per connection, over all names it has
     link_read_len: int = 65_536  # one read; a larger buffer costs a page fault per page, each time
     link_turn_len: int = 256 * 1024  # read from one link before the others have their turn
+    link_turn_ns: int = 5_000_000  # spent on what one link brings before the others (T21, T23)
     link_turn_datagrams_count: int = 64  # the same for links where one read is one batch
     accept_pending_count: int = 512  # handshakes going on, over all listeners
     accept_pending_per_address_count: int = 32  # of one IPv4 address or IPv6 /64
     accept_turn_count: int = 64  # newcomers taken before the links have their turn
+    login_failures_count: int = 10  # wrong passwords of one address, then it has to wait
+    login_failure_ns: int = 10_000_000_000  # until another wrong password is forgiven
+    login_sources_count: int = 1_024  # addresses whose wrong passwords are remembered
     accept_handshake_ns: int = 5_000_000_000  # from the first octet to the open session
     spin_ns: int = 200_000  # a loop in a dialogue looks so long for an answer before it sleeps
     arrow_batch_len: int = 8 * 1024 * 1024  # payloads of one record batch, less the last one's

@@ -211,6 +211,7 @@ def tls(tmp_path: Path) -> Callable[[str], dict[str, object]]:
         "connect_private_key": made.client.key_text,
     }
     for name, text in texts.items():
+        (tmp_path / name).touch(0o600)
         (tmp_path / name).write_text(text)
 
     def settings(kind: str) -> dict[str, object]:

@@ -147,6 +147,7 @@ def files(tmp_path: Path) -> Callable[[str], Files]:
         "connect_private_key": made.client.key_text,
     }
     for name, text in texts.items():
+        (tmp_path / name).touch(0o600)
         (tmp_path / name).write_text(text)
     paths = {name: str(tmp_path / name) for name in texts}
 

@@ -25,6 +25,7 @@ from elea.link.stream import PlainListener
 from elea.link.timers import Timers
 from elea.link.udp import Udp, UdpListener, UdpSourceLink
 from elea.locator import Endpoint, Locator
+from elea.node.stats import Refusal
 
 
 @dataclass
@@ -125,7 +126,7 @@ def test_many_addresses_push_out_the_oldest_of_all(loop: Loop, closing: ExitStac
     crowd = [made.knock(f"127.0.1.{number}") for number in range(1, 31)]
     loop.until(lambda: len(made.links) == 30)
     assert len(made.admission) == 20
-    assert made.admission.evicted_count == 10
+    assert made.admission.stats.refusals[Refusal.HANDSHAKE] == 10
     loop.until(lambda: all(gone(sock) for sock in crowd[:10]))
     assert not any(gone(sock) for sock in crowd[10:])
 
@@ -139,7 +140,7 @@ def test_who_is_through_does_not_count_and_cannot_be_pushed_out(
         loop.until(lambda: len(made.admission) == 1)
         made.links[-1][1].settle()
     assert len(made.links) == 10
-    assert made.admission.evicted_count == 0
+    assert made.admission.stats.refusals[Refusal.HANDSHAKE] == 0
 
 
 @pytest.mark.parametrize("case", [TCP, TLS], ids=str)

@@ -14,7 +14,8 @@ from tests.link.test_driver import until
 
 from elea.config.config import Config
 from elea.errors import LinkError
-from elea.link.driver import Driver, open_driver
+from elea.link.driver import Driver
+from elea.link.start import open_driver
 from elea.locator import Endpoint
 
 ANYWHERE = "tcp/127.0.0.1:0"

@@ -18,8 +18,8 @@ from tests.link.test_multicast import free_port
 import elea
 from elea import aio
 from elea.errors import ClosedError, ConfigError, LinkError
-from elea.link.driver import open_driver
 from elea.link.scouting import Search, start_scouting
+from elea.link.start import open_driver
 from elea.sample import Hello
 
 WAIT_S = 20

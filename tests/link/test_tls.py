@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.link.cases import MTLS, TCP, TLS
-from tests.link.certificates import CLIENT_NAME, HOST, certificates
+from tests.link.certificates import CLIENT_NAME, ENDS_SOON_S, HOST, certificates
 from tests.link.rig import Case, Pair, Rig, turns, wait
 
 from elea.config.config import Config
@@ -21,7 +21,7 @@ from elea.link.base import Link, Listener, PendingLink
 from elea.link.settings import LinkSettings, Pem, TlsSettings
 from elea.link.stream import Connecting
 from elea.link.tls import TlsHandshake, TlsLink
-from elea.link.tls_context import client_context, server_context
+from elea.link.tls_context import client_context, own_expiry_s, server_context
 from elea.locator import Endpoint
 
 MakeRig = Callable[[Case], Rig]
@@ -117,6 +117,33 @@ def attempt(
             "unable to get local issuer certificate",
             id="client of a foreign CA",
         ),
+        pytest.param(
+            MADE.settings(
+                listen_certificate=MADE.self_signed.certificate,
+                listen_private_key=MADE.self_signed.key,
+            ),
+            MADE.settings(),
+            "self-signed certificate: check root_ca_certificate",
+            "does not trust our certificate's authority",
+            id="self-signed",
+        ),
+        pytest.param(
+            MADE.mutual(),
+            MADE.mutual(
+                connect_certificate=MADE.self_signed.certificate,
+                connect_private_key=MADE.self_signed.key,
+            ),
+            "does not trust our certificate's authority",
+            "self-signed certificate",
+            id="self-signed client",
+        ),
+        pytest.param(
+            MADE.mutual(allowed_names=frozenset({"robot-8"})),
+            MADE.mutual(),
+            "closed",
+            "its certificate is for 'robot-7', which elea/tls/allowed_names does not list",
+            id="not on the list",
+        ),
     ],
 )
 def test_refused_with_a_clear_error(
@@ -126,6 +153,11 @@ def test_refused_with_a_clear_error(
     said_near, said_far = failures(one, one.listen(), connecting)
     assert near in said_near
     assert far in said_far
+
+
+@pytest.mark.parametrize("name", [CLIENT_NAME, "robot-7.fleet"])
+def test_the_list_has_common_or_alternative_names(name: str, rig: MakeRig) -> None:
+    rig(case_of(MADE.mutual(allowed_names=frozenset({name, "another"})))).pair()
 
 
 def test_the_name_may_go_unchecked_when_asked(rig: MakeRig) -> None:
@@ -173,6 +205,51 @@ def test_a_link_may_end_with_its_certificate(rig: MakeRig) -> None:
     assert ends.near.info.expires_s is not None
 
 
+@pytest.mark.parametrize("listening", [True, False])
+def test_our_own_certificate_ends_too(listening: bool) -> None:
+    settings = MADE.mutual(close_link_on_expiration=True)
+    soon = MADE.server_ends_soon if listening else MADE.client_ends_soon
+    side = "listen" if listening else "connect"
+    short = replace(
+        settings,
+        **{f"{side}_certificate": soon.certificate, f"{side}_private_key": soon.key},  # type: ignore[arg-type]  # each name has its field's type
+    )
+    assert own_expiry_s(short, listening=listening) == ENDS_SOON_S
+    assert own_expiry_s(settings, listening=listening) != ENDS_SOON_S
+    assert own_expiry_s(replace(short, close_link_on_expiration=False), listening=listening) is None
+
+
+def test_our_own_certificate_may_have_ended() -> None:
+    ended = MADE.settings(
+        listen_certificate=MADE.expired.certificate,
+        listen_private_key=MADE.expired.key,
+        close_link_on_expiration=True,
+    )
+    assert own_expiry_s(ended, listening=True) == 0
+    assert own_expiry_s(ended, listening=False) is None  # none is shown
+
+
+def test_the_link_ends_with_the_first_certificate_that_does(rig: MakeRig) -> None:
+    settings = MADE.mutual(
+        close_link_on_expiration=True,
+        connect_certificate=MADE.client_ends_soon.certificate,
+        connect_private_key=MADE.client_ends_soon.key,
+    )
+    ends = rig(replace(case_of(settings), settings=LinkSettings(tls=settings))).pair()
+    assert (ends.near.info.expires_s, ends.far.info.expires_s) == (ENDS_SOON_S, ENDS_SOON_S)
+
+
+def test_a_key_that_every_user_may_read_is_refused(tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    key.touch(0o600)
+    key.write_text(MADE.server.key_text)
+    settings = MADE.settings(listen_private_key=Pem(path=str(key)))
+    server_context(settings)
+    key.chmod(0o604)
+    with pytest.raises(LinkError, match="every user may read it; run: chmod o-rwx"):
+        server_context(settings)
+
+
 def test_only_tls_1_3_unless_1_2_is_asked_for(rig: MakeRig) -> None:
     for option, version in (("", "TLSv1.3"), ("#tls_min_version=1.2", "TLSv1.2")):
         listener = rig(case_of(MADE.settings(), option)).listen()
@@ -211,6 +288,7 @@ def test_reloaded_certificates_are_for_newcomers_and_bad_ones_are_refused(
 ) -> None:
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     certificate.write_text(MADE.expired.certificate_text)
+    key.touch(0o600)
     key.write_text(MADE.expired.key_text)
     settings = MADE.settings(
         listen_certificate=Pem(path=str(certificate)), listen_private_key=Pem(path=str(key))
@@ -220,11 +298,11 @@ def test_reloaded_certificates_are_for_newcomers_and_bad_ones_are_refused(
     assert "expired" in failures(one, listener, MADE.settings())[0]
     certificate.write_text(MADE.server.certificate_text)
     key.write_text(MADE.server.key_text)
-    listener.reload()
+    listener.reload(LinkSettings(tls=settings))
     near, far = one.meet(listener, one.dial(listener))
     certificate.write_text("no certificate")
     with pytest.raises(LinkError, match=r"listen_certificate and .* cannot be used.*expected PEM"):
-        listener.reload()
+        listener.reload(LinkSettings(tls=settings))
     one.meet(listener, one.dial(listener))  # with the last good ones
     ends = Pair(one, listener, near, far)
     ends.write(near, b"still here")
@@ -244,8 +322,9 @@ def test_reloaded_certificates_are_for_newcomers_and_bad_ones_are_refused(
             "a key that belongs to the certificate",
         ),
         (MADE.settings(enable_mtls=True, root_ca_certificate=None), "to check by"),
+        (MADE.settings(allowed_names=frozenset()), "needs transport/link/tls/enable_mtls"),
     ],
-    ids=["nothing", "no file", "foreign key", "mutual without root"],
+    ids=["nothing", "no file", "foreign key", "mutual without root", "list without mutual"],
 )
 def test_listener_settings_that_cannot_work(settings: TlsSettings, said: str) -> None:
     with pytest.raises(LinkError, match=said):

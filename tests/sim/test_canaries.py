@@ -183,7 +183,7 @@ class Spills(Node):
 
     def pull(self, link_id: int, now_ns: int) -> bytes | None:
         data = super().pull(link_id, now_ns)
-        if data is not None and self.is_established(link_id):
+        if data is not None and self.intake(link_id) is not None:
             self.count += 1
             if self.count % 10 == 0:
                 return super().pull(link_id, now_ns)

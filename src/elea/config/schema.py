@@ -337,7 +337,7 @@ _OPERATION: Final = (
     Key("plugins", Free("an object", object_only=True), {}, "one object per service"),
 )
 
-# Elea's own: Eclipse Zenoh refuses a file that has them.
+# Elea's own, not listed until they are set: Eclipse Zenoh refuses a file that has them.
 _ELEA: Final = (
     _silent("elea/authorizer", TEXT, "entry point of `elea.authorizers` that is asked as well"),
     Key(
@@ -357,6 +357,16 @@ _ELEA: Final = (
         "refusals of one neighbour that get a line each; the rest is counted",
         unset=True,
         silent=True,
+    ),
+    _silent(
+        "elea/tls/allowed_names",
+        ListOf(TEXT),
+        "names of the certificates that may connect by mutual TLS; all trusted ones if not set",
+    ),
+    _silent(
+        "elea/learned/allow",
+        ListOf(shapes.PLACE),
+        "networks and host names that nodes others tell of may be dialled in; any if not set",
     ),
 )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
+import string
+from ipaddress import ip_address, ip_network
 from typing import Final
 
 from elea.config.kinds import (
@@ -26,6 +27,7 @@ from elea.keyexpr import KeyExpr
 from elea.limits import REGION_NAME_LEN_MAX
 from elea.locator import Locator
 
+_NAME_LETTERS: Final = frozenset(string.ascii_letters + string.digits + "-.")
 PROTOCOLS: Final = (
     "tcp",
     "udp",
@@ -62,6 +64,15 @@ def _concrete_key(text: str) -> str:
     if "*" in _key_expr(text):
         raise InvalidValueError("key", "wildcards are not legal here")
     return text
+
+
+def _place(text: str) -> str:
+    try:
+        return str(ip_network(text))
+    except ValueError as error:
+        if text and set(text) <= _NAME_LETTERS and not text[-1].isdecimal():
+            return text
+        raise InvalidValueError("place", str(error)) from None
 
 
 def _socket_address(text: str) -> str:
@@ -334,6 +345,7 @@ SEARCH_DIRS: Final = ListOf(
 
 NAMESPACE: Final = Text("a key without wildcards", _concrete_key)
 REGION_NAME: Final = Text("a region name of 1 to 32 octets", _region_name)
+PLACE: Final = Text("a network such as 10.0.0.0/8, or a host name", _place)
 MULTICAST_ADDRESS: Final = Text("ip:port", _socket_address)
 CONNECT_ENDPOINTS: Final = PerMode(ListOf(Either((EndpointText(), ENDPOINT_GROUP))))
 LISTEN_ENDPOINTS: Final = PerMode(ListOf(EndpointText()))

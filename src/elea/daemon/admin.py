@@ -316,6 +316,7 @@ def _sources(sources: Sources) -> bytes:
 
 
 def _session(view: NeighbourView, now_ns: int, *, stats: bool) -> Json:
+    proven = {"user": view.user, "cert_common_name": view.common_name}
     shown: dict[str, Json] = {
         "peer": str(ZenohId(view.zid)),
         "whatami": str(WhatAmI.from_index(view.whatami)),
@@ -323,6 +324,7 @@ def _session(view: NeighbourView, now_ns: int, *, stats: bool) -> Json:
         "region": view.region,
         "weight": None if view.weights is None else _weight(*view.weights),
         "shm": False,
+        **{name: value for name, value in proven.items() if value is not None},
     }
     if stats:
         shown["stats"] = {

@@ -21,8 +21,11 @@ from elea.daemon.memory import Memory
 from elea.daemon.notify import notify
 from elea.daemon.services import Find, Services, installed
 from elea.errors import ConfigError, EleaError, LimitError, LinkError
+from elea.link.accounts import read_accounts
 from elea.link.authorizers import read_authorizer
-from elea.link.driver import Driver, open_driver
+from elea.link.driver import Driver
+from elea.link.settings import LinkSettings
+from elea.link.start import open_driver
 from elea.locator import is_group
 from elea.node.settings import EndpointGroups, unicast
 from elea.policy.policy import KEYS as POLICY_KEYS
@@ -44,6 +47,10 @@ _LIVE: Final = (
     "metadata",
     "plugins",
     *POLICY_KEYS,
+    "transport/link/tls",
+    "transport/auth/usrpwd/dictionary_file",
+    "elea/tls",
+    "elea/learned",
 )
 
 
@@ -228,11 +235,15 @@ class Daemon:
         self._checked(new)
         policy = Policy.from_config(new.config, read_authorizer(new.config))
         listen, connect = new.config.endpoints("listen"), new.config.endpoints("connect")
-        self._driver.change_endpoints(unicast(listen), unicast(connect))
+        accounts = read_accounts(new.config)
+        settings = LinkSettings.from_config(new.config)
+        self._driver.change_endpoints(unicast(listen), unicast(connect), settings)
+        with self._driver.lock:
+            self._driver.node.admission.change_accounts(accounts)
         old, self._effective = self._effective, new
         self._note_changes(old, new, policy)
         self.services.apply(self._session, new.config)
-        late = [key.path for key in KEYS if key.path not in _LIVE and _differs(key.path, old, new)]
+        late = [key.path for key in KEYS if not _is_live(key.path) and _differs(key.path, old, new)]
         if _groups(new.config) != _groups(old.config):
             late.append("multicast groups")
         if late:
@@ -256,6 +267,10 @@ class Daemon:
 
     def _where(self) -> str:
         return ", ".join(self.locators()) or "no endpoint"
+
+
+def _is_live(path: str) -> bool:
+    return any(path == one or path.startswith(f"{one}/") for one in _LIVE)
 
 
 def _differs(path: str, old: Effective, new: Effective) -> bool:

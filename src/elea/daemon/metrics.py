@@ -358,6 +358,15 @@ METRICS: Final = (
         lambda view: [({}, view.refused_count)],
     ),
     Metric(
+        "elea_links_refused",
+        "counter",
+        "Links that did not become a session, or were closed for safety",
+        ("reason",),
+        lambda snapshot: [
+            ({"reason": name}, count) for name, count in snapshot.node.stats.refused().items()
+        ],
+    ),
+    Metric(
         "elea_audit_lost",
         "counter",
         "Audit lines that could not be written",

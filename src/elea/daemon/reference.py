@@ -64,7 +64,8 @@ whoever is connected.
 _SESSION: Final = """
 Each of `sessions` is `{"peer": zid, "whatami": role, "region": region, "links": [{"src": locator,
 "dst": locator}], "weight": null, "shm": false}`; between routers `weight` is `{"src_weight": n,
-"dst_weight": n, "actual_weight": n}`, null where it was not set. In the lists of
+"dst_weight": n, "actual_weight": n}`, null where it was not set. Who proved a name has it there
+too, as `user` or `cert_common_name`. In the lists of
 declarations a node names itself, among those of its own role, for what it passes on.
 
 Keys below `config` are Elea's own in this: Eclipse Zenoh does not let them be read. They are

@@ -156,7 +156,7 @@ class _Handshake:
             link = self.pending.step()
         except LinkError as error:
             self._give_up()
-            self.ticket.settle()
+            self.ticket.fail()
             self._loop._failed(self, error)
             return
         poller = self._loop._poller

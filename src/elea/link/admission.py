@@ -6,14 +6,12 @@ nobody waits, and nothing is refused.
 
 from __future__ import annotations
 
-import ipaddress
 import threading
 from collections.abc import Callable
-from typing import Final
 
 from elea.limits import DEFAULT_LIMITS, Limits
-
-_IPV6_NETWORK_LEN: Final = 64  # what one household gets: its addresses count as one
+from elea.node.logins import bucket_of
+from elea.node.stats import NodeStats, Refusal
 
 OnEvicted = Callable[[str], None]
 
@@ -40,9 +38,13 @@ class Ticket:
         """The handshake is over, one way or the other. Legal twice."""
         self._admission.settle(self)
 
+    def fail(self) -> None:
+        """The handshake came to nothing by itself."""
+        self._admission.settle(self, failed=True)
+
     def evict(self, reason: str) -> None:
         """End the handshake, if it still goes on."""
-        if self._admission.settle(self):
+        if self._admission.settle(self, failed=True):
             self.on_evicted(reason)
 
 
@@ -59,12 +61,12 @@ class Admission:
         (['1 handshakes of 10.0.0.1 go on already'], False, True)
     """
 
-    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, stats: NodeStats | None = None) -> None:
         self._limits = limits
+        self.stats = stats or NodeStats()
         self._lock = threading.Lock()
         self._all: dict[Ticket, None] = {}  # dicts keep the order of arrival
         self._by_bucket: dict[str, dict[Ticket, None]] = {}
-        self.evicted_count = 0
 
     def __len__(self) -> int:
         return len(self._all)
@@ -90,7 +92,7 @@ class Admission:
                 evicted.append((next(iter(self._all)), reason))
             for oldest, _ in evicted:
                 self._remove(oldest)
-                self.evicted_count += 1
+                self.stats.refuse(Refusal.HANDSHAKE)
             self._all[ticket] = None
             self._by_bucket.setdefault(bucket, {})[ticket] = None
         for oldest, reason in evicted:
@@ -101,12 +103,14 @@ class Admission:
         """Whether this handshake goes on."""
         return ticket in self._all
 
-    def settle(self, ticket: Ticket) -> bool:
+    def settle(self, ticket: Ticket, *, failed: bool = False) -> bool:
         """Whether it went on until now."""
         with self._lock:
             if ticket not in self._all:
                 return False
             self._remove(ticket)
+            if failed:
+                self.stats.refuse(Refusal.HANDSHAKE)
             return True
 
     def _remove(self, ticket: Ticket) -> None:
@@ -115,19 +119,3 @@ class Admission:
         del own[ticket]
         if not own:
             del self._by_bucket[ticket.bucket]
-
-
-def bucket_of(source: str) -> str:
-    """What counts as one address: an IPv4 address, an IPv6 network, any other text as it is.
-
-    Example:
-        >>> bucket_of("10.0.0.1"), bucket_of("2001:db8::1:2:3:4"), bucket_of("unix user 0")
-        ('10.0.0.1', '2001:db8::/64', 'unix user 0')
-    """
-    try:
-        address = ipaddress.ip_address(source.partition("%")[0])
-    except ValueError:
-        return source
-    if address.version == 4:
-        return str(address)
-    return str(ipaddress.ip_network((address, _IPV6_NETWORK_LEN), strict=False))

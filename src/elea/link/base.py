@@ -115,8 +115,8 @@ class Listener(Protocol):
     def writable(self) -> None:
         """The descriptor can be written, which `wants` had asked for."""
 
-    def reload(self) -> None:
-        """Read certificates again; newcomers get the new ones.
+    def reload(self, settings: LinkSettings) -> None:
+        """Read certificates again, as the settings say now; newcomers get the new ones.
 
         Raises:
             LinkError: if they cannot be used; the old ones stay.

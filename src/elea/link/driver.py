@@ -14,7 +14,6 @@ the poller looks every millisecond only: who publishes writes full batches itsel
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -22,13 +21,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from elea.config.config import Config
 from elea.errors import ConfigError, LinkError
 from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.link.accounts import read_accounts
 from elea.link.admission import Ticket
-from elea.link.authorizers import read_authorizer
 from elea.link.base import Link
 from elea.link.connect import Attempt, Connected, Connector
 from elea.link.discovery import Discovery
@@ -37,7 +33,7 @@ from elea.link.learned import dialable
 from elea.link.listeners import Listeners
 from elea.link.multicast import GroupLink, GroupPump
 from elea.link.opening import Opening
-from elea.link.poller_hot import Poller, SelectorPoller
+from elea.link.poller_hot import Poller
 from elea.link.pump_hot import LinkPump
 from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
@@ -55,8 +51,8 @@ from elea.node.ports import (
     NeighbourUp,
     Told,
 )
-from elea.node.settings import EndpointGroups, NodeSettings
-from elea.policy.events import PolicyEvent
+from elea.node.settings import EndpointGroups
+from elea.node.stats import Refusal
 from elea.policy.policy import Policy
 
 _LOG: Final = logging.getLogger("elea.link")
@@ -105,6 +101,7 @@ class Driver:
             on_failure=self._not_accepted,
             limits=limits,
             clock=clock,
+            stats=node.stats,
         )
         self._attempts: dict[int, Attempt] = {}
         self._limits = limits
@@ -198,7 +195,12 @@ class Driver:
         """Where it listens, with the ports that were given."""
         return self._listeners.bound()
 
-    def change_endpoints(self, listen: EndpointGroups, connect: EndpointGroups) -> None:
+    def change_endpoints(
+        self,
+        listen: EndpointGroups,
+        connect: EndpointGroups,
+        settings: LinkSettings | None = None,
+    ) -> None:
         """Listen and connect there from now on. Neighbours stay; certificates are read again.
 
         Not on the poller's thread.
@@ -207,7 +209,9 @@ class Driver:
             LinkError: if a listener cannot be bound; nothing has changed then.
             ConfigError: if an endpoint asks for something that cannot be.
         """
-        self._listeners.change([endpoint for group in listen for endpoint in group])
+        settings = settings or self._settings
+        self._listeners.change([endpoint for group in listen for endpoint in group], settings)
+        self._settings = self._connector.settings = settings
         with self.lock:
             self.node.routing.set_locators(self.locators())
             self.node.connect_to(connect, self.now_ns())
@@ -536,7 +540,7 @@ class Driver:
                 self._dial(effect)
             case NeighbourUp():
                 for link_id in list(self._tickets):
-                    if self.node.is_established(link_id):
+                    if self.node.intake(link_id) is not None:
                         self._settle_ticket(link_id)
                 self._opening.noticed(effect)
             case NeighbourDown():
@@ -561,8 +565,10 @@ class Driver:
     def _dial(self, effect: Connect) -> None:
         connector_id, endpoints = effect.connector_id, list(effect.endpoints)
         if effect.teller is not None:
-            endpoints = dialable(endpoints, effect.teller, self._limits)
+            allow = self._settings.learned_allow
+            endpoints = dialable(endpoints, effect.teller, self._limits, allow=allow)
         if not endpoints:
+            self.node.stats.refuse(Refusal.LEARNED)
             why = LinkError(f"none of {', '.join(map(str, effect.endpoints))} may be dialled")
             self._poller.call_soon_threadsafe(lambda: self._connected(connector_id, why))
             return
@@ -585,27 +591,3 @@ class Driver:
     def run_due(self) -> None:
         for session in self.node.sessions():
             session.deliver()
-
-
-def open_driver(config: Config, report: Callable[[PolicyEvent], None] | None = None) -> Driver:
-    """A node for this configuration on real links: listening, and connected as far as it must be.
-
-    `report` is told of refusals and logins, under the lock: it must neither block nor raise.
-
-    Raises:
-        LinkError: if it cannot listen, or cannot connect although it must.
-        ConfigError: if the configuration asks for something that cannot be.
-    """
-    settings = NodeSettings.from_config(
-        config, os.urandom, read_accounts(config), read_authorizer(config)
-    )
-    node = Node(settings, rng=os.urandom)
-    node.guards.report = report
-    driver = Driver(node, SelectorPoller(), LinkSettings.from_config(config))
-    try:
-        driver.start()
-        driver.wait_connected()
-    except BaseException:
-        driver.close(0)
-        raise
-    return driver

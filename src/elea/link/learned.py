@@ -7,7 +7,7 @@ knock at services of its own host, of the cloud it runs in, or at paths of its f
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from elea.limits import DEFAULT_LIMITS, Limits
@@ -25,18 +25,30 @@ _METADATA: Final = frozenset(
 
 
 def dialable(
-    endpoints: Iterable[Endpoint], teller: Teller, limits: Limits = DEFAULT_LIMITS
+    endpoints: Iterable[Endpoint],
+    teller: Teller,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    allow: Sequence[str] | None = None,
 ) -> list[Endpoint]:
     """The endpoints to try, of what a teller said; names are looked at again once resolved.
+
+    Args:
+        endpoints: What was said.
+        teller: Where the one is who said it.
+        limits: How many are tried.
+        allow: The networks and host names that may be dialled; None: any.
 
     Example:
         >>> told = ["tcp/127.0.0.1:22", "unixsock-stream//run/x", "tcp/10.0.0.5:7447"]
         >>> [str(one) for one in dialable(map(Endpoint.parse, told), Teller())]
         ['tcp/10.0.0.5:7447']
+        >>> dialable(map(Endpoint.parse, told), Teller(), allow=["192.168.0.0/16"])
+        []
     """
     found: dict[Endpoint, None] = {}
     for endpoint in endpoints:
-        if endpoint.protocol in SCHEMES and _host_is_fine(endpoint, teller):
+        if endpoint.protocol in SCHEMES and _host_is_fine(endpoint, teller, allow):
             found[endpoint] = None
     return list(found)[: limits.link_addresses_count]
 
@@ -62,10 +74,12 @@ def objection(address: Address, teller: Teller) -> str | None:
     return None
 
 
-def _host_is_fine(endpoint: Endpoint, teller: Teller) -> bool:
+def _host_is_fine(endpoint: Endpoint, teller: Teller, allow: Sequence[str] | None) -> bool:
     try:
         host, port = endpoint.host_port()
     except ValueError:  # LocatorError: others may use addresses that mean nothing here
+        return False
+    if allow is not None and not any(_holds(place, host) for place in allow):
         return False
     if parse_ip(host) is None:
         return True  # a name; `objection` sees what it leads to
@@ -73,3 +87,14 @@ def _host_is_fine(endpoint: Endpoint, teller: Teller) -> bool:
         return objection(Address.of_ip(host, port), teller) is None
     except OSError:
         return False  # a zone that this host does not have
+
+
+def _holds(place: str, host: str) -> bool:
+    """Whether a host is a listed name, or an address in a listed network."""
+    ip = parse_ip(host)
+    if ip is None:
+        return place.lower() == host.lower()
+    try:
+        return ip in ipaddress.ip_network(place)
+    except ValueError:
+        return False  # a name; an address is none

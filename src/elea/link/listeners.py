@@ -16,6 +16,7 @@ from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
 from elea.link.timers import Timers
 from elea.locator import Endpoint, Locator
+from elea.node.stats import NodeStats
 
 _CLOSE_S: Final = 5.0  # for the loop's turn; it holds nobody up longer unless it has ended
 
@@ -32,6 +33,7 @@ class Listeners:
         on_failure: Told of newcomers that came to nothing.
         limits: Of newcomers.
         clock: The monotonic time.
+        stats: Counts newcomers that came to nothing.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Listeners:
         on_failure: OnFailure,
         limits: Limits,
         clock: Callable[[], int],
+        stats: NodeStats,
     ) -> None:
         self._poller = poller
         self._timers = timers
@@ -54,7 +57,7 @@ class Listeners:
         self._on_failure = on_failure
         self._limits = limits
         self._clock = clock
-        self._admission = Admission(limits)
+        self._admission = Admission(limits, stats)
         # Replaced, never changed: the poller's thread reads it while another one changes it.
         self._loops: tuple[tuple[Endpoint, AcceptLoop], ...] = ()
 
@@ -80,7 +83,7 @@ class Listeners:
             self._loops += ((endpoint, loop),)
             loop.start()
 
-    def change(self, endpoints: Sequence[Endpoint]) -> None:
+    def change(self, endpoints: Sequence[Endpoint], settings: LinkSettings) -> None:
         """Listen at these from now on; listeners that stay read their certificates again.
 
         Links that came in elsewhere stay, except those of a datagram listener, whose socket they
@@ -94,7 +97,8 @@ class Listeners:
         known = [endpoint for endpoint, _ in before]
         for endpoint, loop in before:
             if endpoint in endpoints:
-                loop.listener.reload()
+                loop.listener.reload(settings)
+        old_settings, self._settings = self._settings, settings
         # Before the new ones, as a new endpoint may have the port of an old one.
         self._close(gone)
         try:
@@ -102,6 +106,7 @@ class Listeners:
                 if endpoint not in known:
                     self.open(endpoint)
         except Exception:
+            self._settings = old_settings
             self._close([pair for pair in self._loops if pair not in before])
             for endpoint in dict.fromkeys(endpoint for endpoint, _ in gone):
                 self.open(endpoint)

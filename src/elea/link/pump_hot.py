@@ -183,6 +183,7 @@ class LinkPump:
             self._writable()  # a write that waits for something to read
         turn_len = self._limits.link_turn_len
         turn_count = self._limits.link_turn_datagrams_count
+        until_ns = self._clock() + self._limits.link_turn_ns
         read_len = self._wanted_len
         while not self._deaf():
             try:
@@ -203,7 +204,7 @@ class LinkPump:
             turn_count -= not self._stream
             if self._stream and not full and not self._wants(False) & BUFFERED:
                 break  # the socket is empty: asking once more would cost a call to learn it
-            if turn_len <= 0 or turn_count <= 0:
+            if turn_len <= 0 or turn_count <= 0 or self._clock() >= until_ns:
                 if self._wants(False) & BUFFERED:
                     self._soon(self._readable)
                 break

@@ -20,6 +20,8 @@ from elea.secret import Secret
 
 _FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 _TLS: Final = "transport/link/tls"
+_ALLOWED_NAMES: Final = "elea/tls/allowed_names"
+_NO_PEM: Final = ("version_1_2", "allowed_names")  # of TlsSettings; neither file nor flag
 _SCOUTING: Final = "scouting/multicast"
 _DSCP_MAX: Final = 63
 
@@ -57,13 +59,17 @@ class TlsSettings:
     enable_mtls: bool = False
     verify_name_on_connect: bool = True
     close_link_on_expiration: bool = False
+    allowed_names: frozenset[str] | None = None  # who may connect; None: all that are trusted
     version_1_2: bool = False  # an endpoint's option only: #tls_min_version=1.2
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
-        values: dict[str, Pem | bool] = {}
+        values: dict[str, Pem | bool | frozenset[str]] = {}
+        allowed = config.get(_ALLOWED_NAMES)
+        if isinstance(allowed, list):
+            values["allowed_names"] = frozenset(map(str, allowed))
         for field in fields(cls):
-            if field.name == "version_1_2":
+            if field.name in _NO_PEM:
                 continue
             value = config.get(f"{_TLS}/{field.name}")
             if isinstance(value, bool):
@@ -85,6 +91,8 @@ class TlsSettings:
         values: dict[str, Pem | bool] = {}
         for field in fields(self):
             name = field.name
+            if name in _NO_PEM:
+                continue
             if isinstance(getattr(self, name), bool):
                 flag = flag_option(endpoint, name)
                 if flag is not None:
@@ -153,6 +161,7 @@ class LinkSettings:
     tls_so_rcvbuf: int | None = None
     protocols: frozenset[str] | None = None  # those that may be used; None for all
     scouting: ScoutingSettings = ScoutingSettings(enabled=False)
+    learned_allow: tuple[str, ...] | None = None  # where learned nodes may be; None: anywhere
     limits: Limits = DEFAULT_LIMITS
 
     @classmethod
@@ -163,6 +172,7 @@ class LinkSettings:
             ConfigError: if an inline certificate is no base64.
         """
         protocols = config.get("transport/link/protocols")
+        places = config.get("elea/learned/allow")
         return cls(
             so_sndbuf=_number(config, "transport/link/tcp/so_sndbuf"),
             so_rcvbuf=_number(config, "transport/link/tcp/so_rcvbuf"),
@@ -171,6 +181,7 @@ class LinkSettings:
             tls_so_rcvbuf=_number(config, f"{_TLS}/so_rcvbuf"),
             protocols=frozenset(map(str, protocols)) if isinstance(protocols, list) else None,
             scouting=ScoutingSettings.from_config(config),
+            learned_allow=tuple(map(str, places)) if isinstance(places, list) else None,
             limits=limits,
         )
 

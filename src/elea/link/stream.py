@@ -13,6 +13,7 @@ from elea.errors import LinkError
 from elea.link.address import SocketAddress
 from elea.link.base import READ, WRITE, Buffer, Callback, Link, LinkInfo, PendingLink
 from elea.link.failure import link_error
+from elea.link.settings import LinkSettings
 from elea.locator import Locator
 
 # The most buffers one call of sendmsg takes; POSIX promises 16, Linux has 1024.
@@ -80,7 +81,7 @@ class PlainListener:
     def writable(self) -> None:
         """Nothing is ever written to it."""
 
-    def reload(self) -> None:
+    def reload(self, settings: LinkSettings) -> None:
         """There is nothing to read again."""
 
 

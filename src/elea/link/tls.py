@@ -21,7 +21,7 @@ from elea.link.failure import link_error
 from elea.link.settings import LinkSettings, TlsSettings
 from elea.link.stream import Outbox, part
 from elea.link.tcp import TcpListener, dial, tcp_info
-from elea.link.tls_context import client_context, server_context
+from elea.link.tls_context import client_context, own_expiry_s, server_context
 from elea.locator import Endpoint
 
 _CHUNK_LEN: Final = 65_536  # four records; taken from the socket, or given to it, at once
@@ -64,10 +64,11 @@ class Tls:
     def connect(self, endpoint: Endpoint, address: Address, settings: LinkSettings) -> PendingLink:
         tls = settings.tls.for_endpoint(endpoint)
         context = client_context(tls)  # read anew each time, so that new files are taken
+        expires_s = own_expiry_s(tls, listening=False)
         host = endpoint.host_port()[0].partition("%")[0]
 
         def handshake(sock: socket.socket) -> PendingLink:
-            return TlsHandshake(sock, context, endpoint, tls, address.host, host)
+            return TlsHandshake(sock, context, endpoint, tls, address.host, host, expires_s)
 
         return dial(endpoint, address, settings, handshake)
 
@@ -79,15 +80,20 @@ class TlsListener(TcpListener):
     """A TCP listener that shows a certificate."""
 
     def __init__(self, endpoint: Endpoint, address: Address, settings: LinkSettings) -> None:
-        self._tls = settings.tls.for_endpoint(endpoint)
-        self._context = server_context(self._tls)
+        self._endpoint = endpoint
+        self.reload(settings)
         super().__init__(endpoint, address, settings)
 
     def welcome(self, sock: socket.socket, source: str) -> PendingLink:
-        return TlsHandshake(sock, self._context, self._endpoint, self._tls, source, None)
+        return TlsHandshake(
+            sock, self._context, self._endpoint, self._tls, source, None, self._expires_s
+        )
 
-    def reload(self) -> None:
-        self._context = server_context(self._tls)
+    def reload(self, settings: LinkSettings) -> None:
+        tls = settings.tls.for_endpoint(self._endpoint)
+        context = server_context(tls)
+        self._expires_s = own_expiry_s(tls, listening=True)
+        self._tls, self._context = tls, context
 
 
 class TlsHandshake:
@@ -95,6 +101,7 @@ class TlsHandshake:
 
     Args:
         server_name: whom the connecting side expects; None on the accepting side.
+        expires_s: when our own certificate ends, if the link is to end with it.
     """
 
     def __init__(
@@ -105,8 +112,11 @@ class TlsHandshake:
         settings: TlsSettings,
         source: str,
         server_name: str | None,
+        expires_s: int | None,
     ) -> None:
         self.source = source
+        self._accepts = server_name is None
+        self._expires_s = expires_s
         self._socket = sock
         self._endpoint = endpoint
         self._settings = settings
@@ -123,7 +133,11 @@ class TlsHandshake:
         try:
             if not self._machine.shake_hands():
                 return None
-            info = _info(self._endpoint, self._settings, self._socket, self._machine)
+            info = _info(
+                self._endpoint, self._settings, self._socket, self._machine, self._expires_s
+            )
+            if self._accepts:
+                _check_allowed(info, self._settings)
             return TlsLink(self._socket, self._machine, info)
         except ssl.SSLError as error:
             raise _tls_error(doing, error) from error
@@ -297,19 +311,35 @@ class _Machine:
 
 
 def _info(
-    endpoint: Endpoint, settings: TlsSettings, sock: socket.socket, machine: _Machine
+    endpoint: Endpoint,
+    settings: TlsSettings,
+    sock: socket.socket,
+    machine: _Machine,
+    own_expires_s: int | None,
 ) -> LinkInfo:
     certificate = cast(_Certificate, machine.tls.getpeercert() or {})
     subject = {name: value for part in certificate.get("subject", ()) for name, value in part}
-    expires_s = None
+    ends = [] if own_expires_s is None else [own_expires_s]
     if settings.close_link_on_expiration and "notAfter" in certificate:
-        expires_s = int(ssl.cert_time_to_seconds(certificate["notAfter"]))
+        ends.append(int(ssl.cert_time_to_seconds(certificate["notAfter"])))
     return replace(
         tcp_info(endpoint, sock),
         peer_common_name=subject.get("commonName"),
         peer_names=tuple(value for _, value in certificate.get("subjectAltName", ())),
-        expires_s=expires_s,
+        expires_s=min(ends, default=None),
     )
+
+
+def _check_allowed(info: LinkInfo, settings: TlsSettings) -> None:
+    """Whether whoever connects is on the list, if there is one."""
+    allowed = settings.allowed_names
+    names = {*info.peer_names, info.peer_common_name}
+    if allowed is not None and not names & allowed:
+        shown = info.peer_common_name or ", ".join(info.peer_names) or "no name"
+        raise LinkError(
+            f"TLS handshake with {info.remote}: its certificate is for {shown!a},"
+            " which elea/tls/allowed_names does not list"
+        )
 
 
 def _tls_error(doing: str, error: ssl.SSLError) -> LinkError:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import ssl
+import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Final
 
 from elea.errors import LinkError
 from elea.link.settings import Pem, TlsSettings
+
+_HAS_EXPIRED: Final = 10  # X509_V_ERR_CERT_HAS_EXPIRED
+_TURNS_MAX: Final = 10  # of a handshake within this process; TLS 1.3 takes two
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
@@ -27,6 +32,11 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     _set_version(context, settings)
     context.num_tickets = 0  # sessions are not resumed; two tickets per handshake would be waste
     _load_chain(context, certificate, key, "listen_certificate", "listen_private_key")
+    if settings.allowed_names is not None and not settings.enable_mtls:
+        raise LinkError(
+            "elea/tls/allowed_names needs transport/link/tls/enable_mtls: without it nobody who"
+            " connects shows a certificate"
+        )
     if settings.enable_mtls:
         if settings.root_ca_certificate is None:
             raise LinkError("enable_mtls needs transport/link/tls/root_ca_certificate, to check by")
@@ -58,6 +68,60 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
     return context
 
 
+def own_expiry_s(settings: TlsSettings, *, listening: bool) -> int | None:
+    """When the certificate that this side shows ends, in seconds since 1970.
+
+    None if links do not end with their certificates, if this side shows none, or if the standard
+    library does not accept it; the other side is then the judge.
+
+    The standard library tells of certificates that somebody has shown and it has verified. So this
+    one is shown to ourselves, trusting nothing but itself.
+    """
+    if listening:
+        certificate, key = settings.listen_certificate, settings.listen_private_key
+    else:
+        certificate, key = settings.connect_certificate, settings.connect_private_key
+    shown = listening or settings.enable_mtls
+    if not (settings.close_link_on_expiration and shown and certificate and key):
+        return None
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    shows, looks = (server, client) if listening else (client, server)
+    if not listening:
+        client.verify_mode = ssl.CERT_NONE
+        server.verify_mode = ssl.CERT_REQUIRED
+    looks.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    _load_chain(shows, certificate, key, "certificate", "private_key")
+    if not listening:
+        _load_chain(server, certificate, key, "certificate", "private_key")
+    _load_roots(looks, certificate)
+    try:
+        found = _shown(server, client, by_server=listening)
+    except ssl.SSLCertVerificationError as error:
+        return 0 if error.verify_code == _HAS_EXPIRED else None
+    except ssl.SSLError:
+        return None
+    ends = (found or {}).get("notAfter")
+    return int(ssl.cert_time_to_seconds(ends)) if isinstance(ends, str) else None
+
+
+def _shown(
+    server_context: ssl.SSLContext, client_context: ssl.SSLContext, *, by_server: bool
+) -> Mapping[str, object] | None:
+    """The certificate that one side shows the other, in a conversation within this process."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = server_context.wrap_bio(to_server, to_client, server_side=True)
+    client = client_context.wrap_bio(to_client, to_server)
+    waiting = [client, server]
+    for _ in range(_TURNS_MAX):
+        for side in list(waiting):
+            with suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+                waiting.remove(side)
+    return (client if by_server else server).getpeercert()
+
+
 def _set_version(context: ssl.SSLContext, settings: TlsSettings) -> None:
     older = settings.version_1_2
     context.minimum_version = ssl.TLSVersion.TLSv1_2 if older else ssl.TLSVersion.TLSv1_3
@@ -79,6 +143,11 @@ def _load_chain(
     for pem, name in ((certificate, certificate_name), (key, key_name)):
         if pem.path is not None and not os.path.isfile(pem.path):
             raise LinkError(f"transport/link/tls/{name}: there is no file {pem.path}")
+    if key.path is not None and os.stat(key.path).st_mode & stat.S_IROTH:
+        raise LinkError(
+            f"transport/link/tls/{key_name}: {key.path} is a private key and every user may read"
+            f" it; run: chmod o-rwx {key.path}"
+        )
     try:
         with _as_file(certificate) as certfile, _as_file(key) as keyfile:
             # No password prompt: a node that starts by itself has nobody to ask.

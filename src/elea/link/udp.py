@@ -157,7 +157,7 @@ class UdpListener:
         for link in blocked:
             link.on_writable()
 
-    def reload(self) -> None:
+    def reload(self, settings: LinkSettings) -> None:
         """There are no certificates."""
 
     def close(self) -> None:

@@ -1,32 +1,59 @@
-"""Who may become a neighbour, and who is one already. behaviour.md 1.7."""
+"""Who may become a neighbour, and who is one already. behaviour.md 1.7.
+
+An identifier proves nothing: anybody may claim any. So somebody who claims one that is in use takes
+its place only with the same credentials, and only if the neighbour has fallen silent (T13).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from elea.ids import WhatAmI
+from elea.ids import Rng, WhatAmI
+from elea.limits import Limits
+from elea.node.connector import Connector
+from elea.node.logins import Logins, source_of
 from elea.node.neighbour import Neighbour, NodeLink
 from elea.node.ports import LinkInfo
 from elea.node.settings import NodeSettings
+from elea.node.stats import NodeStats, Refusal
 from elea.routing.regions import BOUND_NORTH, BOUND_SOUTH, Bound, Placement
 from elea.routing.roles.role import Role
 from elea.routing.roles.subregions import Newcomer
-from elea.transport.handshake import Acceptor, Opener
-from elea.transport.negotiation import Agreed, Terms
+from elea.secret import Secret
+from elea.transport.cookie import CookieJar
+from elea.transport.handshake import Acceptor, Failure, Opener
+from elea.transport.negotiation import LOGIN_REFUSED, Agreed, Terms
+from elea.wire.framing_hot import StreamDecoder
 from elea.wire.transport.close import CloseReason
+
+GiveUp = Callable[[Neighbour, str, int, CloseReason], None]
 
 
 class Admission:
-    """Decides where a handshake stops to ask.
+    """Decides where a handshake begins, and where it stops to ask.
 
     Args:
         settings: Of the node.
         role: Its role, with the regions it has.
         neighbours: Who is connected, by identifier.
         links: All links, by number.
+        rng: For cookies.
+        limits: Of handshakes and wrong passwords.
+        give_up: Ends a neighbour whose place somebody takes.
     """
 
-    __slots__ = ("_links", "_neighbours", "_role", "_settings")
+    __slots__ = (
+        "_cookies",
+        "_give_up",
+        "_limits",
+        "_links",
+        "_logins",
+        "_neighbours",
+        "_role",
+        "_settings",
+        "stats",
+    )
 
     def __init__(
         self,
@@ -34,11 +61,63 @@ class Admission:
         role: Role,
         neighbours: Mapping[bytes, Neighbour],
         links: Mapping[int, NodeLink],
+        rng: Rng,
+        limits: Limits,
+        give_up: GiveUp,
     ) -> None:
         self._settings = settings
         self._role = role
         self._neighbours = neighbours
         self._links = links
+        self._limits = limits
+        self._give_up = give_up
+        self._cookies = CookieJar(rng, limits=limits)
+        self._logins = Logins(limits)
+        self.stats = NodeStats()
+
+    def change_accounts(self, accounts: Mapping[bytes, Secret] | None) -> None:
+        """Who may connect from now on; whoever is connected stays."""
+        self._settings = replace(self._settings, accounts=accounts)
+
+    def begin(
+        self,
+        link_id: int,
+        info: LinkInfo,
+        connector: Connector | None,
+        now_ns: int,
+        *,
+        opened: bool,
+    ) -> NodeLink:
+        """A link that was made; without a handshake if it is to be closed at once."""
+        handshake: Opener | Acceptor | None
+        if opened:
+            handshake = self._opener(info, connector, now_ns)
+        else:
+            handshake = self._acceptor(info, now_ns)
+        stream = StreamDecoder(batch_len_max=info.batch_len_max) if info.stream else None
+        return NodeLink(link_id, info, connector, handshake, stream, now_ns)
+
+    def _opener(self, info: LinkInfo, connector: Connector | None, now_ns: int) -> Opener:
+        """The handshake of a link that we made."""
+        expected = None if connector is None else connector.expected_zid
+        limits = replace(self._limits, handshake_ns=self._settings.open_timeout_ns)
+        offer = self._settings.offer(info.batch_len_max)
+        return Opener(offer, now_ns, expected_zid=expected, limits=limits)
+
+    def _acceptor(self, info: LinkInfo, now_ns: int) -> Acceptor | None:
+        """The handshake of a link that came in; None if it is too early for another attempt."""
+        if not self._logins.may_try(source_of(info.remote), now_ns):
+            self.stats.refuse(Refusal.LOGIN_RATE)
+            return None
+        limits = replace(self._limits, handshake_ns=self._settings.accept_timeout_ns)
+        offer = self._settings.offer(info.batch_len_max)
+        return Acceptor(offer, self._cookies, str(info.remote), now_ns, limits=limits)
+
+    def failed(self, link: NodeLink, failure: Failure, now_ns: int) -> None:
+        """A handshake came to nothing."""
+        if failure.reason == LOGIN_REFUSED and not failure.by_peer:
+            self.stats.refuse(Refusal.LOGIN)
+            self._logins.failed(source_of(link.info.remote), now_ns)
 
     def opening(self, link: NodeLink, handshake: Opener, now_ns: int) -> None:
         """We dialled, and know now who answered."""
@@ -61,15 +140,14 @@ class Admission:
         zid = handshake.proposed.peer_zid
         known = self._neighbours.get(zid)
         if zid == self._settings.zid:
+            self.stats.refuse(Refusal.SELF)
             handshake.refuse(CloseReason.CONNECTION_TO_SELF)
-        elif known is not None and (
-            not _may_join(link, known)
-            or any(self._links[one].connector is None for one in known.links)
-        ):
+        elif known is not None and not self._joins_or_replaces(link, handshake, known, now_ns):
             handshake.refuse(CloseReason.MAX_LINKS)
         elif known is None and (
             self.upstream() is not None or len(self._neighbours) >= self._settings.sessions_max
         ):
+            self.stats.refuse(Refusal.SESSIONS)
             handshake.refuse(CloseReason.INVALID)
         else:
             handshake.admit(now_ns, self._bound(link.info, handshake.proposed))
@@ -78,6 +156,25 @@ class Admission:
         """Where a neighbour belongs; None: what the two sides want contradicts each other."""
         chosen = self._role.choose(_newcomer(info, agreed))
         return self._role.place(agreed.peer_whatami, agreed.peer_remote_bound, chosen)
+
+    def _joins_or_replaces(
+        self, link: NodeLink, handshake: Acceptor, known: Neighbour, now_ns: int
+    ) -> bool:
+        """Whether a newcomer may have the identifier of a neighbour; who is replaced is gone."""
+        assert handshake.proposed is not None
+        newcomer = _credentials(handshake.proposed.peer_user, link.info)
+        if newcomer != _credentials(known.agreed.peer_user, known.info):
+            self.stats.refuse(Refusal.STRANGER)
+            return False
+        dialled = all(self._links[one].connector is not None for one in known.links)
+        if dialled and _may_join(link, known):
+            return True
+        if not known.transport.is_silent(now_ns):
+            self.stats.refuse(Refusal.DUPLICATE)
+            return False
+        self.stats.refuse(Refusal.REPLACED)
+        self._give_up(known, "silent, and back by another link", now_ns, CloseReason.GENERIC)
+        return True
 
     def upstream(self) -> Neighbour | None:
         """The one neighbour that is enough, if this node is a client and has it."""
@@ -108,6 +205,13 @@ def _newcomer(info: LinkInfo, told: Terms | Agreed) -> Newcomer:
         interfaces=info.interfaces,
         region_name=told.peer_region_name,
     )
+
+
+def _credentials(user: str | None, info: LinkInfo) -> tuple[str | None, str | None, str]:
+    """What two links must have in common to be the same node's: who has none has an address."""
+    name = info.peer_common_name
+    anonymous = user is None and name is None
+    return user, name, source_of(info.remote) if anonymous else ""
 
 
 def _may_join(link: NodeLink, known: Neighbour) -> bool:

@@ -16,6 +16,7 @@ from elea.locator import Endpoint
 from elea.node.connector import Connector, Phase
 from elea.node.ports import Told
 from elea.node.settings import NodeSettings
+from elea.node.stats import NodeStats, Refusal
 
 # Gossip reaches two nodes at the same time, and both would dial: the one with the lesser id gives
 # the other this much time to do it.
@@ -28,13 +29,16 @@ class Learned:
     Args:
         settings: Of this node.
         rng: For the jitter of attempts.
-        limits: How many nodes are tried at once.
+        limits: How many nodes are tried at once, and how often one.
+        stats: Counts those that are not.
     """
 
-    __slots__ = ("_configured", "_limits", "_rng", "_settings")
+    __slots__ = ("_configured", "_limits", "_paid_ns", "_rng", "_settings", "_stats")
 
-    def __init__(self, settings: NodeSettings, rng: Rng, limits: Limits) -> None:
+    def __init__(self, settings: NodeSettings, rng: Rng, limits: Limits, stats: NodeStats) -> None:
         self._settings = settings
+        self._stats = stats
+        self._paid_ns = 0  # when the budget of attempts is full again
         self._rng = rng
         self._limits = limits
         # Of places that are dialled anyway nobody needs to tell.
@@ -58,12 +62,13 @@ class Learned:
             return None
         learned = [one for one in connectors if one.expected_zid is not None]
         busy_count = sum(one.phase is not Phase.CONNECTED for one in learned)
-        if busy_count >= self._limits.learned_count:
-            return None
         if any(one.expected_zid == told.zid for one in learned):
             return None
         endpoints = self._endpoints(told.locators)
         if not endpoints:
+            return None
+        if busy_count >= self._limits.learned_count or not self._may_dial(now_ns):
+            self._stats.refuse(Refusal.LEARNED)
             return None
         return Connector(
             id_,
@@ -76,6 +81,15 @@ class Learned:
             teller=told.teller,
             head_start_ns=_HEAD_START_NS if told.by_gossip and own < told.zid else 0,
         )
+
+    def _may_dial(self, now_ns: int) -> bool:
+        """Whether the budget allows for one more, which is then taken from it."""
+        step_ns = self._limits.learned_dial_ns
+        paid_ns = max(self._paid_ns, now_ns)
+        if paid_ns - now_ns > (self._limits.learned_dials_count - 1) * step_ns:
+            return False
+        self._paid_ns = paid_ns + step_ns
+        return True
 
     def _endpoints(self, locators: Sequence[str]) -> tuple[Endpoint, ...]:
         found: dict[Endpoint, None] = {}

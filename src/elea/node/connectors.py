@@ -12,6 +12,7 @@ from elea.node.connector import Connector, Phase
 from elea.node.neighbour import Neighbour
 from elea.node.ports import Connect, ConnectFailed, Effect, Told
 from elea.node.settings import EndpointGroups, NodeSettings
+from elea.node.stats import NodeStats
 
 
 class Connectors:
@@ -23,6 +24,7 @@ class Connectors:
         ask: Takes what the driver shall do.
         rng: For the jitter of attempts.
         limits: How many learned nodes are tried at once.
+        stats: Counts those that are not.
     """
 
     __slots__ = (
@@ -43,13 +45,14 @@ class Connectors:
         ask: Callable[[Effect], None],
         rng: Rng,
         limits: Limits,
+        stats: NodeStats,
     ) -> None:
         self._settings = settings
         self._neighbours = neighbours
         self._ask = ask
         self._rng = rng
         self._one_is_enough = settings.whatami is WhatAmI.CLIENT
-        self._learned = Learned(settings, rng, limits)
+        self._learned = Learned(settings, rng, limits, stats)
         self._by_id: dict[int, Connector] = {}
         self._last_id = 0
 

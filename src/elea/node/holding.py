@@ -15,11 +15,13 @@ from typing import Final
 from elea.ids import WhatAmI
 from elea.limits import Limits
 from elea.node.backlog import Backlog
-from elea.node.neighbour import NodeLink
+from elea.node.neighbour import Neighbour, NodeLink
 from elea.node.ports import Effect, HoldReading
 from elea.node.settings import NodeSettings
 
 _QUOTA: Final = -1  # in `NodeLink.waits_for`: not a face, but time
+
+_LOOK_NS: Final = 250_000_000  # between two looks at what waits for all neighbours
 
 
 class Holding:
@@ -28,11 +30,12 @@ class Holding:
     Args:
         links: All links.
         settings: How long a neighbour that takes nothing is waited for.
-        limits: What may wait for one neighbour before its sources are held, and how long then.
+        limits: What may wait for one neighbour before its sources are held, how long then, and
+            what may wait for all.
         ask: Takes effects for the driver.
     """
 
-    __slots__ = ("_ask", "_held_ns", "_limits", "_links", "_wait_ns")
+    __slots__ = ("_ask", "_held_ns", "_limits", "_links", "_look_ns", "_wait_ns")
 
     def __init__(
         self,
@@ -43,6 +46,7 @@ class Holding:
     ) -> None:
         self._links = links
         self._limits = limits
+        self._look_ns = 0
         self._wait_ns = self._held_ns = settings.wait_before_close_ns
         if settings.whatami is WhatAmI.ROUTER:
             self._held_ns = min(self._wait_ns, limits.held_ns)
@@ -57,6 +61,15 @@ class Holding:
         if not source.waits_for:
             self._ask(HoldReading(link_id, True))
         source.waits_for.add(face_id)
+
+    def excess(self, neighbours: list[Neighbour], now_ns: int) -> Neighbour | None:
+        """The neighbour that most waits for, if too much waits for all together."""
+        if now_ns < self._look_ns:
+            return None
+        self._look_ns = now_ns + _LOOK_NS
+        if sum(one.waiting_len() for one in neighbours) <= self._limits.waiting_node_len:
+            return None
+        return max(neighbours, key=Neighbour.waiting_len)
 
     def shrank(self, face_id: int, backlog: Backlog) -> None:
         """There may be room again."""

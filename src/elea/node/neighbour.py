@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, Self
 
-from elea.limits import Limits
 from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
 from elea.node.egress_hot import LocalSink, Outlet
 from elea.node.intake_hot import Intake
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.node.receive_hot import FaceSink
-from elea.node.settings import NodeSettings
-from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Opener
 from elea.transport.negotiation import Agreed
 from elea.transport.stats_hot import TransportStats
@@ -86,6 +83,10 @@ class Neighbour:
         """Links came or went: with one alone there is nothing to choose when writing."""
         self.outlet.link_id = next(iter(self.links)) if len(self.links) == 1 else -1
 
+    def waiting_len(self) -> int:
+        """What waits for it, in octets."""
+        return self.transport.pending_len + self.backlog.pending_len
+
     @classmethod
     def new(cls, transport: Transport, sink: FaceSink, info: LinkInfo, now_ns: int) -> Self:
         """The neighbour at the other end of a transport whose first link is this."""
@@ -121,36 +122,8 @@ class NodeLink:
     waits_for: set[int] = field(default_factory=set)  # faces without room for what it brings
 
 
-def begin(
-    settings: NodeSettings,
-    info: LinkInfo,
-    cookies: CookieJar | None,
-    expected_zid: bytes | None,
-    limits: Limits,
-    now_ns: int,
-) -> Opener | Acceptor:
-    """The handshake on a new link: ours to begin, or theirs if there are `cookies` for it."""
-    offer = settings.offer(info.batch_len_max)
-    if cookies is None:
-        bounds = replace(limits, handshake_ns=settings.open_timeout_ns)
-        return Opener(offer, now_ns, expected_zid=expected_zid, limits=bounds)
-    bounds = replace(limits, handshake_ns=settings.accept_timeout_ns)
-    return Acceptor(offer, cookies, str(info.remote), now_ns, limits=bounds)
-
-
-def may_join(link: NodeLink, known: Neighbour) -> bool:
-    """Whether a further link to a neighbour belongs to the transport that is there.
-
-    It does if both were begun at the same time, by two nodes that dial each other. Later, it may
-    come from a neighbour that has lost the transport or was started anew: then its numbers and
-    aliases would mean nothing here, and ours nothing there. It has to wait until the old link is
-    found dead.
-    """
-    return link.since_ns < known.since_ns
-
-
 def state_of(
-    phases: list[Phase], is_client: bool, *, connected: bool, ready: bool
+    phases: list[Phase], is_client: bool, connected: bool, *, ready: bool, awaits: bool
 ) -> ConnectionState:
     """How far a node is, from its connectors and neighbours (behaviour.md 1.11, 1.12)."""
     if is_client:
@@ -158,6 +131,8 @@ def state_of(
             return ConnectionState.CONNECTED
         if not phases:
             return ConnectionState.FAILED  # a client is nothing without somebody to connect to
+    elif awaits and not connected:
+        return ConnectionState.WAITING
     elif ready and all(phase is Phase.CONNECTED for phase in phases):
         return ConnectionState.CONNECTED
     if phases and all(phase is Phase.GIVEN_UP for phase in phases):

@@ -16,22 +16,23 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.admission import Admission, content
 from elea.node.connectors import Connectors
 from elea.node.egress_hot import FULL, SENT, Door, Egress, Outlet
+from elea.node.expiry import EXPIRED, Expiries
 from elea.node.group import Group, Groups
 from elea.node.guards import Guards
 from elea.node.holding import Holding
 from elea.node.intake_hot import Intake
-from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, begin, state_of
+from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
 from elea.node.ports import CloseLink, Effect, LinkInfo, NeighbourDown, NeighbourUp, Teller, Told
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import EndpointGroups, NodeSettings
 from elea.node.stamping_hot import Stamper
+from elea.node.stats import Refusal
 from elea.node.views import Departed, NeighbourView, view_of
 from elea.routing.core import Routing
 from elea.routing.effects import Output
 from elea.routing.face import FaceSpec, local_face
 from elea.routing.pubsub_hot import PushSource
 from elea.timestamp import HybridClock
-from elea.transport.cookie import CookieJar
 from elea.transport.events import Events, KeepAliveDue, LinkLost
 from elea.transport.handshake import Acceptor, Opener, State
 from elea.transport.negotiation import Agreed
@@ -41,7 +42,7 @@ from elea.transport.unicast_hot import Phase as TransportPhase
 from elea.transport.unicast_hot import Transport
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import Stamp
-from elea.wire.framing_hot import StreamDecoder, frame
+from elea.wire.framing_hot import frame
 from elea.wire.transport.close import CloseReason
 
 
@@ -57,20 +58,20 @@ class Node:
         self.limits = limits
         self.egress = Egress(self._wait)
         output = self._output()
-        # Where samples may go without a message; None if the output must see every message.
+        # Where samples may go without a message; None if the output must see each.
         self.direct = self.egress if output is self.egress else None
         role = settings.role()
         self.routing = Routing(settings.zid, role, output, limits, settings.routing)
         # A sample of a session goes out. Bound once: it takes no interpreted step.
         self.local_push = Door(self.egress, self.routing.push).push
-        self._rng = rng
-        self._cookies = CookieJar(rng, limits=limits)
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
         self._stamper: Stamper | None = None
         self._links: dict[int, NodeLink] = {}
         self._neighbours: dict[bytes, Neighbour] = {}
-        self._admission = Admission(settings, role, self._neighbours, self._links)
-        self._connectors = Connectors(settings, self._neighbours, self._ask, rng, limits)
+        who = Admission(settings, role, self._neighbours, self._links, rng, limits, self._give_up)
+        self.admission, self.stats = who, who.stats
+        self._expiries = Expiries()
+        self._connectors = Connectors(settings, self._neighbours, self._ask, rng, limits, who.stats)
         self._by_face: dict[int, Neighbour] = {}
         self.departed = Departed()
         self._sessions: dict[int, Session] = {}
@@ -100,6 +101,7 @@ class Node:
 
     def tell_time(self, wall_ns: Callable[[], int]) -> None:
         """Whom to ask for the time of day: a router stamps the samples that it forwards."""
+        self._expiries.tell_time(wall_ns)
         if self.settings.timestamping and self.whatami is WhatAmI.ROUTER:
             self._stamper = Stamper(self._clock, wall_ns, drops_future=self.settings.drop_future)
             self.routing.stamp_samples(self._stamper.stamp)
@@ -151,6 +153,7 @@ class Node:
         """When `handle_timer` wants to be called."""
         times = [self.routing.next_timer_ns(), self.groups.next_timer_ns()]
         times += [self._connectors.next_timer_ns(), self.guards.next_timer_ns()]
+        times.append(self._expiries.next_timer_ns())
         times += [session.next_timer_ns() for session in self._sessions.values()]
         for link in self._links.values():
             if link.handshake is not None:
@@ -164,6 +167,8 @@ class Node:
         """Do what is due."""
         self._now_ns = now_ns
         self._connectors.handle_timer(now_ns)
+        for link_id in self._expiries.take(now_ns):
+            self._expire(self._links[link_id], now_ns)
         for link in list(self._links.values()):
             if link.handshake is not None:
                 link.handshake.handle_timer(now_ns)
@@ -172,6 +177,9 @@ class Node:
             self._time_neighbour(neighbour, now_ns)
         for face_id in self.guards.overdue(now_ns):
             self._end_neighbour(self._by_face[face_id], "closed here: over its quota", now_ns)
+        fat = self.holding.excess(list(self._neighbours.values()), now_ns)
+        if fat is not None:
+            self._give_up(fat, "too much waits for it", now_ns, CloseReason.UNRESPONSIVE)
         self.groups.handle_timer(now_ns)
         self.routing.handle_timer(now_ns)
         for session in list(self._sessions.values()):
@@ -191,12 +199,11 @@ class Node:
         """A link was made: `opened` by us, or accepted."""
         self._now_ns = now_ns
         connector = self._connectors.get(connector_id)
-        expected = None if connector is None else connector.expected_zid
-        cookies = None if opened else self._cookies
-        handshake = begin(self.settings, info, cookies, expected, self.limits, now_ns)
-        stream = StreamDecoder(batch_len_max=info.batch_len_max) if info.stream else None
-        link = NodeLink(link_id, info, connector, handshake, stream, now_ns)
+        link = self.admission.begin(link_id, info, connector, now_ns, opened=opened)
         self._links[link_id] = link
+        self._expiries.watch(link_id, info.expires_s, now_ns)
+        if link.handshake is None:
+            self._end_link(link, "too many wrong passwords came from there")
         self._advance(link, now_ns)
 
     def connect_failed(self, connector_id: int, reason: str, now_ns: int) -> None:
@@ -214,7 +221,7 @@ class Node:
     def heard_of(self, told: Told, now_ns: int) -> None:
         """Somebody told of a node: connect to it, if it is one to connect to."""
         self._now_ns = now_ns
-        known = self._admission.upstream() is not None or told.zid in (
+        known = self.admission.upstream() is not None or told.zid in (
             *self._neighbours,
             *(one.zid for one in self.groups.members()),  # whom samples would reach twice
         )
@@ -242,7 +249,7 @@ class Node:
             while link.handshake is not None and stream.next_window():
                 self._shake(link, stream.data[stream.start : stream.stop], now_ns)
         except (DecodeError, RemoteProtocolError) as error:
-            self._break(link, error, now_ns)
+            self._lose(link, f"protocol violation: {error}", now_ns)  # without a word (1.8)
         intake = self.intake(link_id)
         return 0 if intake is None else intake.receive(b"", now_ns)  # what came in the same read
 
@@ -261,6 +268,7 @@ class Node:
         """The link is gone: the other end closed it, or it broke."""
         self._now_ns = now_ns
         link = self._links.pop(link_id, None)
+        self._expiries.forget(link_id)
         if link is not None:
             self._dirty.pop(link_id, None)
             self._drop_link(link, reason, now_ns)
@@ -330,18 +338,13 @@ class Node:
         """The sessions there are."""
         return list(self._sessions.values())
 
-    def is_established(self, link_id: int) -> bool:
-        """Whether a link has become part of a transport."""
-        return self.intake(link_id) is not None
-
     def connection_state(self) -> ConnectionState:
         """Whether what was to be connected is (behaviour.md 1.11, 1.12)."""
         ready = all(self.routing.is_ready(one.face_id) for one in self._neighbours.values())
         phases = [one.phase for one in self._connectors]
         is_client = self.whatami is WhatAmI.CLIENT
-        if self.settings.awaits_scouted and not self._neighbours and not is_client:
-            return ConnectionState.WAITING  # the driver ends it when the time is over
-        return state_of(phases, is_client, connected=bool(self._neighbours), ready=ready)
+        awaits = self.settings.awaits_scouted  # the driver ends it when the time is over
+        return state_of(phases, is_client, bool(self._neighbours), ready=ready, awaits=awaits)
 
     def neighbours(self) -> list[NeighbourUp]:
         """Who is connected, or in a group with this node."""
@@ -352,10 +355,6 @@ class Node:
         """The neighbours as operators see them."""
         known = self._neighbours.values()
         return [view_of(one, self._links, self.routing, self.guards) for one in known]
-
-    def links_count(self, zid: bytes) -> int:
-        """How many links lead to a neighbour."""
-        return len(one.links) if (one := self._neighbours.get(zid)) else 0
 
     def face_of(self, zid: bytes) -> int | None:
         """The face of a neighbour in routing."""
@@ -368,12 +367,10 @@ class Node:
 
     def is_empty(self) -> bool:
         """Whether nothing is remembered and nothing is due: true when all is closed."""
-        remembered = (
-            *(self._links, self._neighbours, self._by_face, self._sessions, self.egress.outlets),
-            *(self._connectors, self.groups, self._fragments, self._effects, self._dirty),
-            self.guards,
-        )
-        return not any(remembered) and self.next_timer_ns() is None and self.routing.is_empty()
+        places = (self._links, self._neighbours, self._by_face, self._sessions, self.guards)
+        others = (self.egress.outlets, self._connectors, self.groups, self._fragments)
+        remembered = any((*places, *others, self._effects, self._dirty, self._expiries))
+        return not remembered and self.next_timer_ns() is None and self.routing.is_empty()
 
     def has_room(self, face_id: int) -> bool:
         """Whether no blocking message waits for room."""
@@ -422,11 +419,6 @@ class Node:
     def _ask(self, effect: Effect) -> None:
         self._effects.append(effect)
 
-    def _break(self, link: NodeLink, error: Exception, now_ns: int) -> None:
-        """A link that breaks the rules is closed without a word (behaviour.md 1.8)."""
-        self._drop_link(link, f"protocol violation: {error}", now_ns)
-        self._end_link(link, str(error))
-
     def _shake(self, link: NodeLink, batch: bytes, now_ns: int) -> None:
         assert link.handshake is not None
         link.handshake.receive_batch(batch, now_ns)
@@ -438,14 +430,15 @@ class Node:
         if handshake is None:
             return
         if isinstance(handshake, Opener) and handshake.state is State.PEER_KNOWN:
-            self._admission.opening(link, handshake, now_ns)
+            self.admission.opening(link, handshake, now_ns)
         elif isinstance(handshake, Acceptor) and handshake.state is State.ADMITTING:
-            self._admission.accepting(link, handshake, now_ns)
+            self.admission.accepting(link, handshake, now_ns)
         for batch in handshake.outgoing():
             link.outgoing.append(frame(batch) if link.info.stream else batch)
             self._dirty[link.id] = None
         failure = handshake.failure
         if failure is not None:
+            self.admission.failed(link, failure, now_ns)
             link.handshake = None
             connector = link.connector
             if connector is not None and connector.expected_zid and not failure.by_peer:
@@ -453,8 +446,7 @@ class Node:
                 self._connectors.refuted(connector, link.info.remote, failure.reason, now_ns)
             if isinstance(handshake, Acceptor):
                 self.guards.login_refused(link.info, failure.reason)
-            self._drop_link(link, failure.reason, now_ns)
-            self._end_link(link, failure.reason)
+            self._lose(link, failure.reason, now_ns)
         elif handshake.agreed is not None:
             link.handshake = None
             self._establish(link, handshake.agreed, now_ns)
@@ -463,21 +455,19 @@ class Node:
         known = self._neighbours.get(agreed.peer_zid)
         if known is not None:
             if not agreed.joins(known.agreed):
-                self._drop_link(link, "parameters differ from the first link's", now_ns)
-                self._end_link(link, "parameters differ")
+                self._lose(link, "parameters differ from the first link's", now_ns)
                 return
             self._join(known, link, agreed, now_ns)
             return
-        upstream = self._admission.upstream()
+        upstream = self.admission.upstream()
         if upstream is not None:  # two answered at the same time, and a client needs one
             content(link, upstream)
             self._end_link(link, "connected already")
             return
-        placement = self._admission.place(link.info, agreed)
+        placement = self.admission.place(link.info, agreed)
         if placement is None:
             reason = "the roles and gateway/south of the two nodes contradict each other"
-            self._drop_link(link, reason, now_ns)
-            self._end_link(link, reason)
+            self._lose(link, reason, now_ns)
             return
         face_id = self._next_id()
         transport = Transport(agreed, limits=self.limits, pool=self._fragments)
@@ -509,7 +499,7 @@ class Node:
             link.stream,
             self.egress,
             self._settle,
-            lambda error, now_ns: self._break(link, error, now_ns),
+            lambda error, now_ns: self._lose(link, f"protocol violation: {error}", now_ns),
         )
 
     def _announce(self, event: NeighbourUp | NeighbourDown) -> None:
@@ -525,14 +515,21 @@ class Node:
             elif isinstance(event, LinkLost):
                 link = self._links.get(event.link_id)
                 if link is not None:
-                    self._drop_link(link, event.reason, now_ns)
-                    self._end_link(link, event.reason)
+                    self._lose(link, event.reason, now_ns)
 
     def _time_neighbour(self, neighbour: Neighbour, now_ns: int) -> None:
         self._settle(neighbour.transport.handle_timer(now_ns), now_ns)
         due_ns = self.holding.due_ns(neighbour.backlog)
         if due_ns is not None and now_ns >= due_ns:
             self._give_up(neighbour, "closed here: unresponsive", now_ns, CloseReason.UNRESPONSIVE)
+
+    def _expire(self, link: NodeLink, now_ns: int) -> None:
+        """A certificate of a link has ended: the neighbour has to prove itself anew."""
+        self.stats.refuse(Refusal.EXPIRED)
+        if link.neighbour is None:
+            self._lose(link, EXPIRED, now_ns)
+        else:
+            self._give_up(link.neighbour, EXPIRED, now_ns, CloseReason.EXPIRED)
 
     def _mute(self, neighbour: Neighbour) -> None:
         """Nothing more goes to a neighbour that is being closed."""
@@ -589,8 +586,12 @@ class Node:
             if last_words is not None:
                 link.outgoing.append(last_words)
                 self._dirty[link_id] = None
-            self._drop_link(link, reason, now_ns)
-            self._end_link(link, reason)
+            self._lose(link, reason, now_ns)
+
+    def _lose(self, link: NodeLink, reason: str, now_ns: int) -> None:
+        """Forget what depended on a link, and close it when its last words are written."""
+        self._drop_link(link, reason, now_ns)
+        self._end_link(link, reason)
 
     def _end_link(self, link: NodeLink, reason: str) -> None:
         if not link.closing:

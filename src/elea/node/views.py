@@ -22,7 +22,8 @@ class NeighbourView:
     whatami: int
     region: str  # as Eclipse Zenoh names it
     weights: tuple[int, int] | None  # of the link between two routers; 0: not said
-    user: str | None
+    user: str | None  # whose password it proved to know
+    certificate_name: str | None  # the common name of the certificate it showed
     links: tuple[LinkInfo, ...]
     waiting_count: int  # blocking messages that found no room yet
     refused_count: int  # messages that the policy did not let pass, both ways
@@ -64,6 +65,7 @@ def view_of(
         region=region_of(routing, neighbour.face_id),
         weights=weights(routing, neighbour.zid),
         user=neighbour.agreed.peer_user,
+        certificate_name=neighbour.info.peer_common_name,
         links=tuple(links[link_id].info for link_id in neighbour.links),
         waiting_count=neighbour.backlog.waiting_count(),
         waiting_len=neighbour.transport.queues.pending_len(),

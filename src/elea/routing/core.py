@@ -519,10 +519,7 @@ class Routing:
         if face.spec.gateway and not self._context.demands.wants(kind, key):
             self._context.stats.drop(Drop.UNSOLICITED)
             return
-        full = (
-            face.declared_count >= self._context.limits.declarations_count and not face.spec.local
-        )
-        if full and name not in face.remote[kind]:
+        if self._tables.is_full(face) and name not in face.remote[kind]:
             self._context.stats.drop(Drop.DECLARATION_LIMIT)
             self._overflow(face)
             return

@@ -106,7 +106,11 @@ class Flooding:
         router = self._router(root)
         said = router.said.setdefault(face.id, {})
         item = (kind, key)
-        if item not in said and len(said) >= self._context.limits.router_declarations_count:
+        limits, declared_count = self._context.limits, self._context.tables.declared_count
+        if item not in said and (
+            len(said) >= limits.router_declarations_count
+            or declared_count >= limits.declarations_node_count
+        ):
             self._context.stats.drop(Drop.DECLARATION_LIMIT)
             return
         said[item] = info

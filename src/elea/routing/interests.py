@@ -6,6 +6,7 @@ has ended its own answer, was lost, or took too long (behaviour.md 4.3, 4.6).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from elea.keyexpr.match_hot import intersects
@@ -13,6 +14,7 @@ from elea.routing.context import Context
 from elea.routing.declarations import Declarations
 from elea.routing.demands import Registered
 from elea.routing.face import Face
+from elea.routing.pacing import Pacing
 from elea.routing.stats import Drop
 from elea.routing.upstream import Asked, Upstream, Waiting
 from elea.wire.fields_hot import WireExpr
@@ -33,17 +35,19 @@ _ENTITIES: Final = OPTION_SUBSCRIBERS | OPTION_QUERYABLES | OPTION_TOKENS
 class Interests:
     """The interests of neighbours and sessions."""
 
-    __slots__ = ("_context", "_declarations", "_registered", "_upstream")
+    __slots__ = ("_context", "_declarations", "_pacing", "_registered", "_upstream")
 
     def __init__(self, context: Context, declarations: Declarations, upstream: Upstream) -> None:
         self._context = context
         self._declarations = declarations
         self._upstream = upstream
+        self._pacing = Pacing(context.timers, context.limits)
         self._registered: dict[int, dict[int, Registered]] = {}  # by face, then by interest
 
     def is_empty(self) -> bool:
         """Whether nothing is remembered."""
-        return not self._registered and len(self._context.demands) == 0
+        remembered = self._registered or self._pacing
+        return not remembered and len(self._context.demands) == 0
 
     def registered(self, face_id: int) -> list[Registered]:
         """The interests in the future that a face has."""
@@ -51,6 +55,7 @@ class Interests:
 
     def close_face(self, face: Face) -> None:
         """A face left: its interests are over. Unlike Eclipse, the gateways are told too."""
+        self._pacing.forget(face.id)
         for registered in self._registered.pop(face.id, {}).values():
             self._withdraw(registered, forget=False)
 
@@ -61,7 +66,20 @@ class Interests:
             return
         if _is_ignored(face, interest):
             self._context.stats.drop(Drop.INTEREST_IGNORED)
-            return
+        elif self._is_early(face, interest, now_ns):
+            if self._is_full(face):
+                self._context.stats.drop(Drop.INTEREST_LIMIT)
+            else:
+                self._pacing.wait(face.id, interest, key, partial(self._receive, face))
+        else:
+            self._receive(face, interest, key, now_ns)
+
+    def _is_early(self, face: Face, interest: Interest, now_ns: int) -> bool:
+        """Whether the answers that a face had are not paid off yet."""
+        asks = interest.mode & InterestMode.CURRENT and not face.spec.local
+        return bool(asks) and self._pacing.must_wait(face.id, now_ns)
+
+    def _receive(self, face: Face, interest: Interest, key: str | None, now_ns: int) -> None:
         options = interest.options & _ENTITIES
         aggregate = _is_aggregate(face, interest)
         if aggregate and key is None:
@@ -119,6 +137,8 @@ class Interests:
                 self._tell_aliases(face, interest.id, key)
             told = self._declarations.snapshot(face, interest.id, options, key, future=future)
             waiting.answered.update(dict.fromkeys(told))
+            if not face.spec.local:
+                self._pacing.charge(face.id, len(told), now_ns)
         # A session that is told something may have taken its interest back meanwhile.
         if not asked and (registered is None or self._is_active(registered)):
             self._context.egress.final(face, interest.id)
@@ -141,7 +161,8 @@ class Interests:
             return False
         registered = self._registered.get(face.id, {})
         snapshots = [id_ for id_ in self._upstream.waiting_for(face) if id_ not in registered]
-        return len(registered) + len(snapshots) >= self._context.limits.interests_count
+        count = len(registered) + len(snapshots) + self._pacing.waiting_count(face.id)
+        return count >= self._context.limits.interests_count
 
     def _register(self, face: Face, interest_id: int, options: int, key: str | None) -> Registered:
         demand = self._context.demands.open(options, key)
@@ -156,6 +177,8 @@ class Interests:
 
     def _finish(self, face: Face, interest_id: int) -> None:
         """FINAL: no more news for this interest, and no end of its current part."""
+        if self._pacing.withdraw(face.id, interest_id):
+            return
         registered = self._registered.get(face.id, {}).pop(interest_id, None)
         if registered is None:
             self._context.stats.drop(Drop.UNKNOWN_INTEREST)

@@ -118,7 +118,16 @@ class Change:
 class Tables:
     """All entries, and the faces."""
 
-    __slots__ = ("_limits", "_roots", "_trees", "below", "caches", "faces", "generation")
+    __slots__ = (
+        "_limits",
+        "_roots",
+        "_trees",
+        "below",
+        "caches",
+        "declared_count",
+        "faces",
+        "generation",
+    )
 
     def __init__(self, regions: tuple[Region, ...], limits: Limits, zid: bytes = b"") -> None:
         self._limits = limits
@@ -131,6 +140,7 @@ class Tables:
             if region.kind is RegionKind.PEER and region.bound is Bound.SOUTH:
                 self.below[region.name] = RouteCache(region.name, zid)
                 self.below[region.name].north = False
+        self.declared_count = 0  # entities of all faces together
         self.generation = 0  # how often routes may have changed
         self._trees: tuple[KeyExprTree[Entry], ...] = (KeyExprTree(), KeyExprTree(), KeyExprTree())
 
@@ -175,7 +185,15 @@ class Tables:
     def is_empty(self) -> bool:
         """Whether there are no faces, entries and routes."""
         cached = any(cache.samples or cache.queries for cache in self.caches.values())
-        return not (self.faces or self.count() or cached or self._roots)
+        return not (self.faces or self.count() or self.declared_count or cached or self._roots)
+
+    def is_full(self, face: Face) -> bool:
+        """Whether a face, or all together, declared as much as may be kept; sessions may."""
+        limits = self._limits
+        return not face.spec.local and (
+            face.declared_count >= limits.declarations_count
+            or self.declared_count >= limits.declarations_node_count
+        )
 
     def add(self, kind: Kind, face: Face, name: EntityKey, key: str, info: int) -> Change | None:
         """`face` declared `key`; None if nothing new was said."""
@@ -189,6 +207,7 @@ class Tables:
             owner = entry.owners.setdefault(face.region.name, {})[face.id] = Owner(face)
         if name not in owner.infos:
             face.declared_count += 1
+            self.declared_count += 1
         face.remote[kind][name] = key
         before = owner.info
         owner.infos[name] = info
@@ -201,6 +220,7 @@ class Tables:
         """`face` took back what it called `name`; None if others of its declarations keep it."""
         key = face.remote[kind].pop(name)
         face.declared_count -= 1
+        self.declared_count -= 1
         entry = self._trees[kind].get(key)
         assert entry is not None
         owner = entry.owner(face)
@@ -230,6 +250,7 @@ class Tables:
             for name in owner.infos:
                 del face.remote[kind][name]
             face.declared_count -= len(owner.infos)
+            self.declared_count -= len(owner.infos)
             owner.infos.clear()
 
     def prune(self, entry: Entry) -> None:

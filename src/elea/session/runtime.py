@@ -20,7 +20,7 @@ def open_driver(config: Config) -> DriverPort:
     if place is not None:
         return place.open(config)
     # Late: a program that drives sessions itself, as simulations do, needs no sockets.
-    factory: OpenDriver = import_module("elea.link.driver").open_driver
+    factory: OpenDriver = import_module("elea.link.start").open_driver
     return factory(in_environment(config))
 
 

@@ -13,6 +13,7 @@ from elea.limits import Limits
 
 KEEP_ALIVES_PER_LEASE: Final = 4
 NS_PER_MS: Final = 1_000_000
+_ALLOWANCE: Final = 20  # the part of a lease by which a keep-alive may be late
 
 
 class Lease:
@@ -66,6 +67,12 @@ class Lease:
     def expired(self, now_ns: int) -> bool:
         """Whether the peer was silent for longer than it may be."""
         return not self._held and now_ns >= self.expires_ns
+
+    def is_silent(self, now_ns: int) -> bool:
+        """Whether the peer let more than one keep-alive pass, with some allowance for its way."""
+        silence_ns = now_ns - self._heard_ns
+        patience_ns = self._lease_ns // KEEP_ALIVES_PER_LEASE + self._lease_ns // _ALLOWANCE
+        return not self._held and silence_ns > patience_ns
 
     def keep_alive_due(self, now_ns: int) -> bool:
         """Whether to send KEEP_ALIVE; True once per interval."""

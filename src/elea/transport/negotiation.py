@@ -28,6 +28,7 @@ SN_MASKS: Final = (0x7F, 0x3FFF, 0x0FFF_FFFF, 0x7FFF_FFFF_FFFF_FFFF)
 PATCH: Final = 1
 NORTH: Final = 0
 SOUTH: Final = 1
+LOGIN_REFUSED: Final = "unknown user or wrong password"  # never which of the two
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +274,7 @@ def accept_open_syn(offer: Offer, terms: Terms, syn: Open) -> Agreed:
     if offer.accounts is not None and terms.nonce is not None:
         user = usrpwd.proven_user(syn.auth, offer.accounts, terms.nonce)
         if user is None:
-            raise refused("unknown user or wrong password", CloseReason.GENERIC)
+            raise refused(LOGIN_REFUSED, CloseReason.GENERIC)
     return _agreed(offer, terms, syn, opener=False, user=user)
 
 

@@ -199,6 +199,11 @@ class Transport:
         """Whether more than keep-alives went over a link: its loss may have lost messages."""
         return link_id in self._carriers
 
+    def is_silent(self, now_ns: int) -> bool:
+        """Whether no link brought the keep-alive that was due."""
+        leases = [link.lease for link in self._links.values()]
+        return not [lease for lease in leases if not lease.is_silent(now_ns)]
+
     def hold_link(self, link_id: int, held: bool, now_ns: int) -> None:
         """A link is not read for now: it does not expire. Or it is read again."""
         link = self._links.get(link_id)

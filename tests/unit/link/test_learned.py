@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from elea.config.config import Config
+from elea.errors import ConfigError
 from elea.limits import Limits
 from elea.link.address import Address
 from elea.link.learned import dialable, objection
+from elea.link.settings import LinkSettings
 from elea.locator import Endpoint
 from elea.node.ports import Teller
 
@@ -68,3 +71,36 @@ def test_a_long_list_is_cut_and_says_each_once() -> None:
     told = [Endpoint.parse(f"tcp/10.0.0.{number % 50}:1") for number in range(200)]
     found = dialable(told, Teller(), Limits(link_addresses_count=5))
     assert [str(one) for one in found] == [f"tcp/10.0.0.{number}:1" for number in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("tcp/10.1.2.3:7447", True),
+        ("tcp/[::ffff:10.1.2.3]:7447", True),
+        ("tcp/10.2.0.1:7447", False),
+        ("tls/Robot.example:7447", True),
+        ("tls/robot.example.evil:7447", False),
+        ("tcp/[2001:db8::7]:1", True),
+        ("tcp/[2001:db9::7]:1", False),
+    ],
+)
+def test_the_list_of_places(text: str, allowed: bool) -> None:
+    places = ["10.1.0.0/16", "robot.example", "2001:db8::/32"]
+    found = dialable([Endpoint.parse(text)], Teller.at("10.0.0.7"), allow=places)
+    assert bool(found) is allowed
+
+
+def test_a_place_on_the_list_is_no_way_around_the_rest() -> None:
+    told = [Endpoint.parse("tcp/127.0.0.1:22"), Endpoint.parse("tcp/169.254.169.254:80")]
+    assert dialable(told, Teller.at("10.0.0.7"), allow=["0.0.0.0/0"]) == []
+
+
+def test_the_list_comes_from_the_configuration() -> None:
+    config = Config()
+    assert LinkSettings.from_config(config).learned_allow is None
+    config.insert_json5("elea/learned/allow", '["10.1.0.0/16", "robot.example"]')
+    assert LinkSettings.from_config(config).learned_allow == ("10.1.0.0/16", "robot.example")
+    for wrong in ('["10.1.0.5/16"]', '["a b"]', '["10.1.0"]', "[1]"):
+        with pytest.raises(ConfigError, match="elea/learned/allow"):
+            config.insert_json5("elea/learned/allow", wrong)

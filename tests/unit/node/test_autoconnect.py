@@ -315,3 +315,16 @@ def test_a_router_listens_on_its_own_machine_unless_it_is_told_where() -> None:
     made = NodeSettings.from_config(config, seeded(1))
     assert made.routing.weights == {b"\x02\x01": 7}
     assert made.timestamping
+
+
+def test_strangers_cannot_make_it_dial_without_end() -> None:
+    """T49: nodes that are not there cost no time, so their number at once is no bound."""
+    limits = Limits(learned_dials_count=3, learned_dial_ns=SECOND)
+    one = Driven.make(settings(1, by_scouting=EVERYBODY), limits)
+    dialled = 0
+    for zid in range(2, 12):
+        dialled += len(one.hear(told(zid)))
+    assert dialled == 3
+    assert one.node.stats.refused() == {"learned": 7}
+    one.now_ns += 2 * SECOND
+    assert len(one.hear(*(told(zid) for zid in range(20, 30)))) == 2

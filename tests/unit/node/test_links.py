@@ -20,19 +20,24 @@ def dialling(seed: int) -> tuple[World, Session, Session]:
     return world, Session(one), Session(two)
 
 
+def links_count(session: Session, zid: bytes) -> int:
+    """How many links lead to a neighbour."""
+    return sum(len(view.links) for view in session.driver.node.views() if view.zid == zid)
+
+
 def with_two_links() -> tuple[World, Session, Session]:
     """Two nodes whose attempts crossed."""
     for seed in range(50):
         world, one, two = dialling(seed)
         world.run_for(seconds(3))
-        if one.driver.node.links_count(b"\x02") == 2:
+        if links_count(one, b"\x02") == 2:
             return world, one, two
     raise AssertionError("no seed makes them cross")
 
 
 def test_attempts_that_cross_share_one_transport() -> None:
     world, one, two = with_two_links()
-    assert two.driver.node.links_count(b"\x01") == 2
+    assert links_count(two, b"\x01") == 2
     assert len(world.network.pipes) == 2
     one.subscribe("a")
     world.run_for(seconds(1))
@@ -65,7 +70,7 @@ def test_the_loss_of_a_link_that_carried_nothing_ends_nothing() -> None:
     for seed, which in itertools.product(range(50), range(2)):
         world, one, two = dialling(seed)
         world.run_for(seconds(3))
-        if one.driver.node.links_count(b"\x02") != 2:
+        if links_count(one, b"\x02") != 2:
             continue
         one.subscribe("a")
         two.subscribe("b")
@@ -89,9 +94,9 @@ def test_a_neighbour_started_anew_does_not_join_its_old_transport() -> None:
     world.crash("two", silent=True)
     world.run_for(seconds(0.5))
     again = Session(world.add("two", settings(2, listen="tcp/two:2", connect=("tcp/one:1",))))
-    world.run_for(seconds(4))
+    world.run_for(seconds(1))
     assert again.neighbours == []
-    assert one.driver.node.links_count(b"\x02") == 1
+    assert links_count(one, b"\x02") == 1
     world.run_for(seconds(12))
     assert type(again.neighbours[-1]) is NeighbourUp
     again.put("a/b", b"new")
@@ -105,13 +110,13 @@ def test_who_is_connected_already_is_not_dialled_again_and_again() -> None:
     world.run_for(seconds(2))
     world.add("two", settings(2, connect=("tcp/one:1",)))
     world.run_for(seconds(2))
-    assert one.driver.node.links_count(b"\x02") == 1
+    assert links_count(one, b"\x02") == 1
     # The address it dials is there from now on, and it is the neighbour it has already.
     world.nodes["two"].node.settings = settings(2, listen="tcp/two:2", connect=("tcp/one:1",))
     world.run_for(seconds(10))
     dialled = sum("one link" in line and "to two" in line for line in world.trace.lines)
     assert dialled == 1
-    assert one.driver.node.links_count(b"\x02") == 1
+    assert links_count(one, b"\x02") == 1
     [first, *_] = world.network.pipes
     world.network.reset(first, "cut")
     world.run_for(seconds(10))

@@ -7,6 +7,7 @@ from tests.unit.routing.mesh import A, K, Mesh, Q, S, T
 
 from elea.limits import Limits
 from elea.routing.regions import CLIENT, PEER, ROUTER
+from elea.routing.stats import Drop
 from elea.wire.fields_hot import WireExpr
 from elea.wire.network.declaration.final import DeclareFinal
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
@@ -417,3 +418,40 @@ def test_the_future_of_a_subscriber_alone() -> None:
     assert client.heard() == []
     session.subscriber("a/2")
     assert client.heard() == ['D_SUBSCRIBER id 1 "a/2"']
+
+
+def test_who_asks_for_everything_again_waits_for_the_answer() -> None:
+    """T24: the first answer comes at once, the second when the first is paid off."""
+    second_ns = 1_000_000_000
+    limits = Limits(answer_ns=second_ns, answers_debt_ns=5 * second_ns, interests_count=3)
+    mesh = Mesh(limits=limits)
+    hub = mesh.node("hub")
+    session, client, other = hub.session(), hub.neighbour(CLIENT), hub.neighbour(CLIENT)
+    for number in range(10):
+        session.subscriber(f"a/{number}")
+    for _ in range(4):
+        client.interest(CURFUT, S, "a/*")
+    assert client.heard()[-1] == "D_FINAL I=1"
+    assert hub.routing.stats.drops[Drop.INTEREST_LIMIT] == 1  # two wait, and that is all
+    other.interest(CURFUT, S, "a/*")
+    assert other.heard()[-1] == "D_FINAL I=1"
+    mesh.wait(4.9)
+    assert client.heard() == []
+    mesh.wait(0.2)
+    assert client.heard()[-1] == "D_FINAL I=2"
+    client.over(3)
+    mesh.wait(100)
+    assert client.heard() == []
+    assert hub.routing.stats.drops[Drop.UNKNOWN_INTEREST] == 0
+
+
+def test_interests_that_wait_are_gone_with_who_asked() -> None:
+    hub = Mesh(limits=Limits(answer_ns=10, answers_debt_ns=5)).node("hub")
+    session, client = hub.session(), hub.neighbour(CLIENT)
+    session.subscriber("a")
+    client.interest(CURFUT, S, None)
+    client.interest(CURFUT, S, None)
+    client.close()
+    session.close()
+    assert hub.routing.is_empty()
+    assert hub.routing.next_timer_ns() is None

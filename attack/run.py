@@ -1,0 +1,113 @@
+"""Attack a router on loopback, and say whether its bounds held. See README.md beside this file."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
+
+# After the path: this file is run as a program, by its name.
+from attack.harness import MIB, Check, Healthy, Settings, Target  # noqa: E402
+
+ATTACKS: Final = (
+    "garbage",
+    "fragments",
+    "silent",
+    "silent_tls",
+    "scouting",
+    "expressions",
+    "declarations",
+    "interests",
+    "queries",
+    "slow_consumer",
+    "timestamps",
+)
+
+
+class Attack(Protocol):
+    """A module of this folder."""
+
+    THREAT: str
+    RSS_GROWTH: int  # how much memory the router may have more afterwards, in octets
+    SIZES: Mapping[str, int]
+
+    def attack(self, target: Target, size: int) -> list[Check]: ...
+
+
+def assault(name: str, target: Target, size: str) -> list[Check]:
+    """Do one attack, and look at what became of the router."""
+    module: Attack = load(name)
+    target.counter("elea_sessions")  # so that the session that asks is part of the base
+    base = target.rss_len()
+    checks = module.attack(target, module.SIZES[size])
+    grown = round((target.rss_len() - base) / MIB, 1)
+    return [
+        *checks,
+        Check("router_gone", float(not target.alive), 0),
+        Check("rss_growth_mib", grown, module.RSS_GROWTH / MIB),
+    ]
+
+
+def load(name: str) -> Any:
+    """The module of an attack."""
+    return importlib.import_module(f"attack.{name}")
+
+
+def target_for(name: str, peer: str) -> Target:
+    """A router as an attack needs it."""
+    module = load(name)
+    settings: Settings = getattr(module, "SETTINGS", {})
+    client: Settings = getattr(module, "CLIENT", {})
+    return Target(peer, getattr(module, "SCHEME", "tcp"), settings, client)
+
+
+def run(name: str, peer: str, size: str) -> dict[str, object]:
+    """Run one attack; the figures, and whether they held."""
+    with target_for(name, peer) as target:
+        healthy = Healthy(target)
+        try:
+            checks = assault(name, target, size)
+            figures = healthy.stop()
+        finally:
+            healthy.kill()
+    checks += [
+        Check("healthy_lost", figures.get("lost", float("inf")), 0),
+        Check("healthy_p99_ms", figures.get("p99_ms", float("inf")), 50, timed=True),
+    ]
+    return {
+        "attack": name,
+        "threat": load(name).THREAT,
+        "peer": peer,
+        "size": size,
+        "figures": {
+            one.name: {"value": one.value, "bound": one.bound, "timed": one.timed, "held": one.held}
+            for one in checks
+        },
+        "healthy": figures,
+        "held": all(one.held or (one.timed and size == "small") for one in checks),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("attack", choices=(*ATTACKS, "all"))
+    parser.add_argument("--peer", choices=("elea", "eclipse"), default="elea")
+    parser.add_argument("--size", choices=("small", "full"), default="full")
+    args = parser.parse_args()
+    held = True
+    for name in ATTACKS if args.attack == "all" else (args.attack,):
+        print(f"==> {name}", file=sys.stderr)
+        outcome = run(name, args.peer, args.size)
+        print(json.dumps(outcome), flush=True)
+        held = held and bool(outcome["held"])
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
