@@ -27,16 +27,16 @@ def attack(target: Target, size: int) -> list[Check]:
 
     def arrived() -> bool:
         nonlocal kept
-        kept = target.counter("elea_declarations", kind="subscriber")
-        dropped = target.counter("elea_routing_drops_total", reason="declaration_limit")
+        kept = target.counter("elea_declared_keys", kind="subscriber")
+        dropped = target.counter("elea_drops_total", where="routing", reason="declaration_limit")
         return raw.is_closed() or kept + dropped >= size
 
     if target.peer == "elea":
         until(arrived)
     peak = kept
     raw.close()
-    left = until(lambda: target.counter("elea_declarations", kind="subscriber") <= 10)
-    refused = target.counter("elea_routing_drops_total", reason="alias_limit")
+    left = until(lambda: target.counter("elea_declared_keys", kind="subscriber") <= 10)
+    refused = target.counter("elea_drops_total", where="routing", reason="alias_limit")
     counted = refused >= _ALIASES - DEFAULT_LIMITS.aliases_count or target.peer != "elea"
     return [
         Check("declarations_kept", peak, DEFAULT_LIMITS.declarations_count + 10),

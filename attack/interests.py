@@ -25,7 +25,7 @@ def attack(target: Target, size: int) -> list[Check]:
         Declare(DeclareSubscriber(number, WireExpr(0, f"i/{number}")), qos=QOS_DECLARE)
         for number in range(size)
     )
-    until(lambda: target.counter("elea_declarations", kind="subscriber") >= size or _other(target))
+    until(lambda: target.counter("elea_declared_keys", kind="subscriber") >= size or _other(target))
     asker.send(
         (
             Interest(number, InterestMode.CURRENT_FUTURE, OPTION_SUBSCRIBERS)
@@ -37,7 +37,7 @@ def attack(target: Target, size: int) -> list[Check]:
     # Either it is kept within its bounds, or closed for not reading what it asked for.
     bounded = _other(target) or until(
         lambda: (
-            target.counter("elea_routing_drops_total", reason="interest_limit") >= _WANTED
+            target.counter("elea_drops_total", where="routing", reason="interest_limit") >= _WANTED
             or target.counter("elea_sessions", whatami="client") <= 4
         )
     )

@@ -26,20 +26,20 @@ _HOUR_MS: Final = 3_600_000
 def attack(target: Target, size: int) -> list[Check]:
     silent, asker = Raw.connect(target.port), Raw.connect(target.port)
     silent.send([Declare(DeclareQueryable(1, _KEY), qos=QOS_DECLARE)])
-    until(lambda: target.counter("elea_declarations", kind="queryable") >= 2 or _other(target))
+    until(lambda: target.counter("elea_declared_keys", kind="queryable") >= 2 or _other(target))
     asker.send(Request(number, _KEY, Query(), timeout_ms=_HOUR_MS) for number in range(size))
     unasked = range(10**6, 10**6 + size)
     silent.send(Response(number, _KEY, Reply(Put(b"late" * 64))) for number in unasked)
     beyond = size - DEFAULT_LIMITS.queries_count
     bounded = _other(target) or until(
         lambda: (
-            target.counter("elea_routing_drops_total", reason="query_limit") >= beyond
-            and target.counter("elea_routing_drops_total", reason="reply_late") >= size
+            target.counter("elea_drops_total", where="routing", reason="query_limit") >= beyond
+            and target.counter("elea_drops_total", where="routing", reason="reply_late") >= size
         )
     )
     asker.close()
     silent.close()
-    gone = until(lambda: target.counter("elea_declarations", kind="queryable") <= 1)
+    gone = until(lambda: target.counter("elea_declared_keys", kind="queryable") <= 1)
     return [Check("unbounded", float(not bounded), 0), Check("left_behind", float(not gone), 0)]
 
 

@@ -57,7 +57,7 @@ def _publish(target: Target, size: int, control: elea.CongestionControl) -> list
                 wait_until_read(number - 256)  # so that who reads has room
         all_came = until(lambda: received >= sent)
         peak = target.rss_len()
-        dropped = target.counter("elea_transport_dropped_congestion_total")
+        dropped = target.counter("elea_drops_total", where="transport", reason="congestion")
     checks = [
         Check(f"{name}_lost", float(not all_came) * (sent - received), 0),
         Check(f"{name}_rss_peak_mib", (peak - base) / MIB, 16),

@@ -136,7 +136,7 @@ class Daemon:
     def _link_changed(self, event: LinkEvent) -> None:
         verb = "opened" if event.kind is SampleKind.PUT else "closed"
         _LOG.info("link %s: %s to %s", verb, event.link.zid, event.link.dst)
-        if self._memory.link_changed():
+        if event.kind is SampleKind.DELETE and self._memory.link_closed():
             self._requests.put(lambda: True)  # it waits for that to be over now
 
     # By the one that runs it.
@@ -172,6 +172,7 @@ class Daemon:
         except BaseException:
             self.close()
             raise
+        self._memory.begin()
         _LOG.info("%s %s listens at %s", self.config.mode, self._session.zid(), self._where())
         self._audit.note("started", zid=str(self._session.zid()))
         notify("READY=1")

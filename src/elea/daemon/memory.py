@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Final
 QUIET_S: Final = 1.0  # after a link has gone: others may follow
 PAUSES: Final = 20  # after a collection, which holds all up, so many times as long is none
 GROWTH: Final = 1.05  # less than this is not worth it
+BLOCK_LEN: Final = 80  # what one of Python's blocks takes, about
 
 _STATM: Final = Path("/proc/self/statm")
 
@@ -28,43 +30,51 @@ class Memory:
     Args:
         now_s: A monotonic clock.
         resident_len: Octets in use; 0 where nobody knows, and then nothing is done.
+        blocks_count: How many blocks Python has given out.
     """
 
     def __init__(
         self,
         now_s: Callable[[], float] = time.monotonic,
         resident_len: Callable[[], int] | None = None,
+        blocks_count: Callable[[], int] = sys.getallocatedblocks,
     ) -> None:
         self._now_s = now_s
         self._resident_len = resident_len or _resident_len
-        self._least_len = 0  # after the last time
+        self._blocks_count = blocks_count
+        self._last_len = 0  # after the last time, or at first
+        self._last_count = 0
         self._due_s: float | None = None
         self._earliest_s = 0.0
         self.tidied_count = 0
 
-    def link_changed(self) -> bool:
-        """A link came or went, by any thread; whether `wait_s` is not None any more."""
+    def begin(self) -> None:
+        """What is in use now is what is in use without neighbours."""
+        self._last_len = self._resident_len()
+        self._last_count = self._blocks_count()
+
+    def link_closed(self) -> bool:
+        """A link has gone, by any thread; whether `wait_s` is not None any more."""
         idle = self._due_s is None
-        if self._least_len == 0:
-            self._least_len = self._resident_len()
         self._due_s = max(self._now_s() + QUIET_S, self._earliest_s)
         return idle
 
     def wait_s(self) -> float | None:
-        """How long there is nothing to do; None: until a link changes."""
+        """How long there is nothing to do; None: until a link goes."""
         return None if self._due_s is None else max(0.0, self._due_s - self._now_s())
 
     def tidy(self) -> None:
-        """Give back what can be, if it is time and there is more in use than before."""
+        """Give back what can be, if it is time and what is there could do with less."""
         if self._due_s is None or self._now_s() < self._due_s:
             return
         self._due_s = None
-        if self._resident_len() > self._least_len * GROWTH:
+        would_do = self._last_len + BLOCK_LEN * (self._blocks_count() - self._last_count)
+        if self._resident_len() > would_do * GROWTH:
             began_s = self._now_s()
             self.tidied_count += 1
             gc.collect()
             _trim()
-            self._least_len = self._resident_len()
+            self.begin()
             ended_s = self._now_s()
             self._earliest_s = ended_s + PAUSES * (ended_s - began_s)
 
