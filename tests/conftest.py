@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -73,3 +76,12 @@ def build() -> str:
 
 def _build() -> str:
     return "compiled" if version.COMPILED else "interpreted"
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can enter; those of `tmp_path` are the user's own."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)

@@ -1,6 +1,6 @@
-"""Reading configuration files: the I/O that `elea.config` leaves out (a driver-layer module).
+"""Reading configuration files: the I/O that `elea.config` leaves out.
 
-A file that holds secrets and that other users of the machine may read is refused.
+A file that holds secrets and that every user of the machine can read is refused.
 """
 
 from __future__ import annotations
@@ -102,11 +102,25 @@ def read_secret(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -
     return Secret(text)
 
 
+def is_open_to_all(path: str | os.PathLike[str]) -> bool:
+    """Whether every user of the machine can read a file: by its mode and its folders'.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    if os.name != "posix":
+        return False
+    file = Path(path).resolve()
+    if not file.stat().st_mode & stat.S_IROTH:
+        return False
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in file.parents)
+
+
 def _read_text(file: Path, limits: Limits) -> tuple[str, bool]:
-    """The text, and whether every user of the machine may read it."""
+    """The text, and whether every user of the machine can read it."""
     try:
+        exposed = is_open_to_all(file)
         with file.open("rb") as stream:
-            exposed = bool(os.fstat(stream.fileno()).st_mode & stat.S_IROTH)
             data = stream.read(limits.config_len + 1)
     except OSError as error:
         raise ConfigError("", f"{file}: {error.strerror}") from None

@@ -59,7 +59,7 @@ class Limits:
     query_timeout_ns: int = 60 * 1_000_000_000  # longest a forwarded query stays open
     query_replies_count: int = 100_000  # per query
     query_replies_len: int = 256 * 1024 * 1024  # payload octets per query
-    routes_count: int = 4_096  # cached routes per region and kind of message
+    routes_count: int = 4_096  # cached routes per region and kind of message; keys per neighbour
     plans_count: int = 4_096  # keys whose rules are remembered, per face and direction
     withheld_count: int = 1_024  # refused declarations, per face and direction: rules may change
     gossip_nodes_count: int = 2_048  # psids remembered per neighbour, and candidates not fetched

@@ -239,8 +239,8 @@ def test_the_link_ends_with_the_first_certificate_that_does(rig: MakeRig) -> Non
     assert (ends.near.info.expires_s, ends.far.info.expires_s) == (ENDS_SOON_S, ENDS_SOON_S)
 
 
-def test_a_key_that_every_user_may_read_is_refused(tmp_path: Path) -> None:
-    key = tmp_path / "key.pem"
+def test_a_key_that_every_user_can_read_is_refused(open_folder: Path) -> None:
+    key = open_folder / "key.pem"
     key.touch(0o600)
     key.write_text(MADE.server.key_text)
     settings = MADE.settings(listen_private_key=Pem(path=str(key)))

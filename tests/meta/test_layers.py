@@ -2,8 +2,8 @@
 
 6  applications     daemon   web   dds   spark   store   cli   sim.campaign
 5  public API       session, and its doorways handlers, ext, shm, aio
-4  drivers, disk    link   sim   store.log   config_file
-3  composition      node
+4  drivers, disk    link   sim   store.log
+3  composition      node; config_file
 2  machines         transport   routing   policy   xrce
 1  bytes            wire
 0  vocabulary       in the order of VOCABULARY: a module imports only from its left
@@ -51,8 +51,8 @@ VOCABULARY: Final = (
 LAYERS: Final[dict[int, tuple[str, ...]]] = {
     1: ("wire",),
     2: ("transport", "routing", "policy", "xrce"),
-    3: ("node",),
-    4: ("link", "sim", "store.log", "config_file"),
+    3: ("node", "config_file"),  # files are read below the drivers, which need some
+    4: ("link", "sim", "store.log"),
     5: ("session",),
     6: ("daemon", "web", "dds", "spark", "store", "cli", "sim.campaign"),
 }
@@ -63,7 +63,7 @@ UNITS: Final = (*VOCABULARY, *(unit for row in LAYERS.values() for unit in row),
 # The exceptions. Applications see the session and the vocabulary, nothing between.
 MAY_IMPORT: Final[dict[str, set[str]]] = {
     "xrce": {*VOCABULARY},  # another protocol: shares the vocabulary only
-    "web": {*VOCABULARY, "session", *DOORWAYS},
+    "web": {*VOCABULARY, "config_file", "session", *DOORWAYS},
     "dds": {*VOCABULARY, "session", *DOORWAYS},
     "spark": {*VOCABULARY, "session", *DOORWAYS, "store.log"},
     "store": {*VOCABULARY, "session", *DOORWAYS, "store.log"},

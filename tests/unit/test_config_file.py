@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from elea.config import Config
-from elea.config_file import in_environment, read_secret, restore_secrets
+from elea.config_file import in_environment, is_open_to_all, read_secret, restore_secrets
 from elea.errors import ConfigError, LimitError
 from elea.ids import WhatAmI
 from elea.secret import Secret
@@ -49,12 +49,20 @@ def test_the_variable_names_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("mode", [0o604, 0o644, 0o666])
-def test_secrets_that_every_user_may_read_are_refused(tmp_path: Path, mode: int) -> None:
-    file = write(tmp_path / "node.json5", SECRET, mode)
+def test_secrets_that_every_user_can_read_are_refused(open_folder: Path, mode: int) -> None:
+    file = write(open_folder / "node.json5", SECRET, mode)
     with pytest.raises(ConfigError, match="every user may read it; run: chmod o-rwx"):
         Config.from_file(file)
     with pytest.raises(ConfigError, match="every user may read it"):
         read_secret(file)
+
+
+def test_a_folder_that_nobody_enters_keeps_secrets_too(open_folder: Path) -> None:
+    file = write(open_folder / "node.json5", SECRET, 0o644)
+    assert is_open_to_all(file)
+    open_folder.chmod(0o700)
+    assert not is_open_to_all(file)
+    assert read_secret(file).reveal() == SECRET
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o400])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import ssl
-import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from elea.config_file import is_open_to_all
 from elea.errors import LinkError
 from elea.link.settings import Pem, TlsSettings
 
@@ -143,7 +143,7 @@ def _load_chain(
     for pem, name in ((certificate, certificate_name), (key, key_name)):
         if pem.path is not None and not os.path.isfile(pem.path):
             raise LinkError(f"transport/link/tls/{name}: there is no file {pem.path}")
-    if key.path is not None and os.stat(key.path).st_mode & stat.S_IROTH:
+    if key.path is not None and is_open_to_all(key.path):
         raise LinkError(
             f"transport/link/tls/{key_name}: {key.path} is a private key and every user may read"
             f" it; run: chmod o-rwx {key.path}"

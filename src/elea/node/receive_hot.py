@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from elea.limits import DEFAULT_LIMITS
 from elea.node.egress_hot import Egress, Guard, Outlet, RawSink
 from elea.node.stamping_hot import KEEP, Stamper
 from elea.routing.core import Routing
@@ -31,7 +32,6 @@ _FLAG_T: Final = 0x20  # of a PUT: it has a timestamp
 _NO_ALIAS: Final = -1
 _SCOPE_BITS: Final = 14  # of the aliases that are read in place
 _HEAD_LEN_MAX: Final = 1_024  # a sample in fragments is plain if its payload begins within
-_TEXTS_COUNT_MAX: Final = 4_096  # keys written out in full that are remembered, per neighbour
 
 
 class Hop:
@@ -52,6 +52,7 @@ class FaceSink:
         face_id: Whose they are.
         egress: The output of routing; None if that is something else, which must see every message.
         stamper: Gives timestamps to samples, as routing does; None if nobody does.
+        texts_max: Keys written out in full that are remembered.
     """
 
     __slots__ = (
@@ -65,6 +66,7 @@ class FaceSink:
         "_source",
         "_stamper",
         "_texts",
+        "_texts_max",
         "_touched",
         "face_id",
         "general",
@@ -81,6 +83,7 @@ class FaceSink:
         face_id: int,
         egress: Egress | None = None,
         stamper: Stamper | None = None,
+        texts_max: int = DEFAULT_LIMITS.routes_count,
     ) -> None:
         self.routing = routing
         self._push = routing.receive_push  # compiled: samples take no interpreted step
@@ -93,6 +96,7 @@ class FaceSink:
         self.general = False  # something else came than samples that were read in place
         self.served: list[RawSink] = []  # the sessions that got samples
         self._texts: dict[bytes, str] = {}
+        self._texts_max = texts_max
         self._plain = PlainPush()
         # Where the last sample went, until something else than a sample comes.
         self._source: PushSource | None = None
@@ -315,7 +319,7 @@ class FaceSink:
                 text = suffix.decode("utf-8")
             except UnicodeDecodeError:
                 return None
-            if len(self._texts) >= _TEXTS_COUNT_MAX:
+            if len(self._texts) >= self._texts_max:
                 self._texts.clear()
             self._texts[suffix] = text
         return text

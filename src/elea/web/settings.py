@@ -10,15 +10,14 @@ import contextlib
 import ipaddress
 import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from elea.config.kinds import Value
+from elea.config_file import read_secret
 from elea.errors import ConfigError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.secret import Secret
@@ -173,15 +172,11 @@ def _token(file: str | None) -> Secret | None:
     text = os.environ.get(TOKEN_ENV)
     where = f"the variable {TOKEN_ENV}"
     if file is not None:
-        path = Path(file)
-        where = f"{file}"
+        where = file
         try:
-            open_to_all = os.name == "posix" and path.stat().st_mode & stat.S_IROTH
-            text = path.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{PATH}/token_file", f"{file}: {error}") from error
-        if open_to_all:
-            raise ConfigError(f"{PATH}/token_file", f"every user can read {file}; chmod o-r it")
+            text = read_secret(file).reveal().strip()
+        except ConfigError as error:
+            raise ConfigError(f"{PATH}/token_file", error.reason) from None
     if text is None:
         return None
     if len(text) < TOKEN_LEN_MIN or not (text.isascii() and text.isprintable()) or " " in text:

@@ -49,9 +49,9 @@ def test_other_lines_are_refused(line: bytes, tmp_path: Path) -> None:
         read_accounts(config(written(tmp_path, b"bob:builder\n" + line)))
 
 
-def test_a_file_that_all_may_read_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_all_can_read_is_refused(open_folder: Path) -> None:
     with pytest.raises(ConfigError, match="chmod"):
-        read_accounts(config(written(tmp_path, b"bob:builder", 0o644)))
+        read_accounts(config(written(open_folder, b"bob:builder", 0o644)))
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:

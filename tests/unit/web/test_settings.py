@@ -78,13 +78,13 @@ def test_other_hosts_need_a_token_or_consent(monkeypatch: pytest.MonkeyPatch) ->
     assert RestSettings.read(section).token == Secret(TOKEN)
 
 
-def test_the_token_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_of_a_file(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN_ENV, "another-token-that-is-long")
-    file = tmp_path / "token"
+    file = open_folder / "token"
     file.write_text(f"{TOKEN}\n", encoding="utf-8")
     section: dict[str, Any] = {"http_port": 8000, "token_file": str(file)}
     file.chmod(0o604)
-    with pytest.raises(ConfigError, match="every user can read"):
+    with pytest.raises(ConfigError, match="every user may read"):
         RestSettings.read(section)
     file.chmod(0o600)
     settings = RestSettings.read(section)
