@@ -243,7 +243,7 @@ def test_who_never_reads_is_given_up_and_its_sources_are_read_again() -> None:
     assert middle.driver.node.has_room(0)
 
 
-def test_a_router_gives_up_who_holds_others_up_after_a_second() -> None:
+def test_a_router_gives_up_who_holds_others_up_soon() -> None:
     world, _, clients = star(WhatAmI.ROUTER)
     [stuck] = [one for one in world.network.pipes if one.ends[0].node == "stuck"]
     world.network.hold(stuck, stuck.ends[0], held=True)
@@ -260,7 +260,7 @@ def test_a_router_gives_up_who_holds_others_up_after_a_second() -> None:
     world.run_for(seconds(2))
     assert world.reached["closed as unresponsive"] >= 1
     assert world.reached["a source was not read"] > 0
-    assert seconds(0.3) < longest_ns < seconds(1.1)
+    assert seconds(0.3) < longest_ns < seconds(1.6)
     assert len(clients["other"].samples) == count
 
 
