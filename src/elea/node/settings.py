@@ -26,7 +26,6 @@ EndpointGroups = tuple[tuple[Endpoint, ...], ...]  # the members of a group lead
 MS_NS: Final = 1_000_000
 US_NS: Final = 1_000
 _ROUTER_LISTEN: Final = "tcp/127.0.0.1:7447"
-_ROUTER_WAIT_NS: Final = 1_000 * MS_NS  # threat T28; Eclipse Zenoh waits for 5 s
 _CONGESTION: Final = "transport/link/tx/queue/congestion_control"
 
 # Resolution octet of INIT by the configured sequence number resolution; request ids stay 32 bit.
@@ -163,7 +162,8 @@ class NodeSettings:
                 gossip_target=role_bits(config.get("scouting/gossip/target")),
                 weights=_weights(config.get("routing/router/linkstate/transport_weights")),
             ),
-            wait_before_close_ns=_wait_before_close_ns(config),
+            wait_before_close_ns=config.value(f"{_CONGESTION}/block/wait_before_close", int)
+            * US_NS,
             awaits_scouted=scouts and config.value("open/return_conditions/connect_scouted", bool),
             by_scouting=by_scouting,
             by_gossip=AutoconnectSettings.from_config(config, "gossip"),
@@ -226,17 +226,6 @@ def _listen(config: Config) -> tuple[tuple[Endpoint, ...], ...]:
     if config.mode is WhatAmI.ROUTER and not config.is_set("listen/endpoints"):
         return ((Endpoint.parse(_ROUTER_LISTEN),),)
     return config.endpoints("listen")
-
-
-def _wait_before_close_ns(config: Config) -> int:
-    """How long messages that must not be dropped wait for a neighbour that takes nothing.
-
-    A router that nobody configured waits a second only: until then its publishers wait as well.
-    """
-    path = f"{_CONGESTION}/block/wait_before_close"
-    if config.mode is WhatAmI.ROUTER and not config.is_set(path):
-        return _ROUTER_WAIT_NS
-    return config.value(path, int) * US_NS
 
 
 def _weights(entries: object) -> dict[bytes, int]:
