@@ -87,7 +87,7 @@ class Limits:
     # Transport: what a neighbour, or somebody who wants to become one, may hold (T05 to T12).
     handshake_ns: int = 10_000_000_000  # from the link to OPEN, then the link goes (T09)
     cookie_ns: int = 10_000_000_000  # a cookie is as old as its handshake may be (T12)
-    cookies_used_count: int = 4_096  # remembered until they expire, so that none works twice
+    cookies_count: int = 65_536  # the last ones, which can be opened, once each
     lease_min_ns: int = 1_000_000_000  # a lease of 0 must not end a link at once (T07)
     lease_max_ns: int = 60_000_000_000  # one of years must not keep a dead link (T07)
     fragment_idle_ns: int = 10_000_000_000  # an unfinished message without news is dropped (T05)

@@ -266,7 +266,12 @@ def test_an_empty_configuration_is_theirs() -> None:
     assert ours == theirs
 
 
-@pytest.mark.parametrize("path", [path for path in CHILDREN if path != "gateway"])
+OWN = "elea"  # what Eclipse does not know
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in CHILDREN if path != "gateway" and path.split("/")[0] != OWN]
+)
 def test_every_object_has_the_same_names(path: str) -> None:
     text = "{__bogus__: 1}"
     for name in reversed(path.split("/") if path else []):
@@ -274,7 +279,7 @@ def test_every_object_has_the_same_names(path: str) -> None:
     with pytest.raises(zenoh.ZError) as caught:
         zenoh.Config.from_json5(text)
     legal = re.findall(r"`(\w+)`", str(caught.value))[1:]
-    assert set(legal) == set(CHILDREN[path])
+    assert set(legal) == set(CHILDREN[path]) - {OWN}
 
 
 ACCEPTED = [

@@ -275,7 +275,9 @@ class Config:
         for name in CHILDREN[path]:
             below = f"{path}/{name}" if path else name
             if below in CHILDREN:
-                found[name] = self._below(below)
+                inner = self._below(below)
+                if inner:  # else all of it is silent
+                    found[name] = inner
             elif below in self._values or not BY_PATH[below].silent:
                 found[name] = self._listed(below)
         return found

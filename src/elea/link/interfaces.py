@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -70,7 +69,7 @@ def interfaces_of(host: str, known: Iterable[InterfaceAddress] | None = None) ->
     address = parse_ip(bare)
     if address is None:
         return ()
-    rows = _recent(int(time.monotonic())) if known is None else known
+    rows = _recent.rows(int(time.monotonic())) if known is None else known
     return tuple(sorted({one.name for one in rows if one.address == address}))
 
 
@@ -127,10 +126,27 @@ def parse_ip(text: str) -> IpAddress | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
-@lru_cache(maxsize=1)
-def _recent(second: int) -> tuple[InterfaceAddress, ...]:
-    """As of this second: asking the kernel costs 90 us, which a flood of newcomers would pay."""
-    return tuple(interface_addresses())
+class _Recent:
+    """As of this second: asking the kernel costs 90 us, which a flood of newcomers would pay.
+
+    What stays the same stays the same object: one that came with a large client and outlives it
+    would keep a megabyte of that client's memory from the system.
+    """
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._rows: list[InterfaceAddress] = []
+
+    def rows(self, second: int) -> list[InterfaceAddress]:
+        if second != self._second:
+            self._second = second
+            found = interface_addresses()
+            if found != self._rows:
+                self._rows = found
+        return self._rows
+
+
+_recent = _Recent()
 
 
 def _expanded(

@@ -259,8 +259,8 @@ class Egress:
         """The outlets with something to pull; taken once."""
         self.backlog = 0
         self.express = False
-        dirty = self.dirty
-        self.dirty = []
+        dirty = self.dirty[:]
+        self.dirty.clear()  # the list itself stays: see `elea.daemon.memory`
         for outlet in dirty:
             outlet.dirty = False
         return dirty

@@ -21,8 +21,6 @@ from elea.node.settings import NodeSettings
 
 _QUOTA: Final = -1  # in `NodeLink.waits_for`: not a face, but time
 
-_LOOK_NS: Final = 250_000_000  # between two looks at what waits for all neighbours
-
 
 class Holding:
     """The links of a node that are held.
@@ -35,7 +33,7 @@ class Holding:
         ask: Takes effects for the driver.
     """
 
-    __slots__ = ("_ask", "_held_ns", "_limits", "_links", "_look_ns", "_wait_ns")
+    __slots__ = ("_ask", "_held_ns", "_limits", "_links", "_wait_ns")
 
     def __init__(
         self,
@@ -46,7 +44,6 @@ class Holding:
     ) -> None:
         self._links = links
         self._limits = limits
-        self._look_ns = 0
         self._wait_ns = self._held_ns = settings.wait_before_close_ns
         if settings.whatami is WhatAmI.ROUTER:
             self._held_ns = min(self._wait_ns, limits.held_ns)
@@ -62,11 +59,8 @@ class Holding:
             self._ask(HoldReading(link_id, True))
         source.waits_for.add(face_id)
 
-    def excess(self, neighbours: list[Neighbour], now_ns: int) -> Neighbour | None:
+    def excess(self, neighbours: list[Neighbour]) -> Neighbour | None:
         """The neighbour that most waits for, if too much waits for all together."""
-        if now_ns < self._look_ns:
-            return None
-        self._look_ns = now_ns + _LOOK_NS
         if sum(one.waiting_len() for one in neighbours) <= self._limits.waiting_node_len:
             return None
         return max(neighbours, key=Neighbour.waiting_len)

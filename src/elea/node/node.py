@@ -130,7 +130,7 @@ class Node:
         """What the driver shall do, oldest first; taken once."""
         if self.routing.candidates:
             self._consider_candidates()
-        taken, self._effects = self._effects, []
+        taken, self._effects[:] = self._effects[:], []  # the list itself stays
         return taken
 
     def dirty_links(self) -> list[int]:
@@ -177,7 +177,7 @@ class Node:
             self._time_neighbour(neighbour, now_ns)
         for face_id in self.guards.overdue(now_ns):
             self._end_neighbour(self._by_face[face_id], "closed here: over its quota", now_ns)
-        fat = self.holding.excess(list(self._neighbours.values()), now_ns)
+        fat = self.holding.excess(list(self._neighbours.values()))
         if fat is not None:
             self._give_up(fat, "too much waits for it", now_ns, CloseReason.UNRESPONSIVE)
         self.groups.handle_timer(now_ns)

@@ -3,6 +3,9 @@
 A cookie holds the terms of a handshake, sealed with a key that exists in this process only: a keyed
 BLAKE2b over the terms, the expiry and the link's address. It opens once, for the address it was
 sealed for, until it expires. What is inside is not secret: the opener has seen all of it.
+
+Cookies are numbered. Which of the last ones were used is a bit each; a cookie that is older than
+those has expired.
 """
 
 from __future__ import annotations
@@ -20,7 +23,6 @@ from elea.wire.transport.establishment import unpack_qos_link
 
 _KEY_LEN: Final = 32
 _TAG_LEN: Final = 16
-_SALT_LEN: Final = 8  # two equal handshakes get two cookies
 
 _QOS: Final = 0x01
 _LOW_LATENCY: Final = 0x02
@@ -33,13 +35,14 @@ _QOS_LINK: Final = 0x20
 class CookieJar:
     """Seals and opens the cookies of one node."""
 
-    __slots__ = ("_key", "_limits", "_rng", "_used")
+    __slots__ = ("_key", "_limits", "_rng", "_sealed_count", "_used")
 
     def __init__(self, rng: Rng, *, limits: Limits = DEFAULT_LIMITS) -> None:
         self._rng = rng
         self._key = rng(_KEY_LEN)
         self._limits = limits
-        self._used: dict[bytes, int] = {}  # tag to expiry, oldest first
+        self._sealed_count = 0
+        self._used = bytearray(-(-limits.cookies_count // 8))  # a bit each, by number
 
     def nonce(self) -> int:
         """A fresh 64-bit challenge for user/password."""
@@ -47,10 +50,13 @@ class CookieJar:
 
     def seal(self, terms: Terms, address: str, now_ns: int) -> bytes:
         """A cookie that holds `terms`, for whoever is at `address`."""
+        index, bit = self._place(self._sealed_count)
+        self._used[index] &= ~bit
         writer = Writer()
-        writer.raw(self._rng(_SALT_LEN))
+        writer.z64(self._sealed_count)  # so that two equal handshakes get two cookies
         writer.z64(now_ns + self._limits.cookie_ns)
         _write_terms(writer, terms)
+        self._sealed_count += 1
         body = writer.to_bytes()
         return self._tag(body, address) + body
 
@@ -63,24 +69,21 @@ class CookieJar:
         tag, body = cookie[:_TAG_LEN], cookie[_TAG_LEN:]
         if not hmac.compare_digest(tag, self._tag(body, address)):
             raise refused("the cookie is not the one that was sent", CloseReason.INVALID)
-        reader = Reader(body, start=_SALT_LEN)  # what we sealed is well-formed
+        reader = Reader(body)  # what we sealed is well-formed
+        number = reader.z64("number")
         expiry_ns = reader.z64("expiry")
-        if now_ns >= expiry_ns:
+        if now_ns >= expiry_ns or number + self._limits.cookies_count < self._sealed_count:
             raise refused("the cookie has expired", CloseReason.INVALID)
-        if tag in self._used:
+        index, bit = self._place(number)
+        if self._used[index] & bit:
             raise refused("the cookie was used before", CloseReason.INVALID)
-        self._forget(now_ns)
-        self._used[tag] = expiry_ns
+        self._used[index] |= bit
         return _read_terms(reader)
 
-    def _forget(self, now_ns: int) -> None:
-        """Drop tags that have expired, and the oldest when there are too many."""
-        while self._used:
-            oldest = next(iter(self._used))
-            full = len(self._used) >= self._limits.cookies_used_count
-            if self._used[oldest] > now_ns and not full:
-                return
-            del self._used[oldest]
+    def _place(self, number: int) -> tuple[int, int]:
+        """Where it stands whether a cookie was used: an octet and a bit of it."""
+        index, shift = divmod(number % self._limits.cookies_count, 8)
+        return index, 1 << shift
 
     def _tag(self, body: bytes, address: str) -> bytes:
         digest = hashlib.blake2b(key=self._key, digest_size=_TAG_LEN)

@@ -9,7 +9,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "config.md"
 
 
 def test_the_page_is_fresh() -> None:
-    assert PAGE.read_text(encoding="utf-8") == markdown()
+    page = PAGE.read_text(encoding="utf-8")
+    assert page.startswith(markdown())  # pages of services follow
 
 
 def test_every_key_is_on_the_page_once() -> None:

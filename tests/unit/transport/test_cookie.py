@@ -71,11 +71,15 @@ def test_equal_handshakes_get_different_cookies() -> None:
     assert len({jar.seal(PLAIN, "here", 0) for _ in range(100)}) == 100
 
 
-def test_the_memory_of_used_ones_is_bounded_and_forgets_what_has_expired() -> None:
-    limits = replace(DEFAULT_LIMITS, cookies_used_count=8)
+def test_of_many_the_last_ones_open_and_each_once() -> None:
+    limits = replace(DEFAULT_LIMITS, cookies_count=20)
     jar = CookieJar(seeded(), limits=limits)
-    for _ in range(100):
-        jar.open(jar.seal(PLAIN, "here", 0), "here", 0)
-    assert len(jar._used) == 8
-    jar.open(jar.seal(PLAIN, "here", limits.cookie_ns), "here", limits.cookie_ns)
-    assert len(jar._used) == 1
+    cookies = [jar.seal(PLAIN, "here", 0) for _ in range(100)]
+    for cookie in cookies[:80]:
+        with pytest.raises(RemoteProtocolError, match="expired"):
+            jar.open(cookie, "here", 0)
+    for cookie in cookies[80:]:
+        assert jar.open(cookie, "here", 0) == PLAIN
+        with pytest.raises(RemoteProtocolError, match="used"):
+            jar.open(cookie, "here", 0)
+    assert len(jar._used) == 3  # octets, however many there were
