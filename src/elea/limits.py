@@ -92,8 +92,8 @@ class Limits:
     lease_max_ns: int = 60_000_000_000  # one of years must not keep a dead link (T07)
     fragment_idle_ns: int = 10_000_000_000  # an unfinished message without news is dropped (T05)
     tx_queue_len: int = 1024 * 1024  # waiting per priority and neighbour; past it, congestion
-    backlog_len: int = 1024 * 1024  # without room at a neighbour; past it, sources wait (T28)
-    held_ns: int = 1_500_000_000  # sources of a router wait so long for who takes nothing (T28)
+    backlog_len: int = 6 * 1024 * 1024  # without room at a neighbour; past it, sources wait (T28)
+    held_ns: int = 1_800_000_000  # sources of a router wait so long for who takes nothing (T28)
     waiting_node_len: int = 256 * 1024 * 1024  # for all neighbours; past it, the fattest goes (T28)
     close_flush_ns: int = 2_500_000_000  # how long CLOSE waits for what was sent before it
     group_members_count: int = 1_000  # of one multicast group; as many as transports
