@@ -1,0 +1,1 @@
+"""The durable log: samples in Arrow segments, on disk before they are acknowledged."""
