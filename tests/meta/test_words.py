@@ -35,7 +35,10 @@ def words(text: str, patterns: dict[str, str]) -> list[str]:
     "path",
     [
         path
-        for path in [*python_files("src", "bench", "fuzz", "tools", "examples"), ROOT / "setup.py"]
+        for path in [
+            *python_files("src", "bench", "chaos", "fuzz", "tools", "examples"),
+            ROOT / "setup.py",
+        ]
         if path != SELF
     ],
     ids=relative,

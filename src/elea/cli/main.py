@@ -52,6 +52,7 @@ VERBS: Final[Mapping[str, str]] = {
     "doctor": "elea.cli.doctor",
     "explain": "elea.cli.explain",
     "keyexpr": "elea.cli.keyexpr",
+    "log": "elea.cli.log",
     "sim": "elea.cli.sim",
 }
 

@@ -68,6 +68,7 @@ class Log:
             _LOG.error("the log is damaged: %s", damage)
         if self._writer.report.cut_len:
             _LOG.warning("cut %d octets that were never acknowledged", self._writer.report.cut_len)
+        self._writing = threading.Lock()  # whoever has it uses the writer
         self._changed = threading.Condition()
         self._queue: deque[tuple[pa.RecordBatch, Future[Stored]]] = deque()
         self._queued_len = 0
@@ -173,7 +174,7 @@ class Log:
             if group:
                 self._commit(group)
             if time.monotonic() - kept_house_s >= _KEEP_HOUSE_S:
-                self._keep_house()
+                self.keep_house()
                 kept_house_s = time.monotonic()
 
     def _take(self) -> list[tuple[pa.RecordBatch, Future[Stored]]]:
@@ -196,7 +197,8 @@ class Log:
         stored: list[Stored] = []
         failure: BaseException | None = None
         try:
-            stored = self._writer.commit([batch for batch, _ in group])
+            with self._writing:
+                stored = self._writer.commit([batch for batch, _ in group])
         except BaseException as error:  # whoever appended is told, whatever it is
             failure = error
         with self._changed:
@@ -213,11 +215,13 @@ class Log:
         for (_, future), where in zip(group, stored, strict=True):
             future.set_result(where)
 
-    def _keep_house(self) -> None:
+    def keep_house(self) -> None:
+        """Close segments that are old enough and trim; done every second anyway."""
         if self._writer.broken is not None:
             return
         try:
-            trimmed = self._writer.trim()
+            with self._writing:
+                trimmed = self._writer.trim()
         except OSError as error:
             _LOG.error("trimming failed: %s", error)
             return

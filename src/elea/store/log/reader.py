@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elea.errors import CorruptLogError, OffsetError, StoreError
+from elea.errors import CorruptLogError, InvalidValueError, OffsetError, StoreError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.match_hot import intersects
 from elea.store.log.disk import Disk, RealDisk
@@ -39,6 +39,19 @@ class Bounds:
 
     first: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStat:
+    """What a shard has; times as the 64 bits of a timestamp."""
+
+    first: int
+    end: int
+    segments_count: int
+    blocks_count: int
+    octets_count: int
+    time_min: int | None
+    time_max: int | None
 
 
 class LogReader:
@@ -93,6 +106,7 @@ class LogReader:
         *,
         columns: Sequence[str] | None = None,
         position: bool = False,
+        key_expr: KeyExpr | str = "**",
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a shard from a number on, to before `end` or to what is there now.
 
@@ -101,6 +115,7 @@ class LogReader:
         Args:
             columns: Of `SCHEMA`; all of them if not given. Others are not even decompressed.
             position: Add the columns `shard` and `seq`.
+            key_expr: Rows of keys that this matches, only.
 
         Raises:
             OffsetError: they were trimmed, or are not written yet.
@@ -111,7 +126,28 @@ class LogReader:
         if first < bounds.first or end > bounds.end:
             wrong = first if first < bounds.first else end
             raise OffsetError(shard, wrong, bounds.first, bounds.end)
-        return self._rows(shard, first, end, columns, position=position)
+        batches = self._rows(shard, first, end, columns, position=position)
+        wanted = str(KeyExpr.of(key_expr))
+        if wanted == "**":
+            return batches
+        if columns is not None and "key" not in columns:
+            raise InvalidValueError("columns", "saw a key_expr and no column `key`; ask for both")
+        return (_filtered(batch, _matching(batch, wanted)) for batch in batches)
+
+    def stat(self, shard: int) -> ShardStat:
+        """What a shard has, by its indexes."""
+        bounds = self.bounds(shard)
+        segments = self._shards[shard].segments()
+        records = [record for segment in segments for record in segment.records]
+        return ShardStat(
+            first=bounds.first,
+            end=bounds.end,
+            segments_count=len(segments),
+            blocks_count=len(records),
+            octets_count=sum(record.length for record in records),
+            time_min=min((record.time_min for record in records), default=None),
+            time_max=max((record.time_max for record in records), default=None),
+        )
 
     def follow(
         self,

@@ -80,16 +80,23 @@ def _last(disk: Disk, shard: int, first_seq: int, seed: int, found: Recovered) -
     exam = Examination(disk, shard, first_seq, seed)
     name = stem_of(shard, first_seq) + DATA
     lost = [one for one in exam.damage if one.segment == name]
+    if not exam.unindexed:
+        # The schema goes to the disk with the first block: without it, that was not finished.
+        lost = [one for one in lost if one.offset > 0]
+    if (end := exam.lost_end(name, first_seq)) is not None:
+        lost.append(end)
     found.damage += lost
-    if not exam.records:
+    if not exam.records and not lost:
         # Nothing was ever acknowledged in it. Its name says where rows go on.
         found.cut_len = exam.data_len if exam.data_len > len(block.HEADER) else 0
         found.next_seq = found.first_seq = first_seq
         return
-    found.next_seq = exam.records[-1].end_seq
     if lost:
-        write_index(disk, shard, first_seq, seed, exam.records)
+        # Left as it is: `repair` is for that. Numbers that were given are not given again.
+        ends = [record.end_seq for record in exam.records]
+        found.next_seq = max([*ends, *(one.end_seq for one in lost)])
         return
+    found.next_seq = exam.records[-1].end_seq
     found.first_seq = first_seq
     found.data_len = exam.tail
     found.blocks_count = len(exam.records)
@@ -107,7 +114,10 @@ def _settle(disk: Disk, name: str, exam: Examination) -> None:
     if not fresh and exam.data_len == exam.tail:
         return
     crash.point("log.before_cut")
-    octets = disk.read(name, fresh[0].offset)[: exam.tail - fresh[0].offset] if fresh else b""
+    start = fresh[0].offset if fresh else exam.tail
+    octets = disk.read(name, start)[: exam.tail - start]
+    if start == len(block.HEADER):
+        start, octets = 0, block.HEADER + octets
     file = disk.open(name)
     try:
         if exam.data_len > exam.tail:
@@ -115,7 +125,7 @@ def _settle(disk: Disk, name: str, exam: Examination) -> None:
             file.truncate(exam.tail)
         if fresh:
             crash.sometimes("log.tail_rewritten")
-            file.write(fresh[0].offset, octets)
+            file.write(start, octets)
         file.sync()
     finally:
         file.close()

@@ -149,7 +149,15 @@ def _last_seq(record: Record) -> int:
 class Examination:
     """All that can be told of a segment by looking at each of its octets."""
 
-    __slots__ = ("damage", "data_len", "index_whole", "records", "tail", "unindexed")
+    __slots__ = (
+        "_slots_count",
+        "damage",
+        "data_len",
+        "index_whole",
+        "records",
+        "tail",
+        "unindexed",
+    )
 
     def __init__(self, disk: Disk, shard: int, first_seq: int, seed: int) -> None:
         stem = stem_of(shard, first_seq)
@@ -163,6 +171,7 @@ class Examination:
         # Blocks in order, damaged ones too; those from `unindexed` on are in no index.
         self.records, self.unindexed = known_blocks(data, index, seed)
         self.tail = self.records[-1].end if self.records else len(block.HEADER)
+        self._slots_count = -(-len(index) // RECORD_LEN)
         self._examine(data, index, stem, first_seq, seed)
 
     def _examine(self, data: pa.Buffer, index: bytes, stem: str, first_seq: int, seed: int) -> None:
@@ -192,6 +201,19 @@ class Examination:
         if whole != index[: len(whole)] or len(index) - len(whole) >= RECORD_LEN:
             self._tell(stem + INDEX, 0, len(index), seq, seq, "the index is damaged")
 
+    def lost_end(self, name: str, first_seq: int) -> Damage | None:
+        """Of the last segment: the block at its end that was durable, and of which nothing is left.
+
+        There is room for its record in the index, and that was made after the block was safe. How
+        many rows it had nobody knows; not more than octets.
+        """
+        if self._slots_count <= len(self.records):
+            return None
+        seq = self.records[-1].end_seq if self.records else first_seq
+        length = max(self.data_len - self.tail, 0)
+        reason = "a block is damaged, and so is its record; it had so many rows at most"
+        return Damage(name, self.tail, length, seq, seq + max(length, 1), reason)
+
     def _tell(self, name: str, offset: int, length: int, first: int, end: int, reason: str) -> None:
         self.damage.append(Damage(name, offset, length, first, end, reason))
 
@@ -205,9 +227,11 @@ def known_blocks(data: pa.Buffer, index: bytes, seed: int) -> tuple[list[Record]
             known[record.offset] = record
     indexed_end = max((record.end for record in known.values()), default=0)
     whole = len(known) * RECORD_LEN == len(index) - len(index) % RECORD_LEN
+    indexed = set(known)
     start = indexed_end if whole else 0
     for record in block.find(data, start, seed):
         known.setdefault(record.offset, record)
     records = [known[offset] for offset in sorted(known)]
-    unindexed = sum(record.offset < indexed_end for record in records)
+    places = [place for place, record in enumerate(records) if record.offset in indexed]
+    unindexed = places[-1] + 1 if places else 0
     return records, unindexed

@@ -177,14 +177,20 @@ class ShardWriter:
         crash.point("log.after_segment_created")
 
     def _open(self) -> None:
-        self._data = self._disk.open(self.stem + DATA)
-        self._index = self._disk.open(self.stem + INDEX)
+        data = self._disk.open(self.stem + DATA)
+        index = self._disk.open(self.stem + INDEX)
         if self.data_len < _HEADER_LEN:
-            self._data.truncate(0)
-            self._index.truncate(0)
-            self._data.write(0, block.HEADER)
-            self._disk.sync_directory(directory_of(self.shard))
+            try:
+                data.truncate(0)
+                index.truncate(0)
+                data.write(0, block.HEADER)
+                self._disk.sync_directory(directory_of(self.shard))
+            except BaseException:
+                data.close()
+                index.close()
+                raise
             self.data_len = _HEADER_LEN
+        self._data, self._index = data, index
 
 
 def refusal(
