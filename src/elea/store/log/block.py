@@ -27,24 +27,29 @@ HEADER: Final[bytes] = SCHEMA.serialize().to_pybytes()  # how every segment begi
 
 BLOCK_LEN_MAX: Final = 1 << 30  # the format has four octets for it; Arrow offsets are signed
 _PLAIN_LEN: Final = 2_048  # less is not worth compressing
+_OPTIONS: Final = {
+    "none": pa.ipc.IpcWriteOptions(),
+    "zstd": pa.ipc.IpcWriteOptions(compression="zstd"),
+    "lz4": pa.ipc.IpcWriteOptions(compression="lz4"),
+}
 
 
 def encode(
     batch: pa.RecordBatch, first_seq: int, epoch: int, offset: int, seed: int, compression: str
 ) -> tuple[bytearray, Record]:
     """The octets of a block that is to be at `offset` of its segment, and its record."""
-    if batch.nbytes > BLOCK_LEN_MAX:
+    length: int = batch.nbytes
+    if length > BLOCK_LEN_MAX:
         raise StoreError(
-            f"a block of {batch.nbytes} octets; legal are {BLOCK_LEN_MAX}: append less at once"
+            f"a block of {length} octets; legal are {BLOCK_LEN_MAX}: append less at once"
         )
-    codec = None if compression == "none" or batch.nbytes < _PLAIN_LEN else compression
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=codec)
+    options = _OPTIONS["none" if length < _PLAIN_LEN else compression]
     with pa.ipc.new_stream(sink, SCHEMA, options=options) as stream:
         stream.write_batch(batch, custom_metadata=_METADATA)
         end = sink.tell()
     data = bytearray(sink.getvalue()[len(HEADER) : end])
-    span = pc.min_max(times(batch))
+    time_min, time_max = _span(batch)
     record = Record(
         first_seq=first_seq,
         rows_count=batch.num_rows,
@@ -52,13 +57,23 @@ def encode(
         offset=offset,
         length=len(data),
         marker=_marker_of(data),
-        time_min=span["min"].as_py(),
-        time_max=span["max"].as_py(),
+        time_min=time_min,
+        time_max=time_max,
         data_crc=zlib.crc32(data, seed),
     )
     text = record.to_bytes(seed).hex().encode()
     data[record.marker : record.marker + TEXT_LEN] = text
     return data, record
+
+
+def _span(batch: pa.RecordBatch) -> tuple[int, int]:
+    """The lowest and the highest time of rows."""
+    stamps = times(batch)
+    if len(stamps) == 1:  # a call of a kernel costs more than a row
+        only: int = stamps[0].as_py()
+        return only, only
+    span = pc.min_max(stamps)
+    return span["min"].as_py(), span["max"].as_py()
 
 
 def _marker_of(data: bytearray) -> int:

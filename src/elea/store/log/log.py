@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -30,6 +30,12 @@ from elea.store.log.writer import Report, Stored, Writer
 
 _LOG: Final = logging.getLogger("elea.store.log")
 _KEEP_HOUSE_S: Final = 1.0  # how often segments are closed by age, and trimmed
+
+
+class _Append(NamedTuple):
+    batch: pa.RecordBatch
+    length: int  # in octets; to ask Arrow costs as much as a small block
+    future: Future[Stored]
 
 
 class Log:
@@ -70,7 +76,7 @@ class Log:
             _LOG.warning("cut %d octets that were never acknowledged", self._writer.report.cut_len)
         self._writing = threading.Lock()  # whoever has it uses the writer
         self._changed = threading.Condition()
-        self._queue: deque[tuple[pa.RecordBatch, Future[Stored]]] = deque()
+        self._queue: deque[_Append] = deque()
         self._queued_len = 0
         self._closing = False
         self._unlisted = threading.Semaphore(0)
@@ -91,6 +97,22 @@ class Log:
             ClosedError: the log was closed.
             StoreError: writing failed before, and the log has to be opened again.
         """
+        return self._enqueue(batch, wake=True)
+
+    def store(self, batch: pa.RecordBatch) -> Stored:
+        """Keep rows, and return when they are on disk: `append` and its result, with less delay.
+
+        Who calls writes, for all who wait, unless somebody is writing already.
+
+        Raises:
+            StoreError: they are not kept; and what `append` raises.
+        """
+        future = self._enqueue(batch, wake=False)
+        while not future.done():
+            self._write_group()
+        return future.result()
+
+    def _enqueue(self, batch: pa.RecordBatch, *, wake: bool) -> Future[Stored]:
         checked(batch)
         future: Future[Stored] = Future()
         future.set_running_or_notify_cancel()
@@ -101,9 +123,10 @@ class Log:
                 raise ClosedError("the log was closed")
             if self._writer.broken is not None:
                 raise StoreError(f"the log cannot be written: {self._writer.broken}; open it again")
-            self._queue.append((batch, future))
+            self._queue.append(_Append(batch, length, future))
             self._queued_len += length
-            self._changed.notify_all()
+            if wake:
+                self._changed.notify_all()
         return future
 
     def ends(self) -> list[int]:
@@ -170,21 +193,26 @@ class Log:
                 self._changed.wait_for(lambda: self._queue or self._closing, _KEEP_HOUSE_S)
                 if self._closing and not self._queue:
                     return
-                group = self._take()
-            if group:
-                self._commit(group)
+            self._write_group()
             if time.monotonic() - kept_house_s >= _KEEP_HOUSE_S:
                 self.keep_house()
                 kept_house_s = time.monotonic()
 
-    def _take(self) -> list[tuple[pa.RecordBatch, Future[Stored]]]:
+    def _write_group(self) -> None:
+        """Make what waits durable, as one block per shard, and tell who appended it."""
+        with self._writing:
+            with self._changed:
+                group = self._take()
+            if group:
+                self._commit(group)
+
+    def _take(self) -> list[_Append]:
         """What becomes one block: all that waits, within bounds."""
-        group: list[tuple[pa.RecordBatch, Future[Stored]]] = []
+        group: list[_Append] = []
         rows_count = length = 0
         while self._queue:
-            batch = self._queue[0][0]
-            rows_count += batch.num_rows
-            length += batch.nbytes
+            rows_count += self._queue[0].batch.num_rows
+            length += self._queue[0].length
             if group and (
                 rows_count > self._limits.log_block_rows_count
                 or length > self._limits.log_block_len
@@ -193,27 +221,26 @@ class Log:
             group.append(self._queue.popleft())
         return group
 
-    def _commit(self, group: list[tuple[pa.RecordBatch, Future[Stored]]]) -> None:
+    def _commit(self, group: list[_Append]) -> None:
         stored: list[Stored] = []
         failure: BaseException | None = None
         try:
-            with self._writing:
-                stored = self._writer.commit([batch for batch, _ in group])
+            stored = self._writer.commit([one.batch for one in group])
         except BaseException as error:  # whoever appended is told, whatever it is
             failure = error
         with self._changed:
-            self._queued_len -= sum(batch.nbytes for batch, _ in group)
+            self._queued_len -= sum(one.length for one in group)
             if self._writer.broken is not None:
                 group += self._queue
                 self._queue.clear()
                 self._queued_len = 0
             self._changed.notify_all()
         if failure is not None:
-            for _, future in group:
-                future.set_exception(failure)
+            for one in group:
+                one.future.set_exception(failure)
             return
-        for (_, future), where in zip(group, stored, strict=True):
-            future.set_result(where)
+        for one, where in zip(group, stored, strict=True):
+            one.future.set_result(where)
 
     def keep_house(self) -> None:
         """Close segments that are old enough and trim; done every second anyway."""

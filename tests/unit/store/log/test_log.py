@@ -71,13 +71,18 @@ def test_rows_of_a_log_without_compression_are_not_copied(tmp_path: Path) -> Non
     assert numbers_of([batch]) == [*range(1000)]
 
 
-def test_many_appenders_share_a_commit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("verb", ["append", "store", "both"])
+def test_many_appenders_share_a_commit(verb: str, tmp_path: Path) -> None:
     found: list[tuple[int, int]] = []
 
     def append(log: Log, number: int) -> None:
         for turn in range(20):
             first = 1000 * number + 10 * turn
-            found.append((first, log.append(rows(first, 10)).result().ranges[0][0]))
+            if verb == "store" or (verb == "both" and number % 2):
+                where = log.store(rows(first, 10))
+            else:
+                where = log.append(rows(first, 10)).result()
+            found.append((first, where.ranges[0][0]))
 
     with Log(tmp_path, FREE) as log:
         threads = [threading.Thread(target=append, args=(log, n)) for n in range(8)]
