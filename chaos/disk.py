@@ -11,9 +11,10 @@ from __future__ import annotations
 import errno
 import os
 import random
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -126,6 +127,22 @@ class _Inode:
                 platter.write(self.number, place, data)
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _alone(
+    method: Callable[Concatenate[FaultDisk, P], R],
+) -> Callable[Concatenate[FaultDisk, P], R]:
+    """One thread at a time: a log has two."""
+
+    def call(self: FaultDisk, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.lock_of_threads:
+            return method(self, *args, **kwargs)
+
+    return call
+
+
 class FaultDisk:
     """A disk whose power, room and honesty can be taken away.
 
@@ -155,8 +172,9 @@ class FaultDisk:
         self.sync_errors = 0
         self.free_len = 1 << 40
         self.lies = False
-        self.steps_count = 0
+        self.lock_of_threads = threading.RLock()
 
+    @_alone
     def lose_power(self) -> None:
         """Some of what was not synchronised is on the platter, the rest is gone."""
         for inode in self._open:
@@ -166,7 +184,6 @@ class FaultDisk:
 
     def step(self) -> None:
         """Something is about to change."""
-        self.steps_count += 1
         if self.steps_left is not None:
             self.steps_left -= 1
             if self.steps_left <= 0:
@@ -176,6 +193,7 @@ class FaultDisk:
     def make_directory(self, name: str) -> None:
         """Directories are just there."""
 
+    @_alone
     def names(self, directory: str) -> list[str]:
         prefix = f"{directory}/" if directory else ""
         return sorted(
@@ -184,6 +202,7 @@ class FaultDisk:
             if name.startswith(prefix) and "/" not in name.removeprefix(prefix)
         )
 
+    @_alone
     def open(self, name: str) -> File:
         if name not in self._names:
             self.step()
@@ -197,6 +216,7 @@ class FaultDisk:
     def map(self, name: str) -> pa.Buffer:
         return pa.py_buffer(self.read(name, 0))
 
+    @_alone
     def read(self, name: str, offset: int) -> bytes:
         if name not in self._names:
             raise FileNotFoundError(errno.ENOENT, "no such file", name)
@@ -208,6 +228,7 @@ class FaultDisk:
     def modified_ns(self, name: str) -> int:
         return 0
 
+    @_alone
     def rename(self, old: str, new: str) -> None:
         self.step()
         inode = self._names.pop(old)
@@ -215,12 +236,14 @@ class FaultDisk:
         self._change(new, inode)
         self._change(old, None)
 
+    @_alone
     def remove(self, name: str) -> None:
         if name in self._names:
             self.step()
             del self._names[name]
             self._change(name, None)
 
+    @_alone
     def sync_directory(self, name: str) -> None:
         self.step()
         if not self.lies:
@@ -232,6 +255,7 @@ class FaultDisk:
     def lock(self) -> File | None:
         return _FaultFile(self, _Inode(-1, b""))
 
+    @_alone
     def write(self, inode: _Inode, offset: int, data: bytes) -> None:
         self.step()
         room = data[: self.free_len]
@@ -248,12 +272,14 @@ class FaultDisk:
         if len(room) < len(data):
             raise OSError(errno.ENOSPC, "no space left on device")
 
+    @_alone
     def truncate(self, inode: _Inode, length: int) -> None:
         self.step()
         del inode.content[length:]
         inode.content.extend(bytes(length - len(inode.content)))
         inode.pending.append((length, None))
 
+    @_alone
     def sync(self, inode: _Inode) -> None:
         self.step()
         if self.sync_errors:

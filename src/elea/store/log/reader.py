@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import itertools
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -219,7 +220,7 @@ class LogReader:
         best: tuple[Segment, Record, int] | None = None
         best_time = -1
         for segment in reversed(shard.segments()):
-            if shard.time_max(segment) <= best_time:
+            if segment.time_max <= best_time:
                 continue
             entry = shard.entry(segment, key)
             if entry is None or segment.records[entry.latest].time_max <= best_time:
@@ -360,9 +361,8 @@ class _Shard:
 
     def segments(self) -> list[Segment]:
         """All of them, whole."""
-        limits = [*self._firsts[1:], None]
         found = []
-        for first, limit in zip(self._firsts, limits, strict=True):
+        for first, limit in itertools.zip_longest(self._firsts, self._firsts[1:]):
             with contextlib.suppress(FileNotFoundError):  # trimmed meanwhile
                 found.append(self._whole(first, limit))
         return found
@@ -375,10 +375,6 @@ class _Shard:
             raise OffsetError(self.number, seq, first, end)
         limit = self._firsts[place + 1] if place + 1 < len(self._firsts) else None
         return self._whole(self._firsts[place], limit), end if limit is None else min(limit, end)
-
-    def time_max(self, segment: Segment) -> int:
-        """The highest time of its rows."""
-        return max((record.time_max for record in segment.records), default=0)
 
     def index(self, segment: Segment) -> KeyIndex | None:
         """The list of its keys, if somebody made one."""

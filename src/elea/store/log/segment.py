@@ -68,7 +68,10 @@ class Damage:
 class Segment:
     """One segment of a shard, read by block."""
 
-    __slots__ = ("_data", "_disk", "_index_len", "_seed", "first_seq", "records", "shard", "stem")
+    __slots__ = (
+        *("_data", "_disk", "_index_len", "_seed"),
+        *("first_seq", "records", "shard", "stem", "time_max"),
+    )
 
     def __init__(self, disk: Disk, shard: int, first_seq: int, seed: int) -> None:
         self._disk = disk
@@ -77,6 +80,7 @@ class Segment:
         self.first_seq = first_seq
         self.stem = stem_of(shard, first_seq)
         self.records: list[Record] = []
+        self.time_max = 0  # the highest time of a row
         self._index_len = 0
         self._data: pa.Buffer = pa.py_buffer(b"")
         self.refresh()
@@ -97,6 +101,7 @@ class Segment:
         if not records or (self.records and not follows(self.records[-1], records[0])):
             records, length = [], 0
         self.records += records
+        self.time_max = max([self.time_max, *(record.time_max for record in records)])
         self._index_len += length
         if len(more) - length >= RECORD_LEN:
             self.rebuild(indexed_only=True)
@@ -115,6 +120,7 @@ class Segment:
         self._data = self._disk.map(self.stem + DATA)
         known, indexed_count = known_blocks(self._data, index, self._seed)
         self.records = known[:indexed_count] if indexed_only else known
+        self.time_max = max((record.time_max for record in self.records), default=0)
 
     def find_row(self, seq: int) -> int:
         """The place of the block that holds a row, or of the first one after it."""

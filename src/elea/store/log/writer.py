@@ -278,14 +278,13 @@ class Writer:
 
     def _kept(self, shard: int, first_seq: int) -> Kept:
         segment = Segment(self._disk, shard, first_seq, seed_of(self.manifest.log_id, shard))
-        time_max = max((record.time_max for record in segment.records), default=0)
         length = 0
         for suffix in (DATA, INDEX, KEYS):
             try:
                 length += self._disk.size(segment.stem + suffix)
             except FileNotFoundError:
                 continue
-        return Kept(shard, first_seq, segment.end_seq, time_max, length)
+        return Kept(shard, first_seq, segment.end_seq, segment.time_max, length)
 
     def _remove(self, segment: Kept) -> None:
         """The data first: what is left without them is removed by the next writer."""
