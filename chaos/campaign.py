@@ -43,6 +43,7 @@ class Life:
         # By shard and number of the row: which row was acknowledged or seen there.
         self.fixed: dict[tuple[int, int], int] = {}
         self.acknowledged: set[int] = set()
+        self.refused: set[int] = set()
         self.first: dict[int, int] = {}
         self.crashes_count = 0
 
@@ -100,6 +101,8 @@ class Life:
         try:
             stored = writer.commit([rows(*one, keys_count=5) for one in batches])
         except StoreError:
+            if writer.broken is None:  # refused: not kept, and never to appear
+                self.refused |= {n for first, count in batches for n in range(first, first + count)}
             return
         for (first, count), where in zip(batches, stored, strict=True):
             self._acknowledge(first, count, where)
@@ -147,5 +150,7 @@ class Life:
             ]
             if lost:
                 raise BrokenLawError(f"I14: row {lost[0]} of shard {shard} is gone")
+        if self.refused & seen:
+            raise BrokenLawError(f"I1: {len(self.refused & seen)} refused rows are there")
         if not trimmed and self.acknowledged - seen:
             raise BrokenLawError(f"I1: {len(self.acknowledged - seen)} acknowledged rows are gone")

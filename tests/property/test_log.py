@@ -12,6 +12,7 @@ from tests.unit.store.log.rows import numbers_of, rows, stamp
 from elea.store.log import index
 from elea.store.log.reader import LogReader
 from elea.store.log.record import RECORD_LEN, Record, parse_index, seed_of
+from elea.store.log.segment import DATA, INDEX, Examination, Segment, stem_of
 from elea.store.log.settings import LogSettings
 from elea.store.log.writer import Writer
 
@@ -103,3 +104,18 @@ def test_a_record_comes_back_and_only_with_its_seed(record: Record, seed: int, o
 def test_any_octets_are_an_index_of_something(octets: bytes, seed: int) -> None:
     records, length = parse_index(octets, seed)
     assert length == RECORD_LEN * len(records)
+
+
+@given(data=st.binary(max_size=400), octets=st.binary(max_size=200), marks=st.booleans())
+def test_any_octets_in_a_segment_are_looked_at_without_an_error(
+    data: bytes, octets: bytes, marks: bool
+) -> None:
+    disk = FaultDisk(MemoryPlatter(), random.Random(0))
+    if marks:
+        data = data[:100] + b"elea.block:" + data[100:].hex().encode()
+    for name, content in ((stem_of(0, 5) + DATA, data), (stem_of(0, 5) + INDEX, octets)):
+        disk.open(name).write(0, content)
+    exam = Examination(disk, 0, 5, 7)
+    assert exam.records == []
+    assert Segment(disk, 0, 5, 7).records == []
+    assert (exam.lost_end("x", 5) is None) == (not octets)

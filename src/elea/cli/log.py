@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.cli.output import Json, escape, json_line
-from elea.errors import EleaError
+from elea.errors import EleaError, MissingDependencyError
 
 if TYPE_CHECKING:
     from elea.store.log.verify import Findings
@@ -73,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
     # Modules of the log are imported by the verbs: the command works without the extra.
     try:
         status: int = args.log_verb(args)
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError("elea log", "arrow") from error
     except OSError as error:
         raise EleaError(f"{args.directory}: {error}") from error
     return status

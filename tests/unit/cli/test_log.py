@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,14 @@ def test_verify_and_repair(log: Path, capsys: pytest.CaptureFixture[str]) -> Non
     shown = capsys.readouterr()
     assert len(shown.out.splitlines()) == 20
     assert "rows 10 to 19 lost" in shown.err
+
+
+def test_without_the_extra(
+    log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "elea.store.log.reader", None)
+    assert main(["log", "ls", str(log)]) == 1
+    assert "pip install 'elea[arrow]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", ["ls", "stat", "verify", "repair", "cat"])

@@ -1,8 +1,4 @@
-"""The durable log: samples in Arrow segments, on disk before they are acknowledged."""
+"""The durable log: samples in Arrow segments, on disk before they are acknowledged.
 
-from importlib.util import find_spec
-
-from elea.errors import MissingDependencyError
-
-if find_spec("pyarrow") is None:
-    raise MissingDependencyError("the durable log", "arrow")
+Its modules need the extra `arrow`; who offers a log to users imports them late, and says so.
+"""

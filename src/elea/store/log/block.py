@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from elea.errors import StoreError
 from elea.store.log.record import TEXT_LEN, Record
-from elea.store.log.schema import SCHEMA, times
+from elea.store.log.schema import SCHEMA, length_of, times
 
 _MARK: Final = b"elea.block:"
 _ZEROS: Final = b"0" * TEXT_LEN
@@ -38,7 +38,7 @@ def encode(
     batch: pa.RecordBatch, first_seq: int, epoch: int, offset: int, seed: int, compression: str
 ) -> tuple[bytearray, Record]:
     """The octets of a block that is to be at `offset` of its segment, and its record."""
-    length: int = batch.nbytes
+    length = length_of(batch)
     if length > BLOCK_LEN_MAX:
         raise StoreError(
             f"a block of {length} octets; legal are {BLOCK_LEN_MAX}: append less at once"

@@ -24,7 +24,7 @@ from elea.store.log import consumers as consumer_files
 from elea.store.log import index
 from elea.store.log.disk import Disk, RealDisk
 from elea.store.log.record import seed_of
-from elea.store.log.schema import checked
+from elea.store.log.schema import checked, length_of
 from elea.store.log.settings import LogSettings
 from elea.store.log.writer import Report, Stored, Writer
 
@@ -34,7 +34,7 @@ _KEEP_HOUSE_S: Final = 1.0  # how often segments are closed by age, and trimmed
 
 class _Append(NamedTuple):
     batch: pa.RecordBatch
-    length: int  # in octets; to ask Arrow costs as much as a small block
+    length: int  # in octets
     future: Future[Stored]
 
 
@@ -116,7 +116,7 @@ class Log:
         checked(batch)
         future: Future[Stored] = Future()
         future.set_running_or_notify_cancel()
-        length: int = batch.nbytes
+        length = length_of(batch)
         with self._changed:
             self._changed.wait_for(self._has_room)
             if self._closing:

@@ -165,6 +165,9 @@ class LogReader:
             wait: Called with a number when there is no row of it yet; returns when there may be
                 one, False to stop. `Log.wait` is one for the process that writes. Without it the
                 directory is looked at many times a second.
+
+        Raises:
+            OffsetError: the reader is so slow that rows were trimmed before it came to them.
         """
         while True:
             end = self.bounds(shard).end

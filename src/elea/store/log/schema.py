@@ -17,6 +17,7 @@ from elea.errors import InvalidValueError
 TEXTS: Final = pa.dictionary(pa.int32(), pa.string())
 TIME: Final = pa.timestamp("us", tz="UTC")
 _MICROSECONDS: Final = pa.scalar(1_000_000, pa.uint64())
+_COUNTED_WHOLE_LEN: Final = 64 * 1024
 _HALF: Final = pa.scalar(32, pa.uint64())
 
 
@@ -71,6 +72,18 @@ def checked(batch: pa.RecordBatch) -> pa.RecordBatch:
             f"saw the columns {batch.schema.names}; legal are {SCHEMA.names}, in this order",
         )
     return batch
+
+
+def length_of(batch: pa.RecordBatch) -> int:
+    """The octets of rows; of few rows, not more than this.
+
+    To count exactly costs as much as to write a row. Buffers that are small are counted whole.
+    """
+    whole: int = batch.get_total_buffer_size()
+    if whole <= _COUNTED_WHOLE_LEN:
+        return whole
+    exact: int = batch.nbytes
+    return exact
 
 
 def times(batch: pa.RecordBatch) -> pa.Array:

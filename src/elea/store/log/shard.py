@@ -133,10 +133,14 @@ class ShardWriter:
         return record
 
     def withdraw(self) -> None:
-        """The block is not to be: another shard had no room for its part of the rows."""
+        """The block is not to be: another shard had no room for its part of the rows.
+
+        It is whole, so that it has to be gone from the disk before anybody is told that it is.
+        """
         if self._pending is not None:
             assert self._data is not None
             self._data.truncate(self.data_len)
+            self._data.sync()
             self._pending = None
 
     def is_due(self, now_ns: int) -> bool:

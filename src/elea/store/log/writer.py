@@ -25,7 +25,7 @@ from elea.store.log.manifest import Manifest, read_manifest, write_manifest
 from elea.store.log.record import Record, seed_of
 from elea.store.log.recovery import recover
 from elea.store.log.retention import Kept, Trimmed, to_trim
-from elea.store.log.schema import checked, compact, joined
+from elea.store.log.schema import checked, compact, joined, length_of
 from elea.store.log.segment import (
     DATA,
     INDEX,
@@ -192,8 +192,11 @@ class Writer:
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise self._end(f"writing failed: {error}") from error
-            for shard in blocks:
-                self._shards[shard].withdraw()
+            try:
+                for shard in blocks:
+                    self._shards[shard].withdraw()
+            except OSError as second:
+                raise self._end(f"taking rows back failed: {second}") from second
             self.report.refused_count += sum(batch.num_rows for batch in blocks.values())
             raise StoreError(f"no room for rows: {error}; none of them was kept") from error
         try:
@@ -208,7 +211,7 @@ class Writer:
         return StoreError(f"{reason}; what was appended may be on disk or not: open the log again")
 
     def _check_room(self, blocks: dict[int, pa.RecordBatch]) -> None:
-        more = sum(batch.nbytes for batch in blocks.values())
+        more = sum(length_of(batch) for batch in blocks.values())
         reason = refusal(self.used_len, more, self._disk.space(), self._settings)
         if reason is not None:
             self.report.refused_count += sum(batch.num_rows for batch in blocks.values())
