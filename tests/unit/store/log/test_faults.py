@@ -57,7 +57,8 @@ def test_whoever_waits_is_told_when_the_log_ends() -> None:
     with Log(disk, FREE) as log:
         log.store(rows(0, 1))
         disk.sync_errors = 1
-        futures = [log.append(rows(number, 1)) for number in range(1, 4)]
+        with disk.lock_of_threads:  # the disk is slow enough for all of them to wait
+            futures = [log.append(rows(number, 1)) for number in range(1, 4)]
         errors = [future.exception(timeout=30) for future in futures]
         assert all(isinstance(error, StoreError) for error in errors)
         with pytest.raises(StoreError, match="open it again"):
