@@ -8,6 +8,7 @@ INSTALLED := .venv/.installed
 PYTEST_ARGS ?=
 FUZZ_ARGS ?=
 BENCH_ARGS ?=
+CHAOS_ARGS ?=
 CONVERSATION ?= $(firstword $(wildcard examples/conversation.jsonl tests/vectors/put_delete_publisher.jsonl))
 
 # What also has to hold for the interpreted sources: everything that runs through hot modules.
@@ -15,10 +16,10 @@ BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/transport tests/unit/keyexp
   tests/unit/routing tests/property tests/vectors) \
   tests/meta/test_compiled_list.py tests/meta/test_doctests.py
 
-TYPED := src tests setup.py $(sort $(dir $(wildcard attack/*.py bench/*.py fuzz/*.py tools/*.py)))
+TYPED := src tests setup.py $(sort $(dir $(wildcard attack/*.py bench/*.py chaos/*.py fuzz/*.py tools/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hot lint test run bench fuzz docs clean
+.PHONY: help setup hot lint test run bench fuzz chaos docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' Makefile | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
@@ -60,14 +61,17 @@ bench: hot ## measure the hot paths; JSON lines on stdout
 fuzz: hot ## fuzz every decoder, a million inputs and more
 	@$(PY) fuzz/run.py all $(FUZZ_ARGS)
 
+chaos: hot ## kill, starve and unplug logs for half an hour; one line per campaign
+	@$(PY) -m chaos.run $(CHAOS_ARGS)
+
 docs: hot ## regenerate docs/reference and check every link
 	@$(PY) tools/gen_docs.py
 	@$(PY) -m pytest -q tests/meta/test_docs.py
 
 clean: ## remove everything that can be made again
 	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
-	@find src tests attack bench fuzz tools \( -name '*.so' -o -name '*.pyc' \) -delete 2>/dev/null || true
-	@find src tests attack bench fuzz tools -name __pycache__ -empty -delete 2>/dev/null || true
+	@find src tests attack bench chaos fuzz tools \( -name '*.so' -o -name '*.pyc' \) -delete 2>/dev/null || true
+	@find src tests attack bench chaos fuzz tools -name __pycache__ -empty -delete 2>/dev/null || true
 
 # PYTHON chooses the interpreter; otherwise the first on PATH that is new enough.
 $(INSTALLED): pyproject.toml setup.py

@@ -18,7 +18,8 @@
     ├── LinkError (ConnectionError)    connect, read or write failed
     ├── ClosedError                    used after close;       .reason
     └── StoreError
-        └── CorruptLogError            .segment .offset
+        ├── CorruptLogError            .segment .offset
+        └── OffsetError                .shard .offset .first .end
 
 A peer's fault is a ProtocolError and costs that peer its link; a caller's fault raises where the
 call was made. A bound that hostile bytes run into while they are decoded is a DecodeError, so that
@@ -203,3 +204,21 @@ class CorruptLogError(StoreError):
 
     def __str__(self) -> str:
         return f"log segment {self.segment} is corrupt at offset {self.offset}"
+
+
+class OffsetError(StoreError):
+    """Rows of a log were asked for that are not there: trimmed already, or not written yet."""
+
+    def __init__(self, shard: int, offset: int, first: int, end: int) -> None:
+        super().__init__(shard, offset, first, end)
+        self.shard = shard
+        self.offset = offset
+        self.first = first
+        self.end = end
+
+    def __str__(self) -> str:
+        why = "was trimmed" if self.offset < self.first else "is not written yet"
+        return (
+            f"row {self.offset} of shard {self.shard} {why}; the log has rows {self.first} to"
+            f" {self.end - 1}" + (", which is none" if self.first == self.end else "")
+        )

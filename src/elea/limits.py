@@ -68,6 +68,11 @@ class Limits:
     storage_keys_count: int = 1_000_000  # keys with a value; each takes about 700 octets of memory
     storage_marks_count: int = 100_000  # deletions and updates of many keys; the oldest go first
     storage_memory_len: int = 256 * 1024 * 1024  # keys and values of one in memory, unless it says
+    log_shards_count: int = 1_024  # of one log: each is a directory and two open files
+    log_block_rows_count: int = 65_536  # appended rows that become one block
+    log_block_len: int = 16 * 1024 * 1024  # and their octets, less the last ones'
+    log_pending_len: int = 256 * 1024 * 1024  # appended and not durable yet; then appending waits
+    log_consumers_count: int = 1_024  # names that hold rows back
     storage_queue_len: int = 64 * 1024 * 1024  # updates that wait for a slow disk; then refused
     storage_problems_count: int = 100  # damaged entries that are told one by one
 

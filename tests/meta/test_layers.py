@@ -22,6 +22,7 @@ VOCABULARY: Final = (
     *(
         "pure",
         "hints",
+        "crash",
         "buffers",
         "version",
         "errors",
@@ -74,7 +75,11 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     **{doorway: {*VOCABULARY, "session"} for doorway in DOORWAYS},
 }
 
-SANS_IO: Final = {*VOCABULARY, "wire", "transport", "routing", "policy", "xrce", "node"} - {"pure"}
+READ_ENVIRONMENT: Final = {"pure", "crash"}
+SANS_IO: Final = {
+    *VOCABULARY,
+    *("wire", "transport", "routing", "policy", "xrce", "node"),
+} - READ_ENVIRONMENT
 FORBIDDEN_IN_SANS_IO: Final = {
     *("asyncio", "socket", "ssl", "selectors", "threading", "time", "random", "os"),
     *("secrets", "subprocess"),
@@ -92,7 +97,7 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "prometheus_client": ("web",),
     "cyclonedds": ("dds",),
     "pyspark": ("spark",),
-    "pyarrow": ("session", "spark", "predicate"),
+    "pyarrow": ("session", "spark", "predicate", "store.log"),
     "librt": ("session",),
     "mypy_extensions": UNITS,
 }

@@ -15,7 +15,7 @@ FUNCTION_LINES_MAX: Final = 70
 
 @pytest.mark.parametrize(
     "path",
-    python_files("src", "tests", "attack", "bench", "fuzz", "tools", "examples"),
+    python_files("src", "tests", "attack", "bench", "chaos", "fuzz", "tools", "examples"),
     ids=relative,
 )
 def test_no_file_is_too_long(path: Path) -> None:

@@ -36,7 +36,7 @@ def words(text: str, patterns: dict[str, str]) -> list[str]:
     [
         path
         for path in [
-            *python_files("src", "attack", "bench", "fuzz", "tools", "examples"),
+            *python_files("src", "attack", "bench", "chaos", "fuzz", "tools", "examples"),
             ROOT / "setup.py",
         ]
         if path != SELF

@@ -53,6 +53,7 @@ VERBS: Final[Mapping[str, str]] = {
     "explain": "elea.cli.explain",
     "keyexpr": "elea.cli.keyexpr",
     "predicate": "elea.cli.predicate",
+    "log": "elea.cli.log",
     "sim": "elea.cli.sim",
 }
 

@@ -10,29 +10,9 @@ import pyarrow.compute as pc
 from elea.encoding import Encoding
 from elea.ids import ZenohId
 from elea.session.columns_hot import Columns
+from elea.store.log.schema import SCHEMA, TIME
 
-_TEXTS: Final = pa.dictionary(pa.int32(), pa.string())
-_TIME: Final = pa.timestamp("us", tz="UTC")
 _MICROSECONDS: Final = 1_000_000
-
-# One row per sample. `hlc` is the 64 bits of the timestamp, of which `ts` is the time of day.
-SCHEMA: Final = pa.schema(
-    [
-        pa.field("key", _TEXTS, nullable=False),
-        pa.field("kind", pa.int8(), nullable=False),  # 0 put, 1 delete
-        pa.field("payload", pa.binary(), nullable=False),
-        pa.field("attachment", pa.binary()),
-        pa.field("encoding", _TEXTS, nullable=False),
-        pa.field("ts", _TIME),
-        pa.field("hlc", pa.int64()),
-        pa.field("hlc_id", _TEXTS),
-        pa.field("zid", _TEXTS),
-        pa.field("eid", pa.int64()),
-        pa.field("sn", pa.int64()),
-        pa.field("qos", pa.int8(), nullable=False),
-        pa.field("recv_ts", _TIME, nullable=False),
-    ]
-)
 
 
 def record_batch(rows: Columns) -> pa.RecordBatch:
@@ -58,7 +38,7 @@ def record_batch(rows: Columns) -> pa.RecordBatch:
             eid,
             sn,
             _numbers(pa.int8(), rows.qos.getvalue(), count),
-            _numbers(_TIME, rows.received.getvalue(), count),
+            _numbers(TIME, rows.received.getvalue(), count),
         ],
         schema=SCHEMA,
     )
@@ -86,7 +66,7 @@ def _texts_or_none(ids: pa.Array, texts: list[str]) -> pa.Array:
 def _stamps(rows: Columns, count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Timestamp, clock and time of day."""
     if not rows.stamped:
-        return pa.nulls(count, pa.int64()), _no_texts(count), pa.nulls(count, _TIME)
+        return pa.nulls(count, pa.int64()), _no_texts(count), pa.nulls(count, TIME)
     ids = _numbers(pa.int32(), rows.clock_ids.getvalue(), count)
     missing = pc.equal(ids, -1)
     bits = _numbers(pa.uint64(), rows.times.getvalue(), count)
@@ -99,7 +79,7 @@ def _stamps(rows: Columns, count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
     return (
         pc.if_else(missing, None, bits.view(pa.int64())),
         _texts_or_none(ids, [str(ZenohId(clock)) for clock in rows.clocks]),
-        pc.if_else(missing, None, times.view(_TIME)),
+        pc.if_else(missing, None, times.view(TIME)),
     )
 
 

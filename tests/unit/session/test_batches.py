@@ -18,11 +18,12 @@ from elea.handlers import ArrowBatches
 from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.provenance import SourceInfo
 from elea.session import batches
-from elea.session.arrow import SCHEMA, record_batch
+from elea.session.arrow import record_batch
 from elea.session.columns_hot import Columns, ColumnsOutlet
 from elea.session.outlet_hot import Channel
 from elea.session.ports import CallbackThread
 from elea.session.session import Session
+from elea.store.log.schema import SCHEMA
 from elea.timestamp import NTP64, Timestamp
 from elea.wire.buffer_hot import Writer
 from elea.wire.data.put_hot import Put

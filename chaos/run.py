@@ -1,0 +1,153 @@
+"""`make chaos`: every campaign at length; one JSON line each, exit status 1 if any law was broken.
+
+python -m chaos.run --kills 200 --powers 100 --points 5 --seeds 2000 --flips 1000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from chaos.campaign import Life
+from chaos.kill import Victim
+from tests.unit.store.log.rows import numbers_of
+from tests.unit.store.log.test_log import filled
+
+from elea import crash
+from elea.store.log.disk import RealDisk
+from elea.store.log.reader import LogReader
+from elea.store.log.segment import Damage
+from elea.store.log.settings import LogSettings
+from elea.store.log.verify import verify
+
+LIFE_CRASHES = 8
+ONCE = {point for point in crash.POINTS if "open" in point or "lock" in point or "cut" in point} | {
+    "log.after_epoch"
+}
+
+
+def kills(count: int, seed: int, root: Path) -> dict[str, object]:
+    """`kill -9` at any time, while four appends at once are under way."""
+    return _killed(Victim(root / "kills", seed), count, lambda victim, _: victim.die())
+
+
+def powers(count: int, seed: int, root: Path) -> dict[str, object]:
+    """The power is lost at any time: what was not synchronised is gone, torn or out of order."""
+    return _killed(Victim(root / "powers", seed), count, lambda victim, _: victim.die(power=True))
+
+
+def points(count: int, seed: int, root: Path) -> dict[str, object]:
+    """Death at each named point, at different times it is reached."""
+    victim = Victim(root / "points", seed)
+    due = [(point, nth) for point in crash.POINTS for nth in range(1, count + 1)]
+
+    def die(victim: Victim, turn: int) -> None:
+        point, nth = due[turn]
+        if point in ONCE:
+            nth = 1
+        if "cut" in point:  # something has to be unfinished
+            victim.die(point="log.after_write", nth=turn % 7 + 1, check=False)
+        victim.die(point=point, nth=nth)
+
+    return _killed(victim, len(due), die)
+
+
+def _killed(victim: Victim, count: int, die: Callable[[Victim, int], None]) -> dict[str, object]:
+    for turn in range(count):
+        die(victim, turn)
+        _tell(f"{victim.directory.name}: {turn + 1} of {count}, {len(victim.problems)} problems")
+    return {
+        "deaths": victim.deaths_count,
+        "rows": victim.next_number,
+        "problems": len(victim.problems),
+        "first_problems": victim.problems[:3],
+    }
+
+
+def seeds(count: int, seed: int, root: Path) -> dict[str, object]:
+    """Lives on the disk in memory, with errors and a full disk too."""
+    problems = []
+    for one in range(seed, seed + count):
+        try:
+            Life(one).live(LIFE_CRASHES)
+        except Exception as error:
+            problems.append(f"seed {one}: {error!r}")
+        if one % 100 == 99:
+            _tell(f"seeds: {one - seed + 1} of {count}, {len(problems)} problems")
+    return {
+        "lives": count,
+        "crashes": count * LIFE_CRASHES,
+        "met": crash.seen(),
+        "problems": len(problems),
+        "first_problems": problems[:3],
+    }
+
+
+def flips(count: int, seed: int, root: Path) -> dict[str, object]:
+    """One octet flipped, or a file cut, in closed segments: found, and all else is read."""
+    path = root / "flips"
+    filled(path, 60, LogSettings(segment_len=20_000, low_water_percent=0)).close()
+    files = sorted(path.glob("shard-0000/*"))[:-2]
+    rng = random.Random(seed)
+    disk = RealDisk(path, writable=False)
+    problems: list[str] = []
+    for turn in range(count):
+        file = rng.choice(files)
+        content = file.read_bytes()
+        at = rng.randrange(len(content))
+        changed = content[:at] + bytes([content[at] ^ 1 << rng.randrange(8)]) + content[at + 1 :]
+        file.write_bytes(changed if rng.random() < 0.7 else content[:at])
+        found = verify(disk)
+        told: list[Damage] = []
+        reader = LogReader(path, told.append)
+        rows_count = len(numbers_of(list(reader.read(0, 0))))
+        if not found.damage:
+            problems.append(f"turn {turn}: octet {at} of {file.name} was not found")
+        if rows_count + reader.lost_count != 600 or reader.lost_count != found.lost_count:
+            problems.append(f"turn {turn}: {rows_count} rows, {reader.lost_count} told as lost")
+        file.write_bytes(content)
+    return {"flips": count, "problems": len(problems), "first_problems": problems[:3]}
+
+
+CAMPAIGNS = {
+    "kills": (kills, 200),
+    "powers": (powers, 100),
+    "points": (points, 5),
+    "seeds": (seeds, 2_000),
+    "flips": (flips, 1_000),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, (_, default) in CAMPAIGNS.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    failed = False
+    for name, (run, _) in CAMPAIGNS.items():
+        count = getattr(args, name)
+        if not count:
+            continue
+        started = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="elea-chaos-") as root:
+            result = run(count, args.seed, Path(root))
+        seconds = round(time.monotonic() - started, 1)
+        print(json.dumps({"campaign": name, **result, "seconds": seconds}), flush=True)
+        failed = failed or bool(result["problems"])
+    return 1 if failed else 0
+
+
+def _tell(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text} ", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""Blocks: one commit's rows in a segment, as messages of an Arrow IPC stream.
+
+    ~ dictionary batches ~ record batch, with the metadata `elea.block` ~
+
+A segment is `schema message` + blocks, which is a legal Arrow stream: `pyarrow.ipc.open_stream`
+reads it. Each block brings its dictionaries, so that it is readable alone. The metadata is the
+block's own index record as text, so that an index can be made again from the segment alone.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from elea.errors import StoreError
+from elea.store.log.record import TEXT_LEN, Record
+from elea.store.log.schema import SCHEMA, length_of, times
+
+_MARK: Final = b"elea.block:"
+_ZEROS: Final = b"0" * TEXT_LEN
+_METADATA: Final = {"elea": (_MARK + _ZEROS).decode()}
+HEADER: Final[bytes] = SCHEMA.serialize().to_pybytes()  # how every segment begins
+
+BLOCK_LEN_MAX: Final = 1 << 30  # the format has four octets for it; Arrow offsets are signed
+_PLAIN_LEN: Final = 2_048  # less is not worth compressing
+_OPTIONS: Final = {
+    "none": pa.ipc.IpcWriteOptions(),
+    "zstd": pa.ipc.IpcWriteOptions(compression="zstd"),
+    "lz4": pa.ipc.IpcWriteOptions(compression="lz4"),
+}
+
+
+def encode(
+    batch: pa.RecordBatch, first_seq: int, epoch: int, offset: int, seed: int, compression: str
+) -> tuple[bytearray, Record]:
+    """The octets of a block that is to be at `offset` of its segment, and its record."""
+    length = length_of(batch)
+    if length > BLOCK_LEN_MAX:
+        raise StoreError(
+            f"a block of {length} octets; legal are {BLOCK_LEN_MAX}: append less at once"
+        )
+    sink = pa.BufferOutputStream()
+    options = _OPTIONS["none" if length < _PLAIN_LEN else compression]
+    with pa.ipc.new_stream(sink, SCHEMA, options=options) as stream:
+        stream.write_batch(batch, custom_metadata=_METADATA)
+        end = sink.tell()
+    data = bytearray(sink.getvalue()[len(HEADER) : end])
+    time_min, time_max = _span(batch)
+    record = Record(
+        first_seq=first_seq,
+        rows_count=batch.num_rows,
+        epoch=epoch,
+        offset=offset,
+        length=len(data),
+        marker=_marker_of(data),
+        time_min=time_min,
+        time_max=time_max,
+        data_crc=zlib.crc32(data, seed),
+    )
+    text = record.to_bytes(seed).hex().encode()
+    data[record.marker : record.marker + TEXT_LEN] = text
+    return data, record
+
+
+def _span(batch: pa.RecordBatch) -> tuple[int, int]:
+    """The lowest and the highest time of rows."""
+    stamps = times(batch)
+    if len(stamps) == 1:  # a call of a kernel costs more than a row
+        only: int = stamps[0].as_py()
+        return only, only
+    span = pc.min_max(stamps)
+    return span["min"].as_py(), span["max"].as_py()
+
+
+def _marker_of(data: bytearray) -> int:
+    """Where the record goes: looked for where no key and no payload can be."""
+    source = pa.BufferReader(pa.py_buffer(data))
+    while True:
+        at = source.tell()
+        message = pa.ipc.read_message(source)
+        if message.type == "record batch":
+            break
+    return data.index(_MARK + _ZEROS, at, at + len(message.metadata) + 16) + len(_MARK)
+
+
+def holds(block: pa.Buffer, record: Record, seed: int) -> bool:
+    """Whether the octets of a block are those that were written."""
+    if block.size != record.length or record.marker + TEXT_LEN > record.length:
+        return False
+    crc = zlib.crc32(block[: record.marker], seed)
+    crc = zlib.crc32(_ZEROS, crc)
+    return zlib.crc32(block[record.marker + TEXT_LEN :], crc) == record.data_crc
+
+
+def marked(block: pa.Buffer, record: Record, seed: int) -> bool:
+    """Whether the record inside a block is the one of the index."""
+    text = block[record.marker : record.marker + TEXT_LEN].to_pybytes()
+    return bool(text == record._replace(flags=0).to_bytes(seed).hex().encode())
+
+
+def find(data: pa.Buffer, start: int, seed: int) -> Iterator[Record]:
+    """Every whole block of a segment from an octet on, whatever is between them."""
+    view = bytes(data[start:])
+    at = view.find(_MARK)
+    while at >= 0:
+        at += len(_MARK)
+        record = _read_text(view[at : at + TEXT_LEN], seed)
+        if record is not None and record.offset + record.marker == start + at:
+            block = data[record.offset : record.end]
+            if record.offset >= start and holds(block, record, seed):
+                yield record
+                at = record.end - start
+        at = view.find(_MARK, at)
+
+
+def _read_text(text: bytes, seed: int) -> Record | None:
+    try:
+        return Record.from_bytes(bytes.fromhex(text.decode("ascii")), seed)
+    except ValueError:
+        return None
+
+
+def decode(block: pa.Buffer, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+    """The rows of a block whose checksum holds; not copied, unless they are compressed."""
+    fields = None if columns is None else [SCHEMA.names.index(name) for name in columns]
+    options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+    source = pa.PythonFile(_Pieces([_HEADER, block]), mode="r")
+    batch = pa.ipc.open_stream(source, options=options).read_next_batch()
+    return batch if columns is None else batch.select(columns)
+
+
+_HEADER: Final = pa.py_buffer(HEADER)
+
+
+class _Pieces:
+    """Several buffers, read by Arrow one after the other without copying."""
+
+    closed = False
+
+    def __init__(self, pieces: list[pa.Buffer]) -> None:
+        self._pieces = pieces
+        self._at = 0
+        self._told = 0
+
+    def read_buffer(self, length: int) -> pa.Buffer:
+        piece = self._pieces[0]
+        taken = piece.slice(self._at, min(length, piece.size - self._at))
+        self._at += taken.size
+        self._told += taken.size
+        if self._at == piece.size and len(self._pieces) > 1:
+            del self._pieces[0]
+            self._at = 0
+        return taken
+
+    def read(self, length: int) -> bytes:
+        octets: bytes = self.read_buffer(length).to_pybytes()
+        return octets
+
+    def tell(self) -> int:
+        return self._told
+
+    def close(self) -> None: ...
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False

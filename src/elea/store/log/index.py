@@ -1,0 +1,171 @@
+"""KeyIndex: the keys of a closed segment, sorted, each with the blocks that hold it.
+
+Made of the blocks when the segment is closed, and of no importance for what is kept: without it
+readers look into every block. It is an Arrow file of chunks of keys; the first key of each chunk is
+in its metadata, so that one key costs a search in memory and one chunk.
+"""
+
+from __future__ import annotations
+
+import bisect
+import zlib
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from elea.errors import CorruptLogError
+from elea.keyexpr.match_hot import intersects
+from elea.store.log.disk import Disk
+from elea.store.log.record import FLAG_LOST
+from elea.store.log.recovery import replace
+from elea.store.log.schema import times
+from elea.store.log.segment import KEYS, Segment, stem_of
+
+_CHUNK_COUNT: Final = 1_024  # keys: small enough to decode for one, large enough to compress
+_MAGIC: Final = b"EKEY"
+_TAIL_LEN: Final = 8
+_FIRSTS: Final = b"elea.firsts"
+NEEDED: Final = ("key", "hlc", "recv_ts")
+
+
+class KeyEntry(NamedTuple):
+    """Where a key is in a segment; blocks by their place in it."""
+
+    key: str
+    rows_count: int
+    latest: int  # the block with its latest row
+    blocks: list[int]
+
+
+class KeyIndex:
+    """The keys of one segment, as they are on disk.
+
+    Raises:
+        FileNotFoundError: nobody has listed them.
+        CorruptLogError: the checksum does not hold.
+    """
+
+    __slots__ = ("_file", "_firsts")
+
+    def __init__(self, disk: Disk, stem: str) -> None:
+        octets = disk.map(stem + KEYS)
+        body, tail = octets[:-_TAIL_LEN], octets[-_TAIL_LEN:].to_pybytes()
+        if octets.size < _TAIL_LEN or tail != _tail_of(body):
+            raise CorruptLogError(stem + KEYS, 0)
+        self._file = pa.ipc.open_file(body)
+        self._firsts: list[str] = self._file.schema.metadata[_FIRSTS].decode().split("\0")
+
+    def find(self, key: str) -> KeyEntry | None:
+        """Where a key is."""
+        chunk = bisect.bisect_right(self._firsts, key) - 1
+        if chunk < 0 or not self._file.num_record_batches:
+            return None
+        batch = self._file.get_batch(chunk)
+        row = batch.column("key").index(key).as_py()
+        return None if row < 0 else _entry(batch, row)
+
+    def matching(self, expression: str) -> Iterator[KeyEntry]:
+        """The entries of all keys that a canonical key expression matches, in their order."""
+        prefix = literal_prefix(expression)
+        first = max(bisect.bisect_right(self._firsts, prefix) - 1, 0)
+        for chunk in range(first, self._file.num_record_batches):
+            if self._firsts[chunk] > prefix and not self._firsts[chunk].startswith(prefix):
+                return
+            batch = self._file.get_batch(chunk)
+            for row, key in enumerate(batch.column("key").to_pylist()):
+                if key.startswith(prefix) and intersects(expression, key):
+                    yield _entry(batch, row)
+
+
+def literal_prefix(expression: str) -> str:
+    """What every key that an expression matches begins with."""
+    chunks: list[str] = []
+    for chunk in expression.split("/"):
+        if "*" in chunk:
+            return "/".join(chunks)
+        chunks.append(chunk)
+    return expression
+
+
+def _entry(batch: pa.RecordBatch, row: int) -> KeyEntry:
+    values = [batch.column(name)[row].as_py() for name in ("key", "rows", "latest", "blocks")]
+    return KeyEntry(*values)
+
+
+def build(disk: Disk, shard: int, first_seq: int, seed: int) -> None:
+    """List the keys of a closed segment. Blocks that are damaged are left out."""
+    segment = Segment(disk, shard, first_seq, seed)
+    found = key_blocks(segment, 0)
+    write(disk, stem_of(shard, first_seq), found)
+
+
+def key_blocks(segment: Segment, start: int) -> pa.Table:
+    """One row per key and block, from a block on: key, block, rows, time of the latest row."""
+    tables = []
+    for number in range(start, len(segment.records)):
+        record = segment.records[number]
+        if record.flags & FLAG_LOST:
+            continue
+        try:
+            batch = segment.rows(record, NEEDED)
+        except CorruptLogError:
+            continue
+        keys = batch.column("key")
+        grouped = pa.table({"id": keys.indices, "time": times(batch)}).group_by("id")
+        counted = grouped.aggregate([("time", "max"), ("time", "count")])
+        tables.append(
+            pa.table(
+                {
+                    "key": keys.dictionary.take(counted["id"].combine_chunks()),
+                    "block": pa.repeat(pa.scalar(number, pa.uint32()), counted.num_rows),
+                    "rows": counted["time_count"],
+                    "time": counted["time_max"],
+                }
+            )
+        )
+    return pa.concat_tables(tables) if tables else _NO_BLOCKS
+
+
+_NO_BLOCKS: Final = pa.table(
+    {
+        "key": pa.array([], pa.string()),
+        "block": pa.array([], pa.uint32()),
+        "rows": pa.array([], pa.int64()),
+        "time": pa.array([], pa.uint64()),
+    }
+)
+
+
+def write(disk: Disk, stem: str, found: pa.Table) -> None:
+    """Write the list of keys of a segment; `found` is what `key_blocks` returns."""
+    # In one thread the groups keep the order of their rows: blocks ascend, the latest is last.
+    by_key = found.group_by("key", use_threads=False)
+    listed = by_key.aggregate([("block", "list"), ("rows", "sum")]).sort_by("key")
+    latest = (
+        found.sort_by([("time", "ascending"), ("block", "ascending")])
+        .group_by("key", use_threads=False)
+        .aggregate([("block", "last")])
+        .sort_by("key")
+    )
+    table = pa.table(
+        {
+            "key": listed["key"],
+            "rows": listed["rows_sum"],
+            "latest": latest["block_last"],
+            "blocks": listed["block_list"],
+        }
+    ).combine_chunks()
+    firsts = table["key"].take(pa.array(range(0, table.num_rows, _CHUNK_COUNT), pa.int64()))
+    schema = table.schema.with_metadata({_FIRSTS: "\0".join(firsts.to_pylist()).encode()})
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(sink, schema, options=options) as file:
+        for chunk in table.replace_schema_metadata(schema.metadata).to_batches(_CHUNK_COUNT):
+            file.write_batch(chunk)
+    body = sink.getvalue()
+    replace(disk, stem + KEYS, body.to_pybytes() + _tail_of(body), "log.before_keys_rename")
+
+
+def _tail_of(body: pa.Buffer) -> bytes:
+    return _MAGIC + zlib.crc32(body).to_bytes(4, "little")

@@ -1,0 +1,276 @@
+"""Log: appended to by many, written by one thread, acknowledged when it is on disk.
+
+While the disk synchronises one group of appends the next one gathers; so the cost of a
+synchronisation is shared by all who wait, and one who is alone waits for nobody.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+import pyarrow as pa
+
+from elea.errors import ClosedError, CorruptLogError, StoreError
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.store.log import consumers as consumer_files
+from elea.store.log import index
+from elea.store.log.disk import Disk, RealDisk
+from elea.store.log.record import seed_of
+from elea.store.log.schema import checked, length_of
+from elea.store.log.settings import LogSettings
+from elea.store.log.writer import Report, Stored, Writer
+
+_LOG: Final = logging.getLogger("elea.store.log")
+_KEEP_HOUSE_S: Final = 1.0  # how often segments are closed by age, and trimmed
+
+
+class _Append(NamedTuple):
+    batch: pa.RecordBatch
+    length: int  # in octets
+    future: Future[Stored]
+
+
+class Log:
+    """A durable log of samples.
+
+    Args:
+        disk: The directory of the log, made if it does not exist; or a Disk.
+        settings: How it is written, and how much of it is kept.
+        limits: How much may wait to be written.
+
+    Raises:
+        StoreError: another process writes to it, or it is not a log.
+
+    Example:
+        >>> import tempfile
+        >>> with Log(tempfile.mkdtemp()) as log:
+        ...     log.ends()
+        [0]
+    """
+
+    def __init__(
+        self,
+        disk: Disk | Path | str,
+        settings: LogSettings | None = None,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        wall_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        if isinstance(disk, Path | str):
+            disk = RealDisk(Path(disk), writable=True)
+        self.disk: Disk = disk
+        self._limits = limits
+        self._wall_ns = wall_ns
+        self._writer = Writer(disk, settings or LogSettings(), wall_ns)
+        for damage in self._writer.report.damage:
+            _LOG.error("the log is damaged: %s", damage)
+        if self._writer.report.cut_len:
+            _LOG.warning("cut %d octets that were never acknowledged", self._writer.report.cut_len)
+        self._writing = threading.Lock()  # whoever has it uses the writer
+        self._changed = threading.Condition()
+        self._queue: deque[_Append] = deque()
+        self._queued_len = 0
+        self._closing = False
+        self._unlisted = threading.Semaphore(0)
+        names = {"elea log": self._run, "elea log keys": self._list_keys}
+        self._threads = [
+            threading.Thread(target=run, name=name, daemon=True) for name, run in names.items()
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def append(self, batch: pa.RecordBatch) -> Future[Stored]:
+        """Keep rows of `SCHEMA`. The result, when it is there, says where on disk they are.
+
+        Waits while too much is to be written already.
+
+        Raises:
+            InvalidValueError: the columns are not those of the schema.
+            ClosedError: the log was closed.
+            StoreError: writing failed before, and the log has to be opened again.
+        """
+        return self._enqueue(batch, wake=True)
+
+    def store(self, batch: pa.RecordBatch) -> Stored:
+        """Keep rows, and return when they are on disk: `append` and its result, with less delay.
+
+        Who calls writes, for all who wait, unless somebody is writing already.
+
+        Raises:
+            StoreError: they are not kept; and what `append` raises.
+        """
+        future = self._enqueue(batch, wake=False)
+        while not future.done():
+            self._write_group()
+        return future.result()
+
+    def _enqueue(self, batch: pa.RecordBatch, *, wake: bool) -> Future[Stored]:
+        checked(batch)
+        future: Future[Stored] = Future()
+        future.set_running_or_notify_cancel()
+        length = length_of(batch)
+        with self._changed:
+            self._changed.wait_for(self._has_room)
+            if self._closing:
+                raise ClosedError("the log was closed")
+            if self._writer.broken is not None:
+                raise StoreError(f"the log cannot be written: {self._writer.broken}; open it again")
+            self._queue.append(_Append(batch, length, future))
+            self._queued_len += length
+            if wake:
+                self._changed.notify_all()
+        return future
+
+    def ends(self) -> list[int]:
+        """The number of the next row, by shard."""
+        return self._writer.ends()
+
+    def report(self) -> Report:
+        """What was found damaged, cut, refused and trimmed since the log was opened."""
+        return self._writer.report
+
+    def wait(self, shard: int, seq: int, timeout_s: float | None = None) -> bool:
+        """Return when a row is durable, with True; or after a time, or at the end, with False."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closing or self._writer.ends()[shard] > seq, timeout_s
+            )
+            return self._writer.ends()[shard] > seq
+
+    def commit_consumer(
+        self, name: str, offsets: dict[int, int], lease_ns: int = consumer_files.LEASE_NS
+    ) -> None:
+        """Say that a consumer has done with all rows below these numbers."""
+        log_id = self._writer.manifest.log_id
+        consumer_files.commit(
+            self.disk, name, log_id, offsets, now_ns=self._wall_ns(), lease_ns=lease_ns
+        )
+
+    def close(self) -> None:
+        """Write what waits, and give the log to the next writer."""
+        with self._changed:
+            if self._closing:
+                return
+            self._closing = True
+            self._changed.notify_all()
+        self._unlisted.release()
+        for thread in self._threads:
+            thread.join()
+        self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _is_closing(self) -> bool:
+        return self._closing
+
+    def _has_room(self) -> bool:
+        has_room = self._queued_len < self._limits.log_pending_len
+        return has_room or self._closing or self._writer.broken is not None
+
+    def _run(self) -> None:
+        """The thread that writes."""
+        self._unlisted.release()  # what a writer before us closed
+        kept_house_s = time.monotonic()
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._queue or self._closing, _KEEP_HOUSE_S)
+                if self._closing and not self._queue:
+                    return
+            self._write_group()
+            if time.monotonic() - kept_house_s >= _KEEP_HOUSE_S:
+                self.keep_house()
+                kept_house_s = time.monotonic()
+
+    def _write_group(self) -> None:
+        """Make what waits durable, as one block per shard, and tell who appended it."""
+        with self._writing:
+            with self._changed:
+                group = self._take()
+            if group:
+                self._commit(group)
+
+    def _take(self) -> list[_Append]:
+        """What becomes one block: all that waits, within bounds."""
+        group: list[_Append] = []
+        rows_count = length = 0
+        while self._queue:
+            rows_count += self._queue[0].batch.num_rows
+            length += self._queue[0].length
+            if group and (
+                rows_count > self._limits.log_block_rows_count
+                or length > self._limits.log_block_len
+            ):
+                break
+            group.append(self._queue.popleft())
+        return group
+
+    def _commit(self, group: list[_Append]) -> None:
+        stored: list[Stored] = []
+        failure: BaseException | None = None
+        try:
+            stored = self._writer.commit([one.batch for one in group])
+        except BaseException as error:  # whoever appended is told, whatever it is
+            failure = error
+        with self._changed:
+            self._queued_len -= sum(one.length for one in group)
+            if self._writer.broken is not None:
+                group += self._queue
+                self._queue.clear()
+                self._queued_len = 0
+            self._changed.notify_all()
+        if failure is not None:
+            for one in group:
+                one.future.set_exception(failure)
+            return
+        for one, where in zip(group, stored, strict=True):
+            one.future.set_result(where)
+
+    def keep_house(self) -> None:
+        """Close segments that are old enough and trim; done every second anyway."""
+        if self._writer.broken is not None:
+            return
+        try:
+            with self._writing:
+                trimmed = self._writer.trim()
+        except OSError as error:
+            _LOG.error("trimming failed: %s", error)
+            return
+        for one in trimmed:
+            for name, rows_count in one.unread:
+                reason = (one.reason, name, rows_count)
+                _LOG.error("data loss: %s; consumer %s had not read %d rows", *reason)
+        self._unlisted.release()
+
+    def _list_keys(self) -> None:
+        """The thread that lists the keys of closed segments."""
+        while True:
+            self._unlisted.acquire()
+            if self._is_closing():
+                return
+            for shard, first_seq in self._writer.unlisted():
+                try:
+                    seed = seed_of(self._writer.manifest.log_id, shard)
+                    index.build(self.disk, shard, first_seq, seed)
+                except (FileNotFoundError, CorruptLogError):
+                    continue  # trimmed meanwhile
+                except OSError as error:
+                    _LOG.error("the keys of a segment were not listed: %s", error)
+                if self._is_closing():
+                    return

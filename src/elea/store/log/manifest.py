@@ -1,0 +1,76 @@
+"""Manifest: what a log says of itself, in a file that is there twice."""
+
+from __future__ import annotations
+
+import json
+import uuid
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+from elea.errors import StoreError
+from elea.store.log.disk import Disk
+from elea.store.log.recovery import replace
+
+FORMAT: Final = 1
+NAMES: Final = ("log.json", "log.copy.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A log: its name, its shards, and how often it was opened to be written."""
+
+    log_id: uuid.UUID
+    shards_count: int
+    epoch: int
+
+
+def write_manifest(disk: Disk, manifest: Manifest) -> None:
+    """Make both files durable, one after the other."""
+    text: dict[str, str | int] = {
+        "format": FORMAT,
+        "log": str(manifest.log_id),
+        "shards": manifest.shards_count,
+        "epoch": manifest.epoch,
+    }
+    text["crc"] = _crc(text)
+    for name in NAMES:
+        replace(disk, name, (json.dumps(text) + "\n").encode())
+
+
+def read_manifest(disk: Disk) -> Manifest:
+    """What a log says of itself.
+
+    Raises:
+        FileNotFoundError: there is none.
+        StoreError: it cannot be read.
+    """
+    found: list[Manifest] = []
+    problems = []
+    for name in NAMES:
+        try:
+            found.append(_parse(disk.read(name, 0)))
+        except FileNotFoundError:
+            continue
+        except (ValueError, KeyError, TypeError) as error:
+            problems.append(f"{name} is not the manifest of a log ({error})")
+    if found:
+        return max(found, key=lambda one: one.epoch)
+    if problems:
+        raise StoreError("; ".join(problems))
+    raise FileNotFoundError(f"no {NAMES[0]}: not the directory of a log")
+
+
+def _parse(octets: bytes) -> Manifest:
+    text = json.loads(octets)
+    crc = text.pop("crc")
+    if _crc(text) != crc:
+        raise ValueError("its checksum does not hold")
+    if text["format"] != FORMAT:
+        seen = text["format"]
+        raise StoreError(f"saw format {seen} of a log; legal is {FORMAT}: use a newer Elea")
+    return Manifest(uuid.UUID(text["log"]), int(text["shards"]), int(text["epoch"]))
+
+
+def _crc(text: dict[str, str | int]) -> int:
+    return zlib.crc32(json.dumps(text, sort_keys=True).encode())

@@ -1,0 +1,488 @@
+"""LogReader: rows by number, by key and by time, as Arrow batches; any number of them, anywhere.
+
+A reader needs the directory and nothing else: no lock, no writer, no process that serves it. It
+sees what is durable. What is trimmed while it is read stays readable until the batch is gone.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import itertools
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from elea.errors import CorruptLogError, InvalidValueError, OffsetError, StoreError
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.keyexpr.match_hot import intersects
+from elea.store.log.disk import Disk, RealDisk
+from elea.store.log.index import NEEDED, KeyEntry, KeyIndex, key_blocks
+from elea.store.log.manifest import read_manifest
+from elea.store.log.record import FLAG_LOST, Record, seed_of
+from elea.store.log.schema import POSITION, SCHEMA, times
+from elea.store.log.segment import DATA, Damage, Segment, first_seqs
+from elea.store.log.writer import shard_of
+
+_POLL_S: Final = 0.02  # how often a reader of another process's log looks for more
+_ALL_TIME: Final = (0, 2**64)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The rows of a shard: from the first one retained to the one after the last."""
+
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStat:
+    """What a shard has; times as the 64 bits of a timestamp."""
+
+    first: int
+    end: int
+    segments_count: int
+    blocks_count: int
+    octets_count: int
+    time_min: int | None
+    time_max: int | None
+
+
+class LogReader:
+    """Reads a log.
+
+    Args:
+        disk: Where it is, or the path of its directory.
+        on_damage: Told of rows that are lost, which are passed then. Without it they are an error.
+
+    Raises:
+        StoreError: there is no log.
+
+    Example:
+        >>> import tempfile
+        >>> from elea.store.log.log import Log
+        >>> directory = tempfile.mkdtemp()
+        >>> with Log(directory) as log:
+        ...     LogReader(directory).bounds(0)
+        Bounds(first=0, end=0)
+    """
+
+    __slots__ = ("_disk", "_on_damage", "_shards", "log_id", "lost_count", "shards_count")
+
+    def __init__(
+        self, disk: Disk | Path | str, on_damage: Callable[[Damage], None] | None = None
+    ) -> None:
+        try:
+            if isinstance(disk, Path | str):
+                disk = RealDisk(Path(disk), writable=False)
+            self._disk: Disk = disk
+            manifest = read_manifest(self._disk)
+        except FileNotFoundError as error:
+            raise StoreError(f"no log there: {error}") from error
+        self._on_damage = on_damage
+        self.log_id: uuid.UUID = manifest.log_id
+        self.shards_count = manifest.shards_count
+        self.lost_count = 0  # rows that were passed because they are lost
+        self._shards = [
+            _Shard(self._disk, number, seed_of(self.log_id, number))
+            for number in range(self.shards_count)
+        ]
+
+    def bounds(self, shard: int) -> Bounds:
+        """Which rows of a shard there are now."""
+        return self._shards[shard].refresh()
+
+    def read(
+        self,
+        shard: int,
+        first: int,
+        end: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        position: bool = False,
+        key_expr: KeyExpr | str = "**",
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a shard from a number on, to before `end` or to what is there now.
+
+        The same numbers give the same rows, whenever and wherever they are read.
+
+        Args:
+            columns: Of `SCHEMA`; all of them if not given. Others are not even decompressed.
+            position: Add the columns `shard` and `seq`.
+            key_expr: Rows of keys that this matches, only.
+
+        Raises:
+            OffsetError: they were trimmed, or are not written yet.
+            CorruptLogError: they are damaged, and nobody is told of damage.
+        """
+        bounds = self.bounds(shard)
+        end = bounds.end if end is None else end
+        if first < bounds.first or end > bounds.end:
+            wrong = first if first < bounds.first else end
+            raise OffsetError(shard, wrong, bounds.first, bounds.end)
+        batches = self._rows(shard, first, end, columns, position=position)
+        wanted = str(KeyExpr.of(key_expr))
+        if wanted == "**":
+            return batches
+        if columns is not None and "key" not in columns:
+            raise InvalidValueError("columns", "saw a key_expr and no column `key`; ask for both")
+        return (_filtered(batch, _matching(batch, wanted)) for batch in batches)
+
+    def stat(self, shard: int) -> ShardStat:
+        """What a shard has, by its indexes."""
+        bounds = self.bounds(shard)
+        segments = self._shards[shard].segments()
+        records = [record for segment in segments for record in segment.records]
+        return ShardStat(
+            first=bounds.first,
+            end=bounds.end,
+            segments_count=len(segments),
+            blocks_count=len(records),
+            octets_count=sum(record.length for record in records),
+            time_min=min((record.time_min for record in records), default=None),
+            time_max=max((record.time_max for record in records), default=None),
+        )
+
+    def follow(
+        self,
+        shard: int,
+        first: int,
+        *,
+        columns: Sequence[str] | None = None,
+        position: bool = False,
+        wait: Callable[[int], bool] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a shard from a number on, and those that are still to come.
+
+        Args:
+            wait: Called with a number when there is no row of it yet; returns when there may be
+                one, False to stop. `Log.wait` is one for the process that writes. Without it the
+                directory is looked at many times a second.
+
+        Raises:
+            OffsetError: the reader is so slow that rows were trimmed before it came to them.
+        """
+        while True:
+            end = self.bounds(shard).end
+            if end > first:
+                yield from self.read(shard, first, end, columns=columns, position=position)
+                first = end
+            elif wait is None:
+                time.sleep(_POLL_S)
+            elif not wait(first):
+                return
+
+    def select(
+        self,
+        key_expr: KeyExpr | str = "**",
+        *,
+        since: int = _ALL_TIME[0],
+        until: int = _ALL_TIME[1],
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows whose key matches an expression, of a span of time; shard by shard, in order.
+
+        Blocks that cannot have one are not read.
+
+        Args:
+            since: The 64 bits of a timestamp, from which on rows are wanted,
+            until: and from which on no more are.
+        """
+        wanted = str(KeyExpr.of(key_expr))
+        concrete = "*" not in wanted
+        for shard in self._shards:
+            if concrete and shard.number != shard_of(wanted, self.shards_count):
+                continue
+            shard.refresh()
+            for segment in shard.segments():
+                with contextlib.suppress(OffsetError):  # trimmed meanwhile
+                    yield from self._select(shard, segment, wanted, since, until, columns)
+
+    def keys(self, key_expr: KeyExpr | str = "**") -> dict[str, int]:
+        """The keys that an expression matches, and how many rows each has."""
+        wanted = str(KeyExpr.of(key_expr))
+        found: dict[str, int] = {}
+        for shard in self._shards:
+            shard.refresh()
+            for segment in shard.segments():
+                for entry in shard.entries(segment, wanted):
+                    found[entry.key] = found.get(entry.key, 0) + entry.rows_count
+        return found
+
+    def latest(self, key: str, columns: Sequence[str] | None = None) -> pa.RecordBatch | None:
+        """The row of a key with the highest timestamp, the last one of those; None: no such key."""
+        shard = self._shards[shard_of(key, self.shards_count)]
+        shard.refresh()
+        best: tuple[Segment, Record, int] | None = None
+        best_time = -1
+        for segment in reversed(shard.segments()):
+            if segment.time_max <= best_time:
+                continue
+            entry = shard.entry(segment, key)
+            if entry is None or segment.records[entry.latest].time_max <= best_time:
+                continue
+            record = segment.records[entry.latest]
+            batch = self._block(segment, record, NEEDED)
+            if batch is None:
+                continue
+            keys = batch.column("key")
+            of_key = pc.equal(keys.indices, keys.dictionary.index(key))
+            stamps = pc.if_else(of_key, times(batch), None)
+            high = pc.max(stamps).as_py()
+            if high is not None and high > best_time:
+                best_time = high
+                best = (segment, record, len(stamps) - 1 - stamps[::-1].index(high).as_py())
+        if best is None:
+            return None
+        segment, record, row = best
+        batch = self._block(segment, record, columns)
+        return None if batch is None else batch.slice(row, 1)
+
+    def _rows(
+        self, number: int, seq: int, end: int, columns: Sequence[str] | None, *, position: bool
+    ) -> Iterator[pa.RecordBatch]:
+        shard = self._shards[number]
+        while seq < end:
+            try:
+                segment, limit = shard.segment_of(seq, end)
+            except FileNotFoundError as error:
+                raise self._trimmed(number, seq) from error
+            for record in segment.records[segment.find_row(seq) :]:
+                if seq >= end:
+                    return
+                if record.first_seq > seq:
+                    self._lost(segment, record.offset, seq, min(record.first_seq, end))
+                    seq = record.first_seq
+                batch = self._block(segment, record, columns)
+                if batch is not None:
+                    start = seq - record.first_seq
+                    batch = batch.slice(start, min(record.end_seq, end) - record.first_seq - start)
+                    yield _placed(batch, number, seq) if position else batch
+                seq = record.end_seq
+            if seq < limit:
+                tail = segment.records[-1].end if segment.records else 0
+                self._lost(segment, tail, seq, limit)
+                seq = limit
+
+    def _block(
+        self, segment: Segment, record: Record, columns: Sequence[str] | None
+    ) -> pa.RecordBatch | None:
+        """The rows of a block; None if they are lost, which is told."""
+        if record.flags & FLAG_LOST:
+            self.lost_count += record.rows_count
+            if self._on_damage is not None:
+                self._on_damage(_damage(segment, record, "in quarantine since a repair"))
+            return None
+        try:
+            return segment.rows(record, columns)
+        except FileNotFoundError as error:
+            raise self._trimmed(segment.shard, record.first_seq) from error
+        except CorruptLogError:
+            if self._on_damage is None:
+                raise
+            self.lost_count += record.rows_count
+            self._on_damage(_damage(segment, record, "the checksum of a block does not hold"))
+            return None
+
+    def _trimmed(self, shard: int, seq: int) -> OffsetError:
+        """Rows that went while they were read."""
+        bounds = self.bounds(shard)
+        return OffsetError(shard, seq, bounds.first, bounds.end)
+
+    def _lost(self, segment: Segment, offset: int, first: int, end: int) -> None:
+        """Rows of which not even a record is left."""
+        if self._on_damage is None:
+            raise CorruptLogError(segment.stem + DATA, offset)
+        self.lost_count += end - first
+        reason = "blocks are damaged, and so is their index"
+        self._on_damage(Damage(segment.stem + DATA, offset, 0, first, end, reason))
+
+    def _select(
+        self,
+        shard: _Shard,
+        segment: Segment,
+        wanted: str,
+        since: int,
+        until: int,
+        columns: Sequence[str] | None,
+    ) -> Iterator[pa.RecordBatch]:
+        numbers: Sequence[int] = range(len(segment.records))
+        if wanted != "**" and shard.index(segment) is not None:
+            listed = {one for entry in shard.entries(segment, wanted) for one in entry.blocks}
+            numbers = sorted(listed)
+        needed = None if columns is None else list(dict.fromkeys([*columns, *NEEDED]))
+        for number in numbers:
+            record = segment.records[number]
+            if record.time_max < since or record.time_min >= until:
+                continue
+            batch = self._block(segment, record, needed)
+            if batch is None:
+                continue
+            if wanted != "**":
+                batch = _filtered(batch, _matching(batch, wanted))
+            if record.time_min < since or record.time_max >= until:
+                stamps = times(batch)
+                low = pc.greater_equal(stamps, pa.scalar(since, pa.uint64()))
+                high = pc.less_equal(stamps, pa.scalar(min(until, 2**64) - 1, pa.uint64()))
+                batch = batch.filter(pc.and_(low, high))
+            if batch.num_rows:
+                yield batch if columns is None else batch.select(columns)
+
+
+class _Shard:
+    """The segments of one shard, as this reader knows them."""
+
+    __slots__ = ("_disk", "_firsts", "_indexes", "_recent", "_seed", "_segments", "number")
+
+    def __init__(self, disk: Disk, number: int, seed: int) -> None:
+        self._disk = disk
+        self._seed = seed
+        self.number = number
+        self._firsts: list[int] = []
+        self._segments: dict[int, Segment] = {}
+        self._indexes: dict[int, KeyIndex] = {}
+        self._recent: dict[int, _Recent] = {}
+
+    def refresh(self) -> Bounds:
+        """Look at the directory, and at what was appended."""
+        self._firsts = first_seqs(self._disk, self.number)
+        for gone in [one for one in self._segments if one not in self._firsts]:
+            for known in (self._segments, self._indexes, self._recent):
+                known.pop(gone, None)
+        if not self._firsts:
+            return Bounds(0, 0)
+        last = self._segment(self._firsts[-1])
+        last.refresh()
+        return Bounds(self._firsts[0], last.end_seq)
+
+    def segments(self) -> list[Segment]:
+        """All of them, whole."""
+        found = []
+        for first, limit in itertools.zip_longest(self._firsts, self._firsts[1:]):
+            with contextlib.suppress(FileNotFoundError):  # trimmed meanwhile
+                found.append(self._whole(first, limit))
+        return found
+
+    def segment_of(self, seq: int, end: int) -> tuple[Segment, int]:
+        """The segment that has a row, and the number at which the next one begins, or `end`."""
+        place = bisect.bisect_right(self._firsts, seq) - 1
+        if place < 0:
+            first = self._firsts[0] if self._firsts else end
+            raise OffsetError(self.number, seq, first, end)
+        limit = self._firsts[place + 1] if place + 1 < len(self._firsts) else None
+        return self._whole(self._firsts[place], limit), end if limit is None else min(limit, end)
+
+    def index(self, segment: Segment) -> KeyIndex | None:
+        """The list of its keys, if somebody made one."""
+        found = self._indexes.get(segment.first_seq)
+        if found is None and segment.first_seq != self._firsts[-1]:
+            try:
+                found = self._indexes[segment.first_seq] = KeyIndex(self._disk, segment.stem)
+                self._recent.pop(segment.first_seq, None)
+            except (FileNotFoundError, CorruptLogError):
+                return None
+        return found
+
+    def entry(self, segment: Segment, key: str) -> KeyEntry | None:
+        """Where a key is in a segment."""
+        index = self.index(segment)
+        return self._listed(segment).find(key) if index is None else index.find(key)
+
+    def entries(self, segment: Segment, wanted: str) -> Iterator[KeyEntry]:
+        """Where the keys that match an expression are in a segment."""
+        index = self.index(segment)
+        found = self._listed(segment) if index is None else index
+        return found.matching(wanted)
+
+    def _listed(self, segment: Segment) -> _Recent:
+        recent = self._recent.setdefault(segment.first_seq, _Recent())
+        recent.take(segment)
+        return recent
+
+    def _segment(self, first: int) -> Segment:
+        found = self._segments.get(first)
+        if found is None:
+            found = self._segments[first] = Segment(self._disk, self.number, first, self._seed)
+        return found
+
+    def _whole(self, first: int, limit: int | None) -> Segment:
+        """A segment; one that is closed has all rows to the next one, or is made whole again."""
+        segment = self._segment(first)
+        if limit is not None and segment.end_seq != limit:
+            segment.refresh()
+            if segment.end_seq != limit:
+                segment.rebuild(indexed_only=False)
+        return segment
+
+
+class _Recent:
+    """The keys of a segment whose list is not made yet, read from its blocks."""
+
+    __slots__ = ("_blocks_count", "_entries", "_times")
+
+    def __init__(self) -> None:
+        self._blocks_count = 0
+        self._entries: dict[str, KeyEntry] = {}
+        self._times: dict[str, int] = {}
+
+    def take(self, segment: Segment) -> None:
+        """Read what was appended since."""
+        found = key_blocks(segment, self._blocks_count)
+        self._blocks_count = len(segment.records)
+        names = ("key", "block", "rows", "time")
+        for key, block, rows, stamp in zip(*(found[one].to_pylist() for one in names), strict=True):
+            old = self._entries.get(key)
+            if old is None:
+                self._entries[key] = KeyEntry(key, rows, block, [block])
+                self._times[key] = stamp
+                continue
+            old.blocks.append(block)
+            is_later = stamp >= self._times[key]
+            latest = block if is_later else old.latest
+            self._times[key] = max(stamp, self._times[key])
+            self._entries[key] = KeyEntry(key, old.rows_count + rows, latest, old.blocks)
+
+    def find(self, key: str) -> KeyEntry | None:
+        return self._entries.get(key)
+
+    def matching(self, wanted: str) -> Iterator[KeyEntry]:
+        return (entry for key, entry in self._entries.items() if intersects(wanted, key))
+
+
+def _damage(segment: Segment, record: Record, reason: str) -> Damage:
+    span = (record.offset, record.length, record.first_seq, record.end_seq)
+    return Damage(segment.stem + DATA, *span, reason)
+
+
+def _placed(batch: pa.RecordBatch, shard: int, seq: int) -> pa.RecordBatch:
+    count = batch.num_rows
+    ones = pa.repeat(pa.scalar(1, pa.int64()), count)
+    position = [
+        pa.repeat(pa.scalar(shard, pa.int32()), count),
+        pc.cumulative_sum(ones, start=seq - 1),
+    ]
+    fields = [*batch.schema, *POSITION]
+    return pa.RecordBatch.from_arrays([*batch.columns, *position], schema=pa.schema(fields))
+
+
+def _matching(batch: pa.RecordBatch, wanted: str) -> list[bool]:
+    """Of each key of a block, whether it is wanted."""
+    return [intersects(wanted, key) for key in batch.column("key").dictionary.to_pylist()]
+
+
+def _filtered(batch: pa.RecordBatch, wanted: list[bool]) -> pa.RecordBatch:
+    if all(wanted):
+        return batch
+    if not any(wanted):
+        return batch.slice(0, 0)
+    return batch.filter(pa.array(wanted).take(batch.column("key").indices))
+
+
+assert set(NEEDED) <= set(SCHEMA.names)

@@ -1,0 +1,97 @@
+"""Record: what the index of a segment says of one block. 64 octets, little endian.
+
+     0        8        16        24        32     36      40      44
+    +--------+--------+---------+---------+------+-------+-------+--------+
+    |first_seq offset | time_min| time_max| rows | epoch | length| marker |
+    +--------+--------+---------+---------+------+-------+-------+--------+
+    | flags  | 0      | data_crc| crc     |
+    +--------+--------+---------+---------+
+     48       52       56        60
+
+`offset` and `length` are octets of the segment; `marker` is where, in the block, the same record is
+once more, as text. `data_crc` is over the block, with that text as zeros; `crc` over the record.
+Both begin with the seed of their log and shard, so that no other log's blocks pass for ours.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+import zlib
+from typing import Final, NamedTuple, Self
+
+_LAYOUT: Final = struct.Struct("<QQQQIIIIIIII")
+RECORD_LEN: Final = _LAYOUT.size
+_CRC: Final = struct.Struct("<I")
+_BEFORE_CRC: Final = RECORD_LEN - _CRC.size
+TEXT_LEN: Final = 2 * RECORD_LEN
+
+FLAG_LOST: Final = 1  # damaged, moved to quarantine by repair: readers pass it
+
+
+class Record(NamedTuple):
+    """One block: its rows, its place, its times, its checksum."""
+
+    first_seq: int
+    rows_count: int
+    epoch: int
+    offset: int
+    length: int
+    marker: int
+    time_min: int
+    time_max: int
+    data_crc: int
+    flags: int = 0
+
+    @property
+    def end_seq(self) -> int:
+        """The number after that of the last row."""
+        return self.first_seq + self.rows_count
+
+    @property
+    def end(self) -> int:
+        """The octet after the block."""
+        return self.offset + self.length
+
+    def to_bytes(self, seed: int) -> bytes:
+        """As it is in an index."""
+        head = _LAYOUT.pack(
+            *(self.first_seq, self.offset, self.time_min, self.time_max, self.rows_count),
+            *(self.epoch, self.length, self.marker, self.flags, 0, self.data_crc, 0),
+        )[:_BEFORE_CRC]
+        return head + _CRC.pack(zlib.crc32(head, seed))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, seed: int) -> Self | None:
+        """The record, or None: its checksum does not hold."""
+        if len(data) != RECORD_LEN:
+            return None
+        first, offset, low, high, rows, epoch, length, marker, flags, _, data_crc, crc = (
+            _LAYOUT.unpack(data)
+        )
+        if zlib.crc32(data[:_BEFORE_CRC], seed) != crc:
+            return None
+        return cls(first, rows, epoch, offset, length, marker, low, high, data_crc, flags)
+
+
+def seed_of(log_id: uuid.UUID, shard: int) -> int:
+    """Where the checksums of a shard begin."""
+    return zlib.crc32(log_id.bytes + shard.to_bytes(4, "little"))
+
+
+def parse_index(data: bytes, seed: int) -> tuple[list[Record], int]:
+    """The records that hold, up to the first that does not or is not whole, and how many octets."""
+    records: list[Record] = []
+    at = 0
+    while at + RECORD_LEN <= len(data):
+        record = Record.from_bytes(data[at : at + RECORD_LEN], seed)
+        if record is None or (records and not follows(records[-1], record)):
+            break
+        records.append(record)
+        at += RECORD_LEN
+    return records, at
+
+
+def follows(before: Record, after: Record) -> bool:
+    """Whether a block is where, and what, the block before it says."""
+    return after.first_seq == before.end_seq and after.offset == before.end

@@ -1,0 +1,154 @@
+"""Recovery: what a writer does with a log before it appends to it.
+
+The end of the last segment may hold a block that was being written: it is cut. Blocks that are
+whole but in no index are written once more before they are believed, because after an error of
+fsync the memory of the operating system may hold octets that never reached the disk. Nothing else
+is changed: what is damaged is told and left for `repair`, and rows go on in a new segment.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+from elea import crash
+from elea.store.log import block
+from elea.store.log.disk import Disk
+from elea.store.log.record import Record
+from elea.store.log.segment import (
+    DATA,
+    INDEX,
+    Damage,
+    Examination,
+    Segment,
+    directory_of,
+    first_seqs,
+    stem_of,
+)
+
+
+@dataclass(slots=True)
+class Recovered:
+    """Where a shard goes on, and what was found."""
+
+    next_seq: int = 0
+    first_seq: int | None = None  # the segment to go on with
+    data_len: int = 0
+    blocks_count: int = 0
+    began_ns: int = 0
+    cut_len: int = 0  # octets of a block that was not finished
+    damage: list[Damage] = field(default_factory=list)
+
+
+def recover(disk: Disk, shard: int, seed: int, committed: int) -> Recovered:
+    """Make a shard ready to be appended to.
+
+    Args:
+        committed: What consumers have read: the shard had at least so many rows.
+    """
+    found = Recovered()
+    seqs = first_seqs(disk, shard)
+    for first_seq, next_seq in itertools.pairwise(seqs):
+        found.damage += sealed_damage(disk, shard, first_seq, next_seq, seed)
+    if seqs:
+        _last(disk, shard, seqs[-1], seed, found)
+    if found.next_seq < committed:
+        reason = "consumers have read rows that are gone"
+        place = (found.data_len, 0, found.next_seq, committed)
+        found.damage.append(Damage(directory_of(shard), *place, reason))
+        found.next_seq, found.first_seq = committed, None
+        found.data_len = found.blocks_count = 0
+    return found
+
+
+def sealed_damage(disk: Disk, shard: int, first_seq: int, next_seq: int, seed: int) -> list[Damage]:
+    """What a look at lengths and numbers tells of a segment that is not the last one."""
+    segment = Segment(disk, shard, first_seq, seed)
+    name = segment.stem + DATA
+    end = segment.records[-1].end if segment.records else 0
+    if segment.end_seq == next_seq and disk.size(name) >= end:
+        return []
+    exam = Examination(disk, shard, first_seq, seed)
+    seen = exam.records[-1].end_seq if exam.records else first_seq
+    if seen != next_seq:
+        reason = "rows are missing before the next segment"
+        exam.damage.append(Damage(name, exam.tail, 0, seen, next_seq, reason))
+    return exam.damage
+
+
+def _last(disk: Disk, shard: int, first_seq: int, seed: int, found: Recovered) -> None:
+    exam = Examination(disk, shard, first_seq, seed)
+    name = stem_of(shard, first_seq) + DATA
+    lost = [one for one in exam.damage if one.segment == name]
+    if not exam.unindexed:
+        # The schema goes to the disk with the first block: without it, that was not finished.
+        lost = [one for one in lost if one.offset > 0]
+    if (end := exam.lost_end(name, first_seq)) is not None:
+        lost.append(end)
+    found.damage += lost
+    if not exam.records and not lost:
+        # Nothing was ever acknowledged in it. Its name says where rows go on.
+        found.cut_len = exam.data_len if exam.data_len > len(block.HEADER) else 0
+        found.next_seq = found.first_seq = first_seq
+        return
+    if lost:
+        # Left as it is: `repair` is for that. Numbers that were given are not given again.
+        ends = [record.end_seq for record in exam.records]
+        found.next_seq = max([*ends, *(one.end_seq for one in lost)])
+        return
+    found.next_seq = exam.records[-1].end_seq
+    found.first_seq = first_seq
+    found.data_len = exam.tail
+    found.blocks_count = len(exam.records)
+    found.began_ns = disk.modified_ns(name)
+    found.cut_len = exam.data_len - exam.tail
+    _settle(disk, name, exam)
+    if not exam.index_whole:
+        crash.sometimes("log.index_rebuilt")
+        write_index(disk, shard, first_seq, seed, exam.records)
+
+
+def _settle(disk: Disk, name: str, exam: Examination) -> None:
+    """Cut what is no block, and write again what may only be in memory."""
+    fresh = exam.records[exam.unindexed :]
+    if not fresh and exam.data_len == exam.tail:
+        return
+    crash.point("log.before_cut")
+    start = fresh[0].offset if fresh else exam.tail
+    octets = disk.read(name, start)[: exam.tail - start]
+    if start == len(block.HEADER):
+        start, octets = 0, block.HEADER + octets
+    file = disk.open(name)
+    try:
+        if exam.data_len > exam.tail:
+            crash.sometimes("log.tail_cut")
+            file.truncate(exam.tail)
+        if fresh:
+            crash.sometimes("log.tail_rewritten")
+            file.write(start, octets)
+        file.sync()
+    finally:
+        file.close()
+    crash.point("log.after_cut")
+
+
+def write_index(disk: Disk, shard: int, first_seq: int, seed: int, records: list[Record]) -> None:
+    """Put an index in place of what is there, in one step."""
+    stem = stem_of(shard, first_seq)
+    octets = b"".join(record.to_bytes(seed) for record in records)
+    replace(disk, stem + INDEX, octets)
+
+
+def replace(disk: Disk, name: str, octets: bytes, point: str | None = None) -> None:
+    """Put a file in place of what is there; it is the old or the new one after any crash."""
+    file = disk.open(name + ".tmp")
+    try:
+        file.truncate(0)
+        file.write(0, octets)
+        file.sync()
+    finally:
+        file.close()
+    if point is not None:
+        crash.point(point)
+    disk.rename(name + ".tmp", name)
+    disk.sync_directory(name.rpartition("/")[0])

@@ -1,0 +1,243 @@
+"""Segment: a file of blocks and the file of their records, as anybody may read them.
+
+Reading never changes a segment. An index that is damaged is made again in memory, from the blocks;
+blocks that are damaged are told, and those around them stay readable.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from elea.errors import CorruptLogError
+from elea.store.log import block
+from elea.store.log.disk import Disk
+from elea.store.log.record import FLAG_LOST, RECORD_LEN, Record, follows, parse_index
+
+DATA: Final = ".arrows"
+INDEX: Final = ".idx"
+KEYS: Final = ".keys"
+_DIGITS: Final = 20
+
+
+def directory_of(shard: int) -> str:
+    """Where the segments of a shard are."""
+    return f"shard-{shard:04}"
+
+
+def stem_of(shard: int, first_seq: int) -> str:
+    """The name of a segment, without what says which of its files is meant."""
+    return f"{directory_of(shard)}/{first_seq:0{_DIGITS}}"
+
+
+def first_seqs(disk: Disk, shard: int) -> list[int]:
+    """The segments of a shard, by the number of their first row; sorted."""
+    found = []
+    for name in disk.names(directory_of(shard)):
+        stem = name.removesuffix(DATA)
+        if stem != name and len(stem) == _DIGITS and stem.isdecimal():
+            found.append(int(stem))
+    return sorted(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Octets of a segment that are not what was written, and the rows that are lost by it."""
+
+    segment: str
+    offset: int
+    length: int
+    first_seq: int
+    end_seq: int
+    reason: str
+
+    def __str__(self) -> str:
+        rows = f"rows {self.first_seq} to {self.end_seq - 1}" if self.lost_count else "no row"
+        return f"{self.segment} at octet {self.offset}: {self.reason}; {rows} lost"
+
+    @property
+    def lost_count(self) -> int:
+        """How many rows."""
+        return self.end_seq - self.first_seq
+
+
+class Segment:
+    """One segment of a shard, read by block."""
+
+    __slots__ = (
+        *("_data", "_disk", "_index_len", "_seed"),
+        *("first_seq", "records", "shard", "stem", "time_max"),
+    )
+
+    def __init__(self, disk: Disk, shard: int, first_seq: int, seed: int) -> None:
+        self._disk = disk
+        self._seed = seed
+        self.shard = shard
+        self.first_seq = first_seq
+        self.stem = stem_of(shard, first_seq)
+        self.records: list[Record] = []
+        self.time_max = 0  # the highest time of a row
+        self._index_len = 0
+        self._data: pa.Buffer = pa.py_buffer(b"")
+        self.refresh()
+
+    @property
+    def end_seq(self) -> int:
+        """The number after that of the last row."""
+        return self.records[-1].end_seq if self.records else self.first_seq
+
+    def refresh(self) -> bool:
+        """Take in what was written since; whether there is more."""
+        try:
+            more = self._disk.read(self.stem + INDEX, self._index_len)
+        except FileNotFoundError:
+            more = b""
+        before = len(self.records)
+        records, length = parse_index(more, self._seed)
+        if not records or (self.records and not follows(self.records[-1], records[0])):
+            records, length = [], 0
+        self.records += records
+        self.time_max = max([self.time_max, *(record.time_max for record in records)])
+        self._index_len += length
+        if len(more) - length >= RECORD_LEN:
+            self.rebuild(indexed_only=True)
+        return len(self.records) > before
+
+    def rebuild(self, *, indexed_only: bool) -> None:
+        """Make the index again in memory, of what is left of it and of the blocks themselves.
+
+        Args:
+            indexed_only: Whether somebody may be writing: what is in no index is not safe yet.
+        """
+        try:
+            index = self._disk.read(self.stem + INDEX, 0)
+        except FileNotFoundError:
+            index = b""
+        self._data = self._disk.map(self.stem + DATA)
+        known, indexed_count = known_blocks(self._data, index, self._seed)
+        self.records = known[:indexed_count] if indexed_only else known
+        self.time_max = max((record.time_max for record in self.records), default=0)
+
+    def find_row(self, seq: int) -> int:
+        """The place of the block that holds a row, or of the first one after it."""
+        return bisect.bisect_right(self.records, seq, key=_last_seq)
+
+    def octets(self, record: Record) -> pa.Buffer:
+        """A block as it is on disk.
+
+        Raises:
+            CorruptLogError: its checksum does not hold.
+        """
+        if record.end > self._data.size:
+            self._data = self._disk.map(self.stem + DATA)
+        found = self._data[record.offset : record.end]
+        if not block.holds(found, record, self._seed):
+            raise CorruptLogError(self.stem + DATA, record.offset)
+        return found
+
+    def rows(self, record: Record, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+        """The rows of a block.
+
+        Raises:
+            CorruptLogError: its checksum does not hold.
+        """
+        return block.decode(self.octets(record), columns)
+
+
+def _last_seq(record: Record) -> int:
+    return record.end_seq
+
+
+class Examination:
+    """All that can be told of a segment by looking at each of its octets."""
+
+    __slots__ = (
+        "_slots_count",
+        "damage",
+        "data_len",
+        "index_whole",
+        "records",
+        "tail",
+        "unindexed",
+    )
+
+    def __init__(self, disk: Disk, shard: int, first_seq: int, seed: int) -> None:
+        stem = stem_of(shard, first_seq)
+        data = disk.map(stem + DATA)
+        try:
+            index = disk.read(stem + INDEX, 0)
+        except FileNotFoundError:
+            index = b""
+        self.data_len: int = data.size
+        self.damage: list[Damage] = []
+        # Blocks in order, damaged ones too; those from `unindexed` on are in no index.
+        self.records, self.unindexed = known_blocks(data, index, seed)
+        self.tail = self.records[-1].end if self.records else len(block.HEADER)
+        self._slots_count = -(-len(index) // RECORD_LEN)
+        self._examine(data, index, stem, first_seq, seed)
+
+    def _examine(self, data: pa.Buffer, index: bytes, stem: str, first_seq: int, seed: int) -> None:
+        name = stem + DATA
+        if data[: len(block.HEADER)].to_pybytes() != block.HEADER and self.records:
+            self._tell(name, 0, len(block.HEADER), first_seq, first_seq, "the schema is damaged")
+        seq, offset = first_seq, len(block.HEADER)
+        for record in self.records:
+            if record.first_seq != seq or record.offset != offset:
+                reason = "blocks are damaged, and so is their index"
+                self._tell(name, offset, record.offset - offset, seq, record.first_seq, reason)
+            seq, offset = record.end_seq, record.end
+            if record.flags & FLAG_LOST:
+                continue
+            found = data[record.offset : record.end]
+            if not block.holds(found, record, seed):
+                reason = "the checksum of a block does not hold"
+                if found.size < record.length:
+                    reason = f"the file ends after {data.size} octets"
+                span = (record.first_seq, record.end_seq)
+                self._tell(name, record.offset, record.length, *span, reason)
+            elif not block.marked(found, record, seed):
+                reason = "the record in a block is damaged"
+                self._tell(name, record.offset + record.marker, 0, seq, seq, reason)
+        whole = b"".join(record.to_bytes(seed) for record in self.records[: self.unindexed])
+        self.index_whole = whole == index and self.unindexed == len(self.records)
+        if whole != index[: len(whole)] or len(index) - len(whole) >= RECORD_LEN:
+            self._tell(stem + INDEX, 0, len(index), seq, seq, "the index is damaged")
+
+    def lost_end(self, name: str, first_seq: int) -> Damage | None:
+        """Of the last segment: the block at its end that was durable, and of which nothing is left.
+
+        There is room for its record in the index, and that was made after the block was safe. How
+        many rows it had nobody knows; not more than octets.
+        """
+        if self._slots_count <= len(self.records):
+            return None
+        seq = self.records[-1].end_seq if self.records else first_seq
+        length = max(self.data_len - self.tail, 0)
+        reason = "a block is damaged, and so is its record; it had so many rows at most"
+        return Damage(name, self.tail, length, seq, seq + max(length, 1), reason)
+
+    def _tell(self, name: str, offset: int, length: int, first: int, end: int, reason: str) -> None:
+        self.damage.append(Damage(name, offset, length, first, end, reason))
+
+
+def known_blocks(data: pa.Buffer, index: bytes, seed: int) -> tuple[list[Record], int]:
+    """Every block that index or data tell of, and how many of them are in the index."""
+    known: dict[int, Record] = {}
+    for at in range(0, len(index) - RECORD_LEN + 1, RECORD_LEN):
+        record = Record.from_bytes(index[at : at + RECORD_LEN], seed)
+        if record is not None:
+            known[record.offset] = record
+    indexed_end = max((record.end for record in known.values()), default=0)
+    whole = len(known) * RECORD_LEN == len(index) - len(index) % RECORD_LEN
+    indexed = set(known)
+    start = indexed_end if whole else 0
+    for record in block.find(data, start, seed):
+        known.setdefault(record.offset, record)
+    records = [known[offset] for offset in sorted(known)]
+    places = [place for place, record in enumerate(records) if record.offset in indexed]
+    unindexed = places[-1] + 1 if places else 0
+    return records, unindexed

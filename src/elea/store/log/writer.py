@@ -1,0 +1,335 @@
+"""Writer: rows in, numbers out, and everything between is on disk. One thread at a time.
+
+`commit` takes what several callers appended, makes one block per shard of it, synchronises once per
+shard and returns the numbers. An error of fsync ends the writer: nobody knows what is on the disk,
+so it has to be opened again, which looks.
+"""
+
+from __future__ import annotations
+
+import errno
+import uuid
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from elea import crash
+from elea.errors import StoreError
+from elea.store.log import consumers as consumer_files
+from elea.store.log.disk import Disk, File
+from elea.store.log.manifest import Manifest, read_manifest, write_manifest
+from elea.store.log.record import Record, seed_of
+from elea.store.log.recovery import recover
+from elea.store.log.retention import Kept, Trimmed, to_trim
+from elea.store.log.schema import checked, compact, joined, length_of
+from elea.store.log.segment import (
+    DATA,
+    INDEX,
+    KEYS,
+    Damage,
+    Segment,
+    directory_of,
+    first_seqs,
+    stem_of,
+)
+from elea.store.log.settings import LogSettings
+from elea.store.log.shard import ShardWriter, refusal
+
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Where the rows of one append are: by shard, from the first number to the one after the last.
+
+    They are on disk, in the order in which they were appended.
+    """
+
+    ranges: dict[int, tuple[int, int]]
+
+
+@dataclass(slots=True)
+class Report:
+    """What opening, writing and trimming found: nothing of it passes in silence."""
+
+    damage: list[Damage] = field(default_factory=list)
+    cut_len: int = 0  # octets of blocks that were not finished, and never acknowledged
+    unreadable_consumers: list[str] = field(default_factory=list)
+    trimmed_count: int = 0  # segments
+    unread_count: int = 0  # rows trimmed although a consumer had not read them
+    refused_count: int = 0  # rows for which there was no room
+
+
+class Writer:
+    """The one who appends to a log.
+
+    Args:
+        disk: Where it is.
+        settings: How it is written. An existing log keeps its number of shards.
+        wall_ns: Tells the time, in nanoseconds since 1970.
+        new_id: Tells the name of a log that does not exist yet.
+
+    Raises:
+        StoreError: somebody else is writing to it, or it is not a log.
+    """
+
+    __slots__ = (
+        "_broken",
+        "_closed_segments",
+        "_disk",
+        "_lock",
+        "_settings",
+        "_shards",
+        "_wall_ns",
+        "manifest",
+        "report",
+        "used_len",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        settings: LogSettings,
+        wall_ns: Callable[[], int],
+        new_id: Callable[[], uuid.UUID] = uuid.uuid4,
+    ) -> None:
+        crash.point("log.before_open")
+        self._disk = disk
+        self._settings = settings
+        self._wall_ns = wall_ns
+        self._broken: str | None = None
+        self.report = Report()
+        lock = disk.lock()
+        if lock is None:
+            raise StoreError("another process is writing to this log; one writer is legal")
+        self._lock: File = lock
+        crash.point("log.after_lock")
+        try:
+            self.manifest = self._begin_epoch(new_id)
+            self._shards = self._recover()
+        except BaseException:
+            lock.close()
+            raise
+        self._closed_segments = self._find_closed()
+        self.used_len = sum(one.length for one in self._closed_segments)
+        self.used_len += sum(shard.data_len for shard in self._shards)
+
+    @property
+    def broken(self) -> str | None:
+        """Why nothing can be appended any more."""
+        return self._broken
+
+    def commit(self, batches: Sequence[pa.RecordBatch]) -> list[Stored]:
+        """Make rows durable, all of these together, and return where they are.
+
+        Raises:
+            StoreError: they are not kept, or, if the writer is broken now, nobody knows.
+        """
+        if self._broken is not None:
+            raise StoreError(f"this log is not written to any more: {self._broken}; open it again")
+        parts = [_split(checked(batch), len(self._shards)) for batch in batches]
+        blocks = {
+            shard: joined([part[shard] for part in parts if shard in part])
+            for shard in range(len(self._shards))
+            if any(shard in part for part in parts)
+        }
+        self._check_room(blocks)
+        firsts = {shard: self._shards[shard].next_seq for shard in blocks}
+        for record in self._write(blocks):
+            self.used_len += record.length
+        return _stored(parts, firsts)
+
+    def trim(self) -> list[Trimmed]:
+        """Let go of what is not retained; what consumers lose by it is in the report."""
+        now = self._wall_ns()
+        for shard in self._shards:
+            if shard.is_due(now):
+                shard.seal()
+        self._closed_segments += self._newly_closed()
+        known = consumer_files.load(self._disk, self.manifest.log_id)
+        self.report.unreadable_consumers = known.unreadable
+        # The newest file of a shard stays: its name is what says where rows go on.
+        newest = {shard.shard: shard.newest_seq for shard in self._shards}
+        old = [one for one in self._closed_segments if one.first_seq < newest[one.shard]]
+        due = to_trim(old, self.used_len, known.consumers, self._settings, now)
+        for one in due:
+            self._remove(one.segment)
+            self.report.trimmed_count += 1
+            self.report.unread_count += max((rows for _, rows in one.unread), default=0)
+        return due
+
+    def ends(self) -> list[int]:
+        """The number of the next row, by shard."""
+        return [shard.next_seq for shard in self._shards]
+
+    def unlisted(self) -> list[tuple[int, int]]:
+        """Shard and first row of closed segments that have no list of their keys yet."""
+        found = []
+        for shard in self._shards:
+            names = set(self._disk.names(directory_of(shard.shard)))
+            for first_seq in first_seqs(self._disk, shard.shard):
+                name = (stem_of(shard.shard, first_seq) + KEYS).rpartition("/")[2]
+                if first_seq < shard.first_seq and name not in names:
+                    found.append((shard.shard, first_seq))
+        return found
+
+    def close(self) -> None:
+        """Give the log to the next writer."""
+        for shard in self._shards:
+            shard.close()
+        self._lock.close()
+        self._broken = self._broken or "it was closed"
+
+    def _write(self, blocks: dict[int, pa.RecordBatch]) -> list[Record]:
+        now = self._wall_ns()
+        try:
+            for shard, batch in blocks.items():
+                self._shards[shard].write(batch, now)
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise self._end(f"writing failed: {error}") from error
+            try:
+                for shard in blocks:
+                    self._shards[shard].withdraw()
+            except OSError as second:
+                raise self._end(f"taking rows back failed: {second}") from second
+            self.report.refused_count += sum(batch.num_rows for batch in blocks.values())
+            raise StoreError(f"no room for rows: {error}; none of them was kept") from error
+        try:
+            for shard in blocks:
+                self._shards[shard].sync()
+            return [self._shards[shard].publish() for shard in blocks]
+        except OSError as error:
+            raise self._end(f"synchronising failed: {error}") from error
+
+    def _end(self, reason: str) -> StoreError:
+        self._broken = reason
+        return StoreError(f"{reason}; what was appended may be on disk or not: open the log again")
+
+    def _check_room(self, blocks: dict[int, pa.RecordBatch]) -> None:
+        more = sum(length_of(batch) for batch in blocks.values())
+        reason = refusal(self.used_len, more, self._disk.space(), self._settings)
+        if reason is not None:
+            self.report.refused_count += sum(batch.num_rows for batch in blocks.values())
+            raise reason
+
+    def _begin_epoch(self, new_id: Callable[[], uuid.UUID]) -> Manifest:
+        """Read what the log says of itself, and say that it is opened once more."""
+        try:
+            old = read_manifest(self._disk)
+            new = Manifest(old.log_id, old.shards_count, old.epoch + 1)
+        except FileNotFoundError:
+            new = Manifest(new_id(), self._settings.shards_count, 1)
+        for shard in range(new.shards_count):
+            self._disk.make_directory(directory_of(shard))
+        self._disk.make_directory(consumer_files.DIRECTORY)
+        self._disk.sync_directory("")
+        write_manifest(self._disk, new)
+        crash.point("log.after_epoch")
+        return new
+
+    def _recover(self) -> list[ShardWriter]:
+        known = consumer_files.load(self._disk, self.manifest.log_id)
+        self.report.unreadable_consumers = known.unreadable
+        shards = []
+        for number in range(self.manifest.shards_count):
+            self._clean(number)
+            seed = seed_of(self.manifest.log_id, number)
+            committed = max((one.offsets.get(number, 0) for one in known.consumers), default=0)
+            found = recover(self._disk, number, seed, committed)
+            self.report.damage += found.damage
+            self.report.cut_len += found.cut_len
+            shards.append(
+                ShardWriter(
+                    *(self._disk, number, seed, self.manifest.epoch, self._settings),
+                    next_seq=found.next_seq,
+                    first_seq=found.first_seq,
+                    data_len=found.data_len,
+                    blocks_count=found.blocks_count,
+                    began_ns=found.began_ns,
+                )
+            )
+        return shards
+
+    def _clean(self, shard: int) -> None:
+        """Remove what a crash left of files that were being made or removed."""
+        directory = directory_of(shard)
+        names = self._disk.names(directory)
+        stems = {name.removesuffix(DATA) for name in names if name.endswith(DATA)}
+        for name in names:
+            if name.endswith(".tmp") or name.partition(".")[0] not in stems:
+                self._disk.remove(f"{directory}/{name}")
+
+    def _find_closed(self) -> list[Kept]:
+        return [
+            self._kept(shard.shard, first_seq)
+            for shard in self._shards
+            for first_seq in first_seqs(self._disk, shard.shard)
+            if first_seq < shard.first_seq
+        ]
+
+    def _newly_closed(self) -> list[Kept]:
+        found = []
+        for shard in self._shards:
+            found += [self._kept(shard.shard, first_seq) for first_seq in shard.sealed]
+            shard.sealed.clear()
+        return found
+
+    def _kept(self, shard: int, first_seq: int) -> Kept:
+        segment = Segment(self._disk, shard, first_seq, seed_of(self.manifest.log_id, shard))
+        length = 0
+        for suffix in (DATA, INDEX, KEYS):
+            try:
+                length += self._disk.size(segment.stem + suffix)
+            except FileNotFoundError:
+                continue
+        return Kept(shard, first_seq, segment.end_seq, segment.time_max, length)
+
+    def _remove(self, segment: Kept) -> None:
+        """The data first: what is left without them is removed by the next writer."""
+        stem = stem_of(segment.shard, segment.first_seq)
+        crash.point("log.before_trim")
+        self._disk.remove(stem + DATA)
+        # Before anything newer goes: a power loss must not make a hole.
+        self._disk.sync_directory(directory_of(segment.shard))
+        crash.point("log.after_trim_data")
+        self._disk.remove(stem + INDEX)
+        self._disk.remove(stem + KEYS)
+        self._closed_segments.remove(segment)
+        self.used_len -= segment.length
+
+
+def shard_of(key: str, shards_count: int) -> int:
+    """The shard of a key."""
+    return zlib.crc32(key.encode()) % shards_count
+
+
+def _split(batch: pa.RecordBatch, shards_count: int) -> dict[int, pa.RecordBatch]:
+    """The rows of a batch by shard."""
+    if not batch.num_rows:
+        return {}
+    keys = batch.column("key")
+    if shards_count == 1:
+        return {0: compact(batch) if len(keys.dictionary) > batch.num_rows else batch}
+    of_key = pa.array([shard_of(key, shards_count) for key in keys.dictionary.to_pylist()])
+    of_row = of_key.take(keys.indices)
+    return {
+        shard: compact(batch.filter(pc.equal(of_row, shard)))
+        for shard in sorted(of_row.unique().to_pylist())
+    }
+
+
+def _stored(parts: list[dict[int, pa.RecordBatch]], firsts: dict[int, int]) -> list[Stored]:
+    next_seq = dict(firsts)
+    stored = []
+    for part in parts:
+        ranges = {}
+        for shard, batch in part.items():
+            ranges[shard] = (next_seq[shard], next_seq[shard] + batch.num_rows)
+            next_seq[shard] += batch.num_rows
+        stored.append(Stored(ranges))
+    return stored
