@@ -75,9 +75,10 @@ class Collector:
 
     got: list[tuple[NetworkMessage, int, bool]] = field(default_factory=list)
 
-    def frame(self, reader: Reader, priority: int, reliable: bool) -> None:
+    def frame(self, reader: Reader, priority: int, reliable: bool) -> bool:
         while reader.remaining() and reader.peek() & 0x1F >= NETWORK_ID_MIN:
             self.got.append((decode_network(reader), priority, reliable))
+        return True
 
     def pieces(self, pieces: list[Piece], reliable: bool) -> bool:
         return False

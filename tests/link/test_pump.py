@@ -21,6 +21,7 @@ from elea.link.pump_hot import CLOSED_HERE, PEER_CLOSED, LinkPump
 from elea.link.socket_queue import unsent_len
 from elea.link.stream import StreamLink
 from elea.locator import Locator
+from elea.node.intake_hot import MORE
 
 BLOCK = bytes(range(256)) * 64
 
@@ -92,6 +93,35 @@ def test_octets_are_delivered_on_the_loop_with_the_time(loop: Loop, links: Links
     assert all(one.inside + other.inside)
     assert other.times == sorted(other.times)
     assert other.times[0] > 0
+
+
+def test_who_is_not_done_is_called_again_and_nothing_is_read_before(
+    loop: Loop, links: Links
+) -> None:
+    one, other = (End(loop, link) for link in links)
+    left = [3, 2]  # turns that each read takes
+    calls: list[bytes] = []
+
+    def on_data(data: bytes, now_ns: int) -> int:
+        calls.append(data)
+        if not left:
+            return 0
+        left[0] -= 1
+        if left[0]:
+            return MORE
+        del left[0]
+        return 0
+
+    other.pump.on_data = on_data
+    one.pump.start()
+    other.pump.start()
+    one.pump.send([b"first"])
+    loop.until(lambda: bool(calls))
+    one.pump.send([b"second"])
+    one.pump.close(drain=True)
+    loop.until(lambda: bool(other.closed))
+    assert calls == [b"first", b"", b"", b"second", b""]
+    assert other.closed == [PEER_CLOSED]
 
 
 def test_what_the_link_does_not_take_waits_and_then_goes(loop: Loop, links: Links) -> None:

@@ -16,6 +16,7 @@ from elea.node.intake_hot import Intake
 
 WRITE_AHEAD_LEN: Final = 256 * 1024  # pulled into a link's own queue before it must drain
 BUFFERS_COUNT: Final = 32  # handed to one write
+TURN_COUNT: Final = 128  # messages of one link before the others have their turn (T21, T23)
 _BURST_NS: Final = 100_000  # a message this soon after the last write is part of a burst
 
 
@@ -127,7 +128,7 @@ class Flow:
         egress = self._egress
         self._acquire()
         try:
-            wanted_len = intake.receive(data, now_ns)
+            wanted_len = intake.receive(data, now_ns, TURN_COUNT)
             general = sink.general
             served = sink.served
             if general:

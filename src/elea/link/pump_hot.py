@@ -18,6 +18,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.base import BUFFERED, READ, WRITE, Buffer, Callback, Fed, Link
 from elea.link.poller_hot import Poller
 from elea.link.socket_queue import unsent_len
+from elea.node.intake_hot import MORE
 
 PEER_CLOSED: Final = "the peer closed the link"
 CLOSED_HERE: Final = "closed by this node"
@@ -38,7 +39,8 @@ class LinkPump:
         link: the link; the pump owns it from here on.
         poller: the loop that watches it.
         on_data: given octets as they arrive, and the time; it may answer how many would be best
-            next. If it raises, the link is closed.
+            next, or MORE: then it is called with none, soon, and nothing is read before. If it
+            raises, the link is closed.
         on_closed: told once why the link ended.
         on_drained: told when everything that had to wait is written.
         limits: bounds of a read, a turn and the queue.
@@ -76,6 +78,7 @@ class LinkPump:
         self._moved_len = 0  # of those, what the other end had taken when somebody asked
         self._interest = READ
         self._paused = False
+        self._behind = False  # what was read is not done with yet
         self._ending: str | None = None  # why it ends, once that is certain
         self._draining: str | None = None  # why it ends, after the queue is written
         self._closed = False  # the descriptor is given up
@@ -197,7 +200,12 @@ class LinkPump:
                 self._end_now(PEER_CLOSED)
                 return
             full = len(data) == read_len
-            read_len = self._wanted_len = self._deliver(data)
+            read_len = self._deliver(data)
+            if read_len == MORE:
+                self._behind = True
+                self._soon(self._go_on)
+                break
+            self._wanted_len = read_len
             if not self._poller.in_loop():
                 return  # relieved meanwhile: another thread reads on
             turn_len -= len(data)
@@ -211,6 +219,20 @@ class LinkPump:
         if self._watched() != self._interest:
             with self._lock:
                 self._watch()
+
+    def _go_on(self) -> None:
+        """With what was read before, after others have had their turn; then read on."""
+        if self._ending is not None:
+            return
+        wanted_len = self._deliver(b"")
+        if wanted_len == MORE:
+            self._soon(self._go_on)
+            return
+        self._behind = False
+        self._wanted_len = wanted_len
+        with self._lock:
+            self._watch()
+        self._soon(self._readable)
 
     def _deliver(self, data: bytes) -> int:
         try:
@@ -274,7 +296,8 @@ class LinkPump:
         return wanted & ~READ if self._deaf() else wanted
 
     def _deaf(self) -> bool:
-        return self._paused or self._draining is not None or self._ending is not None
+        stopped = self._paused or self._behind
+        return stopped or self._draining is not None or self._ending is not None
 
     def _watch(self) -> None:
         wanted = self._watched()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from elea.errors import DecodeError, RemoteProtocolError
 from elea.node.egress_hot import Egress
-from elea.node.receive_hot import FaceSink
+from elea.node.receive_hot import ALL, FaceSink
 from elea.transport.events import Events
 from elea.transport.unicast_hot import Transport
 from elea.wire.framing_hot import StreamDecoder
+
+MORE: Final = -1
 
 
 class Intake:
@@ -55,21 +58,31 @@ class Intake:
         self._on_error = on_error
         self.closed = False  # what comes from now on means nothing
 
-    def receive(self, data: bytes, now_ns: int) -> int:
-        """Octets arrived; how many it would be best to read next, 0 for any number."""
+    def receive(self, data: bytes, now_ns: int, turn_count: int = ALL) -> int:
+        """Octets arrived; how many it would be best to read next, 0 for any number.
+
+        MORE: after `turn_count` messages there are others. Call it with nothing before octets that
+        come later, when others have had their turn.
+        """
         sink = self.sink
+        sink.left = turn_count
         sink.now_ns = now_ns
         self._egress.source_link_id = self._link_id
         self._egress.now_ns = now_ns
         stream = self._stream
         try:
+            if self._transport.behind:
+                self._settle(self._transport.resume(self._link_id, now_ns, sink), now_ns)
             if stream is None:
-                self._batch(data, 0, len(data), now_ns)
-                return 0
-            stream.feed(data)
-            while not self.closed and stream.next_window():
-                self._batch(stream.data, stream.start, stream.stop, now_ns)
-            return stream.wanted_len
+                if data:
+                    self._batch(data, 0, len(data), now_ns)
+            else:
+                stream.feed(data)
+                while not self.closed and not self._transport.behind and stream.next_window():
+                    self._batch(stream.data, stream.start, stream.stop, now_ns)
+            if self._transport.behind and not self.closed:
+                return MORE
+            return 0 if stream is None else stream.wanted_len
         except (DecodeError, RemoteProtocolError) as error:
             sink.general = True
             self._on_error(error, now_ns)
@@ -82,6 +95,9 @@ class Intake:
             return
         sink = self.sink
         events = self._transport.receive_batch(self._link_id, data, now_ns, sink, start, stop)
+        self._settle(events, now_ns)
+
+    def _settle(self, events: Events, now_ns: int) -> None:
         if events:
-            sink.general = True
+            self.sink.general = True
             self._on_events(events, now_ns)

@@ -26,6 +26,7 @@ from elea.wire.plain_hot import PlainPush
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
+ALL: Final = 1 << 60  # messages in one turn
 _NETWORK_ID_MIN: Final = 0x19
 _ID_MASK: Final = 0x1F
 _FLAG_T: Final = 0x20  # of a PUT: it has a timestamp
@@ -71,6 +72,7 @@ class FaceSink:
         "face_id",
         "general",
         "guard",
+        "left",
         "now_ns",
         "received",
         "routing",
@@ -94,6 +96,7 @@ class FaceSink:
         self.now_ns = 0
         self.received = 0
         self.general = False  # something else came than samples that were read in place
+        self.left = ALL  # so many messages may yet be read in this turn; samples in place are free
         self.served: list[RawSink] = []  # the sessions that got samples
         self._texts: dict[bytes, str] = {}
         self._texts_max = texts_max
@@ -112,11 +115,14 @@ class FaceSink:
         if self.served:
             self.served = []
 
-    def frame(self, reader: Reader, priority: int, reliable: bool) -> None:
-        """Read network messages until the end, or the first octet that is none."""
+    def frame(self, reader: Reader, priority: int, reliable: bool) -> bool:
+        """Read network messages until the end, or the first octet that is none.
+
+        False: there are more, and others shall have their turn before.
+        """
         self._begin_frame()
         try:
-            self._messages(reader, reliable)
+            return self._messages(reader, reliable)
         finally:
             self._end_frame()
 
@@ -168,15 +174,20 @@ class FaceSink:
         self.received += 1
         return True
 
-    def _messages(self, reader: Reader, reliable: bool) -> None:
+    def _messages(self, reader: Reader, reliable: bool) -> bool:
         face_id = self.face_id
         now_ns = self.now_ns
+        begun = False
         while True:
             if self._source is not None and self._samples(reader, reliable):
-                return
+                return True
             octet = reader.peek()
             if octet < 0 or octet & _ID_MASK < _NETWORK_ID_MIN:
-                return
+                return True
+            if begun and self.left <= 0:
+                return False
+            begun = True
+            self.left -= 1
             self.received += 1
             self.general = True
             message = decode_network(reader)

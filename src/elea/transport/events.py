@@ -12,8 +12,11 @@ from elea.wire.buffer_hot import Reader
 class FrameSink(Protocol):
     """Who takes the network messages of a neighbour, straight from the batch."""
 
-    def frame(self, reader: Reader, priority: int, reliable: bool) -> None:
-        """Read messages until the end or the first octet that is no network message."""
+    def frame(self, reader: Reader, priority: int, reliable: bool) -> bool:
+        """Read messages until the end or the first octet that is no network message.
+
+        False: it read some, and wants to be called again for the others, later.
+        """
 
     def message(self, reader: Reader, priority: int, reliable: bool) -> None:
         """Read exactly one message, put together from fragments; ignore what follows it."""

@@ -35,7 +35,19 @@ _MORE: Final = 0x40
 class Reception:
     """What is known of one sender: its sequence numbers and its unfinished messages."""
 
-    __slots__ = ("_bare", "_dialect", "_limits", "_qos", "_stats", "numbers", "reassembly")
+    __slots__ = (
+        "_bare",
+        "_dialect",
+        "_limits",
+        "_qos",
+        "_rest",
+        "_rest_priority",
+        "_rest_reliable",
+        "_stats",
+        "behind",
+        "numbers",
+        "reassembly",
+    )
 
     def __init__(
         self,
@@ -55,6 +67,10 @@ class Reception:
         self._limits = limits
         self._stats = stats
         self._dialect = dialect
+        self.behind = False  # a batch was read in part: `resume`, before the next one
+        self._rest: Reader | None = None
+        self._rest_priority = PRIORITY_DEFAULT
+        self._rest_reliable = True
 
     def batch(
         self, data: bytes, sink: FrameSink, now_ns: int, start: int = 0, stop: int = -1
@@ -65,21 +81,35 @@ class Reception:
             DecodeError: if the octets are no batch.
             RemoteProtocolError: if they are one that must not be sent here.
         """
-        reader = Reader(data, start, stop, self._limits, self._dialect)
+        return self._read(Reader(data, start, stop, self._limits, self._dialect), sink, now_ns)
+
+    def resume(self, sink: FrameSink, now_ns: int) -> Close | None:
+        """Go on with a batch of which the sink did not take everything; as `batch`."""
+        reader = self._rest
+        assert reader is not None  # what `behind` says
+        self._rest = None
+        self.behind = False
+        if not self._hand_over(reader, sink, self._rest_priority, self._rest_reliable):
+            return None
+        return self._read(reader, sink, now_ns)
+
+    def _read(self, reader: Reader, sink: FrameSink, now_ns: int) -> Close | None:
         while True:
             octet = reader.peek()
             if octet < 0:
                 return None
             kind = octet & _ID_MASK
             if kind == _FRAME:
-                self._frame(reader, sink)
+                if not self._frame(reader, sink):
+                    return None
             elif kind == _FRAGMENT and not octet & FLAG_Z:
                 self._plain_fragment(reader, sink, now_ns)
                 return None
             elif kind >= NETWORK_ID_MIN:
                 if not self._bare:
                     raise reader.error(f"network message 0x{kind:02x} outside a FRAME")
-                sink.frame(reader, PRIORITY_DEFAULT, True)
+                if not self._hand_over(reader, sink, PRIORITY_DEFAULT, True):
+                    return None
                 self._check_progress(reader, kind)
             else:
                 message = decode_transport(reader)
@@ -90,7 +120,17 @@ class Reception:
                 elif isinstance(message, (Init, Open)):
                     return None  # what follows one of these in a batch means nothing
 
-    def _frame(self, reader: Reader, sink: FrameSink) -> None:
+    def _hand_over(self, reader: Reader, sink: FrameSink, priority: int, reliable: bool) -> bool:
+        """Let the sink read messages; whether it took all there are."""
+        if sink.frame(reader, priority, reliable):
+            return True
+        self.behind = True
+        self._rest = reader
+        self._rest_priority = priority
+        self._rest_reliable = reliable
+        return False
+
+    def _frame(self, reader: Reader, sink: FrameSink) -> bool:
         header = reader.u8("header")
         if header & (FLAG_Z | _RESERVED):
             frame = decode_frame(reader, header)
@@ -103,12 +143,12 @@ class Reception:
         self._check(sn, priority, "FRAME")
         if self.numbers.accept(priority, reliable, sn):
             self._stats.received_frames += 1
-            sink.frame(reader, priority, reliable)
-            return
+            return self._hand_over(reader, sink, priority, reliable)
         self._stats.stale_frames += 1
         # Its messages are read to find where it ends, and mean nothing.
         while reader.peek() & _ID_MASK >= NETWORK_ID_MIN and reader.remaining() > 0:
             decode_network(reader)
+        return True
 
     def _plain_fragment(self, reader: Reader, sink: FrameSink, now_ns: int) -> None:
         """A FRAGMENT without extensions: all but the first, at the default priority."""

@@ -275,9 +275,25 @@ class Transport:
             start, stop = 0, len(batch)
         if stop - start != len(_KEEP_ALIVE) or batch[start:stop] != _KEEP_ALIVE:
             self._carriers.add(link_id)
+        while self._rx.behind:  # with what another link brought: all in its order
+            closed = self._rx.resume(sink, now_ns)
+            if closed is not None:
+                return self._receive_close(link_id, closed)
         closed = self._rx.batch(batch, sink, now_ns, start, stop)
         if self._rx.reassembly.pending_len:
             self._wake_by(now_ns + self._limits.fragment_idle_ns)
+        return NO_EVENTS if closed is None else self._receive_close(link_id, closed)
+
+    @property
+    def behind(self) -> bool:
+        """Whether a batch was read in part: its sink asked for `resume`."""
+        return self._rx.behind
+
+    def resume(self, link_id: int, now_ns: int, sink: FrameSink) -> Events:
+        """Go on with such a batch; as `receive_batch`."""
+        if not self._rx.behind or self.phase is not Phase.OPEN:
+            return NO_EVENTS
+        closed = self._rx.resume(sink, now_ns)
         return NO_EVENTS if closed is None else self._receive_close(link_id, closed)
 
     def _receive_close(self, link_id: int, message: Close) -> Events:

@@ -14,7 +14,7 @@ from elea.transport.sequence_hot import Received
 from elea.transport.stats_hot import TransportStats
 from elea.wire.buffer_hot import Reader
 from elea.wire.codec import encode_batch
-from elea.wire.codec_hot import Message, encode_one
+from elea.wire.codec_hot import NETWORK_ID_MIN, Message, decode_network, encode_one
 from elea.wire.transport.close import Close, CloseReason
 from elea.wire.transport.fragment import Fragment
 from elea.wire.transport.frame_hot import Frame
@@ -206,10 +206,50 @@ def test_low_latency_takes_bare_messages_and_nothing_framed() -> None:
 
 def test_a_sink_that_reads_nothing_cannot_hang_the_loop() -> None:
     class Lazy(Collector):
-        def frame(self, reader: Reader, priority: int, reliable: bool) -> None:
-            return None
+        def frame(self, reader: Reader, priority: int, reliable: bool) -> bool:
+            return True
 
     with pytest.raises(DecodeError):
         Bench(bare=True).rx.batch(encode_one(put()), Lazy(), 0)
     with pytest.raises(DecodeError):
         Bench().rx.batch(encode_batch([Frame(0), put()]), Lazy(), 0)
+
+
+class Sipping(Collector):
+    """A sink that takes two messages at a time."""
+
+    def frame(self, reader: Reader, priority: int, reliable: bool) -> bool:
+        for _ in range(2):
+            if not reader.remaining() or reader.peek() & 0x1F < NETWORK_ID_MIN:
+                return True
+            self.got.append((decode_network(reader), priority, reliable))
+        return not reader.remaining() or reader.peek() & 0x1F < NETWORK_ID_MIN
+
+
+def test_a_sink_may_take_a_batch_in_several_turns() -> None:
+    messages = (
+        Frame(0), put(b"1"), put(b"2"), put(b"3"), KeepAlive(), Frame(0, reliable=False),
+        put(b"4"), put(b"5"), put(b"6"), Frame(1, priority=7), put(b"7"), Close(0),
+    )  # fmt: skip
+    whole, bench = Bench(), Bench()
+    assert whole.take(*messages) == Close(0)
+    bench.sink = Sipping()
+    closed = bench.take(*messages)
+    turns = 1
+    while bench.rx.behind:
+        assert closed is None
+        closed = bench.rx.resume(bench.sink, 0)
+        turns += 1
+    assert closed == Close(0)
+    assert turns == 3
+    assert bench.sink.got == whole.sink.got
+
+
+def test_messages_without_frames_too() -> None:
+    bench = Bench(bare=True)
+    bench.sink = Sipping()
+    bench.take(put(b"1"), put(b"2"), put(b"3"))
+    assert bench.rx.behind
+    assert bench.rx.resume(bench.sink, 0) is None
+    assert bench.got() == [b"1", b"2", b"3"]
+    assert not bench.rx.behind

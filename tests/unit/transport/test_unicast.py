@@ -514,9 +514,10 @@ def test_a_sink_may_remove_the_link_whose_batch_it_reads() -> None:
     pair = Pair()
 
     class Leaving(Collector):
-        def frame(self, reader: Reader, priority: int, reliable: bool) -> None:
+        def frame(self, reader: Reader, priority: int, reliable: bool) -> bool:
             super().frame(reader, priority, reliable)
             pair.b.transport.remove_link(LINK, "enough")
+            return True
 
     batch = encode_batch([Frame(pair.views[0].own_initial_sn), put(), Close(CloseReason.GENERIC)])
     assert pair.b.transport.receive_batch(LINK, batch, 0, Leaving()) == ()
