@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import signal
 import sys
 import threading
@@ -128,6 +129,9 @@ def run(args: argparse.Namespace) -> int:
                 return 0
             raise
         try:
+            # What is there now stays: a collection that looks at it again holds all sessions up.
+            gc.collect()
+            gc.freeze()
             mode, zid = daemon.config.mode, daemon.session.zid()
             print(printable(f"ready: {mode} {zid} {' '.join(daemon.locators())}"), flush=True)
             daemon.run()

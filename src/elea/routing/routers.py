@@ -83,6 +83,8 @@ class Routers(Network):
 
     def children(self, root: bytes) -> list[Face]:
         """The neighbours that what `root` says goes on to."""
+        if not self._faces:
+            return []
         return [face for zid in self.tree(root).children if (face := self._faces.get(zid))]
 
     def parent(self, root: bytes) -> Face | None:
