@@ -104,7 +104,7 @@ class Router:
     def _start(self) -> subprocess.Popen[bytes]:
         endpoint = f"tcp/127.0.0.1:{self.port}"
         if self.kind == "elea":
-            command = "import sys; from elea.cli.main import main; sys.exit(main(sys.argv[1:]))"
+            command = "import sys; from elea.cli.main import main; sys.exit(main())"
             options = ["router", "--listen", endpoint, "--no-multicast-scouting", "--log", "error"]
             arguments = [sys.executable, "-c", command, *options]
         else:

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, cast
 
 from elea import version
+from elea.cli.allocator import use_system_allocator
 from elea.cli.output import printable
 from elea.errors import EleaError
 
@@ -71,6 +72,8 @@ class Verb(Protocol):
 def main(argv: Sequence[str] | None = None, verbs: Mapping[str, str] = VERBS) -> int:
     """Run the command line `argv` (without the program's name) and return its exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
+    if argv is None and arguments[:1] == ["router"]:
+        use_system_allocator()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character is no failure
             stream.reconfigure(errors="backslashreplace")

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from elea.cli.allocator import use_system_allocator
 from elea.cli.output import printable
 from elea.cli.presence import ask_who_listens
 from elea.config.config import Config
@@ -20,6 +21,7 @@ from elea.ids import WhatAmI
 from elea.session.logs import log_to
 
 NAME: Final = "router"
+_THRESHOLDS: Final = (20_000, 20, 20)  # a router makes many objects and next to no cycles
 SUMMARY: Final = "run a router until SIGTERM; SIGHUP reads the configuration again"
 
 
@@ -132,6 +134,7 @@ def run(args: argparse.Namespace) -> int:
             # What is there now stays: a collection that looks at it again holds all sessions up.
             gc.collect()
             gc.freeze()
+            gc.set_threshold(*_THRESHOLDS)
             mode, zid = daemon.config.mode, daemon.session.zid()
             print(printable(f"ready: {mode} {zid} {' '.join(daemon.locators())}"), flush=True)
             daemon.run()
@@ -162,6 +165,7 @@ def elead() -> int:
     """The command `elead`: `elea router` under the name of a daemon."""
     from elea.cli.main import main  # which imports the verbs when they are used
 
+    use_system_allocator()
     return main([NAME, *sys.argv[1:]])
 
 
