@@ -157,23 +157,14 @@ def test_queries_need_a_rule_and_end_at_once_without_one(router: str) -> None:
         assert asked(other, "*/q") == []  # wider than the rule
 
 
-@line("R167")
+@line("R165", "R167")
 @routers
 @pytest.mark.parametrize("flow", ["ingress", "egress"])
-def test_a_query_that_is_denied_on_either_side_ends_at_once(router: str, flow: str) -> None:
-    shut = rule("shut", "shut/**", permission="deny", messages=["query"], flows=[flow])
-    with ruled(router, acl(shut, default="allow")) as (_, one, other):
-        for key in ("open/q", "shut/q"):
-            one.declare_queryable(key, lambda query: query.reply(query.key_expr, b"answer"))
-        assert answered(other, "open/q")
-        assert asked(other, "shut/q") == []
-
-
-@line("R165")
-@routers
-@pytest.mark.parametrize("flow", ["ingress", "egress"])
-def test_replies_need_a_rule(router: str, flow: str) -> None:
-    shut = rule("shut", "shut/**", permission="deny", messages=["reply"], flows=[flow])
+@pytest.mark.parametrize("message", ["query", "reply"])
+def test_what_is_denied_on_either_side_ends_the_query_at_once(
+    router: str, message: str, flow: str
+) -> None:
+    shut = rule("shut", "shut/**", permission="deny", messages=[message], flows=[flow])
     with ruled(router, acl(shut, default="allow")) as (_, one, other):
         for key in ("open/q", "shut/q"):
             one.declare_queryable(key, lambda query: query.reply(query.key_expr, b"answer"))

@@ -5,6 +5,7 @@ Whatever answers is not trusted: what is not shaped as it should be is left out 
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from elea.cli.connection import note
+from elea.cli.payloads import seconds
 from elea.query import QueryTarget
 from elea.session.session import Session
 
@@ -19,6 +21,17 @@ ROLES: Final = ("router", "peer", "client")
 KINDS: Final = ("publisher", "subscriber", "querier", "queryable", "token")
 COUNTERS: Final = ("sent_messages", "dropped_messages", "waiting_messages")  # of a hop
 TIMEOUT_S: Final = 3.0  # nodes that went away without a word must not hold up the rest
+
+
+def add_timeout_option(parser: argparse.ArgumentParser) -> None:
+    """How patient a command is with nodes."""
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=TIMEOUT_S,
+        metavar="S",
+        help=f"how long to wait for nodes that do not answer (default: {TIMEOUT_S:g})",
+    )
 
 
 @dataclass(slots=True)

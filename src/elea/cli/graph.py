@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import escape as xml
 
-from elea.cli.admin_space import TIMEOUT_S, Node, nodes
+from elea.cli.admin_space import Node, add_timeout_option, nodes
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
 from elea.cli.output import escape, json_line
-from elea.cli.payloads import seconds
 
 NAME: Final = "graph"
 SUMMARY: Final = "print the nodes, and who is connected to whom"
@@ -33,13 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="text",
         help="how to print it: text, the DOT language, a picture, or JSON lines (default: text)",
     )
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        default=TIMEOUT_S,
-        metavar="S",
-        help=f"how long to wait for nodes that do not answer (default: {TIMEOUT_S:g})",
-    )
+    add_timeout_option(parser)
     add_connection_options(parser)
 
 

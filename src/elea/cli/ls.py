@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from elea.cli.admin_space import KINDS, TIMEOUT_S, sources
+from elea.cli.admin_space import KINDS, add_timeout_option, sources
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
 from elea.cli.output import Json, escape
 from elea.cli.payloads import seconds
@@ -47,13 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="subscribe for S seconds, and tell how many samples came per second",
     )
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        default=TIMEOUT_S,
-        metavar="S",
-        help=f"how long to wait for nodes that do not answer (default: {TIMEOUT_S:g})",
-    )
+    add_timeout_option(parser)
     add_output_options(parser)
     add_connection_options(parser)
 

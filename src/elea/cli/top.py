@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TextIO
 
-from elea.cli.admin_space import TIMEOUT_S, Neighbour, Node, nodes
+from elea.cli.admin_space import Neighbour, Node, add_timeout_option, nodes
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
 from elea.cli.output import Json, Painter, Style, add_color_option, escape, json_line, painter
 from elea.cli.payloads import count, seconds
@@ -134,13 +134,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what the sessions are sorted by, greatest first (default: traffic)",
     )
     parser.add_argument("--node", metavar="ZID", help="show the sessions of this node only")
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        default=TIMEOUT_S,
-        metavar="S",
-        help=f"how long to wait for nodes that do not answer (default: {TIMEOUT_S:g})",
-    )
+    add_timeout_option(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per look")
     add_color_option(parser)
     add_connection_options(parser)

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from elea.cli.admin_space import TIMEOUT_S, Hop, Node, nodes, owners, route, successors
+from elea.cli.admin_space import Hop, Node, add_timeout_option, nodes, owners, route, successors
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
 from elea.cli.output import Json, escape
-from elea.cli.payloads import seconds
 from elea.cli.samples import Printer, add_output_options
 from elea.errors import EleaError
 from elea.ids import ZenohId
@@ -63,13 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="ZID",
         help="the node that does it (default: this command, where it is connected)",
     )
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        default=TIMEOUT_S,
-        metavar="S",
-        help=f"how long to wait for nodes that do not answer (default: {TIMEOUT_S:g})",
-    )
+    add_timeout_option(parser)
     add_output_options(parser)
     add_connection_options(parser)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import re
+from importlib import import_module
 
-import pytest
 from tests.unit.cli.ends import eventually
 from tests.unit.daemon.rig import ask, client_of, options, read, root_of, running
 
@@ -55,7 +55,7 @@ def test_every_line_is_a_sample_or_says_what_follows() -> None:
 
 
 def test_a_library_of_others_reads_it_the_same() -> None:
-    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
+    parser = import_module("prometheus_client.openmetrics.parser")
     with running(options()) as daemon, client_of(daemon) as client:
         text = "\n".join([*metric_lines(client, daemon), ""])
     names = {one.name for one in parser.text_string_to_metric_families(text)}
