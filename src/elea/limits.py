@@ -52,6 +52,7 @@ class Limits:
     declarations_count: int = 10_000  # entities per face, over all kinds
     declarations_node_count: int = 200_000  # entities of all faces together (T23)
     router_declarations_count: int = 100_000  # entities of one router, of all that is below it
+    declarations_turn_count: int = 256  # told or taken back before others are served (T23, T24)
     interests_count: int = 256  # per face; each may return every declaration
     answer_ns: int = 100_000  # what one declaration in an answer to an interest costs (T24)
     answers_debt_ns: int = 100_000_000  # who owes more is answered later (T24)

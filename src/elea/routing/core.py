@@ -174,10 +174,18 @@ class Routing:
 
         Unknown ids are ignored.
         """
-        face = self._tables.faces.pop(face_id, None)
-        if face is None:
+        face = self._tables.faces.get(face_id)
+        if face is not None and not face.leaving:
+            self._close(face, now_ns)
+
+    def _close(self, face: Face, now_ns: int) -> None:
+        if self._declarations.takes_turns(face):
+            face.leaving = True
+            self._queries.close_face(face)  # nobody waits for its answers meanwhile
+            self._context.timers.add(now_ns + 1, partial(self._close, face))
             return
-        del self._pushes.sources[face_id]
+        del self._tables.faces[face.id]
+        del self._pushes.sources[face.id]
         self._tables.routes_changed()
         self._declarations.mute(face)
         self._interests.close_face(face)
@@ -185,8 +193,7 @@ class Routing:
         self._declarations.close_face(face)
         self._queries.close_face(face)
         self._leave(face, now_ns)
-        for violation in [one for one in self._violations if one.face_id == face_id]:
-            del self._violations[violation]
+        self._violations = {one: None for one in self._violations if one.face_id != face.id}
 
     def receive(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> None:
         """A message came in on a face. What cannot be used is dropped and counted."""

@@ -7,7 +7,8 @@ North faces are told everything they may know; the others what their interests a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 
 from elea.routing.context import Context
 from elea.routing.demands import Aggregate, Registered
@@ -28,12 +29,13 @@ from elea.routing.tables import (
 class Declarations:
     """Who was told what."""
 
-    __slots__ = ("_demands", "_egress", "_north", "_tables", "on_change")
+    __slots__ = ("_demands", "_egress", "_limits", "_north", "_tables", "on_change")
 
     def __init__(self, context: Context) -> None:
         self._tables = context.tables
         self._demands = context.demands
         self._egress = context.egress
+        self._limits = context.limits
         self._north: dict[int, Face] = {}  # told everything they may know, without asking
         self.on_change: Callable[[Change], None] | None = None  # told of every change
 
@@ -56,6 +58,21 @@ class Declarations:
                 del entry.told[face.id]
                 self._tables.prune(entry)
             face.told[kind].clear()
+
+    def takes_turns(self, face: Face) -> bool:
+        """Take back a part of what a client declared that leaves; False when the rest is little.
+
+        What it said first goes first. Others are served between two parts (T23).
+        """
+        count = self._limits.declarations_turn_count
+        if face.declared_count <= count or not face.is_broker or face.spec.local:
+            return False
+        for kind in Kind:
+            names = list(islice(face.remote[kind], count))
+            for name in names:
+                self.undeclare(kind, face, name)
+            count -= len(names)
+        return True
 
     def close_face(self, face: Face) -> None:
         """All that a face declared is gone with it.
@@ -99,20 +116,23 @@ class Declarations:
             self._propagate(change)
             self._tables.prune(change.entry)
 
+    def wanted(self, options: int, key: str | None) -> list[Entry]:
+        """What an interest asks for, as it is now."""
+        kinds = [kind for kind in Kind if options & OPTIONS[kind]]
+        return [entry for kind in kinds for entry in self._tables.intersecting(kind, key)]
+
     def snapshot(
-        self, face: Face, interest_id: int, options: int, key: str | None, *, future: bool
+        self, face: Face, interest_id: int, entries: Iterable[Entry], *, future: bool
     ) -> list[tuple[Kind, str]]:
-        """The current part of an interest's answer (behaviour.md 4.3); what was told."""
+        """A part of the answer to an interest's current part (behaviour.md 4.3); what was told."""
         answered: list[tuple[Kind, str]] = []
-        for kind in Kind:
-            if options & OPTIONS[kind]:
-                for entry in self._tables.intersecting(kind, key):
-                    info = self._tables.view(entry, face)
-                    if info == ABSENT:
-                        continue
-                    told = self._tell(entry, face, info) if future else Told(0, info)
-                    self._egress.entity(face, kind, entry.key, told, interest_id)
-                    answered.append((kind, entry.key))
+        for entry in entries:
+            info = self._tables.view(entry, face)
+            if info == ABSENT:
+                continue
+            told = self._tell(entry, face, info) if future else Told(0, info)
+            self._egress.entity(face, entry.kind, entry.key, told, interest_id)
+            answered.append((entry.kind, entry.key))
         return answered
 
     def tell(self, kind: Kind, key: str, face: Face, interest_id: int) -> None:

@@ -19,7 +19,8 @@ class Output(Protocol):
     A DECLARE, an INTEREST or an OAM must not be lost while the face lives, because both sides'
     tables would differ ever after: an output that has no room for one closes the face. Routing may
     be called again from inside `send`, except `close_face` and `open_face`, which must wait until
-    the outer call has returned.
+    the outer call has returned. A client that left may be sent to until all that it declared is
+    taken back: that is answered with DROPPED.
     """
 
     def send(self, face_id: int, message: NetworkMessage, reliable: bool) -> int: ...

@@ -56,6 +56,7 @@ class Face:
     told: tuple[dict[str, None], ...] = field(default_factory=lambda: ({}, {}, {}))
     declared_count: int = 0
     ready: bool = False  # a peer's D_FINAL for id 0, or a gateway's first link state, has arrived
+    leaving: bool = False  # its transport is gone, and what it declared goes in turns
     overflowed: bool = False  # it declared more than we keep: what it has is not known any more
     last_id: int = 0  # entities and interests, numbered together
     last_request_id: int = 0

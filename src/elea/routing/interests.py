@@ -126,22 +126,49 @@ class Interests:
         elif options and not future and not face.is_north:
             asked = self._upstream.ask_once(options, key)
         waiting = Waiting(face, interest.id)
-        if asked:
+        entries = [] if aggregate else self._declarations.wanted(options, key)
+        turn_count = self._context.limits.declarations_turn_count
+        in_turns = len(entries) > turn_count and not face.spec.local
+        if in_turns:
+            waiting.untold = entries[::-1]
+        if asked or in_turns:
             self._upstream.wait(waiting, asked, now_ns)
         if aggregate and registered is not None:
             self._declarations.open_aggregates(registered, interest.id)
         elif aggregate and key is not None:
             self._declarations.aggregate_once(face, interest.id, options, key)
-        else:
-            if interest.options & OPTION_KEYEXPRS and face.spec.elea:
-                self._tell_aliases(face, interest.id, key)
-            told = self._declarations.snapshot(face, interest.id, options, key, future=future)
-            waiting.answered.update(dict.fromkeys(told))
-            if not face.spec.local:
-                self._pacing.charge(face.id, len(told), now_ns)
+        elif interest.options & OPTION_KEYEXPRS and face.spec.elea:
+            self._tell_aliases(face, interest.id, key)
+        if in_turns:
+            self._pacing.charge(face.id, len(entries), now_ns)
+            self._tell_in_turns(waiting, future, now_ns)
+            return
+        told = self._declarations.snapshot(face, interest.id, entries, future=future)
+        waiting.answered.update(dict.fromkeys(told))
+        if not face.spec.local:
+            self._pacing.charge(face.id, len(told), now_ns)
         # A session that is told something may have taken its interest back meanwhile.
         if not asked and (registered is None or self._is_active(registered)):
             self._context.egress.final(face, interest.id)
+
+    def _tell_in_turns(self, waiting: Waiting, future: bool, now_ns: int) -> None:
+        """Tell a part of a long answer; others are served between two parts (T24).
+
+        What changes meanwhile is told as news to who asked for the future, and else as it is when
+        its turn comes.
+        """
+        if waiting.timer is None:
+            return  # taken back, gone, or too late
+        count = self._context.limits.declarations_turn_count
+        part = waiting.untold[-count:][::-1]
+        del waiting.untold[-count:]
+        told = self._declarations.snapshot(waiting.face, waiting.id, part, future=future)
+        waiting.answered.update(dict.fromkeys(told))
+        if waiting.untold:
+            again = partial(self._tell_in_turns, waiting, future)
+            self._context.timers.add(now_ns + 1, again)
+        else:
+            self._upstream.told(waiting)
 
     def _tell_aliases(self, face: Face, interest_id: int, key: str | None) -> None:
         """The specification's K: the aliases that `face` was told, again."""

@@ -14,7 +14,7 @@ from elea.routing.declarations import Declarations
 from elea.routing.demands import Demand
 from elea.routing.face import Face
 from elea.routing.stats import Drop
-from elea.routing.tables import OPTIONS, Kind, Told
+from elea.routing.tables import OPTIONS, Entry, Kind, Told
 from elea.routing.timers import Timer
 from elea.wire.network.interest import OPTION_TOKENS, InterestMode
 
@@ -27,7 +27,8 @@ class Waiting:
     id: int
     answered: dict[tuple[Kind, str], None] = field(default_factory=dict)  # what it was told so far
     asked: dict[tuple[int, int], Asked] = field(default_factory=dict)  # copies that have not ended
-    timer: Timer | None = None
+    untold: list[Entry] = field(default_factory=list)  # what is known here and not told yet
+    timer: Timer | None = None  # None: it does not wait any more
 
 
 @dataclass(slots=True, eq=False)
@@ -144,13 +145,18 @@ class Upstream:
         return [one for one in asked if not one.ended]  # a guard answers from inside `send`
 
     def wait(self, waiting: Waiting, asked: list[Asked], now_ns: int) -> None:
-        """Say D_FINAL to `waiting` when all of `asked` have ended."""
+        """Say D_FINAL to `waiting` when all of `asked` have ended and all was told."""
         for one in asked:
             one.waiting.append(waiting)
             waiting.asked[one.face.id, one.id] = one
         self._waiting.setdefault(waiting.face.id, []).append(waiting)
         deadline_ns = now_ns + self._context.settings.interests_timeout_ns
         waiting.timer = self._context.timers.add(deadline_ns, lambda _: self._end(waiting))
+
+    def told(self, waiting: Waiting) -> None:
+        """All that is known here was told to `waiting`."""
+        if not waiting.asked:
+            self._end(waiting)
 
     def dismiss(self, face: Face, interest_id: int) -> None:
         """`face` does not wait for the end of this interest any more."""
@@ -239,7 +245,7 @@ class Upstream:
         waiting, asked.waiting = asked.waiting, []
         for one in waiting:
             del one.asked[asked.face.id, asked.id]
-            if not one.asked:
+            if not one.asked and not one.untold:
                 self._end(one)
 
     def _end(self, waiting: Waiting) -> None:
@@ -251,6 +257,7 @@ class Upstream:
         """Nobody waits any more; snapshots that were asked for this one alone are over."""
         assert waiting.timer is not None
         waiting.timer.cancel()
+        waiting.timer = None
         mine = self._waiting[waiting.face.id]
         mine.remove(waiting)
         if not mine:

@@ -14,7 +14,7 @@ from itertools import count
 
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.routing.core import Routing
-from elea.routing.effects import SENT
+from elea.routing.effects import DROPPED, SENT
 from elea.routing.face import FaceSpec, local_face
 from elea.routing.regions import (
     BOUND_NORTH,
@@ -317,6 +317,8 @@ class Node:
             if isinstance(message, Request) and session.answer is not None:
                 self.mesh.later(lambda: _answer(session, message))
             return SENT
+        if self.routing.tables.faces[face_id].leaving:
+            return DROPPED
         link = self.links[face_id]
         link.log.append(says(message))
         writer = Writer()

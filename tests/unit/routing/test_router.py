@@ -8,7 +8,8 @@ from itertools import pairwise
 from tests.unit.routing.mesh import Mesh, Node, Session
 from tests.unit.routing.router_model import SETTLED_S, check_tables
 
-from elea.limits import DEFAULT_LIMITS
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.routing.effects import DROPPED
 from elea.routing.regions import CLIENT, PEER, ROUTER
 from elea.routing.settings import RoutingSettings
 from elea.routing.stats import Drop
@@ -288,6 +289,77 @@ def test_a_router_that_leaves_takes_its_declarations_along() -> None:
     assert watcher.heard() == ['U_TOKEN id 1 "t"']
     a.mesh.wait(SETTLED_S)
     check_tables([a, b])
+
+
+def test_a_client_with_many_declarations_leaves_in_turns() -> None:
+    mesh = Mesh(limits=Limits(declarations_turn_count=4))
+    node = router(mesh)
+    client, other = (node.neighbour(CLIENT, zid=zid) for zid in (b"c", b"o"))
+    other.publisher("s/**")
+    other.querier("q")
+    other.watch("t/**", history=True)
+    for number in range(9):
+        client.subscriber(f"s/{number}")
+        client.token(f"t/{number}")
+    client.queryable("q")
+    known = len(other.mirror.entities)
+    asked = other.get("q")
+    other.got.clear()
+
+    client.close()
+    assert other.heard()[-1] == f"RESPONSE_FINAL {asked}"  # at once: nobody waits for it
+    assert len(other.mirror.entities) == known - 4
+    node.routing.close_face(client.face_id, mesh.now_ns)  # once more does nothing
+    assert len(other.mirror.entities) == known - 4
+    assert other.put("s/8") == DROPPED  # still routed there, where nobody takes it
+    late = other.get("q")
+    node.neighbour(CLIENT, zid=b"c").subscriber("s/8")  # it is back already
+
+    mesh.wait(1)
+    assert f"RESPONSE_FINAL {late}" in other.heard()
+    assert other.mirror.known() == {("S", "s/8"): (False, 0)}
+    assert len(node.routing.tables.faces) == 2
+    check_tables([node])
+
+
+def test_a_long_answer_is_told_in_turns() -> None:
+    mesh = Mesh(limits=Limits(declarations_turn_count=4))
+    node = router(mesh)
+    client, other = (node.neighbour(CLIENT, zid=zid) for zid in (b"c", b"o"))
+    numbers = [client.subscriber(f"s/{number}") for number in range(9)]
+    asked = other.publisher("s/**")
+    assert len(other.mirror.entities) == 4
+    assert f"D_FINAL I={asked}" not in other.heard()
+    client.no_subscriber(numbers[0])  # told
+    client.no_subscriber(numbers[8])  # not yet
+    client.subscriber("s/9")  # news
+
+    mesh.wait(1)
+    heard = other.heard()
+    assert heard[-1] == f"D_FINAL I={asked}"
+    assert heard.count(f"D_FINAL I={asked}") == 1
+    assert other.mirror.known() == {("S", f"s/{one}"): (False, 0) for one in (*range(1, 8), 9)}
+    assert not any('"s/8"' in one for one in heard)
+    check_tables([node])
+
+
+def test_who_takes_an_interest_back_is_told_no_more() -> None:
+    mesh = Mesh(limits=Limits(declarations_turn_count=4))
+    node = router(mesh)
+    client, asking, leaving = (node.neighbour(CLIENT, zid=zid) for zid in (b"c", b"o", b"l"))
+    for number in range(9):
+        client.subscriber(f"s/{number}")
+    asked = asking.publisher("s/**")
+    leaving.publisher("s/**")
+    asking.over(asked)
+    leaving.close()
+    mesh.wait(20)
+    assert len(asking.mirror.entities) == 4
+    assert not any("D_FINAL" in one for one in asking.heard())
+    client.close()
+    asking.close()
+    mesh.wait(1)
+    assert node.routing.is_empty()
 
 
 def test_interests_of_routers_are_ignored() -> None:
