@@ -129,12 +129,18 @@ def test_a_client_that_is_stalled_holds_up_nobody() -> None:
         assert matched(publisher)
         stalled.stop()
         waiting = 0
-        for _ in range(2_000):  # far more than sockets and queues hold
-            publisher.put(bytes(50_000))
-            neighbours = list(node_of(router)._neighbours.values())
-            waiting = max(waiting, sum(one.transport.pending_len for one in neighbours))
-        stats = node_of(router).transport_stats().values()
-        assert eventually(lambda: sum(sum(one.dropped_congestion) for one in stats) > 0)
+
+        def fill() -> bool:
+            """More than sockets and queues hold, once the publisher has not dropped most of it."""
+            nonlocal waiting
+            for _ in range(500):
+                publisher.put(bytes(50_000))
+                neighbours = list(node_of(router)._neighbours.values())
+                waiting = max(waiting, sum(one.transport.pending_len for one in neighbours))
+            stats = node_of(router).transport_stats().values()
+            return sum(sum(one.dropped_congestion) for one in stats) > 0
+
+        assert eventually(fill)
         assert waiting < 16 << 20
         exchange(source, lively, "lively")
         stalled.go_on()
