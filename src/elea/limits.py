@@ -24,6 +24,15 @@ TIMESTAMP_STACK_COUNT_MAX: Final = 255
 LOW_LATENCY_LEN_MAX: Final = 0xFFFF_FFFF  # the low-latency prefix is a u32
 BATCH_LEN_MIN: Final = 64  # smaller ones are refused: headers would outweigh what they carry (T06)
 
+# XRCE: what its generated codec is made with.
+XRCE_PROPERTIES_COUNT_MAX: Final = 64  # per message or declaration
+XRCE_PROPERTY_LEN_MAX: Final = 65_535  # a DDS description; others are shorter
+XRCE_DECLARATIONS_COUNT_MAX: Final = 1_024  # per Declare
+XRCE_BATCH_COUNT_MAX: Final = 65_535  # samples per BatchedData
+XRCE_SCHEMA_LEN_MAX: Final = 1024 * 1024  # characters of a text that defines messages
+XRCE_SCHEMA_DEPTH_MAX: Final = 32  # types inside each other
+XRCE_SCHEMA_NODES_MAX: Final = 100_000  # parts of a message, names followed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
