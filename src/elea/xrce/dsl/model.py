@@ -51,6 +51,11 @@ class Header:
     value: Type
     at: int
 
+    @property
+    def mask(self) -> int:
+        """The bits of its value."""
+        return (1 << self.width) - 1
+
 
 @dataclass(slots=True, frozen=True)
 class Flag:
