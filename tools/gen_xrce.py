@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from elea.xrce.dsl.bounds import MESSAGE_BOUNDS
+from elea.xrce.dsl.dictionary import dictionary, to_text
 from elea.xrce.dsl.emit import emit
 from elea.xrce.schema.load import schema
 
@@ -32,7 +33,8 @@ def files() -> dict[str, str]:
     modules = emit(
         schema(), MESSAGE_BOUNDS, package="elea.xrce", source=f"{PACKAGE}/schema/messages.xrce"
     )
-    return {f"{PACKAGE}/{name}": formatted(text) for name, text in modules.items()}
+    made = {f"{PACKAGE}/{name}": formatted(text) for name, text in modules.items()}
+    return {**made, "fuzz/seeds/xrce.dict": to_text(dictionary(schema()))}
 
 
 def formatted(text: str) -> str:

@@ -29,6 +29,7 @@ XRCE_PROPERTIES_COUNT_MAX: Final = 64  # per message or declaration
 XRCE_PROPERTY_LEN_MAX: Final = 65_535  # a DDS description; others are shorter
 XRCE_DECLARATIONS_COUNT_MAX: Final = 1_024  # per Declare
 XRCE_BATCH_COUNT_MAX: Final = 65_535  # samples per BatchedData
+XRCE_FRAME_LEN_MAX: Final = 65_535  # on a stream; a longer one ends the connection
 XRCE_SCHEMA_LEN_MAX: Final = 1024 * 1024  # characters of a text that defines messages
 XRCE_SCHEMA_DEPTH_MAX: Final = 32  # types inside each other
 XRCE_SCHEMA_NODES_MAX: Final = 100_000  # parts of a message, names followed

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from elea.errors import DecodeError, InvalidValueError, ShortError
+from elea.hints import mypyc_attr
 
 if TYPE_CHECKING:
     # Only annotations use it: compiled code gets machine integers for positions, interpreted code
@@ -27,6 +28,10 @@ class Reader:
         self.data = data
         self.pos: i64 = start
         self.end: i64 = len(data)
+
+    def remaining(self) -> int:
+        """Octets not read yet."""
+        return self.end - self.pos
 
     def at_end(self) -> bool:
         """Whether everything was read."""
@@ -60,7 +65,7 @@ class Reader:
             raise DecodeError(f"{field} has {length} octets, at most {len_max} are legal", at)
         start: i64 = self.pos
         # Compared as plain integers first: an announced length may exceed any machine integer.
-        if length > self.end - start:
+        if length > self.remaining():
             raise short(field, start)
         stop: i64 = start + length
         self.pos = stop
@@ -152,15 +157,19 @@ def unwanted(field: str, subject: str) -> InvalidValueError:
     return InvalidValueError(field, f"it is there; {subject} rules it out")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)  # codecs of other schemas need not be compiled
 class Record:
     """What generated records have in common: equality and a text, by their members."""
 
     __slots__ = ()
 
+    def members(self) -> tuple[str, ...]:
+        """The names of its members, in the order of the definition."""
+        return ()
+
     def tree(self) -> dict[str, object]:
         """The members by name; records inside become trees, too."""
-        names: tuple[str, ...] = type(self).__slots__
-        return {name: _plain(getattr(self, name)) for name in names}
+        return {name: _plain(getattr(self, name)) for name in self.members()}
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.tree() == _plain(other)
@@ -169,8 +178,7 @@ class Record:
         raise TypeError("messages are not hashable")
 
     def __repr__(self) -> str:
-        names: tuple[str, ...] = type(self).__slots__
-        members = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
+        members = ", ".join([f"{name}={getattr(self, name)!r}" for name in self.members()])
         return f"{type(self).__name__}({members})"
 
 

@@ -35,6 +35,9 @@ class Property(Record):
         self.id: Final = id
         self.value: Final = value
 
+    def members(self) -> tuple[str, ...]:
+        return ("id", "value")
+
 
 class ResourceDecl(Record):
     """ResourceDecl.
@@ -54,6 +57,9 @@ class ResourceDecl(Record):
         self.resource: Final = resource
         self.properties: Final = properties
 
+    def members(self) -> tuple[str, ...]:
+        return ("rid", "resource", "properties")
+
 
 class PublisherDecl(Record):
     """PublisherDecl.
@@ -69,6 +75,9 @@ class PublisherDecl(Record):
         self.rid: Final = rid
         self.properties: Final = properties
 
+    def members(self) -> tuple[str, ...]:
+        return ("rid", "properties")
+
 
 class SubscriberDeclParamsPart(Record):
     """SubscriberDeclParamsPart: temporalOrigin, period, duration."""
@@ -79,6 +88,9 @@ class SubscriberDeclParamsPart(Record):
         self.temporal_origin: Final = temporal_origin
         self.period: Final = period
         self.duration: Final = duration
+
+    def members(self) -> tuple[str, ...]:
+        return ("temporal_origin", "period", "duration")
 
 
 class SubscriberDecl(Record):
@@ -108,6 +120,9 @@ class SubscriberDecl(Record):
         self.params: Final = params
         self.properties: Final = properties
 
+    def members(self) -> tuple[str, ...]:
+        return ("id", "mode", "params", "properties")
+
 
 class SelectionDecl(Record):
     """SelectionDecl.
@@ -133,6 +148,9 @@ class SelectionDecl(Record):
         self.query: Final = query
         self.properties: Final = properties
 
+    def members(self) -> tuple[str, ...]:
+        return ("global_", "sid", "query", "properties")
+
 
 class BindingDecl(Record):
     """BindingDecl.
@@ -149,6 +167,9 @@ class BindingDecl(Record):
         self.old_id: Final = old_id
         self.new_id: Final = new_id
 
+    def members(self) -> tuple[str, ...]:
+        return ("global_", "old_id", "new_id")
+
 
 class CommitDecl(Record):
     """CommitDecl.
@@ -161,6 +182,9 @@ class CommitDecl(Record):
 
     def __init__(self, *, commit_id: int) -> None:
         self.commit_id: Final = commit_id
+
+    def members(self) -> tuple[str, ...]:
+        return ("commit_id",)
 
 
 class ResultDecl(Record):
@@ -179,6 +203,9 @@ class ResultDecl(Record):
         self.status: Final = status
         self.id: Final = id
 
+    def members(self) -> tuple[str, ...]:
+        return ("commit_id", "status", "id")
+
 
 class ForgetResourceDecl(Record):
     """ForgetResourceDecl.
@@ -191,6 +218,9 @@ class ForgetResourceDecl(Record):
 
     def __init__(self, *, rid: int) -> None:
         self.rid: Final = rid
+
+    def members(self) -> tuple[str, ...]:
+        return ("rid",)
 
 
 class ForgetPublisherDecl(Record):
@@ -205,6 +235,9 @@ class ForgetPublisherDecl(Record):
     def __init__(self, *, id: int) -> None:
         self.id: Final = id
 
+    def members(self) -> tuple[str, ...]:
+        return ("id",)
+
 
 class ForgetSubscriberDecl(Record):
     """ForgetSubscriberDecl.
@@ -218,6 +251,9 @@ class ForgetSubscriberDecl(Record):
     def __init__(self, *, id: int) -> None:
         self.id: Final = id
 
+    def members(self) -> tuple[str, ...]:
+        return ("id",)
+
 
 class ForgetSelectionDecl(Record):
     """ForgetSelectionDecl.
@@ -230,6 +266,9 @@ class ForgetSelectionDecl(Record):
 
     def __init__(self, *, sid: int) -> None:
         self.sid: Final = sid
+
+    def members(self) -> tuple[str, ...]:
+        return ("sid",)
 
 
 Declaration: TypeAlias = (

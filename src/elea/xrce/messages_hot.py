@@ -49,13 +49,16 @@ class Scout(Record):
         self.mask: Final = mask
         self.properties: Final = properties
 
+    def members(self) -> tuple[str, ...]:
+        return ("mask", "properties")
+
 
 class Hello(Record):
     """Hello.
 
     |x|x|P|    2    |
     ~     mask      ~  nat
-    ~   locators    ~  [[byte]]
+    ~   locators    ~  [Locator]
     ~  properties   ~  [Property], if P
     """
 
@@ -72,6 +75,9 @@ class Hello(Record):
         self.locators: Final = locators
         self.properties: Final = properties
 
+    def members(self) -> tuple[str, ...]:
+        return ("mask", "locators", "properties")
+
 
 class Open(Record):
     """Open.
@@ -80,7 +86,7 @@ class Open(Record):
     |    version    |  byte
     ~      pid      ~  [byte]
     ~     lease     ~  nat
-    ~   locators    ~  [[byte]]
+    ~   locators    ~  [Locator]
     ~  properties   ~  [Property], if P
     """
 
@@ -100,6 +106,9 @@ class Open(Record):
         self.lease: Final = lease
         self.locators: Final = locators
         self.properties: Final = properties
+
+    def members(self) -> tuple[str, ...]:
+        return ("version", "pid", "lease", "locators", "properties")
 
 
 class Accept(Record):
@@ -127,6 +136,9 @@ class Accept(Record):
         self.lease: Final = lease
         self.properties: Final = properties
 
+    def members(self) -> tuple[str, ...]:
+        return ("open_pid", "accept_pid", "lease", "properties")
+
 
 class Close(Record):
     """Close.
@@ -141,6 +153,9 @@ class Close(Record):
     def __init__(self, *, pid: bytes, reason: int) -> None:
         self.pid: Final = pid
         self.reason: Final = reason
+
+    def members(self) -> tuple[str, ...]:
+        return ("pid", "reason")
 
 
 class Declare(Record):
@@ -160,6 +175,9 @@ class Declare(Record):
         self.committed: Final = committed
         self.sn: Final = sn
         self.declarations: Final = declarations
+
+    def members(self) -> tuple[str, ...]:
+        return ("sync", "committed", "sn", "declarations")
 
 
 class StreamData(Record):
@@ -191,6 +209,9 @@ class StreamData(Record):
         self.prid: Final = prid
         self.payload: Final = payload
 
+    def members(self) -> tuple[str, ...]:
+        return ("reliable", "sync", "sn", "id", "prid", "payload")
+
 
 class BatchedDataPayloadPart(Record):
     """BatchedDataPayloadPart: prid, payload."""
@@ -200,6 +221,9 @@ class BatchedDataPayloadPart(Record):
     def __init__(self, *, prid: int, payload: bytes) -> None:
         self.prid: Final = prid
         self.payload: Final = payload
+
+    def members(self) -> tuple[str, ...]:
+        return ("prid", "payload")
 
 
 class BatchedData(Record):
@@ -231,6 +255,9 @@ class BatchedData(Record):
         self.has_prid: Final = has_prid
         self.payload: Final = payload
 
+    def members(self) -> tuple[str, ...]:
+        return ("reliable", "sync", "sn", "id", "has_prid", "payload")
+
 
 class WriteData(Record):
     """WriteData.
@@ -251,6 +278,9 @@ class WriteData(Record):
         self.sn: Final = sn
         self.resource: Final = resource
         self.payload: Final = payload
+
+    def members(self) -> tuple[str, ...]:
+        return ("reliable", "sync", "sn", "resource", "payload")
 
 
 class Pull(Record):
@@ -274,6 +304,9 @@ class Pull(Record):
         self.pull_id: Final = pull_id
         self.max_samples: Final = max_samples
 
+    def members(self) -> tuple[str, ...]:
+        return ("sync", "sn", "id", "pull_id", "max_samples")
+
 
 class Ping(Record):
     """Ping.
@@ -287,6 +320,9 @@ class Ping(Record):
     def __init__(self, *, hash: int) -> None:
         self.hash: Final = hash
 
+    def members(self) -> tuple[str, ...]:
+        return ("hash",)
+
 
 class Pong(Record):
     """Pong.
@@ -299,6 +335,9 @@ class Pong(Record):
 
     def __init__(self, *, hash: int) -> None:
         self.hash: Final = hash
+
+    def members(self) -> tuple[str, ...]:
+        return ("hash",)
 
 
 class Synch(Record):
@@ -317,6 +356,9 @@ class Synch(Record):
         self.sn: Final = sn
         self.count: Final = count
 
+    def members(self) -> tuple[str, ...]:
+        return ("reliable", "sync", "sn", "count")
+
 
 class AckNack(Record):
     """AckNack.
@@ -332,6 +374,9 @@ class AckNack(Record):
         self.sn: Final = sn
         self.mask: Final = mask
 
+    def members(self) -> tuple[str, ...]:
+        return ("sn", "mask")
+
 
 class KeepAlive(Record):
     """KeepAlive.
@@ -344,6 +389,9 @@ class KeepAlive(Record):
 
     def __init__(self, *, pid: bytes) -> None:
         self.pid: Final = pid
+
+    def members(self) -> tuple[str, ...]:
+        return ("pid",)
 
 
 class Frag(Record):
@@ -360,6 +408,9 @@ class Frag(Record):
         self.sn_base: Final = sn_base
         self.n: Final = n
 
+    def members(self) -> tuple[str, ...]:
+        return ("sn_base", "n")
+
 
 class ConduitIdPart(Record):
     """ConduitIdPart: id1, id0."""
@@ -369,6 +420,9 @@ class ConduitIdPart(Record):
     def __init__(self, *, id1: bool, id0: bool) -> None:
         self.id1: Final = id1
         self.id0: Final = id0
+
+    def members(self) -> tuple[str, ...]:
+        return ("id1", "id0")
 
 
 class Conduit(Record):
@@ -383,6 +437,9 @@ class Conduit(Record):
     def __init__(self, *, compact: bool, id: int | ConduitIdPart) -> None:
         self.compact: Final = compact
         self.id: Final = id
+
+    def members(self) -> tuple[str, ...]:
+        return ("compact", "id")
 
 
 Message: TypeAlias = (

@@ -113,7 +113,6 @@ def test_bounds_hold_for_what_is_sent_too() -> None:
         encode(Scout(mask=1, properties=properties))
 
 
-@pytest.mark.line("X-013")
 def test_a_property_longer_than_it_needs_is_kept_whole() -> None:
     message = decode("23 01 01 aa 00 00 01 04 02 07 ff")
     assert isinstance(message, Open)

@@ -22,8 +22,8 @@ def diagram(
     schema: model.Schema, header: model.Header, value: int, record: model.Record
 ) -> list[str]:
     """The rows of a record that a header with this value announces."""
-    flags = dict(_flags(schema, record))
-    bits = "".join(f"|{flags.get(bit, 'x')}" for bit in range(7, header.width - 1, -1))
+    letters = dict(flags(schema, record))
+    bits = "".join(f"|{letters.get(bit, 'x')}" for bit in range(7, header.width - 1, -1))
     rows = [f"{bits}|{_centred(str(value), 2 * header.width - 1)}|"]
     return rows + list(_rows(schema, record, ""))
 
@@ -85,7 +85,9 @@ def _type_text(schema: model.Schema, type_: model.Type) -> str:
                 return _type_text(schema, plain) if type_.name != "string" else "string"
             return type_.name
         case model.Sequence():
-            return f"[{_type_text(schema, type_.element)}]"
+            element = type_.element
+            name = element.name if isinstance(element, model.Name) else _type_text(schema, element)
+            return f"[{name}]"
         case model.Option():
             return _type_text(schema, type_.value)
         case model.Record():
@@ -95,21 +97,21 @@ def _type_text(schema: model.Schema, type_: model.Type) -> str:
             return type(type_).__name__.lower()
 
 
-def _flags(schema: model.Schema, type_: model.Type) -> Iterator[tuple[int, str]]:
+def flags(schema: model.Schema, type_: model.Type) -> Iterator[tuple[int, str]]:
     """Bits and letters of the flags of one header."""
     plain = schema.resolve(type_)
     match plain:
         case model.Flag():
             yield plain.bit, _letter(schema, type_)
         case model.Option():
-            yield from _flags(schema, plain.condition)
-            yield from _flags(schema, plain.value)
+            yield from flags(schema, plain.condition)
+            yield from flags(schema, plain.value)
         case model.Record():
             for member in plain.members:
-                yield from _flags(schema, member.type)
+                yield from flags(schema, member.type)
         case model.Case():
             for alternative in plain.alternatives:
-                yield from _flags(schema, alternative.type)
+                yield from flags(schema, alternative.type)
         case _:
             return
 

@@ -102,6 +102,7 @@ def _class(plan: Plan, one: Class) -> list[str]:
         for name, kind in zip(names, types, strict=True)
     ]
     slots = ", ".join(f'"{name}"' for name in sorted(names))
+    quoted = ", ".join(f'"{name}"' for name in names)
     text = "\n".join(docstring)
     body = [
         *f'"""{text}"""'.split("\n"),
@@ -110,6 +111,9 @@ def _class(plan: Plan, one: Class) -> list[str]:
         "",
         f"def __init__(self, *, {', '.join(parameters)}) -> None:",
         *(f"    self.{name}: Final = {name}" for name in names),
+        "",
+        "def members(self) -> tuple[str, ...]:",
+        f"    return ({quoted}{',' if len(names) == 1 else ''})",
     ]
     return [f"class {one.name}(Record):", *indented(body)]
 

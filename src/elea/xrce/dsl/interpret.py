@@ -36,9 +36,10 @@ class _Octets:
 
     data: bytes
     pos: int
-    notes: list[Note] = field(default_factory=list)
+    notes: list[Note] | None = None  # none are taken
     depth: int = 0
     header: int = 0  # the octet that flags are bits of
+    header_at: int = 0
     header_note: Note | None = None
     members: list[dict[str, tuple[model.Member, Value]]] = field(default_factory=list)
 
@@ -65,7 +66,8 @@ class _Octets:
         return value
 
     def note(self, start: int, label: str, value: Value, meaning: str = "") -> Value:
-        self.notes.append(Note(start, self.pos, self.depth, label, value, meaning))
+        if self.notes is not None:
+            self.notes.append(Note(start, self.pos, self.depth, label, value, meaning))
         return value
 
 
@@ -85,7 +87,7 @@ class Interpreter:
             ShortError: The octets end inside the message.
             DecodeError: They are no message.
         """
-        octets = _Octets(data, start, [] if notes is None else notes)
+        octets = _Octets(data, start, notes)
         return self._read(model.Name(ROOT, 0), octets, ROOT, ROOT), octets.pos
 
     def encode(self, value: Value) -> bytes:
@@ -134,14 +136,12 @@ class Interpreter:
         start = octets.pos
         octets.header = octets.byte(label)
         value = octets.header & header.mask
-        octets.note(start, label, value)
-        octets.header_note = octets.notes[-1]
         kind = self.schema.resolve(header.value)
-        if isinstance(kind, model.Enumeration):
-            symbol = _symbol(kind, value)
-            if symbol is None:
-                raise DecodeError(f"{label} is {value}, which is not defined", start)
-            octets.header_note.meaning = symbol
+        symbol = _symbol(kind, value) if isinstance(kind, model.Enumeration) else ""
+        octets.note(start, label, value, symbol or "")
+        octets.header_at, octets.header_note = start, octets.notes[-1] if octets.notes else None
+        if symbol is None:
+            raise DecodeError(f"{label} is {value}, which is not defined", start)
         return value
 
     def _sequence(self, sequence: model.Sequence, octets: _Octets, path: str, label: str) -> Value:
@@ -181,9 +181,8 @@ class Interpreter:
             return self._read(found.type, octets, path, label)
         if isinstance(self.schema.resolve(member.type), model.Header):
             # Nobody knows how long it is, so nothing after it can be found.
-            assert octets.header_note is not None
-            at = octets.header_note.start
-            raise DecodeError(f"{case.subject} is {value}, which has no definition", at)
+            reason = f"{case.subject} is {value}, which has no definition"
+            raise DecodeError(reason, octets.header_at)
         return None
 
 
