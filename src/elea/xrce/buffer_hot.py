@@ -57,6 +57,26 @@ class Reader:
         self.pos = pos + 1
         return value
 
+    def wide(self, field: str, bits_max: int) -> int:
+        """A number of variable length that may have more than 64 bits."""
+        start: i64 = self.pos
+        pos: i64 = start
+        value: int = 0
+        shift: int = 0
+        while shift < bits_max + 7:  # one group more, for padding
+            if pos >= self.end:
+                raise short(field, start)
+            octet: int = self.data[pos]
+            pos += 1
+            value |= (octet & 0x7F) << shift
+            if octet < 0x80:
+                if value >> bits_max:
+                    break
+                self.pos = pos
+                return value
+            shift += 7
+        raise DecodeError(f"{field} has more than {bits_max} bits", start)
+
     def octets(self, field: str, len_max: int = -1) -> bytes:
         """A length and that many octets."""
         at = self.pos
@@ -128,6 +148,17 @@ def put_nat(out: bytearray, value: int, field: str) -> None:
         return
     if not 0 <= value <= 0xFFFFFFFFFFFFFFFF:
         raise InvalidValueError(field, f"{value} is no number below 2^64")
+    _put_groups(out, value)
+
+
+def put_wide(out: bytearray, value: int, field: str, bits_max: int) -> None:
+    """Append a number that may have more than 64 bits."""
+    if value < 0 or value >> bits_max:
+        raise InvalidValueError(field, f"it is negative, or has more than {bits_max} bits")
+    _put_groups(out, value)
+
+
+def _put_groups(out: bytearray, value: int) -> None:
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
         value >>= 7

@@ -9,6 +9,7 @@ from elea.errors import DecodeError
 from elea.limits import (
     XRCE_BATCH_COUNT_MAX,
     XRCE_DECLARATIONS_COUNT_MAX,
+    XRCE_MASK_BITS_MAX,
     XRCE_PROPERTIES_COUNT_MAX,
     XRCE_PROPERTY_LEN_MAX,
 )
@@ -301,7 +302,7 @@ def _read_synch(reader: Reader, header: int) -> Synch:
 
 def _read_ack_nack(reader: Reader, header: int) -> AckNack:
     sn = reader.nat("sn")
-    mask = reader.nat("mask") if header & 0x20 else None
+    mask = reader.wide("mask", XRCE_MASK_BITS_MAX) if header & 0x20 else None
     return AckNack(sn=sn, mask=mask)
 
 

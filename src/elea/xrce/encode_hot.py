@@ -10,10 +10,19 @@ from typing import cast
 from elea.limits import (
     XRCE_BATCH_COUNT_MAX,
     XRCE_DECLARATIONS_COUNT_MAX,
+    XRCE_MASK_BITS_MAX,
     XRCE_PROPERTIES_COUNT_MAX,
     XRCE_PROPERTY_LEN_MAX,
 )
-from elea.xrce.buffer_hot import missing, put_byte, put_count, put_nat, put_octets, unwanted
+from elea.xrce.buffer_hot import (
+    missing,
+    put_byte,
+    put_count,
+    put_nat,
+    put_octets,
+    put_wide,
+    unwanted,
+)
 from elea.xrce.declarations_hot import (
     PERIODIC_PULL_MODE_ID,
     PERIODIC_PUSH_MODE_ID,
@@ -362,7 +371,7 @@ def _write_ack_nack(out: bytearray, this: AckNack) -> None:
     out.append(header)
     put_nat(out, this.sn, "AckNack.sn")
     if this.mask is not None:
-        put_nat(out, this.mask, "AckNack.mask")
+        put_wide(out, this.mask, "AckNack.mask", XRCE_MASK_BITS_MAX)
 
 
 def _write_keep_alive(out: bytearray, this: KeepAlive) -> None:

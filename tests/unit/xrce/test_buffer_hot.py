@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from elea.errors import DecodeError, InvalidValueError, ShortError
-from elea.xrce.buffer_hot import Reader, put_byte, put_count, put_nat, put_octets
+from elea.xrce.buffer_hot import Reader, put_byte, put_count, put_nat, put_octets, put_wide
 from elea.xrce.encode_hot import encode
 from elea.xrce.messages_hot import Frag, Ping, Pong, StreamData
 
@@ -85,6 +85,32 @@ def test_octets_are_cut_only_out_of_what_is_there(text: str, error: type[DecodeE
     with pytest.raises(error) as caught:
         Reader(bytes.fromhex(text)).octets("o", 4 if text.startswith("05") else -1)
     assert type(caught.value) is error
+
+
+@pytest.mark.parametrize("number", [0, 127, 2**64, 2**100 - 1])
+def test_wide_numbers_both_ways(number: int) -> None:
+    out = bytearray()
+    put_wide(out, number, "n", 100)
+    reader = Reader(bytes(out))
+    assert reader.wide("n", 100) == number
+    assert reader.at_end()
+    for end in range(len(out)):
+        with pytest.raises(ShortError):
+            Reader(bytes(out[:end])).wide("n", 100)
+
+
+@pytest.mark.parametrize("text", ["80 " * 14 + "04", "80 " * 15 + "00", "80 " * 16 + "00"])
+def test_wide_numbers_are_bounded(text: str) -> None:
+    data = bytes.fromhex(text)
+    if len(data) == 16:  # one octet of padding is read
+        assert Reader(data).wide("n", 100) == 0
+        return
+    with pytest.raises(DecodeError, match="n has more than 100 bits"):
+        Reader(data).wide("n", 100)
+    with pytest.raises(InvalidValueError):
+        put_wide(bytearray(), 2**100, "n", 100)
+    with pytest.raises(InvalidValueError):
+        put_wide(bytearray(), -1, "n", 100)
 
 
 def test_octets_counts_and_bytes_are_read_in_order() -> None:

@@ -1,7 +1,8 @@
 """Bounds that a decoder keeps to, by what they bound: an input of generator and interpreter.
 
-The name of a definition, or of a member as `Record.member`; what is not here is bounded by the
-octets of its frame. The values are names of `elea.limits`, for the generator to import.
+The name of a definition, or of a member as `Record.member`; a sequence that is not here is bounded
+by the octets of its frame. A number that is here may have so many bits, instead of 64. The values
+are names of `elea.limits`, for the generator to import.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ MESSAGE_BOUNDS: Final[Mapping[str, str]] = {
     "Property.value": "XRCE_PROPERTY_LEN_MAX",
     "Declare.declarations": "XRCE_DECLARATIONS_COUNT_MAX",
     "BatchedData.payload": "XRCE_BATCH_COUNT_MAX",
+    "AckNack.mask": "XRCE_MASK_BITS_MAX",
 }
 
 

@@ -29,7 +29,16 @@ from elea.xrce.dsl.plan import (
 
 _NOTE: Final = "Generated from {source} by tools/gen_xrce.py: do not edit."
 _BUFFER: Final = (
-    *("Reader", "put_byte", "put_nat", "put_count", "put_octets", "missing", "unwanted"),
+    *(
+        "Reader",
+        "put_byte",
+        "put_nat",
+        "put_wide",
+        "put_count",
+        "put_octets",
+        "missing",
+        "unwanted",
+    ),
     "Record",
 )
 

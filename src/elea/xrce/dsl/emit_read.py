@@ -56,6 +56,9 @@ class ReadEmitter:
                 return self._named_list(type_, found, place)
         target = place.target
         match plain := self._schema.resolve(type_):
+            case model.Nat() if place.path in self._bounds:
+                bits = self._bounds[place.path]
+                return [f'{target} = reader.wide("{place.label}", {bits})']
             case model.Nat() | model.Enumeration():
                 return [f'{target} = reader.nat("{place.label}")']
             case model.Byte():

@@ -104,6 +104,8 @@ class WriteEmitter:
                 return self._named_list(type_, found, place)
         source, field = place.source, place.field
         match plain := self._schema.resolve(type_):
+            case model.Nat() if place.path in self._bounds:
+                return [f'put_wide(out, {source}, "{field}", {self._bounds[place.path]})']
             case model.Nat() | model.Enumeration():
                 return [f'put_nat(out, {source}, "{field}")']
             case model.Byte():

@@ -65,6 +65,24 @@ class _Octets:
             raise DecodeError(f"{label} is {value}, legal is below 2^64", start)
         return value
 
+    def wide(self, label: str, bits: int) -> int:
+        start = self.pos
+        groups: list[int] = []
+        while not groups or groups[-1] >= 128:
+            if 7 * len(groups) >= bits + 7:
+                raise DecodeError(f"{label} has more than {bits} bits", start)
+            groups.append(self.byte_of(start, label))
+        value = sum((octet & 127) << 7 * place for place, octet in enumerate(groups))
+        if value.bit_length() > bits:
+            raise DecodeError(f"{label} has more than {bits} bits", start)
+        return value
+
+    def byte_of(self, start: int, label: str) -> int:
+        """One more octet of what began at `start`."""
+        if self.pos >= len(self.data):
+            raise ShortError(f"the input ends inside {label}", start)
+        return self.byte(label)
+
     def note(self, start: int, label: str, value: Value, meaning: str = "") -> Value:
         if self.notes is not None:
             self.notes.append(Note(start, self.pos, self.depth, label, value, meaning))
@@ -102,7 +120,7 @@ class Interpreter:
             return self._read(self.schema.definitions[type_.name].type, octets, type_.name, label)
         match type_:
             case model.Nat() | model.Enumeration():
-                return self._number(type_, octets, label)
+                return self._number(type_, octets, path, label)
             case model.Byte():
                 start = octets.pos
                 return octets.note(start, label, octets.byte(label))
@@ -124,9 +142,12 @@ class Interpreter:
             case model.Case():
                 return self._case(type_, octets, path, label)
 
-    def _number(self, type_: model.Nat | model.Enumeration, octets: _Octets, label: str) -> Value:
+    def _number(
+        self, type_: model.Nat | model.Enumeration, octets: _Octets, path: str, label: str
+    ) -> Value:
         start = octets.pos
-        number = octets.nat(label)
+        bits = self._bounds.get(path)
+        number = octets.nat(label) if bits is None else octets.wide(label, bits)
         meaning = ""
         if isinstance(type_, model.Enumeration):
             meaning = _symbol(type_, number) or "not defined"
@@ -202,7 +223,7 @@ class _Writer:
             return
         match type_:
             case model.Nat() | model.Enumeration():
-                self._nat(_int(value, path), path)
+                self._nat(_int(value, path), path, self._bounds.get(path, 64))
             case model.Byte():
                 self._out.append(_int(value, path))
             case model.Flag():
@@ -248,9 +269,9 @@ class _Writer:
         for item in value:
             self.write(sequence.element, item, path + "[]")
 
-    def _nat(self, number: int, path: str) -> None:
-        if not 0 <= number < 2**64:
-            raise InvalidValueError(path, f"{number} is no number below 2^64")
+    def _nat(self, number: int, path: str, bits: int = 64) -> None:
+        if not 0 <= number < 1 << bits:
+            raise InvalidValueError(path, f"{number} is no number below 2^{bits}")
         groups = [number >> shift & 0x7F for shift in range(0, max(number.bit_length(), 1), 7)]
         self._out += bytes(group | 0x80 for group in groups[:-1])
         self._out.append(groups[-1])
