@@ -275,13 +275,16 @@ def run_atheris(name: str, args: argparse.Namespace, runs: int) -> NoReturn:
             finish(0)
 
     FINDINGS_DIR.mkdir(exist_ok=True)
-    options = {
+    options: dict[str, str | int] = {
         "max_len": target.input_len_max,
         "seed": args.seed,
         "timeout": int(HANG_SECONDS),
         "artifact_prefix": f"{FINDINGS_DIR}/{target.name}-",
         "verbosity": 0,
     }
+    dictionary = FUZZ_DIR / "seeds" / f"{target.name}.dict"  # tokens, where a target has some
+    if dictionary.exists():
+        options["dict"] = str(dictionary)
     flags = [f"-{key}={value}" for key, value in options.items()]
     atheris.Setup([sys.argv[0], *flags, str(corpus)], one)
     atheris.Fuzz()

@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a script: find `tools`
 
-from tools import interop_table
+from tools import interop_table, xrce_pages
 
 from elea import errors, limits
 from elea.cli.main import VERBS, build_parser, version_text
@@ -61,6 +61,10 @@ def pages() -> dict[str, str]:
         "messages.md": messages_page(),
         "metrics.md": _GENERATED.format(source="the table in `src/elea/daemon/metrics.py`")
         + admin_reference.metrics_markdown(),
+        "xrce-conformance.md": _GENERATED.format(source="the marks of tests")
+        + xrce_pages.conformance_page(),
+        "xrce-messages.md": _GENERATED.format(source="`src/elea/xrce/schema/messages.xrce`")
+        + xrce_pages.messages_page(),
     }
 
 

@@ -7,10 +7,12 @@
     ├── LocatorError (ValueError)      .text .offset .reason
     ├── PredicateError (ValueError)    .text .offset .reason
     │   └── UnsupportedPredicateError  another language, or a function nobody registered
+    ├── SchemaError (ValueError)       .line .column .reason   definitions of messages
     ├── InvalidValueError (ValueError) .kind .reason           an id, encoding, time or QoS octet
     ├── ZDeserializeError (ValueError) .reason .offset         octets that are no serialized value
     ├── ProtocolError                  never raised itself;    .close_reason
     │   ├── DecodeError                bytes are no message;   .offset .reason
+    │   │   └── ShortError             bytes end inside one; more of them may complete it
     │   ├── RemoteProtocolError        legal bytes, illegal now
     │   └── LocalProtocolError         our caller asked for an illegal step
     ├── LimitError                     a bound of limits.py was hit; .limit .value .bound
@@ -83,6 +85,19 @@ class UnsupportedPredicateError(PredicateError):
     """A predicate that asks for what is not here: another language, an unknown function."""
 
 
+class SchemaError(EleaError, ValueError):
+    """Definitions of messages that do not parse, or contradict themselves."""
+
+    def __init__(self, line: int, column: int, reason: str) -> None:
+        super().__init__(line, column, reason)
+        self.line = line
+        self.column = column
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}: {self.reason}"
+
+
 class InvalidValueError(EleaError, ValueError):
     """A value outside its type: an identifier, an encoding, a timestamp, a QoS octet."""
 
@@ -137,6 +152,10 @@ class DecodeError(ProtocolError):
 
     def __str__(self) -> str:
         return f"at byte {self.offset}: {self.reason}"
+
+
+class ShortError(DecodeError):
+    """Bytes that end inside a message of XRCE. On a stream without frames more may follow."""
 
 
 class RemoteProtocolError(ProtocolError):

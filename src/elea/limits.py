@@ -24,6 +24,17 @@ TIMESTAMP_STACK_COUNT_MAX: Final = 255
 LOW_LATENCY_LEN_MAX: Final = 0xFFFF_FFFF  # the low-latency prefix is a u32
 BATCH_LEN_MIN: Final = 64  # smaller ones are refused: headers would outweigh what they carry (T06)
 
+# XRCE: what its generated codec is made with.
+XRCE_PROPERTIES_COUNT_MAX: Final = 64  # per message or declaration
+XRCE_PROPERTY_LEN_MAX: Final = 65_535  # a DDS description; others are shorter
+XRCE_DECLARATIONS_COUNT_MAX: Final = 1_024  # per Declare
+XRCE_BATCH_COUNT_MAX: Final = 65_535  # samples per BatchedData
+XRCE_MASK_BITS_MAX: Final = 8_192  # of an AckNack; the window of 14-bit numbers has fewer
+XRCE_FRAME_LEN_MAX: Final = 65_535  # on a stream; a longer one ends the connection
+XRCE_SCHEMA_LEN_MAX: Final = 1024 * 1024  # characters of a text that defines messages
+XRCE_SCHEMA_DEPTH_MAX: Final = 32  # types inside each other
+XRCE_SCHEMA_NODES_MAX: Final = 100_000  # parts of a message, names followed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -129,6 +140,13 @@ class Limits:
     link_queue_len: int = 4 * 1024 * 1024  # waiting to be written to one link
     udp_sources_count: int = 1_000  # links of one UDP listener
     udp_inbox_len: int = 1024 * 1024  # datagrams of one source that nobody has read yet
+
+    # XRCE: what one device may make a gateway keep.
+    xrce_conduits_count: int = 8  # per session and direction
+    xrce_window_count: int = 256  # messages of a conduit that are not acknowledged
+    xrce_window_len: int = 1024 * 1024  # and their octets; then writers wait
+    xrce_store_count: int = 256  # messages of a conduit that came too early
+    xrce_store_len: int = 1024 * 1024  # and their octets; more are asked for again
 
     # REST: what somebody who speaks HTTP may hold (T54).
     web_connections_count: int = 256  # open at once; more are closed at once

@@ -1,0 +1,1 @@
+"""Channels of XRCE: numbers, order, acknowledgement, retransmission. Sans-IO, told the time."""

@@ -1,0 +1,215 @@
+"""All conduits of one session: messages get their numbers here, and are put in order here.
+
+A conduit is a best-effort and a reliable channel each way. Conduit 0 is there from the beginning;
+another one begins, per direction, with the first message that is marked with it (10.1). Ids belong
+to who sends the data, so an AckNack carries the id of the conduit it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.xrce.channel.besteffort import BestEffortReceiver
+from elea.xrce.channel.receiver import ReliableReceiver
+from elea.xrce.channel.rtt import RoundTrip
+from elea.xrce.channel.sender import ReliableSender
+from elea.xrce.channel.serial import BITS_DEFAULT, Serial
+from elea.xrce.closing import CloseReason, violation
+from elea.xrce.encode_hot import encode
+from elea.xrce.framing import Marked, conduit_marker
+from elea.xrce.messages_hot import (
+    AckNack,
+    BatchedData,
+    Declare,
+    Frag,
+    Pull,
+    StreamData,
+    Synch,
+    WriteData,
+)
+
+Numbered: TypeAlias = Declare | StreamData | BatchedData | WriteData | Pull
+_STALL_NS: Final = 30_000_000_000  # without progress, towards a peer whose lease is infinite
+
+
+@dataclass(slots=True)
+class _Outgoing:
+    reliable: ReliableSender
+    best_effort_sn: int = 0
+
+
+@dataclass(slots=True)
+class _Incoming:
+    reliable: ReliableReceiver[Marked]
+    best_effort: BestEffortReceiver
+
+
+@dataclass(slots=True)
+class Conduits:
+    """Both directions of every conduit of a session.
+
+    `lease_ns` is the peer's, 0 if it is infinite.
+    """
+
+    bits: int = BITS_DEFAULT
+    lease_ns: int = 0
+    limits: Limits = DEFAULT_LIMITS
+    round_trip: RoundTrip = field(default_factory=RoundTrip)
+    stray_acks_count: int = 0  # about conduits that were never used
+    _serial: Serial = field(init=False)
+    _outgoing: dict[int, _Outgoing] = field(init=False, default_factory=dict)
+    _incoming: dict[int, _Incoming] = field(init=False, default_factory=dict)
+    _best_effort_out: list[bytes] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._serial = Serial(self.bits)
+
+    # Sending.
+
+    def send(
+        self,
+        make: Callable[[int], Numbered],
+        now_ns: int,
+        *,
+        conduit: int = 0,
+        fragment: Callable[[int], Frag] | None = None,
+        flush: bool = False,
+    ) -> bool:
+        """Send what `make` makes of its sequence number, on the reliable channel if it says so.
+
+        Returns:
+            False if the window is full: nothing was sent, and the caller has to try again once
+            `receive` has said that there is room.
+        """
+        channel = self._outgoing.get(conduit) or self._begin(conduit)
+        message = make(channel.reliable.next_sn)
+        if not is_reliable(message):
+            sn = channel.best_effort_sn
+            channel.best_effort_sn = self._serial.after(sn)
+            markers = encode(fragment(sn)) if fragment is not None else b""
+            self._best_effort_out.append(_lead(conduit) + markers + encode(make(sn)))
+            return True
+        markers = encode(fragment(channel.reliable.next_sn)) if fragment is not None else b""
+        octets = encode(message)
+        if not channel.reliable.has_room(len(markers) + len(octets)):
+            channel.reliable.wait_for_room()
+            return False
+        channel.reliable.send(octets, now_ns, markers=markers, flush=flush)
+        return True
+
+    def data_to_send(self) -> list[bytes]:
+        """Messages with their markers. Any number of them, in this order, may share a frame."""
+        out, self._best_effort_out = self._best_effort_out, []
+        for sending in self._outgoing.values():
+            out += sending.reliable.data_to_send()
+        for conduit, receiving in self._incoming.items():
+            out += [_lead(conduit) + encode(ack) for ack in receiving.reliable.acks_to_send()]
+        return out
+
+    def _begin(self, conduit: int) -> _Outgoing:
+        sender = ReliableSender(
+            self._serial,
+            self.round_trip,
+            window_count=self.limits.xrce_window_count,
+            window_len=self.limits.xrce_window_len,
+            lead=_lead(conduit),
+        )
+        return self._outgoing.setdefault(conduit, _Outgoing(sender))
+
+    # Receiving.
+
+    def receive(self, marked: Marked, length: int, now_ns: int) -> list[Marked]:
+        """A message of `length` octets came; what is to be processed now, in order.
+
+        Raises:
+            DecodeError: Its number does not fit the session's length.
+            RemoteProtocolError: Its conduit is none that we accept; `close_reason` says 5.
+        """
+        message = marked.message
+        if isinstance(message, AckNack):
+            self._acknack(marked.conduit, message, now_ns)
+            return []
+        if not isinstance(message, Synch | Declare | StreamData | BatchedData | WriteData | Pull):
+            return [marked]  # it belongs to no channel, whatever its marker says
+        channel = self._incoming.get(marked.conduit) or self._accept(marked.conduit)
+        if isinstance(message, Synch):
+            if message.reliable:
+                return channel.reliable.synch(message, now_ns)
+            channel.best_effort.synch(message.sn)
+            return []
+        if is_reliable(message):
+            return channel.reliable.receive(message.sn, marked, length, now_ns, answer=message.sync)
+        return [marked] if channel.best_effort.receive(message.sn, now_ns) else []
+
+    def _acknack(self, conduit: int, message: AckNack, now_ns: int) -> None:
+        channel = self._outgoing.get(conduit)
+        if channel is None:
+            self.stray_acks_count += 1
+        else:
+            channel.reliable.acknack(message, now_ns)
+
+    def _accept(self, conduit: int) -> _Incoming:
+        if conduit >= self.limits.xrce_conduits_count:
+            legal = f"0 to {self.limits.xrce_conduits_count - 1} are accepted"
+            raise violation(CloseReason.PARAMETER, f"conduit {conduit}; {legal}")
+        reliable = ReliableReceiver[Marked](
+            self._serial,
+            self.round_trip,
+            store_count=self.limits.xrce_store_count,
+            store_len=self.limits.xrce_store_len,
+        )
+        best_effort = BestEffortReceiver(self._serial, self.lease_ns)
+        return self._incoming.setdefault(conduit, _Incoming(reliable, best_effort))
+
+    # Time.
+
+    def handle_timer(self, now_ns: int) -> None:
+        """Do what is due."""
+        for part in self._timed():
+            part.handle_timer(now_ns)
+
+    def next_timer_ns(self) -> int | None:
+        """When `handle_timer` wants to be called."""
+        due = [at for part in self._timed() if (at := part.next_timer_ns()) is not None]
+        return min(due, default=None)
+
+    def _timed(self) -> Iterator[ReliableSender | ReliableReceiver[Marked]]:
+        for sending in self._outgoing.values():
+            yield sending.reliable
+        for receiving in self._incoming.values():
+            yield receiving.reliable
+
+    # What a session wants to know.
+
+    def is_stalled(self, now_ns: int) -> bool:
+        """Whether a peer has acknowledged nothing for so long that the session should end."""
+        allowed_ns = self.lease_ns or _STALL_NS
+        since = (one.reliable.progress_ns for one in self._outgoing.values())
+        return any(at is not None and now_ns - at > allowed_ns for at in since)
+
+    @property
+    def unacknowledged_count(self) -> int:
+        """Messages that wait for the peer."""
+        return sum(one.reliable.unacknowledged_count for one in self._outgoing.values())
+
+    @property
+    def resent_count(self) -> int:
+        """Messages that had to be sent again."""
+        return sum(one.reliable.resent_count for one in self._outgoing.values())
+
+    @property
+    def gap_count(self) -> int:
+        """Messages that will never be delivered, because the peer no longer had them."""
+        return sum(one.reliable.gap_count for one in self._incoming.values())
+
+
+def is_reliable(message: Numbered) -> bool:
+    """The channel of a message: Declare and Pull have no choice (6.2)."""
+    return isinstance(message, Declare | Pull) or message.reliable
+
+
+def _lead(conduit: int) -> bytes:
+    return encode(conduit_marker(conduit)) if conduit else b""

@@ -1,0 +1,204 @@
+"""The receiving end of a reliable channel (11.2).
+
+Messages are delivered in order, once. What comes too early is stored, if there is room, and what is
+missing is asked for; a Synch tells of messages that were lost without a trace. Only when the peer
+says that it no longer has a message is it given up, and counted as a gap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from elea.xrce.channel.rtt import RoundTrip
+from elea.xrce.channel.serial import Serial
+from elea.xrce.messages_hot import AckNack, Synch
+
+ACK_COUNT: Final = 64  # messages that may wait for one acknowledgement
+ACK_NS: Final = 100_000_000
+MASK_BITS: Final = 31  # of those sent; any are understood
+RESTART_NS: Final = 2_000_000_000
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(slots=True)
+class _Stored(Generic[_Item]):
+    item: _Item
+    length: int
+
+
+class ReliableReceiver(Generic[_Item]):
+    """One direction of one conduit."""
+
+    def __init__(
+        self, serial: Serial, round_trip: RoundTrip, *, store_count: int, store_len: int
+    ) -> None:
+        self.expected_sn = 0
+        self.duplicates_count = 0
+        self.unstored_count = 0  # too early, and no room: they will be asked for again
+        self.gap_count = 0  # messages the peer no longer had
+        self.ignored_count = 0  # numbers that make no sense
+        self._serial = serial
+        self._round_trip = round_trip
+        self._store_count = store_count
+        self._store_len = store_len
+        self._top_sn = 0  # the highest number known to exist, plus one
+        self._placed = False  # a Synch or a delivery has fixed where the numbers are
+        self._stored: dict[int, _Stored[_Item]] = {}
+        self._stored_len = 0
+        self._asked_sn: int | None = None  # the gap that was asked for last
+        self._asked_ns = 0
+        self._unacknowledged_count = 0
+        self._acknowledge_ns: int | None = None
+        self._stale_since_ns: int | None = None
+        self._out: list[AckNack] = []
+
+    def receive(
+        self, sn: int, item: _Item, length: int, now_ns: int, *, answer: bool
+    ) -> list[_Item]:
+        """A message came; what can be delivered now, in order."""
+        ahead = self._serial.distance(self._serial.check(sn), self.expected_sn)
+        delivered: list[_Item] = []
+        if ahead < 0:
+            self.duplicates_count += 1
+        elif ahead >= self._serial.window_max:  # no sender is so far ahead: a very late one
+            self.ignored_count += 1
+        else:
+            self._stale_since_ns = None
+            self._raise_top(self._serial.after(sn))
+            if ahead == 0:
+                self._placed = True
+                delivered.append(item)
+                self.expected_sn = self._serial.after(sn)
+                delivered += self._followers()
+            else:
+                self._store(sn, item, length)
+        self._unacknowledged_count += 1
+        self._answer(now_ns, at_once=answer)
+        return delivered
+
+    def synch(self, message: Synch, now_ns: int) -> list[_Item]:
+        """The peer says which number comes next, and how far back it can go."""
+        sn, count = self._serial.check(message.sn), message.count or 0
+        if count >= self._serial.half - 1:
+            self.ignored_count += 1
+            return []
+        first = self._serial.after(sn, -count)
+        delivered: list[_Item] = []
+        if not self._placed or self._serial.distance(first, self.expected_sn) > 0:
+            delivered = self._skip_to(first, sn)
+        elif self._serial.distance(sn, self.expected_sn) < 0:
+            self._stale(first, sn, now_ns)
+        else:
+            self._stale_since_ns = None
+            self._raise_top(sn)
+        self._answer(now_ns, at_once=message.sync)
+        return delivered
+
+    def handle_timer(self, now_ns: int) -> None:
+        """Send the acknowledgement that has waited for more."""
+        if self._acknowledge_ns is not None and now_ns >= self._acknowledge_ns:
+            self._acknowledge(now_ns)
+
+    def next_timer_ns(self) -> int | None:
+        """When `handle_timer` wants to be called."""
+        return self._acknowledge_ns
+
+    def acks_to_send(self) -> list[AckNack]:
+        """What to tell the peer."""
+        out, self._out = self._out, []
+        return out
+
+    # Where the numbers are.
+
+    def _raise_top(self, sn: int) -> None:
+        if self._serial.distance(sn, self._top_sn) > 0:
+            self._top_sn = sn
+
+    def _skip_to(self, first: int, sn: int) -> list[_Item]:
+        """What is before `first` will not come any more."""
+        if self._placed:
+            skipped = self._serial.distance(first, self.expected_sn)
+            self.gap_count += skipped
+            for place in range(skipped):
+                self._unstore(self._serial.after(self.expected_sn, place))
+        else:  # nothing was delivered yet: the channel begins here, wherever we believed it to
+            self._top_sn = sn
+            for old in list(self._stored):
+                if not self._serial.distance(old, first) >= 0:
+                    self._unstore(old)
+        self._placed = True
+        self._stale_since_ns = None
+        self.expected_sn = first
+        self._raise_top(sn)
+        for stored in self._stored:
+            self._raise_top(self._serial.after(stored))
+        return self._followers()
+
+    def _stale(self, first: int, sn: int, now_ns: int) -> None:
+        """A Synch from before what was delivered: it was late, or the peer has started over.
+
+        To believe it at once would deliver messages twice whenever a network changes the order of
+        datagrams. A peer that started over goes on saying so, and nothing newer comes from it.
+        """
+        if self._stale_since_ns is None:
+            self._stale_since_ns = now_ns
+        elif now_ns - self._stale_since_ns >= RESTART_NS:
+            self._stale_since_ns = None
+            self.expected_sn, self._top_sn = first, sn
+            self._stored.clear()
+            self._stored_len = 0
+
+    # The store.
+
+    def _store(self, sn: int, item: _Item, length: int) -> None:
+        if sn in self._stored:
+            self.duplicates_count += 1
+        elif len(self._stored) >= self._store_count or self._stored_len + length > self._store_len:
+            self.unstored_count += 1
+        else:
+            self._stored[sn] = _Stored(item, length)
+            self._stored_len += length
+
+    def _unstore(self, sn: int) -> _Stored[_Item] | None:
+        stored = self._stored.pop(sn, None)
+        if stored is not None:
+            self._stored_len -= stored.length
+        return stored
+
+    def _followers(self) -> list[_Item]:
+        found = []
+        while (stored := self._unstore(self.expected_sn)) is not None:
+            found.append(stored.item)
+            self.expected_sn = self._serial.after(self.expected_sn)
+        return found
+
+    # What the peer is told.
+
+    def _answer(self, now_ns: int, *, at_once: bool) -> None:
+        missing = self._serial.distance(self._top_sn, self.expected_sn) > 0
+        if at_once:
+            self._acknowledge(now_ns)
+        elif missing:
+            asked = self._asked_sn == self.expected_sn
+            if not asked or now_ns - self._asked_ns >= self._round_trip.rtt_ns:
+                self._acknowledge(now_ns)
+        elif self._unacknowledged_count >= ACK_COUNT:
+            self._acknowledge(now_ns)
+        elif self._acknowledge_ns is None and self._unacknowledged_count:
+            self._acknowledge_ns = now_ns + ACK_NS
+
+    def _acknowledge(self, now_ns: int) -> None:
+        self._unacknowledged_count = 0
+        self._acknowledge_ns = None
+        known = self._serial.distance(self._top_sn, self.expected_sn)
+        if known <= 0:
+            self._out.append(AckNack(sn=self.expected_sn))
+            return
+        mask = 0
+        for bit in range(min(known - 1, MASK_BITS)):
+            if self._serial.after(self.expected_sn, bit + 1) not in self._stored:
+                mask |= 1 << bit
+        self._asked_sn, self._asked_ns = self.expected_sn, now_ns
+        self._out.append(AckNack(sn=self.expected_sn, mask=mask))

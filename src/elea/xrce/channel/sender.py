@@ -1,0 +1,168 @@
+"""The sending end of a reliable channel (11.1).
+
+Messages stay, as octets, until they are acknowledged. A Synch at growing intervals makes the loss
+of the last ones visible; a request sends them again, their octets unchanged but for S. The window
+bounds what is kept: when it is full, `has_room` says so and the writer waits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from elea.xrce.channel.rtt import RoundTrip
+from elea.xrce.channel.serial import Serial
+from elea.xrce.encode_hot import encode
+from elea.xrce.messages_hot import AckNack, Synch
+
+SYNCH_MAX_NS: Final = 1_000_000_000
+_FLAG_S: Final = 0x20  # the same bit of every message that has a sequence number
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A message that is not acknowledged yet."""
+
+    markers: bytes
+    message: bytearray
+    sent_ns: int
+    skipped: bool = False  # the last request for it was not honoured
+
+
+class ReliableSender:
+    """One direction of one conduit."""
+
+    def __init__(
+        self,
+        serial: Serial,
+        round_trip: RoundTrip,
+        *,
+        window_count: int,
+        window_len: int,
+        lead: bytes = b"",
+    ) -> None:
+        self.next_sn = 0
+        self.ignored_count = 0  # AckNacks about what was never sent, or long ago
+        self.resent_count = 0
+        self.progress_ns: int | None = None  # since when nothing was acknowledged; None if idle
+        self._serial = serial
+        self._round_trip = round_trip
+        self._window_count = min(window_count, serial.window_max)
+        self._window_len = window_len
+        self._lead = lead  # the marker of the conduit, in front of everything
+        self._kept: deque[_Kept] = deque()
+        self._kept_len = 0
+        self._out: list[bytes] = []
+        self._begun = False  # the peer was told where the numbers start
+        self._full_told = False
+        self._synch_ns = 0  # when a Synch is due, if anything is kept
+        self._synch_wait_ns = 0
+
+    @property
+    def unacknowledged_count(self) -> int:
+        """Messages kept."""
+        return len(self._kept)
+
+    @property
+    def oldest_sn(self) -> int:
+        """The first number that is not acknowledged."""
+        return self._serial.after(self.next_sn, -len(self._kept))
+
+    def has_room(self, length: int) -> bool:
+        """Whether a message of so many octets may be sent now. One always may if none is kept."""
+        if not self._kept:
+            return True
+        return len(self._kept) < self._window_count and self._kept_len + length <= self._window_len
+
+    def wait_for_room(self) -> None:
+        """A writer is held up: ask the peer, once, for what would make room."""
+        if not self._full_told:
+            self._full_told = True
+            self._out.append(self._synch(answer=True))
+
+    def send(
+        self, message: bytes, now_ns: int, *, markers: bytes = b"", flush: bool = False
+    ) -> None:
+        """Number `next_sn` goes out; the message is to have it already."""
+        assert self.has_room(len(markers) + len(message))
+        if not self._begun:  # a receiver may insist on it (8.4)
+            self._begun = True
+            self._out.append(self._synch(answer=False))
+        if not self._kept:
+            self.progress_ns = now_ns
+            self._arm(now_ns)
+        kept = _Kept(markers, bytearray(message), now_ns)
+        self._kept.append(kept)
+        self._kept_len += len(markers) + len(message)
+        self.next_sn = self._serial.after(self.next_sn)
+        # At three quarters an answer comes in time for the window to move on.
+        crossing = len(self._kept) * 4 // 3 == self._window_count
+        self._transmit(kept, now_ns, answer=flush or crossing)
+
+    def acknack(self, message: AckNack, now_ns: int) -> bool:
+        """The peer says what it has and what it misses; whether there is more room now."""
+        done = self._serial.distance(self._serial.check(message.sn), self.oldest_sn)
+        if not 0 <= done <= len(self._kept):
+            self.ignored_count += 1
+            return False
+        for _ in range(done):
+            kept = self._kept.popleft()
+            self._kept_len -= len(kept.markers) + len(kept.message)
+        if done:
+            self._full_told = False
+            self.progress_ns = now_ns if self._kept else None
+            self._arm(now_ns)
+        if message.mask is not None:
+            self._resend(message.mask * 2 + 1, now_ns)
+        return done > 0
+
+    def handle_timer(self, now_ns: int) -> None:
+        """Send the Synch that is due."""
+        if self._kept and now_ns >= self._synch_ns:
+            self._out.append(self._synch(answer=True))
+            self._synch_wait_ns = min(2 * self._synch_wait_ns, SYNCH_MAX_NS)
+            self._synch_ns = now_ns + self._synch_wait_ns
+
+    def next_timer_ns(self) -> int | None:
+        """When `handle_timer` wants to be called."""
+        return self._synch_ns if self._kept else None
+
+    def data_to_send(self) -> list[bytes]:
+        """Messages with their markers, in order."""
+        out, self._out = self._out, []
+        return out
+
+    def _arm(self, now_ns: int) -> None:
+        self._synch_wait_ns = min(self._round_trip.rto_ns, SYNCH_MAX_NS)
+        self._synch_ns = now_ns + self._synch_wait_ns
+
+    def _resend(self, wanted: int, now_ns: int) -> None:
+        """Send again what bit 0, the oldest, and the bits above it ask for."""
+        fresh_ns = now_ns - self._round_trip.rtt_ns
+        chosen: list[_Kept] = []
+        for place, kept in enumerate(self._kept):
+            if not wanted >> place:
+                break
+            if not wanted >> place & 1:
+                continue
+            # It may be under way still. To ignore a request once is allowed, twice is not.
+            if kept.sent_ns > fresh_ns and not (place == 0 and kept.skipped):
+                kept.skipped = True
+                continue
+            chosen.append(kept)
+        for kept in chosen:
+            kept.skipped = False
+            self.resent_count += 1
+            self._transmit(kept, now_ns, answer=kept is chosen[-1])
+
+    def _transmit(self, kept: _Kept, now_ns: int, *, answer: bool) -> None:
+        kept.sent_ns = now_ns
+        first = kept.message[0] | _FLAG_S if answer else kept.message[0]
+        self._out.append(self._lead + kept.markers + bytes((first,)) + kept.message[1:])
+
+    def _synch(self, *, answer: bool) -> bytes:
+        count = len(self._kept)
+        told = count if 0 < count < self._serial.half - 1 else None
+        synch = Synch(reliable=True, sync=answer, sn=self.next_sn, count=told)
+        return self._lead + encode(synch)

@@ -1,0 +1,1 @@
+"""The message definitions, in the language of `elea.xrce.dsl`."""
