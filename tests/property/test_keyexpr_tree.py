@@ -31,6 +31,21 @@ def test_every_look_up_equals_a_linear_scan(keys: list[str], asked: list[str]) -
         assert sorted(tree.including(query)) == sorted(k for k in keys if includes(k, query))
 
 
+@settings(max_examples=200)
+@given(
+    st.lists(expression_texts, unique=True, max_size=25), st.lists(queries, min_size=1, max_size=25)
+)
+def test_many_look_ups_equal_a_linear_scan(keys: list[str], asked: list[str]) -> None:
+    tree = tree_of(keys)
+    for (ends, found), matches in (
+        (tree.intersecting_each(asked), intersects),
+        (tree.including_each(asked), includes),
+    ):
+        starts = [0, *ends[:-1]]
+        for query, start, end in zip(asked, starts, ends, strict=True):
+            assert sorted(found[start:end]) == sorted(k for k in keys if matches(k, query))
+
+
 @given(st.lists(expression_texts, unique=True, max_size=12), queries)
 def test_results_depend_on_the_insertions_alone(keys: list[str], query: str) -> None:
     assert tree_of(keys).intersecting(query) == tree_of(keys).intersecting(query)

@@ -1,19 +1,10 @@
 """KeyExprTree[T]: values stored by key expression, looked up by match.
 
-A trie over chunks. Each node keeps its plain children in a dictionary and the wildcard children
-apart from them, so that a look-up touches only what can match:
-
-    plain     literal and verbatim chunks, by text
-    star      the child `*`
-    double    the child `**`
-    subs      children with `$*`, found by their literal head or tail
-
-A plain key is looked up by holding the set of nodes that the chunks read so far can stand at. Going
-down consumes one chunk and each node has one parent, so only `**`, which may stay where it is, can
-be reached in two ways; those are kept in an ordered set. An expression with wildcards is walked the
-other way round: each node is visited at most once, with the set of positions in the expression that
-it can stand at. So the cost is bounded by nodes times chunks, whatever the expressions are (threats
-T20, T21). Results come in an order that depends on the insertions alone.
+A trie over chunks; its nodes, and how a plain key is looked up, are in `nodes_hot`. An expression
+with wildcards is walked the other way round: each node is visited at most once, with the set of
+positions in the expression that it can stand at. So the cost is bounded by nodes times chunks,
+whatever the expressions are (threats T20, T21). Results come in an order that depends on the
+insertions alone.
 """
 
 from __future__ import annotations
@@ -22,158 +13,10 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar, cast
 
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.match_hot import chunk_includes, chunk_intersects, sub_wild_matches
+from elea.keyexpr.match_hot import chunk_includes, chunk_intersects
+from elea.keyexpr.nodes_hot import Node, is_sub_wild, standing_at
 
 T = TypeVar("T")
-
-
-class _Node(Generic[T]):
-    """One chunk of one or more keys; `key` is set where a stored key ends."""
-
-    __slots__ = ("chunk", "double", "key", "parent", "plain", "star", "subs", "value")
-
-    def __init__(self, chunk: str, parent: _Node[T] | None) -> None:
-        self.chunk = chunk
-        self.parent = parent
-        self.plain: dict[str, _Node[T]] = {}
-        self.star: _Node[T] | None = None
-        self.double: _Node[T] | None = None
-        self.subs: _SubChildren[T] | None = None
-        self.key: str | None = None
-        self.value: T | None = None
-
-    def child(self, chunk: str) -> _Node[T] | None:
-        if chunk == "*":
-            return self.star
-        if chunk == "**":
-            return self.double
-        if _is_sub_wild(chunk):
-            return None if self.subs is None else self.subs.nodes.get(chunk)
-        return self.plain.get(chunk)
-
-    def add_child(self, chunk: str) -> _Node[T]:
-        node: _Node[T] = _Node(chunk, self)
-        if chunk == "*":
-            self.star = node
-        elif chunk == "**":
-            self.double = node
-        elif _is_sub_wild(chunk):
-            if self.subs is None:
-                self.subs = _SubChildren()
-            self.subs.add(node)
-        else:
-            self.plain[chunk] = node
-        return node
-
-    def drop_child(self, chunk: str) -> None:
-        if chunk == "*":
-            self.star = None
-        elif chunk == "**":
-            self.double = None
-        elif _is_sub_wild(chunk):
-            subs = self.subs
-            assert subs is not None
-            subs.drop(chunk)
-            if len(subs.nodes) == 0:
-                self.subs = None
-        else:
-            del self.plain[chunk]
-
-    def children(self) -> list[_Node[T]]:
-        nodes = list(self.plain.values())
-        if self.subs is not None:
-            nodes.extend(self.subs.nodes.values())
-        if self.star is not None:
-            nodes.append(self.star)
-        if self.double is not None:
-            nodes.append(self.double)
-        return nodes
-
-    def is_bare(self) -> bool:
-        return (
-            self.key is None
-            and len(self.plain) == 0
-            and self.star is None
-            and self.double is None
-            and self.subs is None
-        )
-
-
-class _SubChildren(Generic[T]):
-    """Children with `$*`, under their literal head, or their tail when they have no head.
-
-    A chunk is asked for with each head length in use, so thousands of `robot17$*` beside one
-    another cost a few dictionary look-ups and not thousands of comparisons.
-    """
-
-    __slots__ = ("head_lens", "heads", "nodes", "tail_lens", "tails")
-
-    def __init__(self) -> None:
-        self.nodes: dict[str, _Node[T]] = {}
-        self.heads: dict[str, dict[str, _Node[T]]] = {}
-        self.tails: dict[str, dict[str, _Node[T]]] = {}
-        self.head_lens: dict[int, int] = {}  # length to how many distinct heads have it
-        self.tail_lens: dict[int, int] = {}
-
-    def add(self, node: _Node[T]) -> None:
-        chunk = node.chunk
-        self.nodes[chunk] = node
-        head = chunk[: chunk.index("$")]
-        if head:
-            _bucket_add(self.heads, self.head_lens, head, node)
-        else:
-            _bucket_add(self.tails, self.tail_lens, chunk[chunk.rindex("*") + 1 :], node)
-
-    def drop(self, chunk: str) -> None:
-        del self.nodes[chunk]
-        head = chunk[: chunk.index("$")]
-        if head:
-            _bucket_drop(self.heads, self.head_lens, head, chunk)
-        else:
-            _bucket_drop(self.tails, self.tail_lens, chunk[chunk.rindex("*") + 1 :], chunk)
-
-    def append_matching(self, text: str, found: list[_Node[T]]) -> None:
-        """Add the children that include the chunk `text`."""
-        text_len = len(text)
-        for head_len in self.head_lens:
-            if head_len <= text_len:
-                bucket = self.heads.get(text[:head_len])
-                if bucket is not None:
-                    for node in bucket.values():
-                        if sub_wild_matches(node.chunk, text):
-                            found.append(node)
-        for tail_len in self.tail_lens:
-            if tail_len <= text_len:
-                bucket = self.tails.get(text[text_len - tail_len :])
-                if bucket is not None:
-                    for node in bucket.values():
-                        if sub_wild_matches(node.chunk, text):
-                            found.append(node)
-
-
-def _bucket_add(
-    buckets: dict[str, dict[str, _Node[T]]], lens: dict[int, int], affix: str, node: _Node[T]
-) -> None:
-    bucket = buckets.get(affix)
-    if bucket is None:
-        bucket = {}
-        buckets[affix] = bucket
-        lens[len(affix)] = lens.get(len(affix), 0) + 1
-    bucket[node.chunk] = node
-
-
-def _bucket_drop(
-    buckets: dict[str, dict[str, _Node[T]]], lens: dict[int, int], affix: str, chunk: str
-) -> None:
-    bucket = buckets[affix]
-    del bucket[chunk]
-    if len(bucket) == 0:
-        del buckets[affix]
-        left = lens[len(affix)] - 1
-        if left > 0:
-            lens[len(affix)] = left
-        else:
-            del lens[len(affix)]
 
 
 class KeyExprTree(Generic[T]):
@@ -194,7 +37,7 @@ class KeyExprTree(Generic[T]):
     __slots__ = ("_count", "_root")
 
     def __init__(self) -> None:
-        self._root: _Node[T] = _Node("", None)
+        self._root: Node[T] = Node("", None)
         self._count = 0
 
     def __len__(self) -> int:
@@ -277,8 +120,55 @@ class KeyExprTree(Generic[T]):
         text = key if isinstance(key, str) else str(key)
         return self._including(text.split("/"))
 
-    def _find(self, text: str) -> _Node[T] | None:
-        node: _Node[T] | None = self._root
+    def intersecting_each(self, keys: list[str]) -> tuple[list[int], list[T]]:
+        """As `intersecting`, of many keys; what a plain key shares with the one before is not read
+        again, so sort them.
+
+        Returns:
+            Where the values of each key end in the second list, and the values of all keys.
+
+        Example:
+            >>> tree: KeyExprTree[int] = KeyExprTree()
+            >>> tree.insert("a/*", 1)
+            >>> tree.insert("a/**", 2)
+            >>> tree.intersecting_each(["a/b", "b", "a"])
+            ([2, 2, 3], [1, 2, 2])
+        """
+        return self._each(keys, True)
+
+    def including_each(self, keys: list[str]) -> tuple[list[int], list[T]]:
+        """As `including`, of many keys."""
+        return self._each(keys, False)
+
+    def _each(self, keys: list[str], by_intersection: bool) -> tuple[list[int], list[T]]:
+        found: list[T] = []
+        ends: list[int] = []
+        before: list[str] = []
+        standings = [standing_at(self._root)]  # after each chunk of the key before
+        for key in keys:
+            if by_intersection and "*" in key:
+                found.extend(self.intersecting(key))
+                ends.append(len(found))
+                continue
+            chunks = key.split("/")
+            chunks_count = len(chunks)
+            shared = 0
+            shared_max = min(chunks_count, len(before))
+            while shared < shared_max and chunks[shared] == before[shared]:
+                shared += 1
+            del standings[shared + 1 :]
+            standing = standings[shared]
+            while shared < chunks_count:
+                standing = standing.after(chunks[shared])
+                standings.append(standing)
+                shared += 1
+            before = chunks
+            standing.append_values(found)
+            ends.append(len(found))
+        return ends, found
+
+    def _find(self, text: str) -> Node[T] | None:
+        node: Node[T] | None = self._root
         for chunk in text.split("/"):
             if node is None:
                 return None
@@ -287,52 +177,13 @@ class KeyExprTree(Generic[T]):
 
     def _including(self, chunks: list[str]) -> list[T]:
         """Stored keys as patterns over the chunks, in which a wildcard is one more word."""
-        nodes = [self._root]
-        # The `**` nodes that the position can be inside of; each stays until a verbatim chunk.
-        doubles: dict[_Node[T], None] = {}
-        if self._root.double is not None:
-            doubles[self._root.double] = None
+        standing = standing_at(self._root)
         for chunk in chunks:
-            if len(doubles) > 0:
-                nodes.extend(doubles)
-            reached: list[_Node[T]] = []
-            if chunk[0] == "@":
-                for node in nodes:
-                    child = node.plain.get(chunk)
-                    if child is not None:
-                        reached.append(child)
-                doubles = {}
-            elif chunk == "*":
-                for node in nodes:
-                    if node.star is not None:
-                        reached.append(node.star)
-            elif chunk == "**":
-                pass  # only the `**` that are open include it
-            else:
-                for node in nodes:
-                    child = node.plain.get(chunk)
-                    if child is not None:
-                        reached.append(child)
-                    child = node.star
-                    if child is not None:
-                        reached.append(child)
-                    subs = node.subs
-                    if subs is not None:
-                        subs.append_matching(chunk, reached)
-            for node in reached:
-                child = node.double
-                if child is not None:
-                    doubles[child] = None
-            nodes = reached
-            if len(nodes) == 0 and len(doubles) == 0:
+            standing = standing.after(chunk)
+            if standing.is_nowhere():
                 return []
         found: list[T] = []
-        for node in nodes:
-            if node.key is not None:
-                found.append(cast(T, node.value))
-        for node in doubles:
-            if node.key is not None:
-                found.append(cast(T, node.value))
+        standing.append_values(found)
         return found
 
     def _walk(self, query: _Query) -> list[T]:
@@ -391,7 +242,7 @@ class _Query:
                 self.verbatims |= bit
             if chunk == "**":
                 self.doubles |= bit
-            if chunk == "*" or chunk == "**" or _is_sub_wild(chunk):
+            if chunk == "*" or chunk == "**" or is_sub_wild(chunk):
                 self.wild |= bit
             else:
                 self.literals[chunk] = self.literals.get(chunk, 0) | bit
@@ -428,7 +279,7 @@ class _Query:
 
     def _mask(self, chunk: str) -> int:
         """The positions whose chunk, `**` aside, intersects or includes a stored chunk."""
-        if chunk != "*" and not _is_sub_wild(chunk):
+        if chunk != "*" and not is_sub_wild(chunk):
             mask = self.literals.get(chunk, 0)
             candidates = self.wild & ~self.doubles
         else:
@@ -444,9 +295,9 @@ class _Query:
         return mask
 
 
-def _named_children(node: _Node[T], query: _Query, positions: int) -> list[_Node[T]]:
+def _named_children(node: Node[T], query: _Query, positions: int) -> list[Node[T]]:
     """The children that can match when no wildcard of the expression stands at the positions."""
-    found: list[_Node[T]] = []
+    found: list[Node[T]] = []
     for text, mask in query.literals.items():
         if positions & mask:
             child = node.plain.get(text)
@@ -460,8 +311,3 @@ def _named_children(node: _Node[T], query: _Query, positions: int) -> list[_Node
         if node.subs is not None:
             found.extend(node.subs.nodes.values())
     return found
-
-
-def _is_sub_wild(chunk: str) -> bool:
-    """Whether a `$*` of this chunk is a wildcard; in a verbatim chunk it is plain text."""
-    return "$" in chunk and chunk[0] != "@"

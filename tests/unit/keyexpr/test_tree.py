@@ -107,7 +107,7 @@ def test_removing_prunes_every_node_that_nothing_needs() -> None:
 def nodes_count() -> int:
     """How many nodes of trees are alive."""
     gc.collect()
-    return sum(type(item).__name__ == "_Node" for item in gc.get_objects())
+    return sum(type(item).__name__ == "Node" for item in gc.get_objects())
 
 
 def test_removing_one_leaves_its_neighbours() -> None:
@@ -135,3 +135,12 @@ def test_a_hostile_expression_visits_each_node_once() -> None:
     assert len(tree.included_by(hostile)) == 1
     assert len(tree.intersecting("/".join(["a"] * 64))) == 16
     assert tree.intersecting(hostile + "/b") == []
+
+
+def test_many_keys_at_a_time_are_found_as_one_by_one() -> None:
+    tree = tree_of(*KEYS)
+    keys = ["a/b", "a", "a/@b", "b", "@a/b", "a/x/b/y", "a/b/b/b", "a/*", "**", "a/b"]
+    ends, found = tree.intersecting_each(keys)
+    starts = [0, *ends[:-1]]
+    for key, start, end in zip(keys, starts, ends, strict=True):
+        assert sorted(found[start:end]) == sorted(tree.intersecting(key)), key
