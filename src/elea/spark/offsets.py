@@ -2,7 +2,9 @@
 
     {"v": 1, "log": "<uuid of the log>", "s": {"0": 1234, "1": 998}}
 
-The numbers are those of the next rows. A shard that is not named is at its first row.
+The numbers are those of the next rows. A shard that is not named is at its first row. The end of a
+query's first batch also has "b": where that batch begins. Spark asks a query that crashed in its
+first batch once more where to begin, and by then `latest` would be somewhere else.
 """
 
 from __future__ import annotations
@@ -31,11 +33,12 @@ class Offset:
 
     log_id: uuid.UUID
     ends: Mapping[int, int]
+    begins: Mapping[int, int] | None = None
 
     def to_json(self) -> dict[str, Json]:
         """As Spark keeps it."""
-        ends: dict[str, Json] = {str(shard): seq for shard, seq in sorted(self.ends.items())}
-        return {"v": VERSION, "log": str(self.log_id), "s": ends}
+        told: dict[str, Json] = {"v": VERSION, "log": str(self.log_id), "s": _texts(self.ends)}
+        return told if self.begins is None else told | {"b": _texts(self.begins)}
 
     @classmethod
     def from_json(cls, value: object) -> Self:
@@ -48,13 +51,24 @@ class Offset:
             assert isinstance(value, dict)
             if value["v"] != VERSION:
                 raise InvalidValueError("offset", f"saw version {value['v']}; legal is {VERSION}")
-            ends = {int(shard): seq for shard, seq in value["s"].items()}
-            assert all(type(seq) is int and seq >= 0 for seq in ends.values())
-            return cls(uuid.UUID(value["log"]), ends)
+            begins = _numbers(value["b"]) if "b" in value else None
+            return cls(uuid.UUID(value["log"]), _numbers(value["s"]), begins)
         except (AssertionError, KeyError, ValueError, TypeError, AttributeError) as error:
             if isinstance(error, InvalidValueError):
                 raise
             raise InvalidValueError("offset", f"saw {value!a}; {_LEGAL}") from error
+
+
+def _texts(numbers: Mapping[int, int]) -> dict[str, Json]:
+    return {str(shard): seq for shard, seq in sorted(numbers.items())}
+
+
+def _numbers(texts: dict[str, object]) -> dict[int, int]:
+    found = {}
+    for shard, seq in texts.items():
+        assert type(seq) is int and seq >= 0
+        found[int(shard)] = seq
+    return found
 
 
 def shared(starts: Sequence[int], ends: Sequence[int], total_max: int) -> list[int]:

@@ -56,6 +56,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._plan = plan
         self._last: dict[int, int] | None = None  # with AvailableNow: where to stop
+        self._first: dict[str, Any] | None = None  # where the query begins, if it is new
 
     def initialOffset(self) -> dict[str, Any]:
         """Where a query without checkpoint begins; from now on rows are kept for its consumer."""
@@ -63,7 +64,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         offset = Offset(place.log_id, self._initial(place))
         if self._options.consumer is not None:
             place.commit(self._options.consumer, offset.ends, self._options.lease_s)
-        return offset.to_json()
+        self._first = offset.to_json()
+        return self._first
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self._options.rows_max is not None:
@@ -90,7 +92,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return start
             threading.Event().wait(_POLL_S)
         ends = self._limited(place, starts, ends, limit)
-        return Offset(place.log_id, dict(enumerate(ends))).to_json()
+        begins = dict(enumerate(starts)) if start == self._first else None
+        return Offset(place.log_id, dict(enumerate(ends)), begins).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Where the log ends, for the progress of the query: its lag."""
@@ -105,6 +108,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._changed(until.log_id, place.log_id)
             _LOG.error("data loss: rows of log %s, which is gone", until.log_id)
             return []
+        if until.begins is not None:
+            since = Offset(until.log_id, until.begins)
         bounds = place.bounds()
         starts = self._starts(since, place.log_id, bounds)
         parts: list[InputPartition] = []
