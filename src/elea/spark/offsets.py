@@ -48,12 +48,13 @@ class Offset:
             InvalidValueError: it is no offset, or one of a later version.
         """
         try:
-            assert isinstance(value, dict)
+            if not isinstance(value, dict):
+                raise ValueError("no object")
             if value["v"] != VERSION:
                 raise InvalidValueError("offset", f"saw version {value['v']}; legal is {VERSION}")
             begins = _numbers(value["b"]) if "b" in value else None
             return cls(uuid.UUID(value["log"]), _numbers(value["s"]), begins)
-        except (AssertionError, KeyError, ValueError, TypeError, AttributeError) as error:
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
             if isinstance(error, InvalidValueError):
                 raise
             raise InvalidValueError("offset", f"saw {value!a}; {_LEGAL}") from error
@@ -66,7 +67,8 @@ def _texts(numbers: Mapping[int, int]) -> dict[str, Json]:
 def _numbers(texts: dict[str, object]) -> dict[int, int]:
     found = {}
     for shard, seq in texts.items():
-        assert type(seq) is int and seq >= 0
+        if type(seq) is not int or seq < 0:
+            raise ValueError("not the number of a row")
         found[int(shard)] = seq
     return found
 

@@ -435,7 +435,8 @@ def _time(name: str, text: str, legal: str) -> int:
     """The 64 bits of a time; `now` is that of the driver."""
     try:
         start = TimeRange.parse(f"[{text}..]").start
-        assert start is not None
-        return NTP64.from_nanos(start.resolve(time.time_ns())).value
-    except (EleaError, AssertionError) as error:
-        raise ConfigError(f"option {name}", f"saw {text[:80]!a}; legal are {legal}") from error
+        if start is not None:
+            return NTP64.from_nanos(start.resolve(time.time_ns())).value
+    except EleaError:
+        pass
+    raise ConfigError(f"option {name}", f"saw {text[:80]!a}; legal are {legal}")

@@ -34,10 +34,11 @@ from pyspark.sql.types import (
 from elea.errors import ConfigError, EleaError, LinkError
 from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.provenance import SampleKind, SourceInfo
-from elea.qos import CongestionControl
+from elea.qos import CongestionControl, Priority
+from elea.session.handlers import Callback
 from elea.session.neighbours import TransportEvent
 from elea.session.session import Session, open
-from elea.spark.options import Sink
+from elea.spark.options import Reach, Sink
 from elea.spark.sessions import config_of
 from elea.store.log.ranges import COLUMNS
 from elea.store.log.schema import RowKind
@@ -52,6 +53,7 @@ _USED: Final[dict[str, tuple[type[DataType], ...]]] = {
     "encoding": _TEXT,
     "attachment": _OCTETS,
 }
+_BARRIER: Final = "@elea/spark/barrier"  # nobody has to answer: the router says that itself
 _NEEDED: Final = ("key", "payload")
 
 
@@ -119,7 +121,7 @@ def check_schema(schema: StructType) -> None:
 def send(
     options: Sink, batches: Iterator[pa.RecordBatch], origin: str, partition: int
 ) -> WriterCommitMessage:
-    """Send the rows of a partition, in order, and return when all are on their way.
+    """Send the rows of a partition, in order, and return when the router has them.
 
     Raises:
         LinkError: the connection broke meanwhile, so that some may be lost: try again.
@@ -129,14 +131,27 @@ def send(
     source = EntityGlobalId(zid, EntityId(partition))
     sent = Sent(0, 0)
     breaks: list[TransportEvent] = []
-    # A session of its own: its end writes what is pending.
     with open(config_of(options.reach)) as session:
-        session.info.declare_transport_events_listener(breaks.append)
+        session.info.declare_transport_events_listener(Callback(breaks.append, indirect=False))
         for batch in batches:
             _send_batch(session, options, batch, source, sent)
-    if any(event.kind is SampleKind.DELETE for event in breaks[:-1]):
-        raise LinkError("the connection to the data space broke while rows were sent")
+        _arrived(session, options.reach)
+        is_broken = any(event.kind is SampleKind.DELETE for event in breaks)
+        if is_broken or not session.info.transports():
+            raise LinkError("the connection to the data space broke while rows were sent")
     return sent
+
+
+def _arrived(session: Session, reach: Reach) -> None:
+    """Wait until the router has what was sent: a question of the lowest priority comes after it.
+
+    Raises:
+        LinkError: the router does not say so.
+    """
+    for reply in session.get(_BARRIER, priority=Priority.BACKGROUND, timeout=reach.timeout_s):
+        if reply.err is not None:
+            text = reply.err.payload.to_bytes()[:200].decode("utf-8", "replace")
+            raise LinkError(f"the router does not tell that it has what was sent: {text}")
 
 
 def _send_batch(

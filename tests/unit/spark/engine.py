@@ -83,5 +83,11 @@ def _json(offset: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
+def pickled(value: Any) -> bytes:
+    """As Spark sends it."""
+    octets: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+    return octets
+
+
 def _travelled(value: Any) -> Any:
-    return pickle.loads(cloudpickle.dumps(value))
+    return pickle.loads(pickled(value))
