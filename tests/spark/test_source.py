@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from tests.interop.ends import ELEA, free_endpoint, session
 from tests.unit.spark.logs import all_rows, fill, log_at
 
@@ -31,9 +31,9 @@ def stream(
     spark: SparkSession,
     checkpoint: str,
     batches: Batches,
+    options: dict[str, str],
     fail: Callable[[int], None] = lambda _: None,
-    **options: str,
-) -> DataFrame | None:
+) -> None:
     """Run a query to the end of what there is; rows of each batch, under its number."""
 
     def keep(frame: DataFrame, number: int) -> None:
@@ -48,7 +48,6 @@ def stream(
         query.awaitTermination()
     finally:
         query.stop()
-    return frame
 
 
 def rows(batches: Batches) -> list[tuple[int, int]]:
@@ -91,10 +90,10 @@ def test_a_stream_goes_on_where_it_was_and_keeps_to_its_limit(
     fill(log[0], 0, 100)
     batches: Batches = {}
     options = {"log": log[1], "maxRowsPerTrigger": "40", "consumer": "c"}
-    stream(spark, checkpoint, batches, **options)
+    stream(spark, checkpoint, batches, options)
     assert [len(found) for found in batches.values()] == [40, 40, 20]
     fill(log[0], 100, 60)
-    stream(spark, checkpoint, batches, **options)
+    stream(spark, checkpoint, batches, options)
     assert [len(found) for found in batches.values()] == [40, 40, 20, 40, 20]
     assert rows(batches) == all_rows(log[0])
     [consumer] = load(log[0].disk, LogReader(log[1]).log_id).consumers
@@ -116,8 +115,8 @@ def test_a_batch_that_failed_runs_again_with_the_same_rows(
 
     options = {"log": log[1], "maxRowsPerTrigger": "45", "startingOffsets": "earliest"}
     with pytest.raises(StreamingQueryException, match="the sink is away"):
-        stream(spark, checkpoint, batches, fail, **options)
-    stream(spark, checkpoint, batches, fail, **options)
+        stream(spark, checkpoint, batches, options, fail)
+    stream(spark, checkpoint, batches, options, fail)
     assert seen == [0, 1, 1, 2]
     assert [len(found) for found in batches.values()] == [45, 45, 30]
     assert rows(batches) == all_rows(log[0])
@@ -130,7 +129,7 @@ def test_a_stream_over_zenoh(spark: SparkSession, log: tuple[Log, str], checkpoi
     with session(ELEA, "router", listen=endpoint) as node:
         server = LogServer(node, "fleet", log[1], log[0])
         options = {"log": "/not/here,zenoh:fleet", "connect": endpoint, "consumer": "far"}
-        stream(spark, checkpoint, batches, maxRowsPerTrigger="200", **options)
+        stream(spark, checkpoint, batches, options | {"maxRowsPerTrigger": "200"})
         server.stop()
     assert rows(batches) == all_rows(log[0])
     [consumer] = load(log[0].disk, LogReader(log[1]).log_id).consumers
@@ -143,12 +142,12 @@ def test_a_worker_that_dies_costs_nothing(
     fill(log[0], 0, 100)
     mark = tmp_path / "died"
 
-    def die(batches: Iterator[object]) -> Iterator[object]:
-        for batch in batches:
+    def die(found: Iterable[Row]) -> Iterable[Row]:
+        for row in found:
             if not mark.exists():
                 mark.touch()
                 os._exit(1)
-            yield batch
+            yield row
 
     batches: Batches = {}
     frame = spark.readStream.format("zenoh").option("log", log[1]).load()

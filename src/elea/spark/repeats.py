@@ -10,10 +10,12 @@ import bisect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from elea.limits import DEFAULT_LIMITS
-from elea.sample import Sample
+
+if TYPE_CHECKING:
+    from elea.sample import Sample
 
 
 @final

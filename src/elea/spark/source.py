@@ -14,12 +14,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from elea.errors import ConfigError
-from elea.spark.batch import HistoryReader, LiveReader
 from elea.spark.decoding import plan_of
 from elea.spark.options import Live, Options
 from elea.spark.schema import sql_schema
-from elea.spark.sink import StreamWriter, Writer
-from elea.spark.stream import StreamReader
+
+# Readers and writers are imported late: Spark imports this module in each of its Python processes,
+# and only some of them need a session of the data space.
 
 
 class ZenohSource(DataSource):
@@ -47,19 +47,29 @@ class ZenohSource(DataSource):
         options = self._parsed.batch()
         plan = plan_of(self._parsed.decoding())
         if not isinstance(options, Live):
+            from elea.spark.batch import HistoryReader
+
             return HistoryReader(options, plan)
         if plan is not None:
             raise ConfigError("option decode", "is for a log; selector asks the data space")
+        from elea.spark.live import LiveReader
+
         return LiveReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         self._check(schema)
+        from elea.spark.stream import StreamReader
+
         return StreamReader(self._parsed.stream(), plan_of(self._parsed.decoding()))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from elea.spark.sink import Writer
+
         return Writer(self._parsed.sink(), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from elea.spark.sink import StreamWriter
+
         return StreamWriter(self._parsed.sink(), schema)
 
     def _check(self, schema: StructType) -> None:

@@ -52,7 +52,7 @@ class Query:
                 self.committed.append(self.ends[number - 1])
                 reader.commit(copy.deepcopy(self.ends[number - 1]))
             start = self.ends[number - 1] if number else _json(reader.initialOffset())
-            rows = []
+            rows: list[tuple[int, int]] = []
             for partition in reader.partitions(copy.deepcopy(start), self.ends[number]):
                 for batch in _travelled(worker).read(_travelled(partition)):
                     rows += zip(batch["shard"].to_pylist(), batch["seq"].to_pylist(), strict=True)

@@ -13,7 +13,8 @@ from tests.unit.spark.logs import fill, log_at
 
 import elea
 from elea.errors import ConfigError, OffsetError, StoreError
-from elea.spark.batch import HistoryReader, LiveReader
+from elea.spark.batch import HistoryReader
+from elea.spark.live import LiveReader
 from elea.spark.options import Options
 from elea.spark.schema import LIVE_COLUMNS
 from elea.spark.sessions import close_all

@@ -15,10 +15,11 @@ from tests.unit.store.log.rows import stamp
 
 import elea
 from elea.errors import ConfigError, OffsetError, StoreError
-from elea.spark import places
+from elea.spark import served as served_place
 from elea.spark.options import Options, Source
-from elea.spark.places import FilePlace, Place, ServedPlace, open_place
+from elea.spark.places import FilePlace, Place, open_place
 from elea.spark.rows import read_range
+from elea.spark.served import ServedPlace
 from elea.spark.sessions import close_all
 from elea.store.log.log import Log
 from elea.store.log.ranges import COLUMNS
@@ -75,8 +76,8 @@ def test_both_give_the_same_rows(
     more: dict[str, object],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(places, "_ASK_ROWS_FIRST", 64)  # several queries for one range
-    monkeypatch.setattr(places, "_ASK_LEN", 4_096)
+    monkeypatch.setattr(served_place, "_ASK_ROWS_FIRST", 64)  # several queries for one range
+    monkeypatch.setattr(served_place, "_ASK_LEN", 4_096)
     by_file = open_place(source(str(log[1])))
     by_query = open_place(source("zenoh:fleet", served))
     assert isinstance(by_file, FilePlace)
