@@ -40,6 +40,8 @@ _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOG4J: Final = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR
@@ -198,10 +200,15 @@ def warm_up(home: str, flag: str) -> None:
     settings = _SAFE | _QUIET | _UTC | _SMALL | {"spark.master": "local[2]", _JAVA_OPTIONS: options}
     from pyspark.sql import SparkSession
 
+    from elea.spark.trial import trial_log
+
     with _environment(java, is_local=True), tempfile.TemporaryDirectory() as folder:
         spark = _built(SparkSession.builder.appName("elea"), settings)
-        spark.range(10).selectExpr("id % 2 AS k").groupBy("k").count().collect()
-        stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-        query = stream.writeStream.format("noop").option("checkpointLocation", folder)
-        query.trigger(availableNow=True).start().awaitTermination(60)
+        log = Path(folder) / "log"
+        trial_log(log)
+        rows = spark.read.format("zenoh").option("log", str(log)).load()
+        rows.groupBy("key").count().collect()
+        stream = spark.readStream.format("zenoh").option("log", str(log)).load()
+        query = stream.writeStream.format("noop").option("checkpointLocation", f"{folder}/c")
+        query.trigger(availableNow=True).start().awaitTermination()
         spark.stop()
