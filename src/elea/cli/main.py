@@ -56,6 +56,7 @@ VERBS: Final[Mapping[str, str]] = {
     "predicate": "elea.cli.predicate",
     "log": "elea.cli.log",
     "xrce": "elea.cli.xrce",
+    "spark": "elea.cli.spark",
     "sim": "elea.cli.sim",
 }
 

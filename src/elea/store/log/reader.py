@@ -150,6 +150,33 @@ class LogReader:
             time_max=max((record.time_max for record in records), default=None),
         )
 
+    @property
+    def disk(self) -> Disk:
+        """Where the log is."""
+        return self._disk
+
+    def blocks(self, shard: int, first: int, end: int) -> Iterator[tuple[Segment, Record]]:
+        """The blocks that have rows of a range, as the indexes tell; not of what is lost.
+
+        Raises:
+            OffsetError: they were trimmed, or are not written yet.
+        """
+        bounds = self.bounds(shard)
+        if first < bounds.first or end > bounds.end:
+            wrong = first if first < bounds.first else end
+            raise OffsetError(shard, wrong, bounds.first, bounds.end)
+        while first < end:
+            try:
+                segment, limit = self._shards[shard].segment_of(first, end)
+            except FileNotFoundError as error:
+                raise self._trimmed(shard, first) from error
+            for record in segment.records[segment.find_row(first) :]:
+                if record.first_seq >= limit:
+                    break
+                if not record.flags & FLAG_LOST:
+                    yield segment, record
+            first = limit
+
     def follow(
         self,
         shard: int,

@@ -1,0 +1,57 @@
+"""`read` of a log: its history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from elea.errors import OffsetError, StoreError
+from elea.spark.decoding import Plan
+from elea.spark.offsets import split
+from elea.spark.options import History
+from elea.spark.rows import place_of, read_range
+from elea.spark.stream import Range
+
+
+class HistoryReader(DataSourceReader):
+    """Rows of a log: all of them, of a time, or between two offsets."""
+
+    def __init__(self, options: History, plan: Plan | None = None) -> None:
+        self._options = options
+        self._plan = plan
+
+    def partitions(self) -> list[InputPartition]:
+        """Parts of each shard, as far as they are written now."""
+        options = self._options
+        place = place_of(options.source)
+        bounds = place.bounds()
+        ranges = {shard: (one.first, one.end) for shard, one in enumerate(bounds)}
+        if options.offsets is not None:
+            first, end = options.offsets
+            if first.log_id != place.log_id:
+                raise StoreError(f"offsets are of log {first.log_id}; here is {place.log_id}")
+            for shard, one in enumerate(bounds):
+                low = first.ends.get(shard, one.first)
+                high = end.ends.get(shard, low)
+                if low < one.first and options.source.fail_on_data_loss:
+                    raise OffsetError(shard, low, one.first, one.end)
+                if high > one.end:
+                    raise OffsetError(shard, high, one.first, one.end)
+                ranges[shard] = (max(low, one.first), max(low, high))
+        parts_count = -(-options.source.min_partitions // len(ranges))
+        parts: list[InputPartition] = [
+            Range(place.log_id, shard, *part)
+            for shard, (first_seq, end_seq) in ranges.items()
+            for part in split(first_seq, end_seq, parts_count)
+        ]
+        return parts or [Range(place.log_id, 0, 0, 0)]  # Spark does not take none
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Range)
+        options = self._options
+        span = (partition.shard, partition.first, partition.end)
+        return read_range(
+            options.source, partition.log_id, *span, span=options.span, plan=self._plan
+        )

@@ -1,0 +1,442 @@
+"""Options of `format("zenoh")`: all of them, parsed once, on the driver.
+
+Spark hands them over as texts and without their case. What is unknown or cannot be is an error that
+names the legal ones. Nothing secret is among them: passwords and keys are in the file that `config`
+names, which is read where it is used.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from elea.errors import ConfigError, EleaError
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.selector import Selector
+from elea.spark.offsets import Offset
+from elea.spark.schema import LIVE_COLUMNS
+from elea.store.log.ranges import ALL_TIME, COLUMNS, Span, checked_columns
+from elea.timerange import TimeRange
+from elea.timestamp import NTP64
+
+STREAM: Final = "readStream"
+BATCH: Final = "read"
+SINK: Final = "write"
+_READS: Final = (STREAM, BATCH)
+_ALL: Final = (STREAM, BATCH, SINK)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: where it is legal, what it is without being said, what it means."""
+
+    name: str
+    uses: tuple[str, ...]
+    default: str
+    meaning: str
+
+
+OPTIONS: Final = (
+    Option(
+        "log",
+        _READS,
+        "",
+        "where the log is: a directory, or `zenoh:NAME` for one that somebody serves; several,"
+        " separated by commas, are tried in this order, on each host",
+    ),
+    Option("connect", _ALL, "", "endpoints of routers, separated by commas: `tcp/host:7447`"),
+    Option("mode", _ALL, "client", "`client` or `peer`"),
+    Option(
+        "config",
+        _ALL,
+        "",
+        "the path of a configuration file, on each host; what needs a password or a key is there",
+    ),
+    Option("timeout", _ALL, "30", "seconds until somebody who does not answer is given up"),
+    Option("columns", _READS, "all", "the columns that are wanted, separated by commas"),
+    Option(
+        "keyexpr",
+        _READS,
+        "**",
+        "rows of keys that one of these matches; separated by commas, or a JSON array",
+    ),
+    Option("decode", _READS, "", "turn payloads into columns: the name of a decoder, or `auto`"),
+    Option("schemas", _READS, "", "the path of a file that says which payloads are of which type"),
+    Option(
+        "minPartitions",
+        _READS,
+        "one per shard",
+        "in how many parts rows are read at least; more than shards loses the order of keys",
+    ),
+    Option(
+        "failOnDataLoss",
+        _READS,
+        "true",
+        "whether rows that were trimmed or are damaged end the query; they are logged if not",
+    ),
+    Option(
+        "failOnLogChange",
+        (STREAM,),
+        "true",
+        "whether another log in place of the one of the checkpoint ends the query; it is read from"
+        " its beginning if not",
+    ),
+    Option(
+        "startingOffsets",
+        (STREAM,),
+        "earliest",
+        "where a new query begins: `earliest`, `latest`, `committed` (what the consumer has done,"
+        " else earliest), a time (`2026-11-15T00:00:00Z`, `now(-1h)`), or an offset as JSON",
+    ),
+    Option("maxRowsPerTrigger", (STREAM,), "", "rows of one batch at most, over all shards"),
+    Option("maxBytesPerTrigger", (STREAM,), "", "octets of one batch at most, as they are on disk"),
+    Option("consumer", (STREAM,), "", "the name under which the log keeps rows for this query"),
+    Option(
+        "leaseSeconds", (STREAM,), "604800", "how long rows are kept for it after its last word"
+    ),
+    Option(
+        "selector",
+        (BATCH,),
+        "",
+        "ask the data space instead of a log: one row per answer; a JSON array of selectors is"
+        " asked in parallel",
+    ),
+    Option("failOnError", (BATCH,), "true", "whether an answer that is an error ends the query"),
+    Option("from", (BATCH,), "", "rows from this time on: RFC 3339, or `now(-1h)`"),
+    Option("until", (BATCH,), "", "rows before this time"),
+    Option("offsets", (BATCH,), "all", "a JSON array of two offsets: from the first to the second"),
+    Option("prefix", (SINK,), "", "put before each key, with a `/`"),
+    Option("encoding", (SINK,), "", "of rows without a column `encoding`"),
+    Option("express", (SINK,), "false", "whether each sample is sent at once, not with others"),
+)
+_BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
+_OF_SPARK: Final = {"path", "checkpointlocation", "name"}  # which Spark itself puts there
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How the data space is reached; holds no secret."""
+
+    connect: tuple[str, ...] = ()
+    mode: str = "client"
+    config: str | None = None
+    timeout_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is read of a log, and from where."""
+
+    places: tuple[str, ...]
+    reach: Reach
+    columns: tuple[str, ...]
+    key_exprs: tuple[str, ...]
+    min_partitions: int
+    fail_on_data_loss: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a query begins: one of three words, an offset, or a time as 64 bits."""
+
+    word: str = "earliest"
+    offset: Offset | None = None
+    time: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Options of `readStream`."""
+
+    source: Source
+    start: Start
+    rows_max: int | None
+    octets_max: int | None
+    consumer: str | None
+    lease_s: int
+    fail_on_log_change: bool
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Options of `read` with a log."""
+
+    source: Source
+    span: Span
+    offsets: tuple[Offset, Offset] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Options of `read` with a selector."""
+
+    reach: Reach
+    selectors: tuple[str, ...]
+    columns: tuple[str, ...]
+    key_exprs: tuple[str, ...]
+    fail_on_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Options of `write` and `writeStream`."""
+
+    reach: Reach
+    prefix: str
+    encoding: str | None
+    express: bool
+
+
+class Options:
+    """The options of one source or sink, as Spark gave them.
+
+    Raises:
+        ConfigError: one is unknown; it names the nearest, and all legal ones.
+    """
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = {name.lower(): value for name, value in given.items()}
+        for name in self._given:
+            if name not in _BY_NAME and name not in _OF_SPARK:
+                raise ConfigError(f"option {name}", _unknown(name, OPTIONS))
+        if "path" in self._given:
+            raise ConfigError("load", "takes no path; give the option log or selector")
+
+    def only(self, use: str) -> None:
+        """Refuse what is for another use."""
+        legal = tuple(option for option in OPTIONS if use in option.uses)
+        for name in self._given:
+            if name not in _OF_SPARK and _BY_NAME[name] not in legal:
+                reason = f"is not for {use}; legal are {_names(legal)}"
+                raise ConfigError(f"option {_BY_NAME[name].name}", reason)
+
+    def text(self, name: str) -> str | None:
+        """An option that was given and is not empty."""
+        return (self._given.get(name.lower()) or "").strip() or None
+
+    def is_live(self) -> bool:
+        """Whether the data space is asked, not a log."""
+        return self.text("selector") is not None
+
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are wanted."""
+        legal = LIVE_COLUMNS if self.is_live() else COLUMNS
+        text = self.text("columns")
+        if text is None:
+            return legal
+        try:
+            columns = checked_columns([one.strip() for one in text.split(",")])
+        except EleaError as error:
+            raise ConfigError("option columns", str(error)) from error
+        missing = [name for name in columns if name not in legal]
+        if missing:
+            reason = f"answers have no {', '.join(missing)}; legal are {', '.join(legal)}"
+            raise ConfigError("option columns", reason)
+        return columns
+
+    def stream(self) -> Stream:
+        """For `readStream`."""
+        self.only(STREAM)
+        start = self._start()
+        consumer = self.text("consumer")
+        if start.word == "committed" and consumer is None:
+            raise ConfigError("option startingOffsets", "committed needs the option consumer")
+        return Stream(
+            source=self._source(),
+            start=start,
+            rows_max=self._count("maxRowsPerTrigger"),
+            octets_max=self._count("maxBytesPerTrigger"),
+            consumer=consumer,
+            lease_s=self._count("leaseSeconds") or 604_800,
+            fail_on_log_change=self._flag("failOnLogChange", default=True),
+        )
+
+    def batch(self) -> History | Live:
+        """For `read`."""
+        self.only(BATCH)
+        if not self.is_live():
+            return History(self._source(), self._span(), self._offsets())
+        for name in ("log", "from", "until", "offsets", "minPartitions"):
+            if self.text(name) is not None:
+                raise ConfigError(f"option {name}", "is for a log; selector asks the data space")
+        return Live(
+            reach=self._reach(),
+            selectors=self._selectors(),
+            columns=self.columns(),
+            key_exprs=self._key_exprs(),
+            fail_on_error=self._flag("failOnError", default=True),
+        )
+
+    def sink(self) -> Sink:
+        """For `write` and `writeStream`."""
+        self.only(SINK)
+        prefix = self.text("prefix") or ""
+        if prefix:
+            try:
+                prefix = f"{KeyExpr(prefix.rstrip('/'))}/"
+            except EleaError as error:
+                raise ConfigError("option prefix", str(error)) from error
+        encoding = self.text("encoding")
+        return Sink(self._reach(), prefix, encoding, self._flag("express", default=False))
+
+    def decoding(self) -> dict[str, str]:
+        """What is for the decoders of payloads; nothing if there are to be none."""
+        decode = self.text("decode")
+        schemas = self.text("schemas")
+        if decode is None:
+            if schemas is not None:
+                raise ConfigError("option schemas", "is for decode, which is not given")
+            return {}
+        return {"decode": decode} | ({} if schemas is None else {"schemas": schemas})
+
+    def _source(self) -> Source:
+        text = self.text("log")
+        if text is None:
+            reason = "is missing: a directory, or zenoh:NAME; for live values, selector"
+            raise ConfigError("option log", reason)
+        places = tuple(one.strip() for one in text.split(",") if one.strip())
+        reach = self._reach()
+        if any(one.startswith("zenoh:") for one in places) and not (reach.connect or reach.config):
+            raise ConfigError("option connect", "is missing: a log by zenoh needs it, or config")
+        return Source(
+            places=places,
+            reach=reach,
+            columns=self.columns(),
+            key_exprs=self._key_exprs(),
+            min_partitions=self._count("minPartitions") or 1,
+            fail_on_data_loss=self._flag("failOnDataLoss", default=True),
+        )
+
+    def _reach(self) -> Reach:
+        mode = self.text("mode") or "client"
+        if mode not in ("client", "peer"):
+            raise ConfigError("option mode", f"saw {mode!a}; legal are client, peer")
+        connect = tuple(one.strip() for one in (self.text("connect") or "").split(",") if one)
+        for endpoint in connect:
+            # Spark writes options to its event log and sends them to every executor.
+            if re.search(r"(private_key|password|secret)\w*=", endpoint):
+                reason = "holds a secret; put it into the file of the option config"
+                raise ConfigError("option connect", reason)
+        text = self.text("timeout") or "30"
+        try:
+            timeout_s = float(text)
+        except ValueError:
+            timeout_s = 0.0
+        if not 0 < timeout_s <= 3_600:
+            raise ConfigError("option timeout", f"saw {text!a}; legal are seconds, 3600 at most")
+        return Reach(connect, mode, self.text("config"), timeout_s)
+
+    def _key_exprs(self) -> tuple[str, ...]:
+        found = []
+        for text in self._list("keyexpr"):
+            try:
+                found.append(str(KeyExpr.autocanonize(text)))
+            except EleaError as error:
+                raise ConfigError("option keyexpr", str(error)) from error
+        return () if "**" in found else tuple(found)
+
+    def _selectors(self) -> tuple[str, ...]:
+        text = self.text("selector") or ""
+        found = self._list("selector") if text.startswith("[") else [text]
+        for one in found:
+            try:
+                Selector(one)
+            except EleaError as error:
+                raise ConfigError("option selector", str(error)) from error
+        return tuple(found)
+
+    def _list(self, name: str) -> list[str]:
+        text = self.text(name) or ""
+        if not text.startswith("["):
+            return [one.strip() for one in text.split(",") if one.strip()]
+        found = _json(name, text)
+        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+            raise ConfigError(f"option {name}", f"saw {text[:80]!a}; legal is an array of texts")
+        return found
+
+    def _start(self) -> Start:
+        text = self.text("startingOffsets") or "earliest"
+        if text in ("earliest", "latest", "committed"):
+            return Start(text)
+        if text.startswith("{"):
+            return Start(
+                "offset", offset=_offset("startingOffsets", _json("startingOffsets", text))
+            )
+        legal = "earliest, latest, committed, a time, an offset as JSON"
+        return Start("time", time=_time("startingOffsets", text, legal))
+
+    def _span(self) -> Span:
+        since, until = self.text("from"), self.text("until")
+        return (
+            ALL_TIME[0] if since is None else _time("from", since, "a time"),
+            ALL_TIME[1] if until is None else _time("until", until, "a time"),
+        )
+
+    def _offsets(self) -> tuple[Offset, Offset] | None:
+        text = self.text("offsets")
+        if text is None:
+            return None
+        found = _json("offsets", text)
+        if not isinstance(found, list) or len(found) != 2:
+            raise ConfigError("option offsets", f"saw {text[:80]!a}; legal is [offset, offset]")
+        first, end = (_offset("offsets", one) for one in found)
+        if first.log_id != end.log_id:
+            raise ConfigError("option offsets", f"saw logs {first.log_id} and {end.log_id}")
+        return first, end
+
+    def _count(self, name: str) -> int | None:
+        text = self.text(name)
+        if text is None:
+            return None
+        if not text.isdecimal() or not 0 < int(text) < 2**63:
+            raise ConfigError(f"option {name}", f"saw {text!a}; legal is a number above 0")
+        return int(text)
+
+    def _flag(self, name: str, *, default: bool) -> bool:
+        text = self.text(name)
+        if text is None:
+            return default
+        if text.lower() not in ("true", "false"):
+            raise ConfigError(f"option {name}", f"saw {text!a}; legal are true, false")
+        return text.lower() == "true"
+
+
+def _names(options: tuple[Option, ...]) -> str:
+    return ", ".join(option.name for option in options)
+
+
+def _unknown(name: str, options: tuple[Option, ...]) -> str:
+    near = difflib.get_close_matches(name, [option.name.lower() for option in options], n=1)
+    hint = f"did you mean {_BY_NAME[near[0]].name}? " if near else ""
+    return f"is unknown; {hint}legal are {_names(options)}"
+
+
+def _json(name: str, text: str) -> object:
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"option {name}", f"saw {text[:80]!a}, which is no JSON") from error
+    return found
+
+
+def _offset(name: str, value: object) -> Offset:
+    try:
+        return Offset.from_json(value)
+    except EleaError as error:
+        raise ConfigError(f"option {name}", str(error)) from error
+
+
+def _time(name: str, text: str, legal: str) -> int:
+    """The 64 bits of a time; `now` is that of the driver."""
+    try:
+        start = TimeRange.parse(f"[{text}..]").start
+        if start is not None:
+            return NTP64.from_nanos(start.resolve(time.time_ns())).value
+    except EleaError:
+        pass
+    raise ConfigError(f"option {name}", f"saw {text[:80]!a}; legal are {legal}")

@@ -1,0 +1,134 @@
+"""Places: where ranges of a log are read. A directory, or somebody who serves it by queries."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from elea.errors import ConfigError, EleaError, StoreError
+from elea.spark.options import Source
+from elea.store.log import consumers
+from elea.store.log.disk import RealDisk
+from elea.store.log.ranges import ALL_TIME, Span, cut, rows_of, seek
+from elea.store.log.reader import Bounds, LogReader
+
+_LOG: Final = logging.getLogger("elea.spark")
+_ZENOH: Final = "zenoh:"
+_FILE: Final = "file:"
+
+# What one range read gives: rows from a number to a number, in order.
+Rows = Iterator[tuple[int, int, pa.RecordBatch]]
+
+
+class Place(Protocol):
+    """A log that can be reached."""
+
+    log_id: uuid.UUID
+
+    def bounds(self) -> list[Bounds]:
+        """Which rows each shard has now."""
+
+    def seek(self, time: int) -> list[int]:
+        """By shard, the first row that is not before a time."""
+
+    def cut(self, shard: int, first: int, end: int, octets_count: int) -> int:
+        """Where a range of so many octets ends; one row at least."""
+
+    def read(
+        self,
+        shard: int,
+        first: int,
+        end: int,
+        columns: Sequence[str],
+        key_exprs: Sequence[str] = (),
+        span: Span = ALL_TIME,
+    ) -> Rows:
+        """Rows of a range; OffsetError, CorruptLogError."""
+
+    def committed(self, consumer: str) -> Mapping[int, int] | None:
+        """How far a consumer has come; None: it is new."""
+
+    def commit(self, consumer: str, offsets: Mapping[int, int], lease_s: int) -> None:
+        """Say how far a consumer has come."""
+
+
+def open_place(source: Source) -> Place:
+    """The first place of a source that can be reached from here.
+
+    Raises:
+        StoreError: none can; it says what was seen at each.
+    """
+    seen = []
+    for text in source.places:
+        try:
+            if text.startswith(_ZENOH):
+                # Late: who has files needs no session, and workers are started often.
+                from elea.spark.served import ServedPlace
+
+                name = text.removeprefix(_ZENOH)
+                return ServedPlace(source.reach, name, lossy=not source.fail_on_data_loss)
+            return FilePlace(_path(text), lossy=not source.fail_on_data_loss)
+        except ConfigError:
+            raise
+        except (EleaError, OSError) as error:
+            seen.append(f"{text}: {error}")
+    raise StoreError(f"no log at {'; '.join(seen)}")
+
+
+def _path(text: str) -> Path:
+    if not text.startswith(_FILE):
+        return Path(text)
+    parts = urlsplit(text)
+    if parts.netloc not in ("", "localhost"):
+        reason = f"saw {text!a}; legal is a path of the host that reads, or zenoh:NAME"
+        raise ConfigError("option log", reason)
+    return Path(unquote(parts.path))
+
+
+class FilePlace:
+    """A log on a disk of this host."""
+
+    def __init__(self, directory: Path, *, lossy: bool) -> None:
+        self._directory = directory
+        self._reader = LogReader(directory, _tell if lossy else None)
+        self.log_id = self._reader.log_id
+
+    def bounds(self) -> list[Bounds]:
+        return [self._reader.bounds(shard) for shard in range(self._reader.shards_count)]
+
+    def seek(self, time: int) -> list[int]:
+        return [seek(self._reader, shard, time) for shard in range(self._reader.shards_count)]
+
+    def cut(self, shard: int, first: int, end: int, octets_count: int) -> int:
+        return cut(self._reader, shard, first, end, octets_count)
+
+    def read(
+        self,
+        shard: int,
+        first: int,
+        end: int,
+        columns: Sequence[str],
+        key_exprs: Sequence[str] = (),
+        span: Span = ALL_TIME,
+    ) -> Rows:
+        return rows_of(self._reader, shard, first, end, columns, key_exprs, span)
+
+    def committed(self, consumer: str) -> Mapping[int, int] | None:
+        found = consumers.load(self._reader.disk, self.log_id).consumers
+        return next((one.offsets for one in found if one.name == consumer), None)
+
+    def commit(self, consumer: str, offsets: Mapping[int, int], lease_s: int) -> None:
+        disk = RealDisk(self._directory, writable=False)
+        now_ns, lease_ns = time.time_ns(), lease_s * 1_000_000_000
+        consumers.commit(disk, consumer, self.log_id, offsets, now_ns=now_ns, lease_ns=lease_ns)
+
+
+def _tell(damage: object) -> None:
+    _LOG.error("rows are passed because they are lost: %s", damage)

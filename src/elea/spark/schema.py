@@ -1,0 +1,52 @@
+"""The rows that Spark sees: the columns of a log, as Spark's types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from elea.store.log.ranges import COLUMNS
+from elea.store.log.schema import POSITION, SCHEMA, TIME
+
+LIVE_COLUMNS: Final = tuple(SCHEMA.names)  # of answers to a query: they have no place in a log
+
+_SQL: Final = {
+    pa.string(): "STRING",
+    pa.binary(): "BINARY",
+    pa.int8(): "TINYINT",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    TIME: "TIMESTAMP",
+}
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    return type.value_type if pa.types.is_dictionary(type) else type
+
+
+# Spark takes plain texts, and columns that may hold nulls, only.
+_FIELDS: Final = {
+    field.name: pa.field(field.name, _plain(field.type)) for field in (*SCHEMA, *POSITION)
+}
+assert tuple(_FIELDS) == COLUMNS
+
+
+def arrow_schema(columns: Sequence[str]) -> pa.Schema:
+    """What a source yields for these columns."""
+    return pa.schema([_FIELDS[name] for name in columns])
+
+
+def sql_schema(columns: Sequence[str]) -> str:
+    """The same for Spark."""
+    return ", ".join(f"`{name}` {_SQL[_FIELDS[name].type]}" for name in columns)
+
+
+def plain_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of a log as Spark takes them; only texts are copied."""
+    columns = [
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

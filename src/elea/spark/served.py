@@ -1,0 +1,243 @@
+"""ServedPlace: a log that somebody serves by queries, `elea.store.logserver`."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from elea.encoding import Encoding
+from elea.errors import InvalidValueError, OffsetError, StoreError
+from elea.query import ConsolidationMode
+from elea.sample import Reply
+from elea.session.handlers import FifoChannel, Handler
+from elea.session.session import Session
+from elea.spark.options import Reach
+from elea.spark.places import Rows
+from elea.spark.sessions import opened
+from elea.store.log.ranges import ALL_TIME, Span, needed_of, of_keys
+from elea.store.log.reader import Bounds
+from elea.store.log.schema import POSITION, SCHEMA
+
+_ROOT: Final = "@elea/log"
+_AGAIN_S: Final = 0.05  # until who was busy, or away, is asked again
+_ASK_LEN: Final = 8 * 1024 * 1024  # rows of one query, in octets, about
+_ASK_ROWS_FIRST: Final = 20_000  # before it is known how long rows are
+_AHEAD_COUNT: Final = 2  # queries under way at once: one is answered while another is read
+_REPLIES_COUNT: Final = 4_096  # of one query; each is a megabyte, or one block
+
+
+class ServedPlace:
+    """A log that somebody serves by queries: `elea.store.logserver`."""
+
+    def __init__(self, reach: Reach, name: str, *, lossy: bool) -> None:
+        self._reach = reach
+        self._root = f"{_ROOT}/{name}"
+        self._lossy = lossy
+        self._row_len = _ASK_LEN // _ASK_ROWS_FIRST
+        self.log_id = uuid.UUID(str(self._info()["log"]))
+
+    def bounds(self) -> list[Bounds]:
+        return [Bounds(one["first"], one["end"]) for one in self._shards("")]
+
+    def seek(self, time: int) -> list[int]:
+        return [one["seek"] for one in self._shards(f"?time={time}")]
+
+    def cut(self, shard: int, first: int, end: int, octets_count: int) -> int:
+        # How long blocks are is known there; here, how long rows are on average.
+        told = self._shards("?octets=true")[shard]
+        row_len = max(1.0, told["octets"] / max(1, told["end"] - told["first"]))
+        return min(end, first + max(1, int(octets_count / row_len)))
+
+    def committed(self, consumer: str) -> Mapping[int, int] | None:
+        known = self._info()["consumers"]
+        assert isinstance(known, dict)
+        found = known.get(consumer)
+        return None if found is None else {int(one): seq for one, seq in found["offsets"].items()}
+
+    def commit(self, consumer: str, offsets: Mapping[int, int], lease_s: int) -> None:
+        told = {"offsets": {str(one): seq for one, seq in offsets.items()}, "lease_s": lease_s}
+        self._ask(f"{self._root}/commit/{consumer}", json.dumps(told))
+
+    def read(
+        self,
+        shard: int,
+        first: int,
+        end: int,
+        columns: Sequence[str],
+        key_exprs: Sequence[str] = (),
+        span: Span = ALL_TIME,
+    ) -> Rows:
+        """Ask for parts of the range, the next one while one is read."""
+        session = opened(self._reach)
+        asked: deque[tuple[int, int, Handler[Reply]]] = deque()
+        wanted = _Wanted(shard, columns, key_exprs, span, lossy=self._lossy)
+        at = first
+        while asked or at < end:
+            while at < end and len(asked) < _AHEAD_COUNT:
+                stop = min(end, at + max(1, _ASK_LEN // self._row_len))
+                asked.append((at, stop, self._get(session, wanted, at, stop)))
+                at = stop
+            start, stop, replies = asked.popleft()
+            yield from self._received(session, wanted, start, stop, replies)
+
+    def _get(self, session: Session, wanted: _Wanted, first: int, end: int) -> Handler[Reply]:
+        selector = f"{self._root}/read/{wanted.shard}?lo={first};hi={end}{wanted.parameters}"
+        return session.get(
+            selector,
+            FifoChannel(_REPLIES_COUNT),
+            consolidation=ConsolidationMode.NONE,
+            timeout=self._reach.timeout_s,
+        )
+
+    def _received(
+        self,
+        session: Session,
+        wanted: _Wanted,
+        first: int,
+        end: int,
+        replies: Handler[Reply],
+    ) -> Rows:
+        """What is answered; what is missing, because somebody was busy or went, is asked again."""
+        deadline_s = time.monotonic() + self._reach.timeout_s
+        while True:
+            reason = "no answer"
+            for reply in replies:
+                if reply.ok is None:
+                    reason = _refusal(reply, wanted.shard, first)
+                    continue
+                low, high, octets = _piece(reply)
+                if low != first:  # of somebody else who serves the same, or lost: ask again
+                    reason = f"rows from {low} on came in place of {first}"
+                    continue
+                if high > low and octets:
+                    self._row_len = max(1, len(octets) // (high - low))
+                yield from wanted.rows(low, high, octets)
+                first = high
+                deadline_s = time.monotonic() + self._reach.timeout_s
+                if first >= end:
+                    return
+            if time.monotonic() > deadline_s:
+                raise StoreError(f"rows {first} to {end - 1} of {self._root}: {reason}")
+            threading.Event().wait(_AGAIN_S)
+            replies = self._get(session, wanted, first, end)
+
+    def _shards(self, parameters: str) -> list[dict[str, int]]:
+        told = self._info(parameters)
+        shards = told["shards"]
+        assert isinstance(shards, list)
+        return shards
+
+    def _info(self, parameters: str = "") -> dict[str, object]:
+        return self._ask(f"{self._root}/info{parameters}", None)
+
+    def _ask(self, selector: str, payload: str | None) -> dict[str, object]:
+        """One answer; asked again for a while, since who serves may be starting again."""
+        deadline_s = time.monotonic() + self._reach.timeout_s
+        session = opened(self._reach)
+        encoding = None if payload is None else Encoding.APPLICATION_JSON
+        while True:
+            reason = "nobody serves it"
+            replies = session.get(
+                selector, payload=payload, encoding=encoding, timeout=self._reach.timeout_s
+            )
+            for reply in replies:
+                if reply.ok is None:
+                    reason = _refusal(reply, 0, 0)
+                    continue
+                told = json.loads(reply.ok.payload.to_string())
+                assert isinstance(told, dict)
+                return told
+            if time.monotonic() > deadline_s:
+                raise StoreError(f"{selector}: {reason}")
+            threading.Event().wait(_AGAIN_S)
+
+
+class _Wanted:
+    """What a range read is for, as parameters of queries; and from answers to rows."""
+
+    def __init__(
+        self,
+        shard: int,
+        columns: Sequence[str],
+        key_exprs: Sequence[str],
+        span: Span,
+        *,
+        lossy: bool,
+    ) -> None:
+        self.shard = shard
+        self._columns = list(columns)
+        self._key_exprs = key_exprs
+        told = [";lossy=true"] if lossy else []
+        # Whole blocks cost nobody anything but the way. Without payloads that is not worth it.
+        # Their rows are counted, so that none may be missing.
+        is_all = not key_exprs and span == ALL_TIME and not lossy
+        self._is_whole = is_all and "payload" in columns
+        if not self._is_whole:
+            if span != ALL_TIME:
+                told.append(f";from={span[0]};until={span[1]}")
+            # A `;` or `|` in a key cannot be said in a parameter: they are left for us to filter.
+            if key_exprs and not any(set(";|") & set(one) for one in key_exprs):
+                told.append(f";keyexpr={'|'.join(key_exprs)}")
+            positions = [field.name for field in POSITION if field.name in columns]
+            told.append(f";columns={','.join([*needed_of(columns, key_exprs), *positions])}")
+        self.parameters = "".join(told)
+
+    def rows(self, first: int, end: int, octets: bytes) -> Rows:
+        needed = needed_of(self._columns, self._key_exprs)
+        fields = [SCHEMA.names.index(name) for name in needed] if self._is_whole else None
+        options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+        stream = pa.ipc.open_stream(pa.py_buffer(octets), options=options)
+        at = first
+        for batch in stream:
+            stop = at + batch.num_rows if self._is_whole else end
+            if self._is_whole:
+                batch = _placed(batch, self.shard, at)
+            yield at, stop, of_keys(batch, self._key_exprs).select(self._columns)
+            at = stop
+        if self._is_whole and at != end:
+            raise StoreError(f"rows {at} to {end - 1} are missing in an answer")
+
+
+def _placed(batch: pa.RecordBatch, shard: int, first: int) -> pa.RecordBatch:
+    numbers = pa.array(range(first, first + batch.num_rows), pa.int64())
+    shards = pa.repeat(pa.scalar(shard, pa.int32()), batch.num_rows)
+    schema = pa.schema([*batch.schema, *POSITION])
+    return pa.RecordBatch.from_arrays([*batch.columns, shards, numbers], schema=schema)
+
+
+def _piece(reply: Reply) -> tuple[int, int, bytes]:
+    sample = reply.ok
+    assert sample is not None
+    try:
+        told = json.loads(b"" if sample.attachment is None else sample.attachment.to_bytes())
+        return int(told["lo"]), int(told["hi"]), sample.payload.to_bytes()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidValueError("answer", f"saw attachment {sample.attachment!a}") from error
+
+
+def _refusal(reply: Reply, shard: int, first: int) -> str:
+    """Why; an error that asking again does not mend is raised.
+
+    Raises:
+        OffsetError: rows were trimmed.
+        StoreError: they are damaged, or what was asked for cannot be.
+    """
+    assert reply.err is not None
+    text = reply.err.payload.to_bytes().decode("utf-8", "replace")
+    try:
+        told = json.loads(text)
+        kind, detail = str(told["error"]), str(told["detail"])
+        if kind == "trimmed":
+            raise OffsetError(shard, first, int(told["first"]), int(told["end"]))
+    except (ValueError, KeyError, TypeError):
+        return text[:200]
+    if kind != "busy":
+        raise StoreError(f"{kind}: {detail}")
+    return detail

@@ -1,0 +1,82 @@
+"""The data source `zenoh`: which reader or writer it is, by how it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from elea.errors import ConfigError
+from elea.spark.decoding import plan_of
+from elea.spark.options import Live, Options
+from elea.spark.schema import sql_schema
+
+# Readers and writers are imported late: Spark imports this module in each of its Python processes,
+# and only some of them need a session of the data space.
+
+
+class ZenohSource(DataSource):
+    """The data space and its logs, for Spark: `spark.read.format("zenoh")` and its like.
+
+    Options that are unknown or wrong are errors where `load`, `save` or `start` is called.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        self._parsed = Options(options)
+
+    @classmethod
+    def name(cls) -> str:
+        return "zenoh"
+
+    def schema(self) -> str:
+        plan = plan_of(self._parsed.decoding())
+        if plan is not None:
+            return plan.sql_schema()
+        return sql_schema(self._parsed.columns())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        self._check(schema)
+        options = self._parsed.batch()
+        plan = plan_of(self._parsed.decoding())
+        if not isinstance(options, Live):
+            from elea.spark.batch import HistoryReader
+
+            return HistoryReader(options, plan)
+        if plan is not None:
+            raise ConfigError("option decode", "is for a log; selector asks the data space")
+        from elea.spark.live import LiveReader
+
+        return LiveReader(options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        self._check(schema)
+        from elea.spark.stream import StreamReader
+
+        return StreamReader(self._parsed.stream(), plan_of(self._parsed.decoding()))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from elea.spark.sink import Writer
+
+        return Writer(self._parsed.sink(), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from elea.spark.sink import StreamWriter
+
+        return StreamWriter(self._parsed.sink(), schema)
+
+    def _check(self, schema: StructType) -> None:
+        """A schema of the user has to be the one there is: `columns` chooses among them."""
+        if self._parsed.text("decode") is not None:
+            return
+        columns = list(self._parsed.columns())
+        if schema.fieldNames() != columns:
+            reason = f"saw {', '.join(schema.fieldNames())}; rows have {', '.join(columns)}"
+            raise ConfigError("schema", f"{reason}; choose by the option columns")

@@ -1,0 +1,355 @@
+"""LogServer: a log for those who do not have its files, by queries.
+
+    @elea/log/NAME            token: somebody serves this log
+    @elea/log/NAME/info       what it is and has; `time=` where that begins, `octets=true` how long
+    @elea/log/NAME/read/SHARD rows `lo` to `hi`; of `columns`, `keyexpr`, `from`, `until`; `lossy`
+    @elea/log/NAME/commit/WHO how far a consumer has come
+
+Rows go as Arrow streams, whole blocks as they are on disk wherever that is possible: nothing is
+decompressed here. Queries wait in one line per kind; past its bound they are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from elea.encoding import Encoding
+from elea.errors import (
+    ClosedError,
+    CorruptLogError,
+    EleaError,
+    InvalidValueError,
+    OffsetError,
+    SelectorError,
+)
+from elea.json5 import Json
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.parameters import Parameters
+from elea.session.handlers import Callback
+from elea.session.query import Query
+from elea.session.session import Session
+from elea.store.log import consumers
+from elea.store.log.block import HEADER
+from elea.store.log.log import Log
+from elea.store.log.ranges import ALL_TIME, checked_columns, rows_of, seek
+from elea.store.log.reader import LogReader
+from elea.store.log.schema import SCHEMA
+
+PREFIX: Final = "@elea/log"
+_LOG: Final = logging.getLogger("elea.store.log")
+_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_ARROW: Final = Encoding("application/vnd.apache.arrow.stream")
+_STOP_S: Final = 30.0  # how long an end waits for an answer that is under way
+_LEASE_S_MAX: Final = 10 * 365 * 86_400
+_TIME_MAX: Final = 2**64
+
+_Piece = tuple[int, int, bytes]  # from a row to a row, as an Arrow stream
+
+
+class LogServer:
+    """Serves one log until `stop`.
+
+    Args:
+        session: Where it is served.
+        name: One chunk of a key: letters, digits, `-`, `_` and `.`.
+        source: The log's directory, or a reader of it.
+        log: Who writes it, if that is here: it commits consumers then, and `info` tells that
+            the log is being recorded.
+        key_exprs: What it records, for `info`.
+
+    Raises:
+        InvalidValueError: not a name.
+        StoreError: there is no log.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        source: LogReader | Path | str,
+        log: Log | None = None,
+        *,
+        key_exprs: Sequence[str] = (),
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        self.name = checked_name(name)
+        self._reader = source if isinstance(source, LogReader) else LogReader(source)
+        self._log = log
+        self._key_exprs = list(key_exprs)
+        self._limits = limits
+        self._reading = threading.Lock()  # a reader is not for two threads
+        self._queues: list[queue.Queue[Query | None]] = []
+        self._threads: list[threading.Thread] = []
+        self.refused_count = 0  # queries, because the line was full
+        root = f"{PREFIX}/{self.name}"
+        questions = self._line("info", self._answer)
+        ranges = self._line("read", self._read)
+        self._declared = [
+            session.declare_queryable(f"{root}/info", questions),
+            session.declare_queryable(f"{root}/commit/*", questions),
+            session.declare_queryable(f"{root}/read/*", ranges),
+        ]
+        self._token = session.liveliness().declare_token(root)
+
+    def stop(self) -> None:
+        """Answer what has been asked, and no more."""
+        for declared in (self._token, *self._declared):
+            with suppress(ClosedError):  # the session went first
+                declared.undeclare()
+        for line in self._queues:
+            line.put(None)
+        for thread in self._threads:
+            thread.join(_STOP_S)
+
+    def _line(self, kind: str, answer: Callable[[Query], None]) -> Callback[Query]:
+        line: queue.Queue[Query | None] = queue.Queue(self._limits.log_queries_count)
+        self._queues.append(line)
+
+        def take(query: Query) -> None:  # by whoever brings it
+            try:
+                line.put_nowait(query)
+            except queue.Full:
+                self.refused_count += 1
+                with query:
+                    _refuse(query, "busy", f"{line.maxsize} queries wait already; ask again later")
+
+        def run() -> None:
+            while (query := line.get()) is not None:
+                with suppress(ClosedError), query:  # whoever asked is gone, or we go
+                    _guarded(query, answer)
+
+        thread = threading.Thread(target=run, name=f"log-{self.name}-{kind}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return Callback(take, indirect=False)
+
+    def _answer(self, query: Query) -> None:
+        asked = str(query.key_expr).removeprefix(f"{PREFIX}/{self.name}/")
+        kind, _, consumer = asked.partition("/")
+        is_commit = kind == "commit"
+        told = self._commit(consumer, query) if is_commit else self._info(query.parameters)
+        key = query.key_expr if "*" not in asked else f"{PREFIX}/{self.name}/info"
+        query.reply(key, json.dumps(told), encoding=Encoding.APPLICATION_JSON)
+
+    def _info(self, parameters: Parameters) -> dict[str, Json]:
+        time_ = _number(parameters, "time", _TIME_MAX) if "time" in parameters else None
+        shards: list[Json] = []
+        with self._reading:
+            for shard in range(self._reader.shards_count):
+                bounds = self._reader.bounds(shard)
+                told: dict[str, Json] = {"first": bounds.first, "end": bounds.end}
+                if parameters.get("octets") == "true":
+                    told["octets"] = self._reader.stat(shard).octets_count
+                if time_ is not None:
+                    told["seek"] = seek(self._reader, shard, time_)
+                shards.append(told)
+            found = consumers.load(self._reader.disk, self._reader.log_id)
+        known: dict[str, Json] = {
+            one.name: {
+                "offsets": {str(shard): seq for shard, seq in one.offsets.items()},
+                "lease_until_ns": one.lease_until_ns,
+            }
+            for one in found.consumers
+        }
+        return {
+            "log": str(self._reader.log_id),
+            "name": self.name,
+            "shards": shards,
+            "key_exprs": list(self._key_exprs),
+            "consumers": known,
+            "recording": self._log is not None,
+        }
+
+    def _commit(self, consumer: str, query: Query) -> dict[str, Json]:
+        offsets, lease_s = self._offsets_of(b"" if query.payload is None else bytes(query.payload))
+        lease_ns = lease_s * 1_000_000_000
+        if self._log is not None:
+            self._log.commit_consumer(consumer, offsets, lease_ns)
+        else:
+            disk, log_id = self._reader.disk, self._reader.log_id
+            now_ns = time.time_ns()
+            consumers.commit(disk, consumer, log_id, offsets, now_ns=now_ns, lease_ns=lease_ns)
+        kept: dict[str, Json] = {str(shard): seq for shard, seq in sorted(offsets.items())}
+        return {
+            "log": str(self._reader.log_id),
+            "consumer": consumer,
+            "offsets": kept,
+            "lease_s": lease_s,
+        }
+
+    def _offsets_of(self, payload: bytes) -> tuple[dict[int, int], int]:
+        legal = '{"offsets": {"0": 123}, "lease_s": 600}'
+        try:
+            told = json.loads(payload)
+            offsets = {int(shard): seq for shard, seq in told["offsets"].items()}
+            lease_s = told.get("lease_s", consumers.LEASE_NS // 1_000_000_000)
+            numbers = [*offsets.values(), lease_s]
+            if not all(isinstance(one, int) and one >= 0 for one in numbers):
+                raise ValueError("a number that is none")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise InvalidValueError("commit", f"saw {payload[:80]!a}; legal is {legal}") from error
+        for shard, seq in offsets.items():
+            self._check_shard(shard)
+            with self._reading:
+                end = self._reader.bounds(shard).end
+            if seq > end:
+                raise OffsetError(shard, seq, 0, end)
+        return offsets, min(lease_s, _LEASE_S_MAX)
+
+    def _check_shard(self, shard: int) -> None:
+        count = self._reader.shards_count
+        if not 0 <= shard < count:
+            raise InvalidValueError("shard", f"saw {shard}; legal are 0 to {count - 1}")
+
+    def _read(self, query: Query) -> None:
+        text = str(query.key_expr).rpartition("/")[2]
+        if not text.isdecimal():
+            raise InvalidValueError("shard", f"saw {text!a}; a read is of one of them")
+        shard = int(text)
+        self._check_shard(shard)
+        parameters = query.parameters
+        low, high = (_number(parameters, name, _TIME_MAX) for name in ("lo", "hi"))
+        key = query.key_expr
+        pieces = self._pieces(shard, low, high, parameters)
+        while True:
+            with self._reading:
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            first, end, octets = piece
+            where = {"lo": first, "hi": end} | ({"last": True} if end >= high else {})
+            query.reply(key, octets, encoding=_ARROW, attachment=json.dumps(where))
+
+    def _pieces(self, shard: int, low: int, high: int, parameters: Parameters) -> Iterator[_Piece]:
+        """A range in replies: each row once, in order, and none beside them."""
+        text = parameters.get("columns")
+        columns = checked_columns(SCHEMA.names if text is None else text.split(","))
+        key_exprs = [str(KeyExpr(one)) for one in parameters.values("keyexpr")]
+        since = _number(parameters, "from", _TIME_MAX) if "from" in parameters else ALL_TIME[0]
+        until = _number(parameters, "until", _TIME_MAX) if "until" in parameters else ALL_TIME[1]
+        span = (since, until)
+        reader = self._reader
+        if parameters.get("lossy") == "true":
+            tell = partial(_LOG.error, "log %s is read although damaged: %s", self.name)
+            reader = LogReader(reader.disk, tell)
+        if low >= high:
+            yield low, high, _stream([], _schema_of(columns))
+            return
+        at = low
+        if text is None and not key_exprs and span == ALL_TIME:
+            found = self._blocks(reader, shard, low, high)
+        else:
+            rows = rows_of(reader, shard, low, high, columns, key_exprs, span)
+            found = self._encoded(rows)
+        for _, end, octets in found:
+            yield at, end, octets  # `at`: rows that are lost, or not wanted, are of the next reply
+            at = end
+        if at < high:
+            yield at, high, _stream([], _schema_of(columns))
+
+    def _blocks(self, reader: LogReader, shard: int, low: int, high: int) -> Iterator[_Piece]:
+        """Whole blocks as they are on disk, several if they are small; parts of blocks as rows."""
+        gathered = [HEADER]
+        gathered_len, start, at = 0, low, low
+        for segment, record in reader.blocks(shard, low, high):
+            end = min(record.end_seq, high)
+            octets = None
+            if (at, end) == (record.first_seq, record.end_seq):
+                # One that is damaged or gone is told by the reader, in its words.
+                with suppress(CorruptLogError, FileNotFoundError):
+                    octets = segment.octets(record).to_pybytes()
+            too_much = gathered_len + record.length > self._limits.log_reply_len
+            if gathered_len and (octets is None or too_much):
+                yield start, at, b"".join(gathered)
+                gathered, gathered_len, start = [HEADER], 0, at
+            if octets is None:
+                rows = rows_of(reader, shard, at, end, SCHEMA.names)
+                yield from self._encoded(rows)
+                start = end
+            else:
+                gathered.append(octets)
+                gathered_len += len(octets)
+            at = end
+        if gathered_len:
+            yield start, at, b"".join(gathered)
+        if at < high:
+            yield from self._encoded(rows_of(reader, shard, at, high, SCHEMA.names))
+
+    def _encoded(self, found: Iterator[tuple[int, int, pa.RecordBatch]]) -> Iterator[_Piece]:
+        for first, end, batch in found:
+            step = batch.num_rows * self._limits.log_block_len // max(1, batch.nbytes)
+            if end - first != batch.num_rows or step >= batch.num_rows:
+                yield first, end, _stream([batch], batch.schema)
+                continue
+            step = max(1, step)  # rows as long as that are few
+            for at in range(0, batch.num_rows, step):
+                part = batch.slice(at, step)
+                yield first + at, first + at + part.num_rows, _stream([part], batch.schema)
+
+
+def checked_name(name: str) -> str:
+    """The name of a log.
+
+    Raises:
+        InvalidValueError: it is none.
+    """
+    if _NAME.fullmatch(name) is None:
+        legal = "legal are letters, digits, '-', '_' and '.', 128 at most"
+        raise InvalidValueError("name of a log", f"saw {name!a}; {legal}")
+    return name
+
+
+def _guarded(query: Query, answer: Callable[[Query], None]) -> None:
+    """Answer; what goes wrong is answered too."""
+    try:
+        answer(query)
+    except ClosedError:
+        raise
+    except OffsetError as error:
+        kind = "trimmed" if error.offset < error.first else "unknown"
+        _refuse(query, kind, str(error), first=error.first, end=error.end)
+    except CorruptLogError as error:
+        _refuse(query, "damaged", str(error))
+    except (InvalidValueError, SelectorError, EleaError) as error:
+        _refuse(query, "unknown", str(error))
+    except Exception as error:  # a disk may raise anything; who asked is told, and others served
+        _LOG.exception("a query of a log failed")
+        _refuse(query, "unknown", repr(error))
+
+
+def _refuse(query: Query, error: str, detail: str, **more: int) -> None:
+    text = json.dumps({"error": error, "detail": detail, **more})
+    query.reply_err(text, encoding=Encoding.APPLICATION_JSON)
+
+
+def _number(parameters: Parameters, name: str, bound: int) -> int:
+    text = parameters.get(name)
+    if text is None or not text.isdecimal() or len(text) > 20 or int(text) > bound:
+        raise InvalidValueError(f"parameter {name}", f"saw {text!a}; legal is a number")
+    return int(text)
+
+
+def _schema_of(columns: Sequence[str]) -> pa.Schema:
+    return pa.schema([field for field in SCHEMA if field.name in columns])
+
+
+def _stream(batches: list[pa.RecordBatch], schema: pa.Schema) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
+    octets: bytes = sink.getvalue().to_pybytes()
+    return octets

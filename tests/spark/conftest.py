@@ -1,0 +1,31 @@
+"""One Spark for all tests of this folder: it takes longer to start than all of them together."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import elea.spark
+from elea.spark.java import packaged
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session on the packaged Java, so that none has to be installed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Spark's own code, at start
+        config = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+        made = elea.spark.session(
+            "tests", master="local[2,4]", quick=True, java=packaged(), config=config
+        )
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    return str(tmp_path / "checkpoint")

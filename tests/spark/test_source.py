@@ -1,0 +1,205 @@
+"""The source in a real Spark: reads, streams, restarts, limits, refusals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
+from tests.interop.ends import ELEA, free_endpoint, session
+from tests.unit.spark.logs import all_rows, fill, log_at
+
+from elea.store.log.consumers import load
+from elea.store.log.log import Log
+from elea.store.log.reader import LogReader
+from elea.store.logserver import LogServer
+
+Batches = dict[int, list[tuple[int, int]]]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[tuple[Log, str]]:
+    directory = tmp_path / "log"
+    with log_at(directory) as made:
+        yield made, str(directory)
+
+
+def stream(
+    spark: SparkSession,
+    checkpoint: str,
+    batches: Batches,
+    options: dict[str, str],
+    fail: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Run a query to the end of what there is; rows of each batch, under its number."""
+
+    def keep(frame: DataFrame, number: int) -> None:
+        rows = [(row.shard, row.seq) for row in frame.select("shard", "seq").collect()]
+        fail(number)
+        batches[number] = rows
+
+    frame = spark.readStream.format("zenoh").options(**options).load()
+    writer = frame.writeStream.foreachBatch(keep).option("checkpointLocation", checkpoint)
+    query = writer.trigger(availableNow=True).start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+
+
+def rows(batches: Batches) -> list[tuple[int, int]]:
+    return sorted(row for found in batches.values() for row in found)
+
+
+def test_a_log_is_a_table(spark: SparkSession, log: tuple[Log, str]) -> None:
+    fill(log[0], 0, 200)
+    frame = spark.read.format("zenoh").option("log", log[1]).load()
+    assert frame.count() == 200
+    [row] = frame.where("sn = 7").collect()
+    assert (row.key, row.kind, bytes(row.payload)[:2], row.encoding) == (
+        "k/7",
+        0,
+        b"7:",
+        "zenoh/bytes",
+    )
+    assert (row.hlc_id, row.zid, row.eid, row.qos) == ("ab", "cd", 1, 5)
+    assert row.ts.isoformat() == row.recv_ts.isoformat()
+    few = spark.read.format("zenoh").options(log=log[1], columns="seq,key", keyexpr="k/1").load()
+    assert few.columns == ["seq", "key"]
+    assert {row.key for row in few.collect()} == {"k/1"}
+    # Twice in one query: each reads for itself.
+    both = frame.where("key = 'k/1'").union(frame.where("key = 'k/2'")).groupBy("key").count()
+    assert {row.key: row["count"] for row in both.collect()} == {"k/1": 25, "k/2": 25}
+
+
+def test_sql_reads_it_too(spark: SparkSession, log: tuple[Log, str]) -> None:
+    fill(log[0], 0, 50)
+    spark.sql(f"CREATE TEMPORARY VIEW rows USING zenoh OPTIONS (log '{log[1]}')")
+    try:
+        assert spark.sql("SELECT max(sn) AS last FROM rows").collect()[0]["last"] == 49
+    finally:
+        spark.catalog.dropTempView("rows")
+
+
+def test_a_stream_goes_on_where_it_was_and_keeps_to_its_limit(
+    spark: SparkSession, log: tuple[Log, str], checkpoint: str
+) -> None:
+    fill(log[0], 0, 100)
+    batches: Batches = {}
+    options = {"log": log[1], "maxRowsPerTrigger": "40", "consumer": "c"}
+    stream(spark, checkpoint, batches, options)
+    assert [len(found) for found in batches.values()] == [40, 40, 20]
+    fill(log[0], 100, 60)
+    stream(spark, checkpoint, batches, options)
+    assert [len(found) for found in batches.values()] == [40, 40, 20, 40, 20]
+    assert rows(batches) == all_rows(log[0])
+    [consumer] = load(log[0].disk, LogReader(log[1]).log_id).consumers
+    assert sum(consumer.offsets.values()) == 140  # the last batch is never told
+
+
+def test_a_batch_that_failed_runs_again_with_the_same_rows(
+    spark: SparkSession, log: tuple[Log, str], checkpoint: str
+) -> None:
+    fill(log[0], 0, 90)
+    batches: Batches = {}
+    seen: list[int] = []
+
+    def fail(number: int) -> None:
+        seen.append(number)
+        if number == 1 and seen.count(1) == 1:
+            fill(log[0], 90, 30)
+            raise RuntimeError("the sink is away")
+
+    options = {"log": log[1], "maxRowsPerTrigger": "45", "startingOffsets": "earliest"}
+    with pytest.raises(StreamingQueryException, match="the sink is away"):
+        stream(spark, checkpoint, batches, options, fail)
+    stream(spark, checkpoint, batches, options, fail)
+    assert seen == [0, 1, 1, 2]
+    assert [len(found) for found in batches.values()] == [45, 45, 30]
+    assert rows(batches) == all_rows(log[0])
+
+
+def test_a_stream_over_zenoh(spark: SparkSession, log: tuple[Log, str], checkpoint: str) -> None:
+    fill(log[0], 0, 300)
+    endpoint = free_endpoint()
+    batches: Batches = {}
+    with session(ELEA, "router", listen=endpoint) as node:
+        server = LogServer(node, "fleet", log[1], log[0])
+        options = {"log": "/not/here,zenoh:fleet", "connect": endpoint, "consumer": "far"}
+        stream(spark, checkpoint, batches, options | {"maxRowsPerTrigger": "200"})
+        server.stop()
+    assert rows(batches) == all_rows(log[0])
+    [consumer] = load(log[0].disk, LogReader(log[1]).log_id).consumers
+    assert (consumer.name, sum(consumer.offsets.values())) == ("far", 200)
+
+
+def test_a_worker_that_dies_costs_nothing(
+    spark: SparkSession, log: tuple[Log, str], checkpoint: str, tmp_path: Path
+) -> None:
+    fill(log[0], 0, 100)
+    mark = tmp_path / "died"
+
+    def die(found: Iterable[Row]) -> Iterable[Row]:
+        for row in found:
+            if not mark.exists():
+                mark.touch()
+                os._exit(1)
+            yield row
+
+    batches: Batches = {}
+    frame = spark.readStream.format("zenoh").option("log", log[1]).load()
+
+    def keep(part: DataFrame, number: int) -> None:
+        found = part.select("shard", "seq").rdd.mapPartitions(die).collect()
+        batches[number] = [(row["shard"], row["seq"]) for row in found]
+
+    writer = frame.writeStream.foreachBatch(keep).option("checkpointLocation", checkpoint)
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert mark.exists()
+    assert rows(batches) == all_rows(log[0])
+
+
+def test_live_values_are_a_table(spark: SparkSession) -> None:
+    endpoint = free_endpoint()
+    with session(ELEA, "router", listen=endpoint) as node:
+        node.declare_queryable("room/1", lambda query: query.reply("room/1", b"21"))
+        node.declare_queryable("room/2", lambda query: query.reply("room/2", b"22"))
+        options = {"connect": endpoint, "selector": '["room/1", "room/2"]'}
+        frame = spark.read.format("zenoh").options(**options).load()
+        found = {row.key: bytes(row.payload) for row in frame.collect()}
+    assert found == {"room/1": b"21", "room/2": b"22"}
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"lgo": "x"}, "did you mean log"),
+        ({"log": "/x", "columns": "nix"}, "saw nix; legal are key"),
+    ],
+)
+def test_wrong_options_fail_where_load_is_called(
+    spark: SparkSession, options: dict[str, str], complaint: str
+) -> None:
+    with pytest.raises(AnalysisException, match=complaint):
+        spark.read.format("zenoh").options(**options).load()
+    with pytest.raises(AnalysisException, match=complaint):
+        spark.readStream.format("zenoh").options(**options).load()
+
+
+def test_nothing_of_spark_listens_beyond_this_host(spark: SparkSession) -> None:
+    assert spark.sparkContext._jvm is not None
+    pid = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
+    sockets = {os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")}
+    listening = []
+    for table, loopback in (("tcp", "0100007F"), ("tcp6", "0000000000000000FFFF00000100007F")):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                listening.append((fields[1].split(":")[0], loopback))
+    assert listening
+    assert all(address == loopback for address, loopback in listening), listening
+    assert spark.conf.get("spark.authenticate") == "true"
+    assert spark.sparkContext.uiWebUrl is None

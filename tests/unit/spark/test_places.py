@@ -1,0 +1,214 @@
+"""A log by its files and by queries: the same rows, and what happens when somebody is not there."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.interop.ends import ELEA, free_endpoint, session
+from tests.unit.spark.engine import Query
+from tests.unit.spark.logs import all_rows, fill, log_at, stream
+from tests.unit.store.log.rows import stamp
+
+import elea
+from elea.errors import ConfigError, OffsetError, StoreError
+from elea.spark import served as served_place
+from elea.spark.options import Options, Source
+from elea.spark.places import FilePlace, Place, open_place
+from elea.spark.rows import read_range
+from elea.spark.served import ServedPlace
+from elea.spark.sessions import close_all
+from elea.store.log.log import Log
+from elea.store.log.ranges import COLUMNS
+from elea.store.logserver import LogServer
+
+ROWS = 600
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Log, Path]]:
+    directory = tmp_path_factory.mktemp("log")
+    with log_at(directory) as made:
+        fill(made, 0, ROWS)
+        yield made, directory
+
+
+@pytest.fixture(scope="module")
+def served(log: tuple[Log, Path]) -> Iterator[str]:
+    """An endpoint at which the log is served as `fleet`."""
+    endpoint = free_endpoint()
+    with session(ELEA, "router", listen=endpoint) as node:
+        server = LogServer(node, "fleet", log[1], log[0])
+        yield endpoint
+        server.stop()
+        close_all()
+
+
+def source(places_: str, endpoint: str = "", **more: str) -> Source:
+    return Options({"log": places_, "connect": endpoint, **more}).stream().source
+
+
+def rows(place: Place, shard: int, low: int, high: int, **more: object) -> list[dict[str, object]]:
+    columns = more.pop("columns", COLUMNS)
+    found = place.read(shard, low, high, columns, **more)  # type: ignore[arg-type]
+    return [row for _, _, batch in found for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"columns": ("seq",)},
+        {"columns": ("payload", "shard")},
+        {"columns": ("sn", "seq"), "key_exprs": ("k/1", "k/2")},
+        {"columns": ("payload",), "key_exprs": ("k/**",)},
+        {"key_exprs": ("nothing",)},
+        {"span": (stamp(100), stamp(300))},
+        {"span": (stamp(100), stamp(300)), "columns": ("key",), "key_exprs": ("k/1",)},
+    ],
+)
+def test_both_give_the_same_rows(
+    log: tuple[Log, Path],
+    served: str,
+    more: dict[str, object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(served_place, "_ASK_ROWS_FIRST", 64)  # several queries for one range
+    monkeypatch.setattr(served_place, "_ASK_LEN", 4_096)
+    by_file = open_place(source(str(log[1])))
+    by_query = open_place(source("zenoh:fleet", served))
+    assert isinstance(by_file, FilePlace)
+    assert isinstance(by_query, ServedPlace)
+    assert by_file.log_id == by_query.log_id
+    assert by_file.bounds() == by_query.bounds()
+    rows_count = 0
+    for shard, bounds in enumerate(by_file.bounds()):
+        expected = rows(by_file, shard, 3, bounds.end - 5, **dict(more))
+        assert rows(by_query, shard, 3, bounds.end - 5, **dict(more)) == expected
+        rows_count += len(expected)
+    assert bool(rows_count) is (more.get("key_exprs") != ("nothing",))
+
+
+def test_both_know_times_octets_and_consumers(log: tuple[Log, Path], served: str) -> None:
+    by_file = open_place(source(str(log[1])))
+    by_query = open_place(source("zenoh:fleet", served))
+    assert by_file.seek(stamp(200)) == by_query.seek(stamp(200))
+    assert by_file.seek(stamp(ROWS)) == [one.end for one in by_file.bounds()]
+    end = by_file.bounds()[0].end
+    for place in (by_file, by_query):
+        assert place.committed("nobody") is None
+        place.commit("c", {0: 11}, 60)
+        assert place.committed("c") == {0: 11}
+        assert place.cut(0, 0, end, 1) == 1
+        assert place.cut(0, 0, end, 10**9) == end
+        assert 1 < place.cut(0, 0, end, 3_000) < end
+
+
+def test_a_query_over_zenoh_reads_every_row_once(log: tuple[Log, Path], served: str) -> None:
+    options = {"log": "zenoh:fleet", "connect": served, "maxRowsPerTrigger": "170"}
+    query = Query(lambda: stream(Path("unused"), **options))
+    query.run(batches_count=100, crash=lambda _: None, available_now=True)
+    assert query.rows() == all_rows(log[0])
+
+
+def test_the_next_place_is_taken_where_the_first_is_not(log: tuple[Log, Path], served: str) -> None:
+    assert isinstance(open_place(source(f"/nowhere,{log[1]}")), FilePlace)
+    assert isinstance(open_place(source("/nowhere,zenoh:fleet", served)), ServedPlace)
+    assert isinstance(open_place(source(f"file://{log[1]}")), FilePlace)
+    with pytest.raises(StoreError, match=r"/nowhere: .*/neither: "):
+        open_place(source("/nowhere,/neither"))
+    with pytest.raises(ConfigError, match="a path of the host that reads"):
+        open_place(source("file://host/log"))
+
+
+def test_nobody_serves_it(served: str) -> None:
+    with pytest.raises(StoreError, match="nobody serves it"):
+        open_place(source("zenoh:other", served, timeout="0.3"))
+
+
+def test_nobody_is_there() -> None:
+    with pytest.raises(StoreError, match="zenoh:fleet: "):
+        open_place(source("zenoh:fleet", free_endpoint(), timeout="0.3"))
+
+
+def test_rows_that_are_not_there_are_an_error(served: str) -> None:
+    place = open_place(source("zenoh:fleet", served))
+    with pytest.raises(StoreError, match="not written yet"):
+        rows(place, 0, 0, 100_000)
+
+
+def test_rows_of_another_log_are_an_error(log: tuple[Log, Path]) -> None:
+    import uuid
+
+    with pytest.raises(StoreError, match="are wanted; here is log"):
+        list(read_range(source(str(log[1])), uuid.UUID(int=1), 0, 0, 1))
+
+
+class Flaky:
+    """Serves a log badly: what it answers to a read is told beforehand."""
+
+    def __init__(self, node: elea.Session, name: str, answers: list[str]) -> None:
+        self._answers = answers
+        self._name = name
+        self.asked = 0
+        node.declare_queryable(f"@elea/log/{name}/info", self._info)
+        node.declare_queryable(f"@elea/log/{name}/read/*", self._read)
+
+    def _info(self, query: elea.Query) -> None:
+        told = {"log": "00000000-0000-0000-0000-000000000007", "shards": [{"first": 0, "end": 9}]}
+        with query:
+            query.reply(query.key_expr, json.dumps(told))
+
+    def _read(self, query: elea.Query) -> None:
+        self.asked += 1
+        answer = self._answers.pop(0) if self._answers else "nothing"
+        with query:
+            if answer.startswith("{"):
+                query.reply_err(answer)
+            elif answer == "wrong":
+                query.reply(query.key_expr, b"", attachment=b'{"lo": 3, "hi": 9}')
+            elif answer == "garbage":
+                query.reply(query.key_expr, b"", attachment=b"garbage")
+
+
+@pytest.mark.parametrize(
+    ("answers", "error", "complaint"),
+    [
+        (['{"error": "busy", "detail": "later"}', "wrong", "nothing"], StoreError, "no answer"),
+        (["wrong"] * 1_000, StoreError, "rows from 3 on came in place of 0"),
+        (
+            ['{"error": "trimmed", "detail": "d", "first": 5, "end": 9}'],
+            OffsetError,
+            "row 0 of shard 0 was trimmed; the log has rows 5 to 8",
+        ),
+        (['{"error": "damaged", "detail": "octet 5"}'], StoreError, "damaged: octet 5"),
+        (["garbage"], ValueError, "garbage"),
+    ],
+)
+def test_bad_answers(answers: list[str], error: type[Exception], complaint: str) -> None:
+    endpoint = free_endpoint()
+    with session(ELEA, "router", listen=endpoint) as node:
+        flaky = Flaky(node, "bad", list(answers))
+        place = open_place(source("zenoh:bad", endpoint, timeout="0.5"))
+        with pytest.raises(error, match=complaint):
+            rows(place, 0, 0, 9)
+        assert flaky.asked >= 1
+        close_all()
+
+
+def test_who_serves_may_go_and_come_again(log: tuple[Log, Path]) -> None:
+    endpoint = free_endpoint()
+    with session(ELEA, "router", listen=endpoint) as node:
+        server = LogServer(node, "again", log[1])
+        place = open_place(source("zenoh:again", endpoint, timeout="20"))
+        server.stop()
+        servers: list[LogServer] = []
+        timer = threading.Timer(0.5, lambda: servers.append(LogServer(node, "again", log[1])))
+        timer.start()
+        assert len(rows(place, 0, 0, 100)) == 100
+        timer.join()
+        servers[0].stop()
+        close_all()
