@@ -82,7 +82,7 @@ class Merge:
         shards = [(reader, shard) for reader in readers for shard in range(reader.shards_count)]
         share_len = window_len // max(len(shards), 1)
         self._sources = [
-            _sorted(_chosen(*one, choice), self.order, window_rows_count, share_len)
+            _sorted(chosen(*one, choice), self.order, window_rows_count, share_len)
             for one in shards
         ]
 
@@ -142,7 +142,7 @@ def span_of(readers: Sequence[LogReader]) -> Span | None:
     )
 
 
-def _chosen(reader: LogReader, shard: int, choice: Choice) -> Iterator[pa.RecordBatch]:
+def chosen(reader: LogReader, shard: int, choice: Choice) -> Iterator[pa.RecordBatch]:
     """The rows of a shard that are wanted, in the order they are there."""
     single = choice.key_exprs[0] if len(choice.key_exprs) == 1 else "**"
     since, until = 0, _TIME_MAX + 1
