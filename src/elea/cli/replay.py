@@ -57,6 +57,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="another log, merged in the order of time; may be repeated",
     )
+    _add_span_options(parser)
+    _add_sample_options(parser)
+    parser.add_argument("--id", metavar="NAME", help="its name, under which it can be controlled")
+    parser.add_argument(
+        "--control",
+        nargs="+",
+        metavar=("ID", "COMMAND"),
+        help="tell a replay that runs what to do, and print what it does then",
+    )
+    parser.add_argument("--json", action="store_true", help="print the status as a JSON object")
+    add_connection_options(parser)
+
+
+def _add_span_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="start", metavar="TIME", help="from when on")
     parser.add_argument("--to", dest="end", metavar="TIME", help="until when, included")
     parser.add_argument(
@@ -70,6 +84,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--paused", action="store_true", help="publish nothing until it is told to resume"
     )
+
+
+def _add_sample_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rewrite",
         action="append",
@@ -101,15 +118,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="where a queue is full: as recorded, or wait; auto waits with --speed 0",
     )
-    parser.add_argument("--id", metavar="NAME", help="its name, under which it can be controlled")
-    parser.add_argument(
-        "--control",
-        nargs="+",
-        metavar=("ID", "COMMAND"),
-        help="tell a replay that runs what to do, and print what it does then",
-    )
-    parser.add_argument("--json", action="store_true", help="print the status as a JSON object")
-    add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
