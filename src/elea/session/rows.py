@@ -2,65 +2,56 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 import pyarrow as pa
 
 from elea.ids import ZenohId
-from elea.node.egress_hot import DROPPED, FULL, SENT
+from elea.node.egress_hot import DROPPED
 from elea.session.convert import key_text, wire_encoding
+from elea.session.publish_hot import Lane, put_rows
 from elea.session.session import Session
 from elea.store.log.schema import RowKind
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
-from elea.wire.network.push_hot import Push
+from elea.wire.fields_hot import Stamp
 
 T = TypeVar("T")
 
-_DELETE: Final = int(RowKind.DELETE)
-_MANY_COUNT: Final = 512  # rows that are published without letting others in
+_PUT: Final = int(RowKind.PUT)
+_LANES_COUNT_MAX: Final = 65_536  # of key, encoding and qualities; then all are forgotten
 _FLAG_BLOCK: Final = 0x08
 _FLAG_BLOCK_FIRST: Final = 0x20
+_TIME_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class RowBatch:
     """Rows that are about to be published, as Python values."""
 
-    __slots__ = (
-        "attachments",
-        "encodings",
-        "hlc_ids",
-        "hlcs",
-        "keys",
-        "kinds",
-        "payloads",
-        "qos",
-        "wire_keys",
-    )
+    __slots__ = ("attachments", "keys", "kinds", "lanes", "payloads", "special", "stamps")
 
-    def __init__(self, batch: pa.RecordBatch, rename: Callable[[str], str], prefix: str) -> None:
-        keys = batch.column("key")
-        texts = [key_text(rename(key)) for key in keys.dictionary.to_pylist()]
-        wire_keys = [WireExpr(0, prefix + key) for key in texts]
-        ids: list[int] = keys.indices.to_pylist()
-        self.keys = [texts[id] for id in ids]
-        self.wire_keys = [wire_keys[id] for id in ids]
+    def __init__(
+        self,
+        batch: pa.RecordBatch,
+        keys: list[str],
+        lanes: list[Lane],
+        stamps: list[Stamp | None],
+    ) -> None:
+        self.keys = keys
+        self.lanes = lanes
+        self.stamps = stamps
         self.kinds: list[int] = batch.column("kind").to_pylist()
         self.payloads: list[bytes] = batch.column("payload").to_pylist()
         self.attachments: list[bytes | None] = _values(batch.column("attachment"))
-        self.hlcs: list[int | None] = _values(batch.column("hlc"))
-        self.qos: list[int] = batch.column("qos").to_pylist()
-        encoding = batch.column("encoding")
-        known = [wire_encoding(one) for one in encoding.dictionary.to_pylist()]
-        self.encodings: list[WireEncoding | None] = [
-            known[id] for id in encoding.indices.to_pylist()
-        ]
-        clock = batch.column("hlc_id")
-        clocks = [ZenohId.parse(one).to_bytes() for one in clock.dictionary.to_pylist()]
-        self.hlc_ids: list[bytes | None] = [
-            None if id is None else clocks[id] for id in clock.indices.to_pylist()
+        # Which rows are more than a payload, in order.
+        self.special = [
+            number
+            for number, (kind, attachment) in enumerate(
+                zip(self.kinds, self.attachments, strict=True)
+            )
+            if kind != _PUT or attachment is not None
         ]
 
     def __len__(self) -> int:
@@ -80,7 +71,16 @@ class RowPublisher:
         rename: What becomes of a key.
     """
 
-    __slots__ = ("_block", "_context", "_original", "_own_id", "_rename", "dropped_count")
+    __slots__ = (
+        "_block",
+        "_core",
+        "_lanes",
+        "_original",
+        "_own_id",
+        "_rename",
+        "_session",
+        "dropped_count",
+    )
 
     def __init__(
         self,
@@ -90,12 +90,14 @@ class RowPublisher:
         block: bool = False,
         rename: Callable[[str], str] = str,
     ) -> None:
-        self._context = session._context
+        self._session = session  # which is closed when nobody refers to it
+        self._core = session._context.core
         self._own_id = session.zid().to_bytes()
         self._original = original
         self._block = block
         self._rename = rename
-        self.dropped_count = 0  # a queue was full, or nobody is connected
+        self._lanes: dict[tuple[str, str, int], Lane] = {}
+        self.dropped_count = 0  # a queue was full
 
     def load(self, batch: pa.RecordBatch) -> RowBatch:
         """Rows of `SCHEMA`, ready to be published.
@@ -104,7 +106,11 @@ class RowPublisher:
             KeyExprError: a key is none.
             InvalidValueError: an encoding or a clock is none.
         """
-        return RowBatch(batch, self._rename, self._context.core.face.prefix)
+        keys = _texts(batch.column("key"), lambda key: key_text(self._rename(key)))
+        encodings = _texts(batch.column("encoding"), str)
+        qos: list[int] = batch.column("qos").to_pylist()
+        lanes = [self._lane(*one) for one in zip(keys, encodings, qos, strict=True)]
+        return RowBatch(batch, keys, lanes, self._stamps(batch))
 
     def publish(self, rows: RowBatch, first: int, end: int) -> None:
         """Publish the rows from `first` to before `end`, which are puts and deletes.
@@ -112,38 +118,58 @@ class RowPublisher:
         Raises:
             ClosedError: the session is closed.
         """
-        outbox = self._context.core.outbox
-        while first < end:
-            stop = min(first + _MANY_COUNT, end)
-            result = SENT
-            outbox.acquire()
-            try:
-                while first < stop and result != FULL:
-                    result = outbox.publish_locked(
-                        rows.keys[first], self._push(rows, first), True, True, True
-                    )
-                    first += 1
-                    if result == DROPPED:
-                        self.dropped_count += 1
-            finally:
-                outbox.release()
-            outbox.settle(result)
+        for place in range(bisect_left(rows.special, first), len(rows.special)):
+            number = rows.special[place]
+            if number >= end:
+                break
+            self._plain(rows, first, number)
+            self._send(rows, number)
+            first = number + 1
+        self._plain(rows, first, end)
 
-    def _push(self, rows: RowBatch, number: int) -> Push:
-        hlc = rows.hlcs[number]
-        stamp = None
-        if hlc is not None and self._original:
-            stamp = Stamp(hlc & 0xFFFF_FFFF_FFFF_FFFF, rows.hlc_ids[number] or self._own_id)
-        attachment = rows.attachments[number]
+    def _plain(self, rows: RowBatch, first: int, end: int) -> None:
+        self.dropped_count += put_rows(rows.lanes, rows.payloads, rows.stamps, first, end)
+
+    def _send(self, rows: RowBatch, number: int) -> None:
+        lane, stamp, attachment = rows.lanes[number], rows.stamps[number], rows.attachments[number]
         body: Put | Del
-        if rows.kinds[number] == _DELETE:
-            body = Del(stamp, attachment)
+        if rows.kinds[number] == _PUT:
+            body = Put(rows.payloads[number], stamp, lane.encoding, attachment)
         else:
-            body = Put(rows.payloads[number], stamp, rows.encodings[number], attachment)
-        qos = rows.qos[number]
-        if self._block:
-            qos = qos & ~_FLAG_BLOCK_FIRST | _FLAG_BLOCK
-        return Push(rows.wire_keys[number], body, qos)
+            body = Del(stamp, attachment)
+        if lane.send(body, None) == DROPPED:
+            self.dropped_count += 1
+
+    def _lane(self, key: str, encoding: str, qos: int) -> Lane:
+        found = self._lanes.get((key, encoding, qos))
+        if found is None:
+            if len(self._lanes) >= _LANES_COUNT_MAX:
+                self._lanes.clear()
+            chosen = qos & ~_FLAG_BLOCK_FIRST | _FLAG_BLOCK if self._block else qos
+            wire_key, known = self._core.face.wire_key(key), wire_encoding(encoding)
+            found = Lane(self._core.outbox, key, wire_key, known, chosen, True, True, True)
+            self._lanes[key, encoding, qos] = found
+        return found
+
+    def _stamps(self, batch: pa.RecordBatch) -> list[Stamp | None]:
+        times: list[int | None] = _values(batch.column("hlc"))
+        if not self._original:
+            return [None] * len(times)
+        column = batch.column("hlc_id")
+        ids = [ZenohId.parse(text).to_bytes() for text in column.dictionary.to_pylist()]
+        ids.append(self._own_id)  # of timestamps whose clock is not known
+        codes: list[int] = column.indices.fill_null(len(ids) - 1).to_pylist()
+        return [
+            None if time is None else Stamp(time & _TIME_MASK, ids[code])
+            for time, code in zip(times, codes, strict=True)
+        ]
+
+
+def _texts(column: pa.DictionaryArray, parse: Callable[[str], T]) -> list[T]:
+    """What texts stand for, each read once. Nulls are not among them."""
+    known = [parse(text) for text in column.dictionary.to_pylist()]
+    codes: list[int] = column.indices.to_pylist()
+    return [known[code] for code in codes]
 
 
 def _values(column: pa.Array) -> list[T]:

@@ -12,8 +12,9 @@ have no integers of 64 bits.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -33,16 +34,13 @@ from elea.store.exchange.rows import (
     text_of,
 )
 from elea.store.log.schema import POSITION, SCHEMA, RowKind
-from elea.timestamp import format_rfc3339
+from elea.timestamp import NANOS_PER_SECOND, format_rfc3339
 
 _LINE_LEN_MAX: Final = 1 << 30  # a payload has at most 2^30 octets; as text, mostly no more
 _KINDS: Final = {int(kind): kind.name.lower() for kind in RowKind}
 _KIND_CODES: Final = {name: code for code, name in _KINDS.items()}
 _OCTETS: Final = ("payload", "attachment")
 _TIMES: Final = ("ts", "recv_ts")
-_NUMBERS: Final = {"kind": 7, "eid": 63, "sn": 63, "qos": 7, "ts": 63, "recv_ts": 63}  # bits
-_TEXTS: Final = ("key", "encoding", "hlc_id", "zid")
-LEGAL: Final = frozenset({*SCHEMA.names, *(f"{name}_base64" for name in _OCTETS)})
 _IGNORED: Final = frozenset(field.name for field in POSITION)
 _HLC_SIGN: Final = 1 << 63
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -74,7 +72,7 @@ class JsonlRows:
 def row_json(row: dict[str, Value]) -> dict[str, Json]:
     """A row for programs; what it has not is left out."""
     shown: dict[str, Json] = {}
-    encoding = str(row["encoding"])
+    encoding = str(row.get("encoding"))
     for name, value in row.items():
         if value is None:
             continue
@@ -101,7 +99,15 @@ def row_json(row: dict[str, Value]) -> dict[str, Json]:
 
 def time_text(us: int) -> str | int:
     """RFC 3339 of microseconds since 1970; outside of the years 1970 to 9999 the number itself."""
-    return format_rfc3339(us * 1_000, digits=6) if 0 <= us < _TEXT_US_MAX else us
+    if not 0 <= us < _TEXT_US_MAX:
+        return us
+    return f"{_second_text(us // 1_000_000)}.{us % 1_000_000:06}Z"
+
+
+@lru_cache(4_096)
+def _second_text(seconds: int) -> str:
+    """Rows that follow each other are mostly of the same seconds."""
+    return format_rfc3339(seconds * NANOS_PER_SECOND).removesuffix("Z")
 
 
 def read_jsonl(path: Path, tell: Tell) -> Iterator[pa.RecordBatch]:
@@ -123,7 +129,7 @@ def read_jsonl(path: Path, tell: Tell) -> Iterator[pa.RecordBatch]:
             if len(line) > _LINE_LEN_MAX:
                 raise ExchangeError(where, f"it is longer than {_LINE_LEN_MAX} octets")
             seen = parse_object(line, where)
-            others = seen.keys() - LEGAL - _IGNORED - told
+            others = seen.keys() - _PARSERS.keys() - _IGNORED - told
             if others:
                 told |= others
                 tell(f"{where}: names that a row has not are left out: {', '.join(sorted(others))}")
@@ -163,13 +169,14 @@ def columns_of(seen: dict[str, object], where: str) -> dict[str, Value]:
         ExchangeError: a value is none of its column.
     """
     row: dict[str, Value] = {}
-    name = ""
-    try:
-        for name, value in seen.items():
-            if value is not None and name in LEGAL:
-                row[name.removesuffix("_base64")] = _value(name, value)
-    except ValueError as error:
-        raise ExchangeError(where, f"{name}: {error}") from error
+    for name, value in seen.items():
+        parse = _PARSERS.get(name)
+        if parse is None or value is None:
+            continue
+        try:
+            row[name.removesuffix("_base64")] = parse(value)
+        except ValueError as error:
+            raise ExchangeError(where, f"{name}: {error}") from error
     return row
 
 
@@ -189,40 +196,31 @@ def whole_row(seen: dict[str, object], where: str) -> dict[str, Value]:
     return row
 
 
-def _value(name: str, value: object) -> Value:
-    """The value of a column.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if name in _TEXTS or name in _OCTETS or name.endswith("_base64"):
-        if not isinstance(value, str):
-            raise ValueError(f"saw {_shown(value)}; legal is a text")
-        if name in _TEXTS:
-            value.encode()  # half a character is none
-            return value
-        return octets_of(value) if name.endswith("_base64") else value.encode()
-    if name == "kind" and isinstance(value, str):
-        if value not in _KIND_CODES:
-            raise ValueError(f"saw {_shown(value)}; legal are {', '.join(_KIND_CODES)}")
-        return _KIND_CODES[value]
-    if name == "hlc":
-        return _hlc(value)
-    if name in _TIMES and isinstance(value, str):
-        return _microseconds(value)
-    bits = _NUMBERS[name]
-    if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value >> bits <= 0:
-        raise ValueError(f"saw {_shown(value)}; legal is a whole number of {bits} bits")
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"saw {_shown(value)}; legal is a text")
+    value.encode()  # half a character is none
     return value
 
 
-def _microseconds(text: str) -> int:
+def _kind(value: object) -> int:
+    if not isinstance(value, str):
+        return _small(value)
+    if value not in _KIND_CODES:
+        raise ValueError(f"saw {_shown(value)}; legal are {', '.join(_KIND_CODES)}")
+    return _KIND_CODES[value]
+
+
+def _time(value: object) -> int:
+    """Microseconds since 1970."""
+    if not isinstance(value, str):
+        return _large(value)
     try:
-        when = datetime.fromisoformat(text)
+        when = datetime.fromisoformat(value)
     except ValueError as error:
-        raise ValueError(f"saw {_shown(text)}; legal is 2024-07-01T13:51:12.129693Z") from error
+        raise ValueError(f"saw {_shown(value)}; legal is 2024-07-01T13:51:12.129693Z") from error
     if when.tzinfo is None:
-        raise ValueError(f"saw {_shown(text)} without a time zone; legal is one with Z")
+        raise ValueError(f"saw {_shown(value)} without a time zone; legal is one with Z")
     return (when - _EPOCH) // timedelta(microseconds=1)
 
 
@@ -234,8 +232,29 @@ def _hlc(value: object) -> int:
     return bits - (1 << 64) if bits >= _HLC_SIGN else bits
 
 
+def _whole_number(bits: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value >> bits <= 0:
+            raise ValueError(f"saw {_shown(value)}; legal is a whole number of {bits} bits")
+        return value
+
+    return parse
+
+
 def _shown(value: object) -> str:
     return ascii(value)[:80]
 
 
-assert {*_OCTETS, *_NUMBERS, *_TEXTS, "hlc"} == set(SCHEMA.names)
+_small = _whole_number(7)
+_large = _whole_number(63)
+_PARSERS: Final[dict[str, Callable[[object], Value]]] = {
+    **dict.fromkeys(("key", "encoding", "hlc_id", "zid"), _text),
+    **dict.fromkeys(_OCTETS, lambda value: _text(value).encode()),
+    **{f"{name}_base64": lambda value: octets_of(_text(value)) for name in _OCTETS},
+    **dict.fromkeys(_TIMES, _time),
+    **dict.fromkeys(("eid", "sn"), _large),
+    "kind": _kind,
+    "qos": _small,
+    "hlc": _hlc,
+}
+assert _PARSERS.keys() >= set(SCHEMA.names)

@@ -57,7 +57,7 @@ _ENCODINGS: Final = {
     "protobuf": "application/protobuf",
     "": "zenoh/bytes",
 }
-_IN_MESSAGE: Final = ("key", "kind", "payload", "payload_base64", "encoding", "recv_ts")
+_IN_MESSAGE: Final = frozenset({"key", "kind", "payload", "encoding", "recv_ts"})
 _ILLEGAL: Final = re.compile(r"[*$?#]")
 _SCHEMA_LEN_MAX: Final = 200  # octets of a name that go into an encoding
 
@@ -96,18 +96,10 @@ class McapRows:
         log_ns = received * 1_000
         publish_ns = log_ns if hlc is None else _ntp64(hlc).as_nanos()
         sequence = self._number % (1 << 32)
-        rest = row_json(row)
         is_put = row["kind"] == RowKind.PUT
-        if is_put:
-            for name in _IN_MESSAGE:
-                rest.pop(name, None)
-            if row["qos"] == DEFAULTS["qos"]:
-                del rest["qos"]
-            if hlc is not None:
-                if row["ts"] is None:
-                    rest["ts"] = None  # else it is known by the timestamp
-                elif row["ts"] == _time_of_day(hlc):
-                    del rest["ts"]
+        rest = row_json(_beside_value(row) if is_put else row)
+        if is_put and hlc is not None and row["ts"] is None:
+            rest["ts"] = None  # else it is known by the timestamp
         if rest:
             data = json.dumps(rest, separators=(",", ":")).encode()
             self._writer.add_message(self._rows_channel, log_ns, data, publish_ns, sequence)
@@ -279,6 +271,16 @@ def key_of(topic: str) -> str:
     """
     chunks = [chunk for chunk in _ILLEGAL.sub("_", topic).split("/") if chunk]
     return "/".join(chunks) or "_"
+
+
+def _beside_value(row: dict[str, Value]) -> dict[str, Value]:
+    """What a message has no place for, if it is not the default."""
+    found = {name: value for name, value in row.items() if name not in _IN_MESSAGE}
+    if found["qos"] == DEFAULTS["qos"]:
+        del found["qos"]
+    if found["hlc"] is not None and found["ts"] == _time_of_day(found["hlc"]):
+        del found["ts"]
+    return found
 
 
 def _ntp64(hlc: Value) -> NTP64:
