@@ -25,6 +25,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from elea.store.exchange.transfer import export_file, export_to, import_file
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
@@ -139,6 +142,12 @@ def compare(directory: Path, endpoint: str, rows_count: int, rounds: int, payloa
         )
 
 
+def later(batch: pa.RecordBatch, seconds: int) -> pa.RecordBatch:
+    """The same rows, so many seconds later."""
+    place = batch.schema.get_field_index("hlc")
+    return batch.set_column(place, "hlc", pc.add(batch.column("hlc"), seconds << 32))
+
+
 def files(directory: Path, root: Path, rows_count: int) -> None:
     """Rows per second to and from files, octets per row."""
     for format in ("parquet", "jsonl", "mcap"):
@@ -177,7 +186,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=args.directory) as name:
         root = Path(name)
         with Log(root / "log") as log:
-            for future in [log.append(batch_of(args.payload)) for _ in range(batches_count)]:
+            batch = batch_of(args.payload)
+            for future in [log.append(later(batch, number)) for number in range(batches_count)]:
                 future.result()
         command = [sys.executable, __file__, "--serve", endpoint]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as far:

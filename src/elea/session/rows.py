@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from elea.ids import ZenohId
 from elea.node.egress_hot import DROPPED
@@ -24,22 +25,18 @@ _PUT: Final = int(RowKind.PUT)
 _LANES_COUNT_MAX: Final = 65_536  # of key, encoding and qualities; then all are forgotten
 _FLAG_BLOCK: Final = 0x08
 _FLAG_BLOCK_FIRST: Final = 0x20
+_QOS_COUNT: Final = 128  # of octets in a column of signed ones
 _TIME_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class RowBatch:
     """Rows that are about to be published, as Python values."""
 
-    __slots__ = ("attachments", "keys", "kinds", "lanes", "payloads", "special", "stamps")
+    __slots__ = ("attachments", "kinds", "lanes", "payloads", "special", "stamps")
 
     def __init__(
-        self,
-        batch: pa.RecordBatch,
-        keys: list[str],
-        lanes: list[Lane],
-        stamps: list[Stamp | None],
+        self, batch: pa.RecordBatch, lanes: list[Lane], stamps: list[Stamp | None]
     ) -> None:
-        self.keys = keys
         self.lanes = lanes
         self.stamps = stamps
         self.kinds: list[int] = batch.column("kind").to_pylist()
@@ -54,8 +51,12 @@ class RowBatch:
             if kind != _PUT or attachment is not None
         ]
 
+    def key(self, number: int) -> str:
+        """The key of a row, as it is published."""
+        return self.lanes[number].key
+
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.lanes)
 
 
 class RowPublisher:
@@ -106,11 +107,7 @@ class RowPublisher:
             KeyExprError: a key is none.
             InvalidValueError: an encoding or a clock is none.
         """
-        keys = _texts(batch.column("key"), lambda key: key_text(self._rename(key)))
-        encodings = _texts(batch.column("encoding"), str)
-        qos: list[int] = batch.column("qos").to_pylist()
-        lanes = [self._lane(*one) for one in zip(keys, encodings, qos, strict=True)]
-        return RowBatch(batch, keys, lanes, self._stamps(batch))
+        return RowBatch(batch, self._lanes_of(batch), self._stamps(batch))
 
     def publish(self, rows: RowBatch, first: int, end: int) -> None:
         """Publish the rows from `first` to before `end`, which are puts and deletes.
@@ -140,6 +137,20 @@ class RowPublisher:
         if lane.send(body, None) == DROPPED:
             self.dropped_count += 1
 
+    def _lanes_of(self, batch: pa.RecordBatch) -> list[Lane]:
+        """The lane of each row. Few of them differ: those are found, the rest is columns."""
+        keys, encodings = batch.column("key"), batch.column("encoding")
+        names = [key_text(self._rename(key)) for key in keys.dictionary.to_pylist()]
+        kinds: list[str] = encodings.dictionary.to_pylist()
+        code = pc.add(pc.multiply(keys.indices.cast(pa.int64()), len(kinds)), encodings.indices)
+        code = pc.add(pc.multiply(code, _QOS_COUNT), batch.column("qos")).dictionary_encode()
+        lanes = []
+        for one in code.dictionary.to_pylist():
+            rest, qos = divmod(one, _QOS_COUNT)
+            lanes.append(self._lane(names[rest // len(kinds)], kinds[rest % len(kinds)], qos))
+        places: list[int] = code.indices.to_pylist()
+        return [lanes[place] for place in places]
+
     def _lane(self, key: str, encoding: str, qos: int) -> Lane:
         found = self._lanes.get((key, encoding, qos))
         if found is None:
@@ -163,13 +174,6 @@ class RowPublisher:
             None if time is None else Stamp(time & _TIME_MASK, ids[code])
             for time, code in zip(times, codes, strict=True)
         ]
-
-
-def _texts(column: pa.DictionaryArray, parse: Callable[[str], T]) -> list[T]:
-    """What texts stand for, each read once. Nulls are not among them."""
-    known = [parse(text) for text in column.dictionary.to_pylist()]
-    codes: list[int] = column.indices.to_pylist()
-    return [known[code] for code in codes]
 
 
 def _values(column: pa.Array) -> list[T]:

@@ -342,7 +342,7 @@ class Replay:
         for number in range(first, end):
             if rows.kinds[number] >= _TOKEN_PUT:
                 self._publisher.publish(rows, first, number)
-                self._turn_token(rows.keys[number], appears=rows.kinds[number] == _TOKEN_PUT)
+                self._turn_token(rows.key(number), appears=rows.kinds[number] == _TOKEN_PUT)
                 first = number + 1
         self._publisher.publish(rows, first, end)
 
