@@ -210,6 +210,10 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("R172", "wildcards delete and update what is stored", IN),
         ("R173", "REST: GET, POST, PUT, PATCH, DELETE and events, in the same JSON", IN),
     ),
+    "Replay": (
+        ("R280", "what is replayed comes with its timestamp, encoding and qualities", OUT),
+        ("R281", "a replay is controlled through keys by an Eclipse client", IN),
+    ),
     "Advanced publishers and subscribers": (
         ("A174", "an Elea subscriber gets the history of an Eclipse publisher, in order", IN),
         ("A175", "an Elea cache serves an Eclipse subscriber, by number and by age", OUT),

@@ -21,7 +21,8 @@
     ├── ClosedError                    used after close;       .reason
     └── StoreError
         ├── CorruptLogError            .segment .offset
-        └── OffsetError                .shard .offset .first .end
+        ├── OffsetError                .shard .offset .first .end
+        └── ExchangeError              .where .reason          a file that is exported or imported
 
 A peer's fault is a ProtocolError and costs that peer its link; a caller's fault raises where the
 call was made. A bound that hostile bytes run into while they are decoded is a DecodeError, so that
@@ -241,3 +242,15 @@ class OffsetError(StoreError):
             f"row {self.offset} of shard {self.shard} {why}; the log has rows {self.first} to"
             f" {self.end - 1}" + (", which is none" if self.first == self.end else "")
         )
+
+
+class ExchangeError(StoreError):
+    """A file cannot be written or read as what it is said to be; `where` is the place in it."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(where, reason)
+        self.where = where
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason}"

@@ -89,6 +89,7 @@ FORBIDDEN_IN_SANS_IO: Final = {
 # mypy_extensions exists for type checkers and the compiler only (see test below).
 THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "lz4": ("wire",),
+    "mcap": ("store",),
     "yaml": ("config",),
     "uvloop": ("link",),
     "websockets": ("link",),

@@ -1,4 +1,4 @@
-"""`elea log`: what is in a log, whether it is whole, and repair."""
+"""`elea log`: what is in a log, whether it is whole, repair, and files of other formats."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from elea.cli import log_files
 from elea.cli.output import Json, escape, json_line
 from elea.errors import EleaError, MissingDependencyError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from elea.store.log.verify import Findings
 
 NAME: Final = "log"
-SUMMARY: Final = "list, print, check and repair durable logs"
+SUMMARY: Final = "list, print, check, repair, export and import durable logs"
 
 _EPILOG: Final = """\
 exit status:
@@ -37,19 +38,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
 
     def add(
-        name: str, summary: str, run: Callable[[argparse.Namespace], int]
+        name: str,
+        summary: str,
+        run: Callable[[argparse.Namespace], int],
+        epilog: str = _EPILOG,
     ) -> argparse.ArgumentParser:
         verb = verbs.add_parser(
             name,
             help=summary,
             description=summary,
-            epilog=_EPILOG,
+            epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        verb.add_argument("directory", metavar="DIR", type=Path, help="the directory of the log")
-        verb.add_argument("--json", action="store_true", help="print one JSON object per line")
         verb.set_defaults(log_verb=run)
+        if run is not log_files.run_import:
+            verb.add_argument(
+                "directory", metavar="DIR", type=Path, help="the directory of the log"
+            )
+            verb.add_argument("--json", action="store_true", help="print one JSON object per line")
         return verb
 
     listing = add("ls", "list the keys, and how many rows each has", _ls)
@@ -66,6 +73,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     cat.add_argument("--shard", type=int, help="rows of this shard only")
     cat.add_argument("--from", dest="first", type=int, default=None, help="from this number on")
     cat.add_argument("--limit", type=int, default=None, metavar="N", help="at most so many rows")
+    summary = "write rows as Parquet, CSV, JSON lines or MCAP"
+    log_files.configure_export(
+        add("export", summary, log_files.run_export, log_files.EXPORT_EPILOG)
+    )
+    summary = "make a log of a Parquet, JSON lines or MCAP file"
+    log_files.configure_import(
+        add("import", summary, log_files.run_import, log_files.IMPORT_EPILOG)
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -75,6 +90,8 @@ def run(args: argparse.Namespace) -> int:
         status: int = args.log_verb(args)
     except ModuleNotFoundError as error:
         raise MissingDependencyError("elea log", "arrow") from error
+    except BrokenPipeError:
+        raise  # who reads our output has seen enough
     except OSError as error:
         raise EleaError(f"{args.directory}: {error}") from error
     return status
@@ -83,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 def _ls(args: argparse.Namespace) -> int:
     from elea.store.log.reader import LogReader
 
-    keys = LogReader(args.directory, _tell).keys(args.key)
+    keys = LogReader(args.directory, log_files.tell_damage).keys(args.key)
     for key, rows_count in sorted(keys.items()):
         if args.json:
             print(json_line({"key": key, "rows": rows_count}))
@@ -191,7 +208,7 @@ def _show(args: argparse.Namespace, found: Findings) -> None:
 def _cat(args: argparse.Namespace) -> int:
     from elea.store.log.reader import LogReader
 
-    reader = LogReader(args.directory, _tell)
+    reader = LogReader(args.directory, log_files.tell_damage)
     left: int | None = args.limit
     shards = range(reader.shards_count) if args.shard is None else [args.shard]
     if args.shard is not None and not 0 <= args.shard < reader.shards_count:
@@ -237,10 +254,6 @@ def _progress(args: argparse.Namespace) -> Callable[[str, int, int], None] | Non
             print(file=sys.stderr)
 
     return show
-
-
-def _tell(damage: object) -> None:
-    print(escape(f"elea log: {damage}"), file=sys.stderr)
 
 
 def _time(time: int | None) -> str | None:

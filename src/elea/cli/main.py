@@ -57,6 +57,7 @@ VERBS: Final[Mapping[str, str]] = {
     "log": "elea.cli.log",
     "xrce": "elea.cli.xrce",
     "spark": "elea.cli.spark",
+    "replay": "elea.cli.replay",
     "sim": "elea.cli.sim",
 }
 

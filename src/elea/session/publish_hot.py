@@ -219,7 +219,7 @@ class Lane:
                 outbox.release()
             outbox.settle(result)
 
-    def _put(self, payload: bytes) -> int:
+    def _put(self, payload: bytes, stamp: Stamp | None = None) -> int:
         """Under the lock."""
         outbox = self.outbox
         ways = self._ways
@@ -235,12 +235,13 @@ class Lane:
             ways = self._find_ways()
         result = SENT
         if ways is None:
-            push = Push(self.wire_key, Put(payload, None, self.encoding), self.qos)
+            push = Push(self.wire_key, Put(payload, stamp, self.encoding), self.qos)
             result = outbox.publish_locked(self.key, push, self.reliable, self.local, self.remote)
         else:
             egress = outbox.egress
             assert egress is not None
-            stamp = None if outbox.stamp is None else outbox.stamp()
+            if stamp is None and outbox.stamp is not None:
+                stamp = outbox.stamp()
             for way in ways:
                 answer = egress.send_value(way, payload, stamp, self.reliable)
                 if answer > result:
@@ -288,3 +289,28 @@ class Lane:
         else:
             self.sent_count += 1
         return result
+
+
+def put_rows(
+    lanes: list[Lane], payloads: list[bytes], stamps: list[Stamp | None], first: int, end: int
+) -> int:
+    """Publish the rows from `first` to before `end`, each on its lane; how many were dropped.
+
+    They are of one session, and have nothing beside payload, timestamp and what their lane says.
+    """
+    dropped_count = 0
+    while first < end:
+        result = SENT
+        outbox = lanes[first].outbox
+        outbox.acquire()
+        try:
+            stop = min(first + _MANY_COUNT, end)
+            while first < stop and result != FULL:
+                result = lanes[first]._put(payloads[first], stamps[first])
+                first += 1
+                if result == DROPPED:
+                    dropped_count += 1
+        finally:
+            outbox.release()
+        outbox.settle(result)
+    return dropped_count

@@ -43,9 +43,15 @@ class Page:
     printed: list[str]
 
 
-def read_page(name: str) -> Page:
-    """A page, with endpoints that are free."""
+def section_of(name: str, title: str) -> str:
+    """The text of a section of a page; of the whole page for an empty title."""
     text = (DOCS / name).read_text(encoding="utf-8")
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0] if title else text
+
+
+def read_page(name: str, section: str = "") -> Page:
+    """A page, or a section of it, with endpoints that are free."""
+    text = section_of(name, section)
     for endpoint in sorted(set(_ENDPOINT.findall(text))):
         text = text.replace(endpoint, free_endpoint())
     commands: list[Command] = []
@@ -70,9 +76,9 @@ def matches(shown: list[str], output: str) -> bool:
     return all(any(re.fullmatch(one, line) for line in lines) for one in patterns)
 
 
-def run_page(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Do what a page says."""
-    page = read_page(name)
+def run_page(name: str, capsys: pytest.CaptureFixture[str], section: str = "") -> None:
+    """Do what a page, or a section of it, says."""
+    page = read_page(name, section)
     assert page.commands
     with ExitStack() as stack:
         output: list[str] = []

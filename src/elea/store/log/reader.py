@@ -213,6 +213,7 @@ class LogReader:
         since: int = _ALL_TIME[0],
         until: int = _ALL_TIME[1],
         columns: Sequence[str] | None = None,
+        shard: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows whose key matches an expression, of a span of time; shard by shard, in order.
 
@@ -221,16 +222,17 @@ class LogReader:
         Args:
             since: The 64 bits of a timestamp, from which on rows are wanted,
             until: and from which on no more are.
+            shard: Of this shard only.
         """
         wanted = str(KeyExpr.of(key_expr))
         concrete = "*" not in wanted
-        for shard in self._shards:
-            if concrete and shard.number != shard_of(wanted, self.shards_count):
+        for one in self._shards if shard is None else [self._shards[shard]]:
+            if concrete and one.number != shard_of(wanted, self.shards_count):
                 continue
-            shard.refresh()
-            for segment in shard.segments():
+            one.refresh()
+            for segment in one.segments():
                 with contextlib.suppress(OffsetError):  # trimmed meanwhile
-                    yield from self._select(shard, segment, wanted, since, until, columns)
+                    yield from self._select(one, segment, wanted, since, until, columns)
 
     def keys(self, key_expr: KeyExpr | str = "**") -> dict[str, int]:
         """The keys that an expression matches, and how many rows each has."""
