@@ -358,10 +358,12 @@ class AsyncSession:
         *,
         max_bytes: int | None = None,
         max_age: float | None = None,
+        live: bool = True,
     ) -> AsyncSpool:
         """Have acknowledged puts wait here while no recorder is there; as of `Session`."""
-        inner = self.blocking.declare_spool(directory, max_bytes=max_bytes, max_age=max_age)
-        return AsyncSpool(inner)
+        return AsyncSpool(
+            self.blocking.declare_spool(directory, max_bytes=max_bytes, max_age=max_age, live=live)
+        )
 
     def get(
         self,

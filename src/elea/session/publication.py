@@ -197,6 +197,7 @@ class Publication:
         *,
         max_bytes: int | None = None,
         max_age: float | None = None,
+        live: bool = True,
     ) -> Spool:
         """Have acknowledged puts wait here while no recorder is there, and forward them then.
 
@@ -213,6 +214,10 @@ class Publication:
                 memory, and they are gone with the session.
             max_bytes: How much may wait; else 16 MiB in memory, 1 GiB on disk. Then puts fail.
             max_age: Samples that waited longer, in seconds, are given up and counted.
+            live: Whether subscribers get samples at once although no recorder is there. Then one
+                that is on its way when a recorder begins may be stored before those that wait; its
+                timestamp tells. False: they get them as they are forwarded, and the order of the
+                log is that of the puts.
 
         Raises:
             StoreError: another process has the directory, or it is no spool.
@@ -229,7 +234,10 @@ class Publication:
         acks = acks_of(self._context)
         if acks.spool is not None:
             raise InvalidValueError("spool", "the session has one already; undeclare that first")
-        return declare_spool(acks, directory, max_bytes, None if max_age is None else age_ns)
+        max_age_ns = None if max_age is None else age_ns
+        return declare_spool(
+            acks, directory, max_bytes, max_age_ns, live=checked("live", live, bool)
+        )
 
     def _begin(
         self,

@@ -2,7 +2,8 @@
 
     put --> [direct]  a recorder answers: nothing waits here
         |
-        +-> [away]    nobody answers: the sample goes to its subscribers, and onto the shelf
+        +-> [away]    nobody answers: the sample goes to its subscribers, if these are to get it
+                |     at once, and onto the shelf
                 |  a recorder's token appears, or a while has passed
                 v
             [draining]  from the oldest on, one after the other for each key, many keys at once;
@@ -127,6 +128,7 @@ class Spool(Declared):
         "_drained",
         "_draining",
         "_has_progress",
+        "_live",
         "_lock",
         "_max_age_ns",
         "_read",
@@ -140,11 +142,12 @@ class Spool(Declared):
 
     _kind = "spool"
 
-    def __init__(self, acks: Acks, shelf: Shelf, max_age_ns: int | None) -> None:
+    def __init__(self, acks: Acks, shelf: Shelf, max_age_ns: int | None, *, live: bool) -> None:
         super().__init__(acks.context, in_background=True)
         self._acks = acks
         self._shelf = shelf
         self._max_age_ns = max_age_ns
+        self._live = live
         self._lock = threading.Lock()
         self._window: dict[int, _Slot] = {}
         self._read = shelf.first  # the next number to look at
@@ -154,14 +157,14 @@ class Spool(Declared):
         self._timer: Timer | None = None
         self._retry_ns = _RETRY_FIRST_NS
         self._stats = SpoolStats()
-        self._drained: list[Future[bool]] = []
+        self._drained: Future[bool] | None = None  # whoever waits for the end of the shelf
         self._clock = CallbackOutlet(lambda _: self._tick(), None, indirect=False)
         if self._behind_count:
             _LOGGER.info("spool: %d samples of before wait for a recorder", self._behind_count)
-            self._arm()
         self._tokens = Liveliness(acks.context).declare_subscriber(
             RECORDERS, Callback(self._on_token, indirect=False), history=True
         )
+        self._begin_round()  # a recorder may be there: what is put next is not to overtake
 
     def __enter__(self) -> Self:
         return self
@@ -189,13 +192,15 @@ class Spool(Declared):
 
     def drained(self) -> Future[bool]:
         """A future with True when nothing waits any more, or False when the spool is gone."""
-        future: Future[bool] = Future()
         with self._lock:
-            if self._behind_count and not self._gone:
-                self._drained.append(future)
-                return future
-        future.set_result(not self._behind_count)
-        return future
+            future = self._drained or Future()
+            if future is not self._drained:
+                future.set_running_or_notify_cancel()  # one who no longer waits ends it for nobody
+                if self._behind_count and not self._gone:
+                    self._drained = future
+                else:
+                    future.set_result(not self._gone)
+            return future
 
     def undeclare(self) -> None:
         """End it. What waits on disk is there for the next spool; in memory it is lost.
@@ -214,11 +219,11 @@ class Spool(Declared):
                 return
             self._gone = True
             waiting_count, self._behind_count = self._behind_count, 0
-            drained, self._drained = self._drained, []
+            drained, self._drained = self._drained, None
         self._acks.spool = None
         self._shelf.close()
-        for future in drained:
-            future.set_result(False)
+        if drained is not None:
+            drained.set_result(False)
         if waiting_count and self._shelf.log is None:
             _LOGGER.error("spool: %d samples that waited in memory are lost", waiting_count)
         elif waiting_count:
@@ -233,16 +238,16 @@ class Spool(Declared):
     def offer(self, entry: Entry, future: Future[StoredAck], cause: EleaError | None = None) -> int:
         """Keep a sample; the future's result is an acknowledgement when it is safe here."""
         with self._lock:
-            draining = self._draining
+            at_once = self._live and not self._draining
             if self._behind_count == 0 and cause is not None:
                 _LOGGER.warning("spool: samples wait for a recorder: %s", cause)
             self._behind_count += 1
         try:
-            if draining:
+            if at_once:
+                result = self._context.call(lambda: self._acks.publish(entry))
+            else:
                 result = SENT
                 self._context.read(lambda: self._acks.identify(entry.body))
-            else:
-                result = self._context.call(lambda: self._acks.publish(entry))
             if self._timer is None:
                 self._arm()
         except EleaError as error:
@@ -311,7 +316,7 @@ class Spool(Declared):
                     return
                 slot = self._next_slot()
                 if slot is None:
-                    ended = self._end_round() if self._asked_count == 0 else []
+                    drained = self._end_round() if self._asked_count == 0 else None
                     break
                 slot.state = _State.ASKED
                 self._asked_count += 1
@@ -321,8 +326,8 @@ class Spool(Declared):
                 self._acks.begin(attempt)
             except EleaError as error:
                 attempt.give_up(error)
-        for future in ended:
-            future.set_result(True)
+        if drained is not None:
+            drained.set_result(True)
         if self._is_away():
             self._arm()
 
@@ -405,13 +410,13 @@ class Spool(Declared):
         self._behind_count = max(0, self._behind_count - 1)
         self._has_progress = True
 
-    def _end_round(self) -> list[Future[bool]]:
+    def _end_round(self) -> Future[bool] | None:
         """Nothing more can be sent now; who is to be told that all is sent. Under the lock."""
         if self._behind_count == 0:
             self._draining = False
             self._retry_ns = _RETRY_FIRST_NS
             _LOGGER.info("spool: all is forwarded, %d so far", self._stats.forwarded_count)
-            drained, self._drained = self._drained, []
+            drained, self._drained = self._drained, None
             return drained
         failed = [slot for slot in self._window.values() if slot.state is _State.FAILED]
         for slot in failed:
@@ -420,7 +425,7 @@ class Spool(Declared):
             self._draining = False
             longer = min(2 * self._retry_ns, _RETRY_MAX_NS)
             self._retry_ns = _RETRY_FIRST_NS if self._has_progress else longer
-        return []
+        return None
 
     def __repr__(self) -> str:
         return f"Spool({self.stats()!r})"
@@ -478,7 +483,12 @@ class MemoryShelf:
 
 
 def declare_spool(
-    acks: Acks, directory: Path | str | None, max_bytes: int | None, max_age_ns: int | None
+    acks: Acks,
+    directory: Path | str | None,
+    max_bytes: int | None,
+    max_age_ns: int | None,
+    *,
+    live: bool,
 ) -> Spool:
     """What `Session.declare_spool` does."""
     limits = DEFAULT_LIMITS
@@ -493,7 +503,7 @@ def declare_spool(
         len_max = limits.spool_disk_len if max_bytes is None else max_bytes
         shelf = LogShelf(Path(directory), len_max, acks.context.driver.idle is not None)
     try:
-        acks.spool = Spool(acks, shelf, max_age_ns)
+        acks.spool = Spool(acks, shelf, max_age_ns, live=live)
     except BaseException:
         shelf.close()
         raise

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+import elea
 from elea.errors import StoreError
 from elea.ids import ZenohId
 from elea.provenance import SampleKind
@@ -18,12 +19,16 @@ from elea.session.handlers import Callback
 from elea.session.query import Query
 from elea.session.session import Session
 from elea.session.spool_log import entry_of, row_of
+from elea.sim.world import World
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.timestamp import Timestamp
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
 from elea.wire.shared_extensions import SourceRef
+
+LISTEN = {"mode": "router", "listen": {"endpoints": ["tcp/0.0.0.0:7447"]}}
+CONNECT = {"mode": "client", "connect": {"endpoints": ["tcp/recorder:7447"]}}
 
 Identity = tuple[str, int, int]
 
@@ -159,8 +164,28 @@ def stored(directory: Path) -> list[Row]:
             source, stamp = entry.body.source, entry.body.timestamp
             assert source is not None
             assert stamp is not None
-            payload = entry.body.payload.decode() if isinstance(entry.body, Put) else ""
+            payload = (
+                entry.body.payload.decode(errors="replace") if isinstance(entry.body, Put) else ""
+            )
             identity = (str(ZenohId(source.zid)), source.eid, source.sn)
             kind = "put" if isinstance(entry.body, Put) else "delete"
             rows.append(Row(entry.key, kind, payload, identity, stamp.time))
     return rows
+
+
+class Scene:
+    """A recorder's process, and that of who puts."""
+
+    def __init__(self, world: World, directory: Path) -> None:
+        self.world = world
+        self.directory = directory
+        with world.process("recorder"):
+            self.node = elea.open(LISTEN)
+        with world.process("robot"):
+            self.session = elea.open(CONNECT)
+
+    def record(self, key_expr: str = "fleet/**") -> SmallRecorder:
+        self.world.sleep(0.2)  # what is on its way gets there
+        recorder = SmallRecorder(self.node, self.directory, key_expr)
+        self.world.sleep(0.2)  # until everybody knows
+        return recorder

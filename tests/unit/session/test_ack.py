@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.session.fake_node import World as OneNode
-from tests.unit.session.small_recorder import SmallRecorder, stored
+from tests.unit.session.small_recorder import CONNECT, Scene, SmallRecorder, stored
 
 import elea
 from elea.errors import (
@@ -30,26 +30,6 @@ from elea.session.query import Query
 from elea.session.session import Session
 from elea.sim.world import World
 from elea.store.log.reader import LogReader
-
-LISTEN = {"mode": "router", "listen": {"endpoints": ["tcp/0.0.0.0:7447"]}}
-CONNECT = {"mode": "client", "connect": {"endpoints": ["tcp/recorder:7447"]}}
-
-
-class Scene:
-    """A recorder's process, and that of who puts."""
-
-    def __init__(self, world: World, directory: Path) -> None:
-        self.world = world
-        self.directory = directory
-        with world.process("recorder"):
-            self.node = elea.open(LISTEN)
-        with world.process("robot"):
-            self.session = elea.open(CONNECT)
-
-    def record(self, key_expr: str = "fleet/**") -> SmallRecorder:
-        recorder = SmallRecorder(self.node, self.directory, key_expr)
-        self.world.sleep(0.2)  # until everybody knows
-        return recorder
 
 
 @pytest.fixture
