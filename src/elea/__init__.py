@@ -13,10 +13,10 @@ _HOMES = {
     "elea.config.config": "Config",
     "elea.encoding": "Encoding",
     "elea.errors": """
-        ClosedError ConfigError CorruptLogError DecodeError EleaError InvalidValueError
-        KeyExprError LimitError LinkError LocalProtocolError LocatorError
-        MissingDependencyError ProtocolError RemoteProtocolError SelectorError StoreError
-        ZError
+        AckTimeoutError ClosedError ConfigError CorruptLogError DecodeError EleaError
+        InvalidValueError KeyExprError LimitError LinkError LocalProtocolError LocatorError
+        MissingDependencyError NotRecordedError NotStoredError ProtocolError
+        RemoteProtocolError SelectorError StoreError ZError
     """,
     "elea.ids": "EntityGlobalId WhatAmI WhatAmIMatcher ZenohId",
     "elea.keyexpr.keyexpr": "KeyExpr SetIntersectionLevel",
@@ -33,6 +33,7 @@ _HOMES = {
         TimestampStackRecord
     """,
     "elea.selector": "Selector",
+    "elea.session.ack": "StoredAck",
     "elea.session.cancellation": "CancellationToken",
     "elea.session.handlers": "Handler",
     "elea.session.info": "LinkEventsListener SessionInfo TransportEventsListener",
@@ -47,6 +48,7 @@ _HOMES = {
     "elea.session.queryable": "Queryable",
     "elea.session.scouting": "Scout scout",
     "elea.session.session": "Session open",
+    "elea.session.spool": "Spool SpoolStats",
     "elea.session.subscriber": "Subscriber",
     "elea.timerange": "TimeRange",
     "elea.timestamp": "NTP64 HybridClock Timestamp TimestampId",
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from elea import shm as shm
     from elea.config.config import Config as Config
     from elea.encoding import Encoding as Encoding
+    from elea.errors import AckTimeoutError as AckTimeoutError
     from elea.errors import ClosedError as ClosedError
     from elea.errors import ConfigError as ConfigError
     from elea.errors import CorruptLogError as CorruptLogError
@@ -80,6 +83,8 @@ if TYPE_CHECKING:
     from elea.errors import LocalProtocolError as LocalProtocolError
     from elea.errors import LocatorError as LocatorError
     from elea.errors import MissingDependencyError as MissingDependencyError
+    from elea.errors import NotRecordedError as NotRecordedError
+    from elea.errors import NotStoredError as NotStoredError
     from elea.errors import ProtocolError as ProtocolError
     from elea.errors import RemoteProtocolError as RemoteProtocolError
     from elea.errors import SelectorError as SelectorError
@@ -118,6 +123,7 @@ if TYPE_CHECKING:
     from elea.sample import TimestampStack as TimestampStack
     from elea.sample import TimestampStackRecord as TimestampStackRecord
     from elea.selector import Selector as Selector
+    from elea.session.ack import StoredAck as StoredAck
     from elea.session.cancellation import CancellationToken as CancellationToken
     from elea.session.handlers import Handler as Handler
     from elea.session.info import LinkEventsListener as LinkEventsListener
@@ -141,6 +147,8 @@ if TYPE_CHECKING:
     from elea.session.scouting import scout as scout
     from elea.session.session import Session as Session
     from elea.session.session import open as open
+    from elea.session.spool import Spool as Spool
+    from elea.session.spool import SpoolStats as SpoolStats
     from elea.session.subscriber import Subscriber as Subscriber
     from elea.timerange import TimeRange as TimeRange
     from elea.timestamp import NTP64 as NTP64

@@ -22,7 +22,10 @@
     └── StoreError
         ├── CorruptLogError            .segment .offset
         ├── OffsetError                .shard .offset .first .end
-        └── ExchangeError              .where .reason          a file that is exported or imported
+        ├── ExchangeError              .where .reason          a file that is exported or imported
+        ├── NotStoredError             .key .recorder .reason .detail   an acknowledged put
+        ├── NotRecordedError           .key                             was refused; nobody records
+        └── AckTimeoutError            .key .timeout_s   (TimeoutError) it; nobody answered
 
 A peer's fault is a ProtocolError and costs that peer its link; a caller's fault raises where the
 call was made. A bound that hostile bytes run into while they are decoded is a DecodeError, so that
@@ -254,3 +257,51 @@ class ExchangeError(StoreError):
 
     def __str__(self) -> str:
         return f"{self.where}: {self.reason}"
+
+
+class NotStoredError(StoreError):
+    """An acknowledged put was refused. `recorder` is the name of the log, or "spool".
+
+    `reason` is what the recorder says: "full", "closed", "busy" or "invalid"; of a spool it is
+    "full" or "broken". The sample is not stored by this recorder.
+    """
+
+    def __init__(self, key: str, recorder: str, reason: str, detail: str) -> None:
+        super().__init__(key, recorder, reason, detail)
+        self.key = key
+        self.recorder = recorder
+        self.reason = reason
+        self.detail = detail
+
+    def __str__(self) -> str:
+        why = f": {self.detail}" if self.detail else ""
+        return f"{self.recorder} does not store {self.key!a}, it is {self.reason}{why}"
+
+
+class NotRecordedError(StoreError):
+    """Nobody records the key of an acknowledged put. The sample was published all the same."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        return (
+            f"nobody records {self.key!a}; start a recorder for it, or declare a spool that keeps"
+            " what is put until there is one"
+        )
+
+
+class AckTimeoutError(StoreError, TimeoutError):
+    """No recorder said in time that a sample is stored. It may be stored, or not."""
+
+    def __init__(self, key: str, timeout_s: float) -> None:
+        super().__init__(key, timeout_s)
+        self.key = key
+        self.timeout_s = timeout_s
+
+    def __str__(self) -> str:
+        return (
+            f"no recorder said within {self.timeout_s:g} s that {self.key!a} is stored; it may be"
+            " or not: put it again with the same source_info and it is stored once"
+        )

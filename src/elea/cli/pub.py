@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
+from elea.cli.acks import add_ack_options, declare_spool, forward, wants_ack
 from elea.cli.connection import add_connection_options, open_session
 from elea.cli.payloads import (
     add_payload_options,
@@ -31,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds from one to the next; 0 is as fast as it goes (default: 1)",
     )
+    add_ack_options(parser)
     add_ending_options(parser, "values")
     add_quality_options(parser)
     add_output_options(parser)
@@ -51,14 +53,19 @@ def run(args: argparse.Namespace) -> int:
             express=quality.express,
         ) as publisher,
     ):
+        spool, has_ack = declare_spool(session, args), wants_ack(args)
         span, progress = Span(args.count, args.timeout), Progress()
         try:
             for _ in span.paced(args.interval):
-                publisher.put(payload, attachment=args.attachment)
+                if has_ack:
+                    publisher.put(payload, attachment=args.attachment, ack="stored")
+                else:
+                    publisher.put(payload, attachment=args.attachment)
                 progress.update(span.count + 1, f", {publisher.stats.dropped_count} dropped")
         finally:
             progress.end()
             summarise("values", span, dropped_count=publisher.stats.dropped_count)
+        forward(spool)
         stats = publisher.stats
     printer.done("pub", args.key, sent=stats.sent_count, dropped=stats.dropped_count)
     return span.code

@@ -5,9 +5,19 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
+from elea.cli.acks import ack_json, ack_text, add_ack_options, declare_spool, forward, wants_ack
 from elea.cli.connection import add_connection_options, open_session, require_neighbour
-from elea.cli.payloads import add_payload_options, add_quality_options, qualities, read_payload
+from elea.cli.output import Json
+from elea.cli.payloads import (
+    add_payload_options,
+    add_quality_options,
+    qualities,
+    read_payload,
+    seconds,
+)
 from elea.cli.samples import Printer, add_output_options
+from elea.session.options import PutOptions
+from elea.session.session import Session
 
 NAME: Final = "put"
 SUMMARY: Final = "publish one value"
@@ -17,25 +27,47 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.add_argument("key", metavar="KEY", help="the key to publish on")
     add_payload_options(parser, required=True)
+    add_ack_options(parser)
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        metavar="S",
+        help="with --ack: how long to wait for the recorder (default: 10)",
+    )
     add_quality_options(parser)
     add_output_options(parser)
     add_connection_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Publish; 0 if it was handed to a neighbour."""
+    """Publish; 0 if it was handed to a neighbour, or, if that is asked for, is on disk."""
     payload, quality = read_payload(args), qualities(args)
     assert payload is not None  # the parser says so
     with open_session(args) as session:
+        options: PutOptions = {
+            "attachment": args.attachment,
+            "priority": quality.priority,
+            "congestion_control": quality.congestion_control,
+            "express": quality.express,
+        }
+        if wants_ack(args):
+            return _put_acknowledged(session, args, payload, options)
         require_neighbour(session)
-        session.put(
-            args.key,
-            payload,
-            encoding=args.encoding,
-            attachment=args.attachment,
-            priority=quality.priority,
-            congestion_control=quality.congestion_control,
-            express=quality.express,
-        )
+        session.put(args.key, payload, encoding=args.encoding, **options)
     Printer.of(args).done("put", args.key, octets=len(payload))
+    return 0
+
+
+def _put_acknowledged(
+    session: Session, args: argparse.Namespace, payload: bytes, options: PutOptions
+) -> int:
+    spool = declare_spool(session, args)
+    if spool is None:
+        require_neighbour(session)
+    ack = session.put(
+        args.key, payload, encoding=args.encoding, ack="stored", timeout=args.timeout, **options
+    )
+    values: dict[str, Json] = {"done": "put", "key_expr": args.key, "octets": len(payload)}
+    Printer.of(args).record({**values, **ack_json(ack)}, ack_text(ack, args.key))
+    forward(spool)
     return 0

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
-from typing import Generic, Self, TypeVar, Unpack, final
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Self, TypeVar, Unpack, final, overload
 
 from elea.config.config import Config
 from elea.ids import EntityGlobalId, ZenohId
@@ -21,8 +23,10 @@ from elea.keyexpr.keyexpr import KeyExpr
 from elea.qos import Locality
 from elea.sample import Reply, Sample
 from elea.session import runtime
+from elea.session.ack import Ack, StoredAck, settle
 from elea.session.aio_driver import LoopDriver, open_loop_driver
-from elea.session.aio_handlers import Adapted, AsyncHandler, AsyncReplies, IntoHandler
+from elea.session.aio_entities import AsyncReceiver, AsyncSpool, AsyncToken, Entity
+from elea.session.aio_handlers import Adapted, AsyncReplies, IntoHandler
 from elea.session.cancellation import CancellationToken
 from elea.session.context import BLOCK_NS, CLOSE_NS
 from elea.session.convert import (
@@ -35,7 +39,6 @@ from elea.session.convert import (
 from elea.session.handlers import BuiltinHandler
 from elea.session.info import SessionInfo
 from elea.session.listeners import Listening
-from elea.session.liveliness import LivelinessToken
 from elea.session.matching import MatchingStatus
 from elea.session.options import (
     GetOptions,
@@ -48,98 +51,16 @@ from elea.session.options import (
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
 from elea.session.query import Query
-from elea.session.queryable import Queryable
 from elea.session.session import Session
 from elea.session.settings import IntoConfig, config_of
 from elea.session.stack import TimestampCallback
-from elea.session.subscriber import Subscriber
 from elea.timestamp import Timestamp
 
 T = TypeVar("T")
 
 
-class _Entity:
-    """Something declared on a session; `await undeclare()` or `async with` end it."""
-
-    __slots__ = ("_inner",)
-
-    _inner: Listening[object] | Publisher | Querier | LivelinessToken
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_args: object) -> None:
-        await self.undeclare()
-
-    async def undeclare(self) -> None:
-        """End it.
-
-        Raises:
-            ClosedError: it was undeclared before.
-        """
-        self._inner.undeclare()
-
-
 @final
-class AsyncReceiver(_Entity, Generic[T]):
-    """A subscriber, a queryable or a listener: `async for`, or `await recv()`."""
-
-    __slots__ = ("_values",)
-
-    _inner: Listening[object]
-
-    def __init__(self, inner: Listening[object], values: AsyncHandler[T] | None) -> None:
-        self._inner = inner
-        self._values = values  # None: a function receives
-
-    @property
-    def id(self) -> EntityGlobalId:
-        """Its identity."""
-        return self._keyed().id
-
-    @property
-    def key_expr(self) -> KeyExpr:
-        """Its key."""
-        return self._keyed().key_expr
-
-    @property
-    def dropped_count(self) -> int:
-        """How many values its channel had no room for."""
-        return self._inner.dropped_count
-
-    def try_recv(self) -> T | None:
-        """What was received next, or None."""
-        return self._channel().try_recv()
-
-    async def recv(self, timeout: float | None = None) -> T:
-        """What is received next.
-
-        Raises:
-            ClosedError: nothing will come any more.
-            TimeoutError: nothing came in time.
-        """
-        return await self._channel().recv(timeout)
-
-    def drain(self) -> list[T]:
-        """All that was received and not read."""
-        return self._channel().drain()
-
-    def __aiter__(self) -> AsyncHandler[T]:
-        return self._channel()
-
-    def _keyed(self) -> Subscriber[object] | Queryable[object]:
-        if not isinstance(self._inner, (Subscriber, Queryable)):
-            raise AttributeError(f"a {type(self._inner).__name__} has no key of its own")
-        return self._inner
-
-    def _channel(self) -> AsyncHandler[T]:
-        if self._values is None:
-            raise AttributeError("a function receives; only a channel can be read from")
-        return self._values
-
-
-@final
-class AsyncPublisher(_Entity):
+class AsyncPublisher(Entity):
     """Sends samples on one key."""
 
     __slots__ = ("_session",)
@@ -165,25 +86,68 @@ class AsyncPublisher(_Entity):
         """Whether there are subscribers for its key."""
         return self._inner.matching_status
 
+    @overload
     async def put(
         self,
         payload: IntoZBytes,
         *,
         encoding: IntoEncoding | None = None,
+        ack: None = None,
         **options: Unpack[PublicationOptions],
-    ) -> None:
-        """Publish a value; waits for room if it may not be dropped."""
+    ) -> None: ...
+    @overload
+    async def put(
+        self,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        ack: Ack,
+        timeout: float | None = None,
+        **options: Unpack[PublicationOptions],
+    ) -> StoredAck: ...
+    async def put(
+        self,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        ack: Ack | None = None,
+        timeout: float | None = None,
+        **options: Unpack[PublicationOptions],
+    ) -> StoredAck | None:
+        """Publish a value; waits for room if it may not be dropped. `ack` as of `Session.put`."""
+        if ack is not None or timeout is not None:
+            return await self._session.acknowledged(
+                self._inner.begin_stored(payload, encoding, options, ack, timeout)
+            )
         self._inner.put(payload, encoding=encoding, **options)
         await self._session.room()
+        return None
 
     def try_put(self, payload: IntoZBytes, *, encoding: IntoEncoding | None = None) -> bool:
         """Publish a value if there is room for it now."""
         return self._inner.try_put(payload, encoding=encoding)
 
-    async def delete(self, **options: Unpack[PublicationOptions]) -> None:
-        """Publish the end of the key's value."""
+    @overload
+    async def delete(self, *, ack: None = None, **options: Unpack[PublicationOptions]) -> None: ...
+    @overload
+    async def delete(
+        self, *, ack: Ack, timeout: float | None = None, **options: Unpack[PublicationOptions]
+    ) -> StoredAck: ...
+    async def delete(
+        self,
+        *,
+        ack: Ack | None = None,
+        timeout: float | None = None,
+        **options: Unpack[PublicationOptions],
+    ) -> StoredAck | None:
+        """Publish the end of the key's value; `ack` as of `Session.put`."""
+        if ack is not None or timeout is not None:
+            return await self._session.acknowledged(
+                self._inner.begin_stored(None, None, options, ack, timeout)
+            )
         self._inner.delete(**options)
         await self._session.room()
+        return None
 
     def declare_matching_listener(
         self, handler: IntoHandler[MatchingStatus] = None
@@ -195,7 +159,7 @@ class AsyncPublisher(_Entity):
 
 
 @final
-class AsyncQuerier(_Entity):
+class AsyncQuerier(Entity):
     """Asks on one key, again and again."""
 
     __slots__ = ("_session",)
@@ -269,16 +233,6 @@ class AsyncLiveliness:
 
 
 @final
-class AsyncToken(_Entity):
-    """Says that something is there until it is undeclared."""
-
-    __slots__ = ()
-
-    def __init__(self, inner: LivelinessToken) -> None:
-        self._inner = inner
-
-
-@final
 class AsyncSession:
     """A session on an event loop. Its verbs are those of `elea.Session`."""
 
@@ -328,22 +282,88 @@ class AsyncSession:
         if others:
             await asyncio.wait(others)
 
+    @overload
     async def put(
         self,
         key_expr: IntoKeyExpr,
         payload: IntoZBytes,
         *,
         encoding: IntoEncoding | None = None,
+        ack: None = None,
         **options: Unpack[PutOptions],
-    ) -> None:
-        """Publish a value; waits for room if it may not be dropped."""
+    ) -> None: ...
+    @overload
+    async def put(
+        self,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        ack: Ack,
+        timeout: float | None = None,
+        **options: Unpack[PutOptions],
+    ) -> StoredAck: ...
+    async def put(
+        self,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        ack: Ack | None = None,
+        timeout: float | None = None,
+        **options: Unpack[PutOptions],
+    ) -> StoredAck | None:
+        """Publish a value; waits for room if it may not be dropped. `ack` as of `Session.put`."""
+        if ack is not None or timeout is not None:
+            return await self.acknowledged(
+                self.blocking._begin_put(key_expr, payload, encoding, options, ack, timeout)
+            )
         self.blocking.put(key_expr, payload, encoding=encoding, **options)
         await self.room()
+        return None
 
-    async def delete(self, key_expr: IntoKeyExpr, **options: Unpack[PutOptions]) -> None:
-        """Publish the end of a key's value."""
+    @overload
+    async def delete(
+        self, key_expr: IntoKeyExpr, *, ack: None = None, **options: Unpack[PutOptions]
+    ) -> None: ...
+    @overload
+    async def delete(
+        self,
+        key_expr: IntoKeyExpr,
+        *,
+        ack: Ack,
+        timeout: float | None = None,
+        **options: Unpack[PutOptions],
+    ) -> StoredAck: ...
+    async def delete(
+        self,
+        key_expr: IntoKeyExpr,
+        *,
+        ack: Ack | None = None,
+        timeout: float | None = None,
+        **options: Unpack[PutOptions],
+    ) -> StoredAck | None:
+        """Publish the end of a key's value; `ack` as of `Session.put`."""
+        if ack is not None or timeout is not None:
+            return await self.acknowledged(
+                self.blocking._begin_put(key_expr, None, None, options, ack, timeout)
+            )
         self.blocking.delete(key_expr, **options)
         await self.room()
+        return None
+
+    def declare_spool(
+        self,
+        directory: Path | str | None = None,
+        *,
+        max_bytes: int | None = None,
+        max_age: float | None = None,
+        live: bool = True,
+    ) -> AsyncSpool:
+        """Have acknowledged puts wait here while no recorder is there; as of `Session`."""
+        return AsyncSpool(
+            self.blocking.declare_spool(directory, max_bytes=max_bytes, max_age=max_age, live=live)
+        )
 
     def get(
         self,
@@ -406,6 +426,14 @@ class AsyncSession:
     def receiver(self, inner: Listening[object], adapted: Adapted[T]) -> AsyncReceiver[T]:
         """What receives, on this loop."""
         return AsyncReceiver(inner, adapted.started(inner.handler, inner, self._tasks))
+
+    async def acknowledged(self, future: Future[StoredAck]) -> StoredAck:
+        """What becomes of an acknowledged put that was begun."""
+        await self.room()
+        try:
+            return await asyncio.wrap_future(future)
+        finally:
+            settle(self.blocking._context)
 
     async def room(self) -> None:
         """Wait for room, if a sample that may not be dropped found none."""

@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from elea.errors import ClosedError, LinkError
 from elea.ids import EntityGlobalId, EntityId, ZenohId
@@ -28,6 +28,9 @@ from elea.session.pressure import Pressure
 from elea.session.queryables import MakeQuery
 from elea.session.stack import TimestampCallback
 from elea.wire.shared_extensions import TimestampStack as WireStack
+
+if TYPE_CHECKING:
+    from elea.session.ack import Acks
 
 T = TypeVar("T")
 
@@ -93,6 +96,7 @@ class Context:
         self.pressure = Pressure(self._hold_reading, self._call_after, driver.idle)
         self._crowd = _Crowd()
         self.core.outbox.follow_up(self)
+        self.acks: Acks | None = None  # acknowledged puts, once there are any
         _OPEN.add(self)
 
     def _new_dispatcher(self) -> Dispatcher:
@@ -174,6 +178,8 @@ class Context:
             BEFORE_WAITING.remove(self._revive_if_orphaned)
             return  # everything is the parent's
         self.call(self.core.close)
+        if self.acks is not None:
+            self.acks.close()
         dispatch.about_to_wait()
         self.driver.close(timeout_ns)
         self._dispatcher.close()
@@ -239,6 +245,7 @@ class Context:
         """We are a forked child: threads and links are the parent's. Begin anew when asked to."""
         self.driver.abort()
         self._orphaned = True
+        self.acks = None  # what is under way, and the spool, are the parent's
         self._close_lock = threading.Lock()
         self._hold_lock = threading.Lock()
         self._dispatcher = self._new_dispatcher()

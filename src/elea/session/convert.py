@@ -130,6 +130,11 @@ def qos_octet(
     return octet | _FLAG_EXPRESS if checked_or("express", express, bool, False) else octet
 
 
+def without_drops(qos: int) -> int:
+    """The same qualities for what waits where a queue is full."""
+    return (qos | _FLAG_BLOCK) & ~_FLAG_BLOCK_FIRST
+
+
 def checked(name: str, value: object, kind: type[T]) -> T:
     """`value`, if it is of this type."""
     if not isinstance(value, kind):

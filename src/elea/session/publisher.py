@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Self, final, overload
+from typing import Self, Unpack, final, overload
 
 from elea.encoding import Encoding
 from elea.ids import EntityGlobalId
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.provenance import SourceInfo, TimestampInstrumentation
 from elea.qos import CongestionControl, Locality, Priority, QoS, Reliability
+from elea.session.ack import Ack, StoredAck, begin, finish
 from elea.session.context import Context, Declared
 from elea.session.convert import (
     IntoEncoding,
@@ -20,6 +22,7 @@ from elea.session.convert import (
     wire_encoding,
     wire_source,
     wire_stamp,
+    without_drops,
 )
 from elea.session.handlers import (
     AnyHandler,
@@ -31,6 +34,7 @@ from elea.session.handlers import (
 )
 from elea.session.listeners import MatchingListener, listen_to_matches
 from elea.session.matching import MatchingStatus, Writer
+from elea.session.options import PublicationOptions
 from elea.session.publish_hot import Lane
 from elea.timestamp import Timestamp
 from elea.wire.data.delete import Del
@@ -128,6 +132,25 @@ class Publisher(Declared):
         """What became of its samples."""
         return PublisherStats(self._lane.sent_count, self._lane.dropped_count)
 
+    @overload
+    def put(
+        self,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        ack: None = None,
+        **options: Unpack[PublicationOptions],
+    ) -> None: ...
+    @overload
+    def put(
+        self,
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        ack: Ack,
+        timeout: float | None = None,
+        **options: Unpack[PublicationOptions],
+    ) -> StoredAck: ...
     def put(
         self,
         payload: IntoZBytes,
@@ -137,8 +160,10 @@ class Publisher(Declared):
         timestamp: Timestamp | None = None,
         timestamp_instrumentation: TimestampInstrumentation | None = None,
         source_info: SourceInfo | None = None,
-    ) -> None:
-        """Publish a value.
+        ack: Ack | None = None,
+        timeout: float | None = None,
+    ) -> StoredAck | None:
+        """Publish a value; `ack` and `timeout`, and what they raise, are those of `Session.put`.
 
         Raises:
             ClosedError: the publisher or its session is gone.
@@ -151,9 +176,11 @@ class Publisher(Declared):
             and timestamp is None
             and timestamp_instrumentation is None
             and source_info is None
+            and ack is None
+            and timeout is None
         ):
             self._lane.put(payload if type(payload) is bytes else octets(payload))
-            return
+            return None
         body = Put(
             octets(payload),
             wire_stamp(timestamp),
@@ -161,7 +188,12 @@ class Publisher(Declared):
             octets_or_none(attachment),
             wire_source(source_info),
         )
+        if ack is not None or timeout is not None:
+            return finish(
+                self._context, self.send_stored(body, timestamp_instrumentation, ack, timeout)
+            )
         self.send(body, timestamp_instrumentation)
+        return None
 
     def put_many(self, payloads: Iterable[IntoZBytes]) -> None:
         """Publish one value after the other; several times as fast as a `put` for each.
@@ -195,6 +227,12 @@ class Publisher(Declared):
         self.put(payload, encoding=encoding, attachment=attachment, timestamp=timestamp)
         return self._lane.dropped_count == dropped
 
+    @overload
+    def delete(self, *, ack: None = None, **options: Unpack[PublicationOptions]) -> None: ...
+    @overload
+    def delete(
+        self, *, ack: Ack, timeout: float | None = None, **options: Unpack[PublicationOptions]
+    ) -> StoredAck: ...
     def delete(
         self,
         *,
@@ -202,15 +240,22 @@ class Publisher(Declared):
         timestamp: Timestamp | None = None,
         timestamp_instrumentation: TimestampInstrumentation | None = None,
         source_info: SourceInfo | None = None,
-    ) -> None:
-        """Publish the end of the key's value.
+        ack: Ack | None = None,
+        timeout: float | None = None,
+    ) -> StoredAck | None:
+        """Publish the end of the key's value; `ack` and `timeout` as of `Session.put`.
 
         Raises:
             ClosedError: the publisher or its session is gone.
         """
         source = wire_source(source_info)
         body = Del(wire_stamp(timestamp), octets_or_none(attachment), source)
+        if ack is not None or timeout is not None:
+            return finish(
+                self._context, self.send_stored(body, timestamp_instrumentation, ack, timeout)
+            )
         self.send(body, timestamp_instrumentation)
+        return None
 
     @overload
     def declare_matching_listener(
@@ -235,6 +280,48 @@ class Publisher(Declared):
         """Publish what travels; `put` and `delete` are for applications."""
         self._check()
         self._lane.send(body, self._context.instrument(instrumentation))
+
+    def send_stored(
+        self,
+        body: Put | Del,
+        instrumentation: TimestampInstrumentation | None,
+        ack: object,
+        timeout: float | None,
+    ) -> Future[StoredAck]:
+        """The same with an acknowledgement."""
+        self._check()
+        lane = self._lane
+        future = begin(
+            self._context,
+            lane.key,
+            body,
+            without_drops(lane.qos),
+            destination=self._writer.destination,
+            stack=self._context.instrument(instrumentation),
+            ack=ack,
+            timeout=timeout,
+        )
+        lane.sent_count += 1
+        return future
+
+    def begin_stored(
+        self,
+        payload: IntoZBytes | None,
+        encoding: IntoEncoding | None,
+        options: PublicationOptions,
+        ack: object,
+        timeout: float | None,
+    ) -> Future[StoredAck]:
+        """`put` and, without a payload, `delete` with an acknowledgement, for event loops."""
+        stamp, source = wire_stamp(options.get("timestamp")), options.get("source_info")
+        attachment = octets_or_none(options.get("attachment"))
+        body: Put | Del
+        if payload is None:
+            body = Del(stamp, attachment, wire_source(source))
+        else:
+            known = self._lane.encoding if encoding is None else wire_encoding(encoding)
+            body = Put(octets(payload), stamp, known, attachment, wire_source(source))
+        return self.send_stored(body, options.get("timestamp_instrumentation"), ack, timeout)
 
     def _end(self) -> None:
         self._context.core.undeclare_writer(self._writer)

@@ -31,13 +31,10 @@ from elea.session.convert import (
     encoding_of,
     key_text,
     nanoseconds,
-    octets,
     octets_or_none,
     qos_octet,
     selector_parts,
-    wire_encoding,
     wire_source,
-    wire_stamp,
 )
 from elea.session.face import SESSION_EID
 from elea.session.handlers import (
@@ -54,7 +51,8 @@ from elea.session.interests import QUERYABLES, SUBSCRIBERS
 from elea.session.liveliness import Liveliness
 from elea.session.matching import Writer
 from elea.session.options import GetOptions
-from elea.session.ports import DROPPED, DriverPort
+from elea.session.ports import DriverPort
+from elea.session.publication import Publication
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier, ask_for, query_body
 from elea.session.queries import Ask
@@ -64,10 +62,6 @@ from elea.session.settings import IntoConfig, child_config, config_of, settings_
 from elea.session.stack import TimestampCallback
 from elea.session.subscriber import Subscriber
 from elea.timestamp import NTP64, Timestamp
-from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
-from elea.wire.fields_hot import WireExpr
-from elea.wire.network.push_hot import Push
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +70,7 @@ _LOGGER: Final = logging.getLogger("elea.session")
 
 
 @final
-class Session:
+class Session(Publication):
     """The connection of a program to the data space. Closed when nobody refers to it."""
 
     __slots__ = ("__weakref__", "_config", "_context", "_prefix")
@@ -162,86 +156,6 @@ class Session:
         key = key_text(key_expr)
         self._context.call(lambda: self._context.core.keys.declare(key))
         return KeyExpr._trusted(key)
-
-    def put(
-        self,
-        key_expr: IntoKeyExpr,
-        payload: IntoZBytes,
-        *,
-        encoding: IntoEncoding | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        attachment: IntoZBytes | None = None,
-        timestamp: Timestamp | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-        allowed_destination: Locality | None = None,
-        source_info: SourceInfo | None = None,
-    ) -> None:
-        """Publish a value.
-
-        Raises:
-            KeyExprError: the key is none.
-            ClosedError: the session is closed.
-        """
-        body = Put(
-            octets(payload),
-            wire_stamp(timestamp),
-            wire_encoding(encoding),
-            octets_or_none(attachment),
-            wire_source(source_info),
-        )
-        qos = qos_octet(priority, congestion_control, express)
-        self._publish(key_expr, body, qos, allowed_destination, timestamp_instrumentation)
-
-    def try_put(
-        self,
-        key_expr: IntoKeyExpr,
-        payload: IntoZBytes,
-        *,
-        encoding: IntoEncoding | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        attachment: IntoZBytes | None = None,
-        timestamp: Timestamp | None = None,
-    ) -> bool:
-        """Publish a value if there is room for it now; False, and nothing sent, if not.
-
-        Raises:
-            KeyExprError: the key is none.
-            ClosedError: the session is closed.
-        """
-        face = self._context.core.face
-        if not self._context.read(lambda: face.closed or face.node.has_room(face.id)):
-            return False
-        stamp, attached = wire_stamp(timestamp), octets_or_none(attachment)
-        body = Put(octets(payload), stamp, wire_encoding(encoding), attached)
-        qos = qos_octet(priority, None, express)
-        return self._publish(key_expr, body, qos, None, None) != DROPPED
-
-    def delete(
-        self,
-        key_expr: IntoKeyExpr,
-        *,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        attachment: IntoZBytes | None = None,
-        timestamp: Timestamp | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-        allowed_destination: Locality | None = None,
-        source_info: SourceInfo | None = None,
-    ) -> None:
-        """Publish the end of a key's value.
-
-        Raises:
-            KeyExprError: the key is none.
-            ClosedError: the session is closed.
-        """
-        source = wire_source(source_info)
-        body = Del(wire_stamp(timestamp), octets_or_none(attachment), source)
-        qos = qos_octet(priority, congestion_control, express)
-        self._publish(key_expr, body, qos, allowed_destination, timestamp_instrumentation)
 
     @overload
     def get(
@@ -503,27 +417,6 @@ class Session:
     def liveliness(self) -> Liveliness:
         """Tokens, and who watches them."""
         return Liveliness(self._context)
-
-    def _publish(
-        self,
-        key_expr: IntoKeyExpr,
-        body: Put | Del,
-        qos: int,
-        allowed_destination: Locality | None,
-        instrumentation: TimestampInstrumentation | None,
-    ) -> int:
-        key = key_text(key_expr)
-        if allowed_destination is not None:
-            _locality("allowed_destination", allowed_destination)
-        context = self._context
-        stack = None if instrumentation is None else context.instrument(instrumentation)
-        return context.core.outbox.publish(
-            key,
-            Push(WireExpr(0, self._prefix + key), body, qos, None, 0, stack),
-            True,
-            allowed_destination is not Locality.REMOTE,
-            allowed_destination is not Locality.SESSION_LOCAL,
-        )
 
     def _declare_writer(
         self,

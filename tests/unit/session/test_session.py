@@ -164,7 +164,7 @@ class TestPublications:
     @pytest.mark.parametrize("payload", [3, None, object(), 1.5])
     def test_only_octets_and_text_are_payloads(self, world: World, payload: object) -> None:
         with pytest.raises(TypeError, match="expected bytes/str"):
-            world.open().put("a", payload)  # type: ignore[arg-type]
+            world.open().put("a", payload)  # type: ignore[call-overload]
 
     def test_keys_are_checked(self, world: World) -> None:
         session = world.open()

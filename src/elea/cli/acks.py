@@ -1,0 +1,62 @@
+"""Acknowledged puts on the command line: their options, and what is told of them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from elea.cli.connection import note
+from elea.cli.output import Json, escape
+from elea.session.ack import StoredAck
+from elea.session.session import Session
+from elea.session.spool import Spool
+
+FORWARD_S: Final = 2.0  # what waits may take so long before the command ends
+
+
+def add_ack_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--ack` and `--spool`."""
+    parser.add_argument(
+        "--ack",
+        action="store_true",
+        help="wait until a recorder has it on disk; exit code 1 if none has",
+    )
+    parser.add_argument(
+        "--spool",
+        metavar="DIR",
+        help="the same; while no recorder is there, keep it in DIR until a later run forwards it",
+    )
+
+
+def wants_ack(args: argparse.Namespace) -> bool:
+    """Whether what is put is to be acknowledged."""
+    return args.ack or args.spool is not None
+
+
+def declare_spool(session: Session, args: argparse.Namespace) -> Spool | None:
+    """The spool of a command, which forwards what earlier ones left there."""
+    return None if args.spool is None else session.declare_spool(args.spool)
+
+
+def forward(spool: Spool | None) -> None:
+    """Before the command ends: give what waits a while, and say what is left."""
+    if spool is not None and not spool.drain(FORWARD_S):
+        note(f"{spool.stats().waiting_count} wait for a recorder; a later run forwards them")
+
+
+def ack_json(ack: StoredAck) -> dict[str, Json]:
+    """Where a sample is, for programs."""
+    return {
+        "log": None if ack.log is None else str(ack.log),
+        "name": ack.name,
+        "shard": ack.shard,
+        "seq": ack.seq,
+        "duplicate": ack.duplicate,
+        "spooled": ack.spooled,
+    }
+
+
+def ack_text(ack: StoredAck, key: str) -> str:
+    """The same for people."""
+    place = "waits in the spool" if ack.spooled else f"stored in {escape(ack.name)}"
+    return f"{escape(key)} {place}: shard {ack.shard}, row {ack.seq}"

@@ -1,0 +1,218 @@
+"""LogShelf: the samples of a spool on disk, in a small log of their own.
+
+How far it was forwarded is the offset of a consumer of that log, written down now and then: after a
+crash the last few samples are forwarded again, and the recorder knows them by their source.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from elea.encoding import Encoding
+from elea.errors import EleaError, NotStoredError, StoreError
+from elea.ids import ZenohId
+from elea.limits import DEFAULT_LIMITS
+from elea.session.ack import Entry
+from elea.session.convert import wire_encoding
+from elea.session.spool import NAME
+from elea.store.log.consumers import load
+from elea.store.log.log import Log
+from elea.store.log.reader import LogReader
+from elea.store.log.schema import SCHEMA, RowKind
+from elea.store.log.settings import LogSettings
+from elea.store.log.writer import Stored
+from elea.timestamp import NTP64, TimestampId
+from elea.wire.data.delete import Del
+from elea.wire.data.put_hot import Put
+from elea.wire.fields_hot import Stamp
+from elea.wire.shared_extensions import SourceRef
+
+_LOGGER: Final = logging.getLogger("elea.session")
+_LEASE_NS: Final = 100 * 365 * 86_400 * 1_000_000_000  # nothing goes that was not forwarded
+_SEGMENT_LEN_MAX: Final = 16 * 1024 * 1024
+_SEGMENTS_COUNT: Final = 8  # of a full spool: segments go as a whole once they were forwarded
+_UNPUBLISHED: Final = 0x40  # in `qos`, where no quality has a bit: subscribers were not sent it yet
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class LogShelf:
+    """Samples that wait on disk.
+
+    Args:
+        directory: Where; made if it does not exist.
+        len_max: Octets of its files together.
+        waits: Whether to wait for the disk, and not to have another thread do so.
+
+    Raises:
+        StoreError: another process has it, or it is a log that is no spool.
+    """
+
+    def __init__(self, directory: Path, len_max: int, waits: bool) -> None:
+        segment_len = max(1, min(len_max // _SEGMENTS_COUNT, _SEGMENT_LEN_MAX))
+        settings = LogSettings(segment_len=segment_len, retain_consumed=True, quota_len=len_max)
+        self._directory = directory
+        self._len_max = len_max
+        self._waits = waits
+        self._log = Log(directory, settings)
+        try:
+            self._reader = LogReader(directory)
+            self.log: uuid.UUID | None = self._reader.log_id
+            self.end = self._log.ends()[0]
+            self.first = self._written = self._begin()
+        except BaseException:
+            self._log.close()
+            raise
+        self._executor = ThreadPoolExecutor(1, "elea-spool")
+
+    def _begin(self) -> int:
+        """How far it was forwarded before."""
+        assert self.log is not None
+        for consumer in load(self._log.disk, self.log).consumers:
+            if consumer.name == NAME:
+                return max(consumer.offsets.get(0, 0), self._reader.bounds(0).first)
+        if self.end:
+            raise StoreError(
+                f"{self._directory} is a log with {self.end} rows, and no spool; choose another"
+                " directory"
+            )
+        self._log.commit_consumer(NAME, {0: 0}, _LEASE_NS)
+        return 0
+
+    def keep(self, entry: Entry, done: Callable[[int | NotStoredError], None]) -> None:
+        """Keep one more; `done` is told when it is on disk."""
+
+        def written(future: Future[Stored]) -> None:
+            error = future.exception()
+            if error is None:
+                [(first, end)] = future.result().ranges.values()
+                self.end = max(self.end, end)
+                done(first)
+            else:
+                done(_refusal(entry.key, error))
+
+        try:
+            future = self._log.append(row_of(entry))
+        except EleaError as error:
+            done(_refusal(entry.key, error))
+            return
+        if self._waits:
+            future.exception()
+        future.add_done_callback(written)
+
+    def read(self, first: int, count: int) -> list[tuple[int, Entry]]:
+        """The next ones that are on disk."""
+        end = min(first + count, self._log.ends()[0])
+        if end <= first:
+            return []
+        found: list[tuple[int, Entry]] = []
+        for batch in self._reader.read(0, first, end):
+            for row in batch.to_pylist():
+                found.append((first + len(found), entry_of(row)))
+        return found
+
+    def release(self, first: int) -> None:
+        """All below this number were forwarded; written down now and then."""
+        is_empty = first == self.end
+        self.first = first
+        late = first - self._written
+        if late >= DEFAULT_LIMITS.spool_commit_count or (late and is_empty):
+            self._written = first
+            self._executor.submit(self._write_down, first)
+
+    def _write_down(self, first: int) -> None:
+        try:
+            self._log.commit_consumer(NAME, {0: first}, _LEASE_NS)
+        except (OSError, StoreError) as error:
+            _LOGGER.error("spool: how far it was forwarded is not written down: %s", error)
+
+    def length(self) -> int:
+        """Octets of its files with samples."""
+        stat = self._reader.stat(0)
+        return stat.octets_count
+
+    def close(self) -> None:
+        """Give the directory to the next one."""
+        self._executor.shutdown()
+        if self.first != self._written:
+            self._write_down(self.first)
+        self._log.close()
+
+
+def _refusal(key: str, error: BaseException) -> NotStoredError:
+    cause = error.__cause__
+    is_full = isinstance(error, StoreError) and (
+        cause is None or (isinstance(cause, OSError) and cause.errno in _NO_ROOM)
+    )
+    return NotStoredError(key, NAME, "full" if is_full else "broken", str(error))
+
+
+def row_of(entry: Entry) -> pa.RecordBatch:
+    """A sample as a row."""
+    body = entry.body
+    source, stamp = body.source, body.timestamp
+    assert source is not None
+    assert stamp is not None
+    is_put = isinstance(body, Put)
+    encoding = Encoding.ZENOH_BYTES
+    if isinstance(body, Put) and body.encoding is not None:
+        encoding = Encoding.from_parts(body.encoding.id, body.encoding.schema or None)
+    time = NTP64.from_value(stamp.time).to_datetime()
+    values = {
+        "key": entry.key,
+        "kind": int(RowKind.PUT if is_put else RowKind.DELETE),
+        "payload": body.payload if isinstance(body, Put) else b"",
+        "attachment": body.attachment,
+        "encoding": str(encoding),
+        "ts": time,
+        "hlc": stamp.time - (1 << 64) if stamp.time >> 63 else stamp.time,
+        "hlc_id": str(TimestampId(stamp.id)),
+        "zid": str(ZenohId(source.zid)),
+        "eid": source.eid,
+        "sn": source.sn,
+        "qos": entry.qos if entry.published else entry.qos | _UNPUBLISHED,
+        "recv_ts": datetime.now(UTC),
+    }
+    columns = [
+        pa.array([values[field.name]], field.type.value_type).dictionary_encode()
+        if pa.types.is_dictionary(field.type)
+        else pa.array([values[field.name]], field.type)
+        for field in SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def entry_of(row: dict[str, object]) -> Entry:
+    """A row as a sample."""
+    text, octets, number = _texts(row), _octets(row), _numbers(row)
+    source = SourceRef(ZenohId.parse(text["zid"]).to_bytes(), number["eid"], number["sn"])
+    clock = ZenohId.parse(text["hlc_id"]).to_bytes()
+    stamp = Stamp(number["hlc"] % (1 << 64), clock)
+    body: Put | Del
+    if number["kind"] == RowKind.DELETE:
+        body = Del(stamp, octets.get("attachment"), source)
+    else:
+        encoding = wire_encoding(text["encoding"])
+        body = Put(octets["payload"], stamp, encoding, octets.get("attachment"), source)
+    qos = number["qos"]
+    return Entry(text["key"], body, qos & ~_UNPUBLISHED, published=not qos & _UNPUBLISHED)
+
+
+def _texts(row: dict[str, object]) -> dict[str, str]:
+    return {name: value for name, value in row.items() if isinstance(value, str)}
+
+
+def _octets(row: dict[str, object]) -> dict[str, bytes]:
+    return {name: value for name, value in row.items() if isinstance(value, bytes)}
+
+
+def _numbers(row: dict[str, object]) -> dict[str, int]:
+    return {name: value for name, value in row.items() if isinstance(value, int)}

@@ -1,0 +1,300 @@
+"""Acknowledged puts in a simulated world: acknowledged is on disk, or an error says why."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.unit.session.fake_node import World as OneNode
+from tests.unit.session.small_recorder import CONNECT, Scene, SmallRecorder, stored
+
+import elea
+from elea.errors import (
+    AckTimeoutError,
+    ClosedError,
+    InvalidValueError,
+    LimitError,
+    LocalProtocolError,
+    NotRecordedError,
+    NotStoredError,
+    StoreError,
+)
+from elea.limits import DEFAULT_LIMITS
+from elea.provenance import SourceInfo
+from elea.qos import CongestionControl, Locality, Priority
+from elea.session.ack import StoredAck
+from elea.session.query import Query
+from elea.session.session import Session
+from elea.sim.world import World
+from elea.store.log.reader import LogReader
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    with World(1) as world:
+        yield Scene(world, tmp_path / "log")
+
+
+def test_a_put_returns_where_the_sample_is(scene: Scene) -> None:
+    recorder = scene.record()
+    first = scene.session.put("fleet/1", "a", ack="stored")
+    second = scene.session.put("fleet/1", "b", ack="stored")
+    log = LogReader(scene.directory).log_id
+    assert first == StoredAck(log, "fleet", 0, 0)
+    assert second == StoredAck(log, "fleet", 0, 1)
+    assert not first.spooled
+    assert first.durable
+    rows = stored(scene.directory)
+    assert [(row.key, row.kind, row.payload) for row in rows] == [
+        ("fleet/1", "put", "a"),
+        ("fleet/1", "put", "b"),
+    ]
+    assert rows[0].time < rows[1].time
+    # The payload travelled once: the recorder was asked for it, not given it.
+    assert [one.partition(";")[0][:4] for one in recorder.questions] == ["zid=", "zid="]
+    assert all("wait=0.5" in one for one in recorder.questions)
+
+
+def test_a_deletion_and_a_publisher_are_acknowledged(scene: Scene) -> None:
+    recorder = scene.record()
+    publisher = scene.session.declare_publisher("fleet/2", encoding="text/plain")
+    assert publisher.put("a", ack="stored").seq == 0
+    assert publisher.put("b", attachment="x", encoding="text/json", ack="stored").seq == 1
+    assert publisher.delete(ack="stored").seq == 2
+    recorder.is_deaf = True  # now the questions bring the samples
+    assert publisher.delete(ack="stored", attachment="y").seq == 3
+    assert scene.session.delete("fleet/2", ack="stored", timeout=3).seq == 4
+    assert publisher.put("", ack="stored").seq == 5
+    assert publisher.stats.sent_count == 5
+    rows = [row for batch in LogReader(scene.directory).read(0, 0) for row in batch.to_pylist()]
+    assert [row["kind"] for row in rows] == [0, 0, 1, 1, 1, 0]
+    assert [row["encoding"] for row in rows[:2]] == ["text/plain", "text/json"]
+    assert rows[5]["encoding"] == "text/plain"
+    assert [row["attachment"] for row in rows] == [None, b"x", None, b"y", None, None]
+    assert [row["sn"] for row in rows] == list(range(6))
+
+
+def test_without_ack_nothing_is_returned_and_nobody_asked(scene: Scene) -> None:
+    recorder = scene.record()
+    nothing: list[object] = [scene.session.put("fleet/1", "a"), scene.session.delete("fleet/1")]
+    assert nothing == [None, None]
+    scene.world.sleep(1)
+    assert recorder.questions == []
+    assert stored(scene.directory) == []  # this recorder takes what has an identity only
+
+
+def test_subscribers_get_an_acknowledged_sample_once(scene: Scene) -> None:
+    recorder = scene.record()
+    recorder.is_deaf = True
+    subscriber = scene.node.declare_subscriber("fleet/*")
+    scene.world.sleep(0.2)
+    scene.session.put("fleet/1", "a", ack="stored", priority=Priority.DATA_HIGH)
+    [sample] = subscriber.drain()
+    assert sample.congestion_control is CongestionControl.BLOCK
+    assert sample.priority is Priority.DATA_HIGH
+    assert sample.source_info is not None
+    assert sample.timestamp is not None
+    assert stored(scene.directory)[0].time == sample.timestamp.time.value
+
+
+def test_a_recorder_that_missed_the_sample_is_given_it(scene: Scene) -> None:
+    recorder = scene.record()
+    recorder.is_deaf = True
+    ack = scene.session.put("fleet/1", "a", ack="stored")
+    assert (ack.seq, ack.duplicate) == (0, False)
+    assert [one[0] for one in recorder.questions] == ["z", "+"]
+
+
+def test_a_lost_answer_is_asked_for_again_and_nothing_stored_twice(scene: Scene) -> None:
+    recorder = scene.record()
+    recorder.lost_count = 1
+    ack = scene.session.put("fleet/1", "a", ack="stored")
+    assert (ack.seq, ack.duplicate) == (0, True)
+    recorder.lost_count = 4
+    assert scene.session.put("fleet/1", "b", ack="stored").seq == 1
+    assert len(stored(scene.directory)) == 2
+
+
+def test_the_identity_of_the_caller_makes_a_repetition_one(scene: Scene) -> None:
+    scene.record()
+    source = SourceInfo(scene.session.id, 77)
+    first = scene.session.put("fleet/1", "a", ack="stored", source_info=source)
+    again = scene.session.put("fleet/1", "a", ack="stored", source_info=source)
+    assert (first.seq, again.seq) == (0, 0)
+    assert stored(scene.directory)[0].identity == (str(scene.session.zid()), 1, 77)
+
+
+def test_nobody_records_it(scene: Scene) -> None:
+    scene.record("fleet/**")
+    with pytest.raises(NotRecordedError, match=r"nobody records 'ship/1'; start a recorder") as it:
+        scene.session.put("ship/1", "a", ack="stored")
+    assert it.value.key == "ship/1"
+    with pytest.raises(StoreError):
+        scene.session.put("ship/1", "a", ack="stored", allowed_destination=Locality.SESSION_LOCAL)
+
+
+@pytest.mark.parametrize("reason", ["full", "closed", "invalid"])
+def test_a_refusal_says_who_and_why(scene: Scene, reason: str) -> None:
+    recorder = scene.record()
+    recorder.refusal = reason
+    with pytest.raises(NotStoredError) as caught:
+        scene.session.put("fleet/1", "a", ack="stored")
+    assert caught.value.reason == reason
+    assert caught.value.detail == "as the test wants"
+    assert str(scene.node.zid()) in caught.value.recorder
+    assert "'fleet/1'" in str(caught.value)
+
+
+def test_a_busy_recorder_is_asked_again(scene: Scene) -> None:
+    recorder = scene.record()
+    recorder.refusal, recorder.refusals_count = "busy", 4
+    assert scene.session.put("fleet/1", "a", ack="stored").seq == 0
+    recorder.refusal, recorder.refusals_count = "busy", -1
+    with pytest.raises(NotStoredError, match="busy"):
+        scene.session.put("fleet/1", "b", ack="stored", timeout=3)
+
+
+def test_an_answer_that_is_none_is_a_refusal_or_nothing(scene: Scene) -> None:
+    with scene.node.declare_queryable("@elea/log/x/put/**", lambda q: q.reply_err("?")):
+        scene.world.sleep(0.2)
+        with pytest.raises(NotStoredError, match=r"unreadable: \?"):
+            scene.session.put("a", "a", ack="stored")
+    with scene.node.declare_queryable(
+        "@elea/log/x/put/**", lambda q: q.reply("@elea/log/x/put/a", '{"seq": "x"}')
+    ):
+        scene.world.sleep(0.2)
+        with pytest.raises(NotRecordedError):
+            scene.session.put("a", "a", ack="stored")
+
+
+def test_nobody_answers_in_time(scene: Scene) -> None:
+    held: list[Query] = []
+    scene.node.declare_queryable("@elea/log/x/put/**", held.append)
+    scene.world.sleep(0.2)
+    with pytest.raises(AckTimeoutError, match=r"within 2 s .* put it again") as caught:
+        scene.session.put("a", "a", ack="stored", timeout=2)
+    assert isinstance(caught.value, TimeoutError)
+    assert held
+
+
+def test_two_recorders_the_first_answer_counts(scene: Scene, tmp_path: Path) -> None:
+    full = scene.record()
+    full.refusal = "full"
+    SmallRecorder(scene.node, tmp_path / "other", "fleet/*", "other")
+    scene.world.sleep(0.2)
+    assert scene.session.put("fleet/1", "a", ack="stored").name == "other"
+
+
+def test_a_recorder_that_has_just_begun_is_found(scene: Scene) -> None:
+    begun: list[SmallRecorder] = []
+
+    def begin() -> None:
+        begun.append(SmallRecorder(scene.node, scene.directory))
+
+    scene.world.after(200_000_000, begin)
+    assert scene.session.put("fleet/1", "a", ack="stored").seq == 0
+
+
+def test_a_node_that_starts_again_takes_no_number_twice(scene: Scene) -> None:
+    scene.record()
+    config = {**CONNECT, "id": "abc123"}
+    identities = set()
+    for _ in range(3):
+        with scene.world.process("truck"), elea.open(config) as session:
+            assert not session.put("fleet/1", "a", ack="stored").duplicate
+            identities.add(stored(scene.directory)[-1].identity)
+    assert len(identities) == 3
+    assert {zid for zid, _, _ in identities} == {"abc123"}
+
+
+def test_the_session_is_closed_meanwhile(scene: Scene) -> None:
+    held: list[Query] = []
+    scene.node.declare_queryable("@elea/log/x/put/**", held.append)
+    scene.world.sleep(0.2)
+    session = scene.session
+    scene.world.after(500_000_000, session.close)
+    with pytest.raises(ClosedError):
+        session.put("a", "a", ack="stored")
+    with pytest.raises(ClosedError):
+        session.put("a", "a", ack="stored")
+
+
+@pytest.fixture
+def session() -> Session:
+    return OneNode().open()
+
+
+class TestArguments:
+    def test_what_ack_may_be(self, session: Session) -> None:
+        with pytest.raises(InvalidValueError, match=r"saw 'sent'; legal are None and 'stored'"):
+            session.put("a", "b", ack="sent")  # type: ignore[call-overload]
+        with pytest.raises(InvalidValueError, match="saw `timeout` without it"):
+            session.put("a", "b", timeout=1)  # type: ignore[call-overload]
+        with pytest.raises(InvalidValueError, match="'sent'"):
+            session.declare_publisher("a").put("b", ack="sent")  # type: ignore[call-overload]
+        with pytest.raises(InvalidValueError, match="without it"):
+            session.declare_publisher("a").delete(timeout=1)  # type: ignore[call-overload]
+        with pytest.raises(ValueError, match="negative"):
+            session.put("a", "b", ack="stored", timeout=-1)
+
+    def test_a_key_has_no_wildcards_and_a_length(self, session: Session) -> None:
+        with pytest.raises(InvalidValueError, match="without wildcards"):
+            session.put("a/*", "b", ack="stored")
+        with pytest.raises(LimitError):
+            session.put("a" * 1_020, "b", ack="stored")
+        with pytest.raises(TypeError):
+            session.put("a", "b", ack="stored", allowed_destination=1)  # type: ignore[call-overload]
+
+    def test_a_thread_that_is_the_loop_does_not_wait(self, session: Session) -> None:
+        session.declare_queryable("@elea/log/x/put/**")
+        with pytest.raises(LocalProtocolError, match=r"elea\.aio"):
+            session.put("a", "b", ack="stored")
+
+    def test_acknowledgements_are_values(self) -> None:
+        log = uuid.uuid4()
+        assert StoredAck(log, "a", 0, 1) == StoredAck(log, "a", 0, 1)
+        assert len({StoredAck(log, "a", 0, 1), StoredAck(log, "a", 0, 1)}) == 1
+
+
+class TestManyAtOnce:
+    def test_coroutines_put_at_once_and_their_order_is_kept(self, scene: Scene) -> None:
+        recorder = scene.record()
+        count = 2 * DEFAULT_LIMITS.acks_count + 10
+        acks: list[StoredAck] = []
+
+        async def main() -> None:
+            async with elea.aio.open(CONNECT) as session:
+                publisher = session.declare_publisher("fleet/p")
+                puts = [session.put("fleet/1", str(n), ack="stored") for n in range(count)]
+                acks.extend(await asyncio.gather(*puts))
+                acks.append(await publisher.put("p", ack="stored", timeout=5))
+                acks.append(await publisher.delete(ack="stored"))
+                acks.append(await session.delete("fleet/1", ack="stored"))
+                with pytest.raises(NotRecordedError):
+                    await session.put("ship", "", ack="stored")
+
+        scene.world.start("robot", main)
+        scene.world.run()
+        assert [ack.seq for ack in acks] == list(range(count + 3))
+        rows = stored(scene.directory)
+        assert [row.payload for row in rows[:count]] == [str(n) for n in range(count)]
+        assert not any(one.startswith("+") for one in recorder.questions[:count])
+
+    def test_those_that_wait_for_a_turn_end_in_time(self, scene: Scene) -> None:
+        held: list[Query] = []
+        scene.node.declare_queryable("@elea/log/x/put/**", held.append)
+        scene.world.sleep(0.2)
+        count = DEFAULT_LIMITS.acks_count + 20
+
+        async def main() -> None:
+            async with elea.aio.open(CONNECT) as session:
+                puts = [session.put("a", "b", ack="stored", timeout=2) for _ in range(count)]
+                outcomes = await asyncio.gather(*puts, return_exceptions=True)
+                assert {type(one) for one in outcomes} == {AckTimeoutError}
+
+        scene.world.start("robot", main)
+        scene.world.run(limit_s=10)
+        assert len(held) == DEFAULT_LIMITS.acks_count
