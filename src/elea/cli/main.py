@@ -55,6 +55,7 @@ VERBS: Final[Mapping[str, str]] = {
     "keyexpr": "elea.cli.keyexpr",
     "predicate": "elea.cli.predicate",
     "log": "elea.cli.log",
+    "historian": "elea.cli.historian",
     "sim": "elea.cli.sim",
 }
 

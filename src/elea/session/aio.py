@@ -44,6 +44,7 @@ from elea.session.options import (
     PutOptions,
     QuerierOptions,
     QueryOptions,
+    SubscriberOptions,
 )
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
@@ -51,6 +52,7 @@ from elea.session.query import Query
 from elea.session.queryable import Queryable
 from elea.session.session import Session
 from elea.session.settings import IntoConfig, config_of
+from elea.session.since import HistoryStatus
 from elea.session.stack import TimestampCallback
 from elea.session.subscriber import Subscriber
 from elea.timestamp import Timestamp
@@ -106,6 +108,11 @@ class AsyncReceiver(_Entity, Generic[T]):
     def dropped_count(self) -> int:
         """How many values its channel had no room for."""
         return self._inner.dropped_count
+
+    @property
+    def history(self) -> HistoryStatus | None:
+        """How far a subscriber is with what was published before; None if not asked for."""
+        return self._inner.history if isinstance(self._inner, Subscriber) else None
 
     def try_recv(self) -> T | None:
         """What was received next, or None."""
@@ -358,14 +365,11 @@ class AsyncSession:
         self,
         key_expr: IntoKeyExpr,
         handler: IntoHandler[Sample] = None,
-        *,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[SubscriberOptions],
     ) -> AsyncReceiver[Sample]:
-        """Receive the samples of keys that intersect this one."""
+        """Receive the samples of keys that intersect this one; with `since`, earlier ones first."""
         adapted = Adapted(handler)
-        inner = self.blocking.declare_subscriber(
-            key_expr, adapted.handler, allowed_origin=allowed_origin
-        )
+        inner = self.blocking.declare_subscriber(key_expr, adapted.handler, **options)
         return self.receiver(inner, adapted)
 
     def declare_queryable(

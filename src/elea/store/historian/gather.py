@@ -105,6 +105,7 @@ class _Sift:
             keys = [key for key in pc.unique(rows["key"]).to_pylist() if self._owns(key)]
             rows = rows.filter(pc.is_in(rows["key"], value_set=pa.array(keys, pa.string())))
         rows = rows.filter(pc.less_equal(rows["kind"], int(RowKind.DELETE)))
+        rows = rows.filter(pc.invert(pc.match_substring(rows["key"], "*")))  # is no key
         return self.finish(rows) if self._selection.all_versions else rows
 
     def finish(self, rows: pa.Table) -> pa.Table:

@@ -107,7 +107,7 @@ class Historian:
 
     def status(self) -> dict[str, Json]:
         """What it answers for, what it did, and what is wrong."""
-        problems: list[Json] = [text for source in self._sources for text in source.problems()]
+        problems: list[Json] = list(self.problems())
         keys: list[Json] = list(self.key_exprs)
         return {
             "key_exprs": keys,
@@ -116,6 +116,10 @@ class Historian:
             "last_error": self._last_error,
             "problems": problems,
         }
+
+    def problems(self) -> list[str]:
+        """What is wrong with its sources."""
+        return [text for source in self._sources for text in source.problems()]
 
     def stop(self) -> None:
         """Take no more queries, and end the answers that are under way."""

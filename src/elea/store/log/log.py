@@ -152,6 +152,10 @@ class Log:
         """
         for gather in list(self.before_flush):
             gather()
+        self.flush_written()
+
+    def flush_written(self) -> None:
+        """The same without `before_flush`: for those who are called by it."""
         with self._changed:
             last = self._queue[-1].future if self._queue else None
         while last is not None and not last.done():
