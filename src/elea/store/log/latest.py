@@ -25,6 +25,7 @@ class _Place(NamedTuple):
     segment: Segment
     record: Record
     row: int
+    whole: pa.RecordBatch | None  # the row itself, if it was read
 
 
 class Latest:
@@ -39,7 +40,7 @@ class Latest:
 
     def __init__(
         self,
-        read: Callable[[Segment, Record, tuple[str, ...]], pa.RecordBatch | None],
+        read: Callable[[Segment, Record, tuple[str, ...] | None], pa.RecordBatch | None],
         until: int,
     ) -> None:
         self._read = read
@@ -66,13 +67,20 @@ class Latest:
         for number in _newest_first(segment, rest):
             self._take(segment, segment.records[number], rest[number])
 
-    def places(self) -> Iterator[tuple[Segment, Record, list[int]]]:
-        """Where the rows are, block by block."""
+    def rows(self) -> Iterator[tuple[pa.RecordBatch, list[int]]]:
+        """The rows, block by block, and their numbers in their shard."""
         by_block: dict[tuple[int, int], list[_Place]] = {}
         for place in self._best.values():
             by_block.setdefault((place.segment.first_seq, place.record.first_seq), []).append(place)
         for _, found in sorted(by_block.items()):
-            yield found[0].segment, found[0].record, sorted(place.row for place in found)
+            found.sort(key=lambda place: place.row)
+            batch = found[0].whole
+            if batch is None:
+                block = self._read(found[0].segment, found[0].record, None)
+                if block is None:
+                    continue
+                batch = block.take(pa.array([place.row for place in found], pa.int64()))
+            yield batch, [place.seq for place in found]
 
     def _may_hold(self, record: Record, key: str) -> bool:
         best = self._best.get(key)
@@ -85,32 +93,39 @@ class Latest:
         if not keys:
             return set()
         try:
-            batch = self._read(segment, record, _COLUMNS)
+            # What is left of one key is a row: to read the others' columns costs less than to read
+            # the block again.
+            batch = self._read(segment, record, None if len(keys) == 1 else _COLUMNS)
         except OffsetError:  # trimmed meanwhile
             return set()
         if batch is None:
             return set()
-        texts = batch.column("key").dictionary.to_pylist()
+        texts = batch.column("key").dictionary
+        wanted = pc.is_in(texts, value_set=pa.array(sorted(keys), pa.string()))
+        numbers = pc.indices_nonzero(wanted.take(batch.column("key").indices))
+        batch = batch.take(numbers)
         rows = pa.table(
             {
                 "id": batch.column("key").indices,
                 "time": times(batch),
                 "kind": batch.column("kind"),
-                "row": pa.array(range(batch.num_rows), pa.int64()),
+                "row": numbers,
+                "place": pa.array(range(len(numbers)), pa.int64()),
             }
         )
-        wanted = pa.array([text in keys for text in texts]).take(rows["id"])
-        rows = rows.filter(wanted)
         rows = rows.filter(pc.less_equal(rows["time"], pa.scalar(self._until - 1, pa.uint64())))
         rows = rows.sort_by([("time", "ascending"), ("row", "ascending")])
         last = _last(rows)
         samples = _last(rows.filter(pc.less_equal(rows["kind"], int(RowKind.DELETE))))
-        for number, (time, row) in samples.items():
-            place = _Place(time, record.first_seq + row, segment, record, row)
-            best = self._best.get(texts[number])
+        for number, (time, row, at) in samples.items():
+            key = texts[number].as_py()
+            whole = batch.slice(at, 1) if len(keys) == 1 else None
+            place = _Place(time, record.first_seq + row, segment, record, row, whole)
+            best = self._best.get(key)
             if best is None or place[:2] > best[:2]:
-                self._best[texts[number]] = place
-        return {texts[number] for number, place in last.items() if samples.get(number) != place}
+                self._best[key] = place
+        passed = [number for number, place in last.items() if samples.get(number) != place]
+        return {texts[number].as_py() for number in passed}
 
 
 def _newest_first(segment: Segment, numbers: Iterable[int]) -> list[int]:
@@ -118,12 +133,12 @@ def _newest_first(segment: Segment, numbers: Iterable[int]) -> list[int]:
     return sorted(numbers, key=lambda one: (records[one].time_max, one), reverse=True)
 
 
-def _last(rows: pa.Table) -> dict[int, tuple[int, int]]:
-    """The time and the row of the last of each key, of rows in order."""
+def _last(rows: pa.Table) -> dict[int, tuple[int, int, int]]:
+    """Time, row and place of the last of each key, of rows in order."""
     grouped = rows.group_by("id", use_threads=False)
-    found = grouped.aggregate([("time", "last"), ("row", "last")])
-    names = ("id", "time_last", "row_last")
+    found = grouped.aggregate([("time", "last"), ("row", "last"), ("place", "last")])
+    names = ("id", "time_last", "row_last", "place_last")
     return {
-        number: (time, row)
-        for number, time, row in zip(*(found[one].to_pylist() for one in names), strict=True)
+        number: (time, row, place)
+        for number, time, row, place in zip(*(found[one].to_pylist() for one in names), strict=True)
     }

@@ -270,10 +270,8 @@ class LogReader:
                     found.look(segment, shard.entries(segment, wanted))
                 elif (entry := shard.entry(segment, wanted)) is not None:
                     found.look(segment, [entry])
-            for segment, record, rows in found.places():
-                batch = self._block(segment, record, None)
-                if batch is not None:
-                    yield _placed(batch, shard.number, record.first_seq).take(pa.array(rows))
+            for batch, seqs in found.rows():
+                yield _placed(batch, shard.number, pa.array(seqs, pa.int64()))
 
     def _rows(
         self, number: int, seq: int, end: int, columns: Sequence[str] | None, *, position: bool
@@ -294,7 +292,7 @@ class LogReader:
                 if batch is not None:
                     start = seq - record.first_seq
                     batch = batch.slice(start, min(record.end_seq, end) - record.first_seq - start)
-                    yield _placed(batch, number, seq) if position else batch
+                    yield _numbered(batch, number, seq) if position else batch
                 seq = record.end_seq
             if seq < limit:
                 tail = segment.records[-1].end if segment.records else 0
@@ -376,7 +374,7 @@ class LogReader:
         if batch is None:
             return None
         if position:
-            batch = _placed(batch, segment.shard, record.first_seq)
+            batch = _numbered(batch, segment.shard, record.first_seq)
         if wanted != "**":
             batch = _filtered(batch, _matching(batch, wanted))
         since, until = span
@@ -517,28 +515,37 @@ def _damage(segment: Segment, record: Record, reason: str) -> Damage:
     return Damage(segment.stem + DATA, *span, reason)
 
 
-def _placed(batch: pa.RecordBatch, shard: int, seq: int) -> pa.RecordBatch:
-    count = batch.num_rows
-    ones = pa.repeat(pa.scalar(1, pa.int64()), count)
-    position = [
-        pa.repeat(pa.scalar(shard, pa.int32()), count),
-        pc.cumulative_sum(ones, start=seq - 1),
-    ]
+def _numbered(batch: pa.RecordBatch, shard: int, seq: int) -> pa.RecordBatch:
+    """Rows with their numbers, which ascend from one on."""
+    ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
+    return _placed(batch, shard, pc.cumulative_sum(ones, start=seq - 1))
+
+
+def _placed(batch: pa.RecordBatch, shard: int, seqs: pa.Array) -> pa.RecordBatch:
+    position = [pa.repeat(pa.scalar(shard, pa.int32()), batch.num_rows), seqs]
     fields = [*batch.schema, *POSITION]
     return pa.RecordBatch.from_arrays([*batch.columns, *position], schema=pa.schema(fields))
 
 
-def _matching(batch: pa.RecordBatch, wanted: str) -> list[bool]:
+def _matching(batch: pa.RecordBatch, wanted: str) -> pa.Array:
     """Of each key of a block, whether it is wanted."""
-    return [intersects(wanted, key) for key in batch.column("key").dictionary.to_pylist()]
+    keys = batch.column("key").dictionary
+    if "*" not in wanted:
+        found = pc.equal(keys, wanted)
+        # A row may be of many keys.
+        odd = pc.match_substring(keys, "*")
+        if not pc.any(odd).as_py():
+            return found
+    return pa.array([intersects(wanted, key) for key in keys.to_pylist()], pa.bool_())
 
 
-def _filtered(batch: pa.RecordBatch, wanted: list[bool]) -> pa.RecordBatch:
-    if all(wanted):
+def _filtered(batch: pa.RecordBatch, wanted: pa.Array) -> pa.RecordBatch:
+    count = wanted.true_count
+    if count == len(wanted):
         return batch
-    if not any(wanted):
+    if not count:
         return batch.slice(0, 0)
-    return batch.filter(pa.array(wanted).take(batch.column("key").indices))
+    return batch.filter(wanted.take(batch.column("key").indices))
 
 
 assert set(NEEDED) <= set(SCHEMA.names)

@@ -187,9 +187,9 @@ def test_the_command_wants_directories(tmp_path: Path, capfd: pytest.CaptureFixt
 
 def test_sub_since_prints_history(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     endpoint = free_endpoint()
-    with elea.open({**ALONE, "listen": {"endpoints": [endpoint]}}) as router:
-        with served(router, tmp_path):
-            router.put("demo/a", "first")
-            arguments = ("sub", "demo/**", "--since", "1h", "--count", "1", "--timeout", "20")
-            assert Running(*arguments, "--connect", endpoint).code == 0
+    listening = {**ALONE, "listen": {"endpoints": [endpoint]}}
+    with elea.open(listening) as router, served(router, tmp_path):
+        router.put("demo/a", "first")
+        arguments = ("sub", "demo/**", "--since", "1h", "--count", "1", "--timeout", "20")
+        assert Running(*arguments, "--connect", endpoint).code == 0
     assert "first" in capfd.readouterr().out
