@@ -260,6 +260,14 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("K28", "every verb of the `elea` command", BOTH),
         ("K29", "every octet of lively Eclipse conversations, written back", IN),
     ),
+    "Historian": (
+        ("H1", "the last value of each key, with all that the sample had", IN),
+        ("H2", "all versions of a range of time (`_time`), with default consolidation", OUT),
+        ("H3", "the state as of a time (`_at`)", OUT),
+        ("H4", "`_filter` and `_project`", OUT),
+        ("H5", "an answer that was cut, and how it goes on", OUT),
+        ("H6", "history, then live samples of an Eclipse publisher", BOTH),
+    ),
     "Faults": (
         ("F1", "a killed process is gone at once: tokens, queries, declarations", BOTH),
         ("F2", "a frozen process is gone after its lease, and comes back", BOTH),

@@ -95,6 +95,15 @@ class Limits:
     spool_commit_count: int = 64  # forwarded before that is written down; a crash repeats them
     storage_queue_len: int = 64 * 1024 * 1024  # updates that wait for a slow disk; then refused
     storage_problems_count: int = 100  # damaged entries that are told one by one
+    historian_queries_count: int = 64  # that wait or are answered; more are told to ask again
+    historian_workers_count: int = 4  # answered at once: a long one does not hold up the others
+    historian_rows_count: int = 50_000  # replies to one query, half of what a router forwards
+    historian_rows_len: int = 32 * 1024 * 1024  # and their octets; twice that while they are sorted
+    historian_stall_ns: int = 10_000_000_000  # an asker that takes nothing so long is let go
+    since_held_count: int = 65_536  # live samples that wait for history; then refused, counted
+    since_held_len: int = 64 * 1024 * 1024  # and their octets
+    since_settle_ns: int = 1_000_000_000  # from a sample's publication until a historian has it
+    since_overlap_ns: int = 60_000_000_000  # history asked twice: clocks differ, recorders lag
 
     # Texts handed to us by users and files.
     selector_len: int = 65_535

@@ -42,6 +42,19 @@ class TimeExpr:
     ns: int
     relative: bool = False
 
+    @classmethod
+    def parse(cls, text: str) -> TimeExpr:
+        """The instant that a text is.
+
+        Raises:
+            SelectorError: it is none.
+
+        Example:
+            >>> TimeExpr.parse("now(-10m)").resolve(600_000_000_001)
+            1
+        """
+        return _instant(text, 0, text)
+
     def resolve(self, now_ns: int) -> int:
         """Nanoseconds since 1970, if now is `now_ns`."""
         return now_ns + self.ns if self.relative else self.ns
@@ -121,11 +134,32 @@ class TimeRange:
                 return False
         return True
 
+    def bits(self, now_ns: int) -> tuple[int, int]:
+        """The range as 64-bit times, from the first inside of it to before the second.
+
+        A time is inside exactly if `contains` says so.
+
+        Example:
+            >>> TimeRange.parse("[..1970-01-01T00:00:00.5Z[").bits(0)
+            (0, 2147483644)
+        """
+        since, until = 0, 1 << 64
+        if self.start is not None:
+            since = _first_bits(self.start.resolve(now_ns) + (not self.start_included))
+        if self.end is not None:
+            until = _first_bits(self.end.resolve(now_ns) + self.end_included)
+        return since, until
+
     def __str__(self) -> str:
         start = "" if self.start is None else str(self.start)
         end = "" if self.end is None else str(self.end)
         left, right = "[" if self.start_included else "]", "]" if self.end_included else "["
         return f"{left}{start}..{end}{right}"
+
+
+def _first_bits(ns: int) -> int:
+    """The first time, as 64 bits, that is so many nanoseconds since 1970: they are rounded up."""
+    return min(max(((ns - 1) << 32) // NANOS_PER_SECOND + 1, 0), 1 << 64)
 
 
 def _instant(text: str, at: int, part: str) -> TimeExpr:

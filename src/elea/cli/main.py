@@ -58,6 +58,7 @@ VERBS: Final[Mapping[str, str]] = {
     "xrce": "elea.cli.xrce",
     "spark": "elea.cli.spark",
     "replay": "elea.cli.replay",
+    "historian": "elea.cli.historian",
     "sim": "elea.cli.sim",
 }
 

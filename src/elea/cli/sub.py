@@ -17,6 +17,12 @@ SUMMARY: Final = "print what is published"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.add_argument("key", metavar="KEY", help="the key expression to subscribe to")
+    parser.add_argument(
+        "--since",
+        metavar="TIME",
+        help="first what was published since then, as far as a historian has it:"
+        " 10m (ago), 2026-03-01T12:00:00Z",
+    )
     add_ending_options(parser, "samples")
     add_output_options(parser)
     add_connection_options(parser)
@@ -27,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     printer = Printer.of(args)
     with (
         open_session(args, long_running=True) as session,
-        session.declare_subscriber(args.key) as subscriber,
+        session.declare_subscriber(args.key, since=_start(args.since)) as subscriber,
     ):
         span, progress = Span(args.count, args.timeout), Progress()
         is_seen = sys.stdout.isatty()
@@ -40,3 +46,8 @@ def run(args: argparse.Namespace) -> int:
             progress.end()
             summarise("samples", span, dropped_count=subscriber.dropped_count)
     return span.code
+
+
+def _start(text: str | None) -> str | None:
+    """A duration is written without its sign, which would look like an option."""
+    return f"-{text}" if text is not None and text[:1].isdigit() and ":" not in text else text

@@ -64,6 +64,7 @@ class Node:
         self.routing = Routing(settings.zid, role, output, limits, settings.routing)
         # A sample of a session goes out. Bound once: it takes no interpreted step.
         self.local_push = Door(self.egress, self.routing.push).push
+        self.awaits = self.routing.queries.awaits
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
         self._stamper: Stamper | None = None
         self._links: dict[int, NodeLink] = {}
@@ -82,8 +83,7 @@ class Node:
         )
         self._fragments = FragmentPool(limits.fragments_node_len)
         self._dirty: dict[int, None] = {}
-        self._last_id = 0
-        self._now_ns = 0
+        self._last_id = self._now_ns = 0
         self._closed = False
         self.groups = Groups(
             settings,

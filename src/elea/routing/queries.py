@@ -169,6 +169,10 @@ class Queries:
         )
         self._output.send(query.source.id, message, reliable)
 
+    def awaits(self, face_id: int, request_id: int) -> bool:
+        """Whether somebody still waits for the answers of a face to a request."""
+        return request_id in self._legs.get(face_id, {})
+
     def final(self, face: Face, request_id: int) -> None:
         """`face` will not answer this request any more."""
         leg = self._legs.get(face.id, {}).get(request_id)

@@ -47,6 +47,7 @@ from elea.session.options import (
     PutOptions,
     QuerierOptions,
     QueryOptions,
+    SubscriberOptions,
 )
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
@@ -378,14 +379,11 @@ class AsyncSession:
         self,
         key_expr: IntoKeyExpr,
         handler: IntoHandler[Sample] = None,
-        *,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[SubscriberOptions],
     ) -> AsyncReceiver[Sample]:
-        """Receive the samples of keys that intersect this one."""
+        """Receive the samples of keys that intersect this one; with `since`, earlier ones first."""
         adapted = Adapted(handler)
-        inner = self.blocking.declare_subscriber(
-            key_expr, adapted.handler, allowed_origin=allowed_origin
-        )
+        inner = self.blocking.declare_subscriber(key_expr, adapted.handler, **options)
         return self.receiver(inner, adapted)
 
     def declare_queryable(

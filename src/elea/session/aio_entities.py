@@ -14,6 +14,7 @@ from elea.session.publisher import Publisher
 from elea.session.querier import Querier
 from elea.session.queryable import Queryable
 from elea.session.spool import Spool, SpoolStats
+from elea.session.since import HistoryStatus
 from elea.session.subscriber import Subscriber
 
 T = TypeVar("T")
@@ -67,6 +68,11 @@ class AsyncReceiver(Entity, Generic[T]):
     def dropped_count(self) -> int:
         """How many values its channel had no room for."""
         return self._inner.dropped_count
+
+    @property
+    def history(self) -> HistoryStatus | None:
+        """How far a subscriber is with what was published before; None if not asked for."""
+        return self._inner.history if isinstance(self._inner, Subscriber) else None
 
     def try_recv(self) -> T | None:
         """What was received next, or None."""

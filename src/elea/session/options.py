@@ -9,6 +9,7 @@ from elea.qos import CongestionControl, Locality, Priority, Reliability
 from elea.query import QueryTarget, ReplyKeyExpr
 from elea.session.cancellation import CancellationToken
 from elea.session.convert import IntoEncoding, IntoQueryConsolidation, IntoZBytes
+from elea.session.since import IntoSince
 from elea.timestamp import Timestamp
 
 
@@ -32,6 +33,13 @@ class PublicationOptions(TypedDict, total=False):
     timestamp: Timestamp | None
     timestamp_instrumentation: TimestampInstrumentation | None
     source_info: SourceInfo | None
+
+
+class SubscriberOptions(TypedDict, total=False):
+    """What `Session.declare_subscriber` takes by name."""
+
+    allowed_origin: Locality | None
+    since: IntoSince | None
 
 
 class PublisherOptions(TypedDict, total=False):

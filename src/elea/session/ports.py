@@ -101,6 +101,9 @@ class NodePort(Protocol):
     def local_send(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> int:
         """A Declare, Interest, Request, Response or ResponseFinal of this session."""
 
+    def awaits(self, face_id: int, request_id: int, /) -> bool:
+        """Whether somebody still waits for this session's answers to a request."""
+
     def neighbours(self) -> list[NeighbourUp]:
         """The transports there are, one entry per link."""
 

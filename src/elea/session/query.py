@@ -22,6 +22,7 @@ from elea.session.convert import (
     octets,
     octets_or_none,
     wire_encoding,
+    wire_source,
     wire_stamp,
 )
 from elea.session.handlers import Finishing
@@ -117,6 +118,22 @@ class Query(Finishing):
             return ReplyKeyExpr.ANY
         return ReplyKeyExpr.MATCHING_QUERY
 
+    def is_wanted(self) -> bool:
+        """Whether the one who asked still waits: it has neither left nor lost patience.
+
+        Further away than the next router that can only be seen when the time it gave is over.
+        """
+        return not self._dropped and self._context.read(self._exchange.is_wanted)
+
+    def wait_room(self, timeout: float = 5.0) -> bool:
+        """Between many answers: wait until those before have left; False if they did not in time.
+
+        Not for callbacks on an event loop, which it would hold up.
+        """
+        context = self._context
+        deadline_ns = context.driver.now_ns() + int(timeout * 1e9)
+        return context.driver.wait_room(context.core.face.id, deadline_ns)
+
     def reply(
         self,
         key_expr: IntoKeyExpr,
@@ -128,6 +145,7 @@ class Query(Finishing):
         express: bool | None = None,
         attachment: IntoZBytes | None = None,
         timestamp: Timestamp | None = None,
+        source_info: SourceInfo | None = None,
     ) -> None:
         """Answer with a value. Priority and congestion control are the question's.
 
@@ -140,6 +158,7 @@ class Query(Finishing):
             wire_stamp(timestamp),
             wire_encoding(encoding),
             octets_or_none(attachment),
+            wire_source(source_info),
         )
         self.answer(key_expr, body, express=bool(express))
 
@@ -152,9 +171,11 @@ class Query(Finishing):
         express: bool | None = None,
         attachment: IntoZBytes | None = None,
         timestamp: Timestamp | None = None,
+        source_info: SourceInfo | None = None,
     ) -> None:
         """Answer that a key has no value any more; raises as `reply`."""
-        body = Del(wire_stamp(timestamp), octets_or_none(attachment))
+        source = wire_source(source_info)
+        body = Del(wire_stamp(timestamp), octets_or_none(attachment), source)
         self.answer(key_expr, body, express=bool(express))
 
     def reply_err(self, payload: IntoZBytes, *, encoding: IntoEncoding | None = None) -> None:

@@ -105,6 +105,10 @@ class Exchange:
         """Answer with an error."""
         raise AssertionError("an exchange knows its way back")
 
+    def is_wanted(self) -> bool:
+        """Whether somebody still waits for answers."""
+        raise AssertionError("an exchange knows its way back")
+
     def finish(self) -> None:
         """One queryable has no more to say."""
         self.open_count -= 1
@@ -142,6 +146,9 @@ class RemoteExchange(Exchange):
     def fail(self, eid: int, err: Err) -> None:
         wire_key = self._face.wire_key(self.key)
         self._send(Response(self._id, wire_key, err, self.qos & ~_EXPRESS), eid)
+
+    def is_wanted(self) -> bool:
+        return not self._face.closed and self._face.node.awaits(self._face.id, self._id)
 
     def end(self) -> None:
         if not self._face.closed:
@@ -182,6 +189,9 @@ class LocalExchange(Exchange):
             stack = self._gets.stamper.received(self._gets.stamper.answered(self.stack))
         error = error_of(err, stack)
         self._gets.reply(self._get, Reply(result=error, replier_id=self._entity(eid)))
+
+    def is_wanted(self) -> bool:
+        return not self._get.ended
 
     def end(self) -> None:
         self._gets.finish_part(self._get)

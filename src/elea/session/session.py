@@ -50,7 +50,7 @@ from elea.session.info import SessionInfo
 from elea.session.interests import QUERYABLES, SUBSCRIBERS
 from elea.session.liveliness import Liveliness
 from elea.session.matching import Writer
-from elea.session.options import GetOptions
+from elea.session.options import GetOptions, SubscriberOptions
 from elea.session.ports import DriverPort
 from elea.session.publication import Publication
 from elea.session.publisher import Publisher
@@ -59,8 +59,9 @@ from elea.session.queries import Ask
 from elea.session.query import Query, query_maker
 from elea.session.queryable import Queryable
 from elea.session.settings import IntoConfig, child_config, config_of, settings_of
+from elea.session.since import IntoSince
 from elea.session.stack import TimestampCallback
-from elea.session.subscriber import Subscriber
+from elea.session.subscriber import Subscriber, subscribe
 from elea.timestamp import NTP64, Timestamp
 
 if TYPE_CHECKING:
@@ -236,32 +237,28 @@ class Session(Publication):
         self,
         key_expr: IntoKeyExpr,
         handler: BuiltinHandler[Sample] | None = None,
-        *,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[SubscriberOptions],
     ) -> Subscriber[Handler[Sample]]: ...
     @overload
     def declare_subscriber(
         self,
         key_expr: IntoKeyExpr,
         handler: ArrowBatches,
-        *,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[SubscriberOptions],
     ) -> Subscriber[Handler[pa.RecordBatch]]: ...
     @overload
     def declare_subscriber(
         self,
         key_expr: IntoKeyExpr,
         handler: PythonHandler[Sample, H],
-        *,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[SubscriberOptions],
     ) -> Subscriber[H]: ...
     @overload
     def declare_subscriber(
         self,
         key_expr: IntoKeyExpr,
         handler: PythonCallback[Sample],
-        *,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[SubscriberOptions],
     ) -> Subscriber[None]: ...
     def declare_subscriber(
         self,
@@ -269,23 +266,25 @@ class Session(Publication):
         handler: AnyHandler[Sample] | ArrowBatches = None,
         *,
         allowed_origin: Locality | None = None,
+        since: IntoSince | None = None,
     ) -> Subscriber[object]:
         """Receive the samples of keys that intersect this one.
 
+        Args:
+            key_expr: The key.
+            handler: What receives them.
+            allowed_origin: Whose samples.
+            since: First what was published since a time, as "-10m", as far as a historian has it.
+
         Raises:
             KeyExprError: the key is none.
+            InvalidValueError: `since` is no time.
             ClosedError: the session is closed.
         """
         key = key_text(key_expr)
         origin = _locality("allowed_origin", allowed_origin)
-        context = self._context
-        delivery = sample_delivery(context, handler)
-
-        def declare() -> Subscriber[object]:
-            subscription = context.core.subscribe(key, delivery.outlet, origin)
-            return Subscriber(context, delivery, subscription)
-
-        return context.call(declare)
+        delivery = sample_delivery(self._context, handler)
+        return subscribe(self._context, key, delivery, origin, since)
 
     @overload
     def declare_queryable(

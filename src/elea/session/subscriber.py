@@ -7,12 +7,14 @@ from typing import final
 
 from elea.ids import EntityGlobalId
 from elea.keyexpr.keyexpr import KeyExpr
+from elea.qos import Locality
 from elea.sample import Sample
 from elea.session.context import Context
 from elea.session.deliver_hot import Subscription
 from elea.session.handlers import Delivery
 from elea.session.listeners import H_co, Listening
 from elea.session.outlet_hot import END
+from elea.session.since import HistoryStatus, IntoSince, Past
 from elea.session.tokens import Watcher
 
 
@@ -31,15 +33,20 @@ class Subscriber(Listening[H_co]):
     Undeclared when nobody refers to it, unless a function receives: that goes on in the background.
     """
 
-    __slots__ = ("_entity",)
+    __slots__ = ("_entity", "_past")
 
     _kind = "subscriber"
 
     def __init__(
-        self, context: Context, delivery: Delivery[Sample], entity: Subscription | Watcher
+        self,
+        context: Context,
+        delivery: Delivery[Sample],
+        entity: Subscription | Watcher,
+        past: Past | None = None,
     ) -> None:
         super().__init__(context, delivery)
         self._entity = entity
+        self._past = past
 
     @property
     def id(self) -> EntityGlobalId:
@@ -59,6 +66,12 @@ class Subscriber(Listening[H_co]):
         self._check()
         return SubscriberStats(self._entity.received_count, self.dropped_count)
 
+    @property
+    def history(self) -> HistoryStatus | None:
+        """How far it is with what was published before; None if it was not asked for."""
+        self._check()
+        return None if self._past is None else self._context.read(self._past.status)
+
     def _end(self) -> None:
         core = self._context.core
         if isinstance(self._entity, Subscription):
@@ -67,7 +80,26 @@ class Subscriber(Listening[H_co]):
             core.face.emit(self._entity.outlet, END)
 
     def _forget(self) -> None:
-        del self._entity
+        del self._entity, self._past
 
     def __repr__(self) -> str:
         return "Subscriber(undeclared)" if self._gone else f"Subscriber({self._entity.key!r})"
+
+
+def subscribe(
+    context: Context,
+    key: str,
+    delivery: Delivery[Sample],
+    origin: Locality,
+    since: IntoSince | None,
+) -> Subscriber[object]:
+    """Declare a subscriber."""
+
+    def declare() -> Subscriber[object]:
+        if since is None:
+            subscription = context.core.subscribe(key, delivery.outlet, origin)
+            return Subscriber(context, delivery, subscription)
+        past = Past(context.core, key, delivery.outlet, since)
+        return Subscriber(context, delivery, past.begin(origin), past)
+
+    return context.call(declare)

@@ -17,6 +17,8 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from elea.config.kinds import Value
 from elea.encoding import Encoding
+from elea.json5 import Json
+from elea.session.session import Session
 from elea.timestamp import Timestamp
 
 Options: TypeAlias = Mapping[str, Value]
@@ -145,6 +147,26 @@ class Volume(Protocol):
     def close(self) -> None:
         """All its backends are closed; no more calls come."""
         return
+
+
+class Served(Protocol):
+    """A storage that runs."""
+
+    config: StorageConfig
+
+    def status(self) -> dict[str, Json]:
+        """What it keeps, how much, and what went wrong."""
+
+    def stop(self) -> None:
+        """Take no more, keep what has come, and close everything."""
+
+
+@runtime_checkable
+class Serves(Protocol):
+    """A volume that subscribes and answers by itself; it has no backends."""
+
+    def serve(self, session: Session, storage: StorageConfig) -> Served:
+        """A storage that runs; raises as `open`."""
 
 
 # What an entry point of the group `elea.storages` is: called once per configured volume.

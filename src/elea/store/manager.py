@@ -15,7 +15,7 @@ from elea.errors import ConfigError
 from elea.json5 import Json
 from elea.session.session import Session
 from elea.store import volumes
-from elea.store.backend import Reports, StorageConfig, Volume, VolumeConfig
+from elea.store.backend import Reports, Served, Serves, StorageConfig, Volume, VolumeConfig
 from elea.store.service import StorageService, described
 from elea.store.settings import NAME, ManagerConfig
 from elea.store.storage import Storage
@@ -81,7 +81,7 @@ class StorageManager:
         self._find = find
         self._config = ManagerConfig.read({})
         self._volumes: dict[str, _OpenVolume] = {}
-        self._running: dict[str, StorageService] = {}
+        self._running: dict[str, Served] = {}
         self._failed: dict[str, tuple[StorageConfig, str]] = {}
         self.change(settings)
 
@@ -147,7 +147,7 @@ class StorageManager:
                 "storage %s keeps %s in volume %s", config.name, config.key_expr, config.volume
             )
 
-    def _opened(self, config: StorageConfig) -> StorageService:
+    def _opened(self, config: StorageConfig) -> Served:
         opened = self._volumes.get(config.volume)
         if opened is None:
             known = ", ".join(sorted(self._volumes))
@@ -157,6 +157,8 @@ class StorageManager:
             )
         if opened.volume is None:
             raise ConfigError(f"plugins/{NAME}/volumes/{config.volume}", str(opened.error))
+        if isinstance(opened.volume, Serves):
+            return opened.volume.serve(self._session, config)
         backend = opened.volume.open(config)
         try:
             storage = Storage(backend, config.key_expr, config.strip_prefix)

@@ -1,18 +1,26 @@
-"""The section `plugins/storage_manager` as a part of `docs/reference/config.md`."""
+"""The sections of storages and historians as parts of `docs/reference/config.md`."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from elea.store.historian.service import KEYS
 from elea.store.settings import STORAGE_KEYS, VOLUME_KEYS
 
 # Of the volumes that Elea brings: where it stands, name, which of them, what it means.
 OPTIONS: Final = (
-    ("volumes/<volume>", "root", "`fs`, `sqlite`", "the directory below which it writes"),
-    ("volumes/<volume>", "low_water_percent", "`fs`, `sqlite`", "of the disk that stays free; 5"),
-    ("storages/<name>/volume", "dir", "`fs`, `sqlite`", "its place below `root`; its name"),
+    ("volumes/<volume>", "root", "`fs`, `sqlite`, `log`", "the directory below which it writes"),
+    (
+        "volumes/<volume>",
+        "low_water_percent",
+        "`fs`, `sqlite`, `log`",
+        "of the disk that stays free; 5",
+    ),
+    ("storages/<name>/volume", "dir", "`fs`, `sqlite`, `log`", "its place below `root`; its name"),
     ("storages/<name>/volume", "quota", "all", "octets it may hold; no bound, 256 MiB in memory"),
     ("storages/<name>/volume", "history", "`memory`, `sqlite`", "`latest` or `all` values; latest"),
+    ("storages/<name>/volume", "retain", "`log`", "octets; the oldest values go beyond them"),
+    ("storages/<name>/volume", "retain_age", "`log`", "seconds; values that are older may go"),
 )
 
 _HEAD: Final = """
@@ -20,6 +28,15 @@ _HEAD: Final = """
 
 Storages of a router ([keep-values.md](../howto/keep-values.md)). `volumes` holds one object per
 volume, `storages` one per storage. The volume `memory` is there without being named.
+
+| key | meaning and default | legal |
+| --- | --- | --- |
+"""
+
+_HISTORIAN: Final = """
+## `plugins/historian`
+
+Answers queries from logs ([query-history.md](../howto/query-history.md)).
 
 | key | meaning and default | legal |
 | --- | --- | --- |
@@ -35,4 +52,7 @@ def markdown() -> str:
         text += f"| `volumes/<volume>/{name}` | {meaning} | {legal} |\n"
     for place, name, which, meaning in OPTIONS:
         text += f"| `{place}/{name}` | {meaning} | for {which} |\n"
+    text += _HISTORIAN
+    for name, legal, meaning in KEYS:
+        text += f"| `{name}` | {meaning} | {legal} |\n"
     return text

@@ -33,7 +33,7 @@ STORAGE_KEYS: Final = (
     ("replication", "not legal", "this version does not align storages of several nodes"),
 )
 VOLUME_KEYS: Final = (
-    ("backend", "a name", "what it is: `memory`, `fs`, `sqlite` or a package's; its own name"),
+    ("backend", "a name", "what it is: `memory`, `fs`, `sqlite`, `log`, or a package's; its name"),
     ("__required__", "anything", "for Eclipse Zenoh, as `__path__`; without effect"),
 )
 

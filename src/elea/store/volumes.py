@@ -14,6 +14,7 @@ _BUILT_IN: Final = {
     "memory": "elea.store.backends.memory:MemoryVolume",
     "fs": "elea.store.backends.files:FilesVolume",
     "sqlite": "elea.store.backends.sqlite:SqliteVolume",
+    "log": "elea.store.historian.storage:LogVolume",
 }
 
 Find: TypeAlias = Callable[[str], EntryPoint]

@@ -130,6 +130,9 @@ class FakeNode:
     def transport_stats(self) -> dict[bytes, TransportStats]:
         return {one.zid: TransportStats() for one in self.up}
 
+    def awaits(self, face_id: int, request_id: int) -> bool:
+        return True
+
     def has_room(self, face_id: int) -> bool:
         return self.room
 

@@ -54,5 +54,5 @@ def test_it_is_found_where_it_is_installed(
     assert volumes.load(volumes.find("memory")) is MemoryVolume  # which nobody replaces
     with pytest.raises(StoreError, match="the volume gone of no_such_module:Volume cannot be used"):
         volumes.load(volumes.find("gone"))
-    with pytest.raises(StoreError, match="there are fs, gone, memory, shelf, sqlite"):
+    with pytest.raises(StoreError, match="there are fs, gone, log, memory, shelf, sqlite"):
         volumes.find("other")

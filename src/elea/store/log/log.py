@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -30,6 +31,15 @@ from elea.store.log.writer import Report, Stored, Writer
 
 _LOG: Final = logging.getLogger("elea.store.log")
 _KEEP_HOUSE_S: Final = 1.0  # how often segments are closed by age, and trimmed
+
+
+# What this process writes, by directory: who reads the same log can ask for what is not there yet.
+_OPEN: Final[weakref.WeakValueDictionary[Path, Log]] = weakref.WeakValueDictionary()
+
+
+def opened(directory: Path) -> Log | None:
+    """The log that this process writes to a directory, if it does."""
+    return _OPEN.get(directory.resolve())
 
 
 class _Append(NamedTuple):
@@ -64,9 +74,12 @@ class Log:
         limits: Limits = DEFAULT_LIMITS,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
+        self._directory: Path | None = None
         if isinstance(disk, Path | str):
-            disk = RealDisk(Path(disk), writable=True)
+            self._directory = Path(disk).resolve()
+            disk = RealDisk(self._directory, writable=True)
         self.disk: Disk = disk
+        self.before_flush: list[Callable[[], object]] = []  # append what is gathered elsewhere
         self._limits = limits
         self._wall_ns = wall_ns
         self._writer = Writer(disk, settings or LogSettings(), wall_ns)
@@ -86,6 +99,8 @@ class Log:
         ]
         for thread in self._threads:
             thread.start()
+        if self._directory is not None:
+            _OPEN[self._directory] = self
 
     def append(self, batch: pa.RecordBatch) -> Future[Stored]:
         """Keep rows of `SCHEMA`. The result, when it is there, says where on disk they are.
@@ -129,6 +144,25 @@ class Log:
                 self._changed.notify_all()
         return future
 
+    def flush(self) -> None:
+        """Return when all that was appended before is durable, or refused.
+
+        First, those in `before_flush` append what they have; readers that want to see all of it
+        call this.
+        """
+        for gather in list(self.before_flush):
+            gather()
+        self.flush_written()
+
+    def flush_written(self) -> None:
+        """The same without `before_flush`: for those who are called by it."""
+        with self._changed:
+            last = self._queue[-1].future if self._queue else None
+        while last is not None and not last.done():
+            self._write_group()
+        with self._writing:  # who took the last group has written it
+            return
+
     def ends(self) -> list[int]:
         """The number of the next row, by shard."""
         return self._writer.ends()
@@ -165,6 +199,8 @@ class Log:
         for thread in self._threads:
             thread.join()
         self._writer.close()
+        if self._directory is not None:
+            _OPEN.pop(self._directory, None)
 
     def __enter__(self) -> Self:
         return self

@@ -24,6 +24,7 @@ from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.match_hot import intersects
 from elea.store.log.disk import Disk, RealDisk
 from elea.store.log.index import NEEDED, KeyEntry, KeyIndex, key_blocks
+from elea.store.log.latest import Latest
 from elea.store.log.manifest import read_manifest
 from elea.store.log.record import FLAG_LOST, Record, seed_of
 from elea.store.log.schema import POSITION, SCHEMA, times
@@ -32,6 +33,7 @@ from elea.store.log.writer import shard_of
 
 _POLL_S: Final = 0.02  # how often a reader of another process's log looks for more
 _ALL_TIME: Final = (0, 2**64)
+_POSITION_NAMES: Final = [field.name for field in POSITION]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +216,7 @@ class LogReader:
         until: int = _ALL_TIME[1],
         columns: Sequence[str] | None = None,
         shard: int | None = None,
+        position: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """The rows whose key matches an expression, of a span of time; shard by shard, in order.
 
@@ -223,16 +226,21 @@ class LogReader:
             since: The 64 bits of a timestamp, from which on rows are wanted,
             until: and from which on no more are.
             shard: Of this shard only.
+            position: Add the columns `shard` and `seq`.
         """
         wanted = str(KeyExpr.of(key_expr))
-        concrete = "*" not in wanted
-        for one in self._shards if shard is None else [self._shards[shard]]:
-            if concrete and one.number != shard_of(wanted, self.shards_count):
+        for one in self._shards_of(wanted):
+            if shard is not None and one.number != shard:
                 continue
             one.refresh()
             for segment in one.segments():
-                with contextlib.suppress(OffsetError):  # trimmed meanwhile
-                    yield from self._select(one, segment, wanted, since, until, columns)
+                for record in self._blocks_of(one, segment, wanted, since, until):
+                    with contextlib.suppress(OffsetError):  # trimmed meanwhile
+                        batch = self._selected(
+                            record, segment, wanted, (since, until), columns, position=position
+                        )
+                        if batch is not None:
+                            yield batch
 
     def keys(self, key_expr: KeyExpr | str = "**") -> dict[str, int]:
         """The keys that an expression matches, and how many rows each has."""
@@ -274,6 +282,28 @@ class LogReader:
         batch = self._block(segment, record, columns)
         return None if batch is None else batch.slice(row, 1)
 
+    def latest_of(
+        self, key_expr: KeyExpr | str, *, until: int = _ALL_TIME[1]
+    ) -> Iterator[pa.RecordBatch]:
+        """The last put or deletion of each key that matches, before a time; with their numbers.
+
+        Keys come in no order. Of a segment that ends before the time, one block per key is read.
+
+        Args:
+            until: The 64 bits of a timestamp, from which on rows do not count.
+        """
+        wanted = str(KeyExpr.of(key_expr))
+        for shard in self._shards_of(wanted):
+            shard.refresh()
+            found = Latest(self._block, until)
+            for segment in reversed(shard.segments()):
+                if "*" in wanted:
+                    found.look(segment, shard.entries(segment, wanted))
+                elif (entry := shard.entry(segment, wanted)) is not None:
+                    found.look(segment, [entry])
+            for batch, seqs in found.rows():
+                yield _placed(batch, shard.number, pa.array(seqs, pa.int64()))
+
     def _rows(
         self, number: int, seq: int, end: int, columns: Sequence[str] | None, *, position: bool
     ) -> Iterator[pa.RecordBatch]:
@@ -293,7 +323,7 @@ class LogReader:
                 if batch is not None:
                     start = seq - record.first_seq
                     batch = batch.slice(start, min(record.end_seq, end) - record.first_seq - start)
-                    yield _placed(batch, number, seq) if position else batch
+                    yield _numbered(batch, number, seq) if position else batch
                 seq = record.end_seq
             if seq < limit:
                 tail = segment.records[-1].end if segment.records else 0
@@ -333,36 +363,62 @@ class LogReader:
         reason = "blocks are damaged, and so is their index"
         self._on_damage(Damage(segment.stem + DATA, offset, 0, first, end, reason))
 
-    def _select(
-        self,
-        shard: _Shard,
-        segment: Segment,
-        wanted: str,
-        since: int,
-        until: int,
-        columns: Sequence[str] | None,
-    ) -> Iterator[pa.RecordBatch]:
+    def _shards_of(self, wanted: str) -> list[_Shard]:
+        """Those that may have keys which an expression matches."""
+        if "*" in wanted:
+            return self._shards
+        return [self._shards[shard_of(wanted, self.shards_count)]]
+
+    def _blocks_of(
+        self, shard: _Shard, segment: Segment, wanted: str, since: int, until: int
+    ) -> list[Record]:
+        """The blocks of a segment that may have such rows."""
+        if segment.time_max < since:
+            return []
         numbers: Sequence[int] = range(len(segment.records))
-        if wanted != "**" and shard.index(segment) is not None:
+        if "*" not in wanted:
+            entry = shard.entry(segment, wanted)
+            numbers = [] if entry is None else entry.blocks
+        elif wanted != "**" and shard.index(segment) is not None:
             listed = {one for entry in shard.entries(segment, wanted) for one in entry.blocks}
             numbers = sorted(listed)
+        records = segment.records
+        return [
+            records[one]
+            for one in numbers
+            if records[one].time_max >= since and records[one].time_min < until
+        ]
+
+    def _selected(
+        self,
+        record: Record,
+        segment: Segment,
+        wanted: str,
+        span: tuple[int, int],
+        columns: Sequence[str] | None,
+        *,
+        position: bool,
+    ) -> pa.RecordBatch | None:
+        """The rows of a block that are wanted; None: there are none."""
         needed = None if columns is None else list(dict.fromkeys([*columns, *NEEDED]))
-        for number in numbers:
-            record = segment.records[number]
-            if record.time_max < since or record.time_min >= until:
-                continue
-            batch = self._block(segment, record, needed)
-            if batch is None:
-                continue
-            if wanted != "**":
-                batch = _filtered(batch, _matching(batch, wanted))
-            if record.time_min < since or record.time_max >= until:
-                stamps = times(batch)
-                low = pc.greater_equal(stamps, pa.scalar(since, pa.uint64()))
-                high = pc.less_equal(stamps, pa.scalar(min(until, 2**64) - 1, pa.uint64()))
-                batch = batch.filter(pc.and_(low, high))
-            if batch.num_rows:
-                yield batch if columns is None else batch.select(columns)
+        batch = self._block(segment, record, needed)
+        if batch is None:
+            return None
+        if position:
+            batch = _numbered(batch, segment.shard, record.first_seq)
+        if wanted != "**":
+            batch = _filtered(batch, _matching(batch, wanted))
+        since, until = span
+        if record.time_min < since or record.time_max >= until:
+            stamps = times(batch)
+            low = pc.greater_equal(stamps, pa.scalar(since, pa.uint64()))
+            high = pc.less_equal(stamps, pa.scalar(min(until, 2**64) - 1, pa.uint64()))
+            batch = batch.filter(pc.and_(low, high))
+        if not batch.num_rows:
+            return None
+        if columns is None:
+            return batch
+        return batch.select([*columns, *(_POSITION_NAMES if position else ())])
 
 
 class _Shard:
@@ -490,28 +546,37 @@ def _damage(segment: Segment, record: Record, reason: str) -> Damage:
     return Damage(segment.stem + DATA, *span, reason)
 
 
-def _placed(batch: pa.RecordBatch, shard: int, seq: int) -> pa.RecordBatch:
-    count = batch.num_rows
-    ones = pa.repeat(pa.scalar(1, pa.int64()), count)
-    position = [
-        pa.repeat(pa.scalar(shard, pa.int32()), count),
-        pc.cumulative_sum(ones, start=seq - 1),
-    ]
+def _numbered(batch: pa.RecordBatch, shard: int, seq: int) -> pa.RecordBatch:
+    """Rows with their numbers, which ascend from one on."""
+    ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
+    return _placed(batch, shard, pc.cumulative_sum(ones, start=seq - 1))
+
+
+def _placed(batch: pa.RecordBatch, shard: int, seqs: pa.Array) -> pa.RecordBatch:
+    position = [pa.repeat(pa.scalar(shard, pa.int32()), batch.num_rows), seqs]
     fields = [*batch.schema, *POSITION]
     return pa.RecordBatch.from_arrays([*batch.columns, *position], schema=pa.schema(fields))
 
 
-def _matching(batch: pa.RecordBatch, wanted: str) -> list[bool]:
+def _matching(batch: pa.RecordBatch, wanted: str) -> pa.Array:
     """Of each key of a block, whether it is wanted."""
-    return [intersects(wanted, key) for key in batch.column("key").dictionary.to_pylist()]
+    keys = batch.column("key").dictionary
+    if "*" not in wanted:
+        found = pc.equal(keys, wanted)
+        # A row may be of many keys.
+        odd = pc.match_substring(keys, "*")
+        if not pc.any(odd).as_py():
+            return found
+    return pa.array([intersects(wanted, key) for key in keys.to_pylist()], pa.bool_())
 
 
-def _filtered(batch: pa.RecordBatch, wanted: list[bool]) -> pa.RecordBatch:
-    if all(wanted):
+def _filtered(batch: pa.RecordBatch, wanted: pa.Array) -> pa.RecordBatch:
+    count = wanted.true_count
+    if count == len(wanted):
         return batch
-    if not any(wanted):
+    if not count:
         return batch.slice(0, 0)
-    return batch.filter(pa.array(wanted).take(batch.column("key").indices))
+    return batch.filter(wanted.take(batch.column("key").indices))
 
 
 assert set(NEEDED) <= set(SCHEMA.names)

@@ -1,0 +1,273 @@
+"""Historian: answers queries from sources of rows, on a session.
+
+A query waits in one line for one of a few threads. What its sources were given before it came is in
+its answer. An answer is bounded, leaves as fast as the one who asked takes it, and ends early if
+nobody waits for it any more; whatever is left out is told by an error that ends the answer.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import logging
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Final
+
+from elea.encoding import Encoding
+from elea.errors import ClosedError, EleaError
+from elea.json5 import Json
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.keyexpr.match_hot import includes
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.predicate.payload import PayloadFields
+from elea.predicate.projection import Projection
+from elea.session.handlers import Callback
+from elea.session.query import Query
+from elea.session.session import Session
+from elea.store.historian.gather import gather
+from elea.store.historian.selection import Selection
+from elea.store.historian.source import Source
+from elea.store.log.schema import RowKind
+from elea.store.rows import Row
+
+_LOG: Final = logging.getLogger("elea.store")
+_JSON: Final = Encoding.APPLICATION_JSON
+_LOOK_COUNT: Final = 64  # replies between two looks at the one who asked
+_STOP_S: Final = 30.0  # how long an end waits for answers that are under way
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a historian did since it was started."""
+
+    queries: int = 0
+    replies: int = 0
+    busy: int = 0  # too many queries at once
+    invalid: int = 0  # a parameter was not legal
+    cut: int = 0  # an answer was longer than may be
+    abandoned: int = 0  # the one who asked was gone, or took nothing
+    errors: int = 0  # a source failed; `last_error` tells
+
+
+class Historian:
+    """Answers queries from logs, until `stop`.
+
+    Args:
+        session: Whose queries it gets.
+        key_exprs: The keys it answers for, one expression or several; rows of others stay unseen.
+        sources: Where the rows are.
+        complete: Whether it knows all there is to know of them.
+        limits: How many queries at once, and how long an answer may be.
+        wall_ns: The time of day.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        key_exprs: str | Sequence[str],
+        sources: Sequence[Source],
+        *,
+        complete: bool = False,
+        limits: Limits = DEFAULT_LIMITS,
+        wall_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        named = [key_exprs] if isinstance(key_exprs, str) else key_exprs
+        self.key_exprs = [str(KeyExpr.autocanonize(one)) for one in named]
+        self.counts = Counts()
+        self._sources = list(sources)
+        self._complete = complete
+        self._limits = limits
+        self._wall_ns = wall_ns
+        self._last_error: dict[str, Json] | None = None
+        self._line: deque[tuple[Query, int]] = deque()
+        self._busy_count = 0
+        self._stopping = False
+        self._waiting = threading.Condition()
+        self._workers = [
+            threading.Thread(target=self._run, name=f"historian-{number}", daemon=True)
+            for number in range(limits.historian_workers_count)
+        ]
+        for worker in self._workers:
+            worker.start()
+        self._queryables = [
+            # Called by whoever brings a query: it only gets in line.
+            session.declare_queryable(
+                key, Callback(partial(self._take, number), indirect=False), complete=complete
+            )
+            for number, key in enumerate(self.key_exprs)
+        ]
+
+    def status(self) -> dict[str, Json]:
+        """What it answers for, what it did, and what is wrong."""
+        problems: list[Json] = list(self.problems())
+        keys: list[Json] = list(self.key_exprs)
+        return {
+            "key_exprs": keys,
+            "complete": self._complete,
+            "counts": asdict(self.counts),
+            "last_error": self._last_error,
+            "problems": problems,
+        }
+
+    def problems(self) -> list[str]:
+        """What is wrong with its sources."""
+        return [text for source in self._sources for text in source.problems()]
+
+    def stop(self) -> None:
+        """Take no more queries, and end the answers that are under way."""
+        for queryable in self._queryables:
+            with suppress(ClosedError):  # the session went first
+                queryable.undeclare()
+        with self._waiting:
+            self._stopping = True
+            waiting, self._line = list(self._line), deque()
+            self._waiting.notify_all()
+        for query, _ in waiting:
+            with suppress(ClosedError):
+                query.drop()
+        for worker in self._workers:
+            worker.join(_STOP_S)
+
+    # By whoever brings a query.
+
+    def _take(self, number: int, query: Query) -> None:
+        with self._waiting:
+            if not self._stopping and self._busy_count < self._limits.historian_queries_count:
+                self._busy_count += 1
+                self._line.append((query, number))
+                self._waiting.notify()
+                return
+        self.counts.busy += 1
+        with suppress(ClosedError), query:
+            bound = self._limits.historian_queries_count
+            _refuse(query, "busy", f"{bound} queries are being answered; ask again later")
+
+    # By the threads.
+
+    def _run(self) -> None:
+        while True:
+            with self._waiting:
+                self._waiting.wait_for(lambda: self._line or self._stopping)
+                if self._stopping:
+                    return
+                query, number = self._line.popleft()
+            try:
+                self.answer(query, number)
+            except ClosedError:  # the session, or what a source reads
+                pass
+            except Exception as error:  # a source may be somebody else's: it may raise anything
+                self._failed(query, error)
+            finally:
+                with self._waiting:
+                    self._busy_count -= 1
+                with suppress(ClosedError):
+                    query.drop()
+                del query
+
+    def answer(self, query: Query, number: int = 0) -> None:
+        """Answer one query, as asked on one of the key expressions."""
+        self.counts.queries += 1
+        try:
+            selection = Selection.of(
+                query.key_expr, query.parameters, self._wall_ns(), self._limits
+            )
+        except EleaError as error:
+            self.counts.invalid += 1
+            _refuse(query, "invalid", str(error))
+            return
+        for source in self._sources:
+            source.settle()
+        found = gather(
+            self._sources,
+            selection,
+            owns=self._owner(number),
+            is_wanted=lambda: not self._stopping and query.is_wanted(),
+            limits=self._limits,
+        )
+        rows = iter(found)
+        while self._goes_on(query):
+            few = list(itertools.islice(rows, _LOOK_COUNT))
+            for row in few:
+                _reply(query, row, selection.projection)
+            self.counts.replies += len(few)
+            if len(few) < _LOOK_COUNT:
+                break
+        else:
+            self.counts.abandoned += 1
+            return
+        if found.cut is not None:
+            self.counts.cut += 1
+            _refuse(query, "cut", found.cut.detail, *found.cut.following)
+
+    def _owner(self, number: int) -> Callable[[str], bool] | None:
+        """Of a key, whether this expression answers for it: the first one that includes it does."""
+        own, before = self.key_exprs[number], self.key_exprs[:number]
+        if own == "**" and not before:
+            return None
+        return lambda key: includes(own, key) and not any(includes(one, key) for one in before)
+
+    def _goes_on(self, query: Query) -> bool:
+        patience_s = self._limits.historian_stall_ns / 1e9
+        return not self._stopping and query.is_wanted() and query.wait_room(patience_s)
+
+    def _failed(self, query: Query, error: Exception) -> None:
+        self.counts.errors += 1
+        self._last_error = {"text": str(error), "time_ns": self._wall_ns()}
+        known = isinstance(error, EleaError | OSError)
+        _LOG.error("historian: %s", error, exc_info=not known)
+        with suppress(ClosedError):
+            _refuse(query, "failed", str(error) or type(error).__name__)
+
+
+def _reply(query: Query, row: Row, projection: Projection | None) -> None:
+    if row.kind is RowKind.DELETE:
+        query.reply_del(
+            row.key,
+            timestamp=row.timestamp,
+            attachment=row.attachment,
+            source_info=row.source_info,
+        )
+        return
+    payload, encoding = row.payload, row.encoding
+    if projection is not None:
+        fields = PayloadFields(payload, encoding, key=row.key)
+        values = {name: _plain(value) for name, value in projection.apply(fields).items()}
+        payload, encoding = json.dumps(values, ensure_ascii=False).encode(), _JSON
+    query.reply(
+        row.key,
+        payload,
+        encoding=encoding,
+        timestamp=row.timestamp,
+        attachment=row.attachment,
+        source_info=row.source_info,
+    )
+
+
+def _plain(value: object) -> object:
+    """A value of a payload, as JSON has it; octets in base64."""
+    match value:
+        case dict():
+            return {str(name): _plain(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_plain(one) for one in value]
+        case float():
+            return value if math.isfinite(value) else None
+        case bytes():
+            return base64.b64encode(value).decode()
+        case _:
+            return value
+
+
+def _refuse(query: Query, error: str, detail: str, *following: str) -> None:
+    told: dict[str, Json] = {"error": error, "detail": detail}
+    if following:
+        told["next"] = list(following)
+    query.reply_err(json.dumps(told, ensure_ascii=False), encoding=_JSON)

@@ -1,0 +1,106 @@
+"""The service `historian`: a historian in a router, by the section `plugins/historian`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from elea.config.kinds import Value, unknown_key
+from elea.errors import ConfigError, KeyExprError, MissingDependencyError
+from elea.json5 import Json
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.session.session import Session
+from elea.version import VERSION
+
+if TYPE_CHECKING:
+    from elea.store.historian.historian import Historian
+
+NAME: Final = "historian"
+_PATH: Final = f"plugins/{NAME}"
+_FOREIGN: Final = ("__config__", "__path__", "__required__")
+
+# Name, what is legal, what it means. `docs/reference/config.md` shows them.
+KEYS: Final = (
+    ("logs", "a directory, or several", "the logs that are answered from; needed"),
+    ("key_exprs", "a key expression, or several", "the keys that are answered for; `**`"),
+    ("complete", "true or false", "whether the logs have all there is of these keys; false"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HistorianSettings:
+    """The section, read."""
+
+    logs: tuple[Path, ...]
+    key_exprs: tuple[str, ...]
+    complete: bool
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Value]) -> HistorianSettings:
+        """The settings in a section.
+
+        Raises:
+            ConfigError: naming the key that is not legal.
+        """
+        names = [name for name, _, _ in KEYS]
+        for name in settings:
+            if name not in (*names, *_FOREIGN):
+                raise unknown_key(f"{_PATH}/{name}", [f"{_PATH}/{one}" for one in names])
+        logs = _texts(settings.get("logs"), f"{_PATH}/logs", "a directory or several, and needed")
+        keys = _texts(settings.get("key_exprs", "**"), f"{_PATH}/key_exprs", "key expressions")
+        complete = settings.get("complete", False)
+        if not isinstance(complete, bool):
+            raise ConfigError(f"{_PATH}/complete", f"saw {complete!a}; true and false are legal")
+        try:
+            key_exprs = tuple(str(KeyExpr(key)) for key in keys)
+        except KeyExprError as error:
+            raise ConfigError(f"{_PATH}/key_exprs", str(error)) from None
+        return cls(tuple(Path(one) for one in logs), key_exprs, complete)
+
+
+class HistorianService:
+    """A historian, as the group `elea.services` has it.
+
+    Raises:
+        ConfigError: the section is not legal.
+        MissingDependencyError: the packages of `elea[arrow]` are not installed.
+    """
+
+    def __init__(self, session: Session, settings: Mapping[str, Value]) -> None:
+        self._settings = HistorianSettings.read(settings)
+        self._historian = open_historian(session, self._settings)
+
+    @classmethod
+    def check(cls, settings: Mapping[str, Value]) -> None:
+        """Whether a section is legal; nothing is opened."""
+        HistorianSettings.read(settings)
+
+    def status(self) -> Mapping[str, Json]:
+        """Values below `status/plugins/historian`."""
+        logs: list[Json] = [str(one) for one in self._settings.logs]
+        return {"version": VERSION, "historian": {**self._historian.status(), "logs": logs}}
+
+    def stop(self) -> None:
+        """End it."""
+        self._historian.stop()
+
+
+def open_historian(session: Session, settings: HistorianSettings) -> Historian:
+    """A historian that runs; raises as `HistorianService`."""
+    try:
+        from elea.store.historian.historian import Historian
+        from elea.store.historian.source import LogSource
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError("a historian", "arrow") from error
+    sources = [LogSource(directory) for directory in settings.logs]
+    return Historian(session, settings.key_exprs, sources, complete=settings.complete)
+
+
+def _texts(value: Value, path: str, legal: str) -> list[str]:
+    found = [value] if isinstance(value, str) else value
+    texts = [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+    if not isinstance(found, list) or not texts or len(texts) < len(found):
+        raise ConfigError(path, f"saw {value!a}; {legal} are legal")
+    return texts

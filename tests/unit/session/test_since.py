@@ -1,0 +1,200 @@
+"""Subscribers that begin with what was published before."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.ends import WAIT_S, eventually, free_endpoint
+from tests.unit.store.historian.rig import ALONE, historian, keep, sample
+
+import elea
+from elea.errors import InvalidValueError
+from elea.limits import Limits
+from elea.provenance import SampleKind
+from elea.session.since import start_of
+from elea.store.log.log import Log
+from elea.timestamp import NTP64, Timestamp
+
+
+@pytest.fixture
+def session() -> Iterator[elea.Session]:
+    with elea.open(ALONE) as opened:
+        yield opened
+
+
+def numbers(
+    subscriber: elea.Subscriber[elea.handlers.Handler[elea.Sample]], count: int
+) -> list[int]:
+    """The payloads of the next samples."""
+    return [json.loads(subscriber.recv(WAIT_S).payload.to_string()) for _ in range(count)]
+
+
+def test_history_comes_before_live_samples_and_nothing_comes_twice(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    with Log(tmp_path / "log") as log, historian(session, tmp_path / "log"):
+        keep(log, [sample("k", n, n) for n in range(5)])
+        with session.declare_subscriber("k", since="2023-11-14T22:13:22Z") as subscriber:
+            now = session.new_timestamp()
+            session.put("k", "5", timestamp=now)  # recorded, too, before the second question
+            live = elea.Sample(key_expr="k", payload=b"5", timestamp=now)
+            keep(log, [live])
+            assert numbers(subscriber, 4) == [2, 3, 4, 5]
+            session.put("k", "6", timestamp=session.new_timestamp())
+            assert numbers(subscriber, 1) == [6]
+            told = subscriber.history
+            assert told is not None
+            assert (told.is_live, told.is_answered, told.history_count) == (True, True, 3)
+            assert told.duplicate_count >= 1
+            assert subscriber.try_recv() is None
+
+
+def test_deletions_are_part_of_history(session: elea.Session, tmp_path: Path) -> None:
+    with Log(tmp_path / "log") as log, historian(session, tmp_path / "log"):
+        keep(log, [sample("k", 1, 1), sample("k", 2)])
+        with session.declare_subscriber("k", since=datetime(2023, 1, 1, tzinfo=UTC)) as subscriber:
+            kinds = [subscriber.recv(WAIT_S).kind for _ in range(2)]
+            assert kinds == [SampleKind.PUT, SampleKind.DELETE]
+
+
+def test_without_a_historian_live_samples_come_and_it_is_told(
+    session: elea.Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    with session.declare_subscriber("k", since="-10m") as subscriber:
+        session.put("k", "1")
+        assert numbers(subscriber, 1) == [1]
+        assert subscriber.history is not None
+        assert not subscriber.history.is_answered
+        assert "no history of k" in caplog.text
+    with session.declare_subscriber("k") as subscriber:
+        assert subscriber.history is None
+
+
+def test_history_that_is_longer_than_one_answer_comes_whole(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    with Log(tmp_path / "log") as log:
+        keep(log, [sample(f"k/{n % 3}", n, n) for n in range(300)])
+        limits = Limits(historian_rows_count=50)
+        with historian(session, tmp_path / "log", limits=limits) as made:
+            handler = elea.handlers.FifoChannel[elea.Sample](10)
+            with session.declare_subscriber("k/*", handler, since="1970-01-01T00:00:00Z") as got:
+                assert numbers(got, 300) == list(range(300))
+                assert made.counts.cut >= 5
+
+
+def test_a_callback_gets_history_too(session: elea.Session, tmp_path: Path) -> None:
+    with Log(tmp_path / "log") as log, historian(session, tmp_path / "log"):
+        keep(log, [sample("k", n, n) for n in range(3_000)])
+        found: list[int] = []
+
+        def take(one: elea.Sample) -> None:
+            found.append(json.loads(one.payload.to_string()))
+
+        subscriber = session.declare_subscriber("k", take, since="2000-01-01T00:00:00Z")
+        assert eventually(lambda: len(found) == 3_000)
+        assert found == list(range(3_000))
+        subscriber.undeclare()
+
+
+def test_a_historian_that_fails_leaves_a_trace(session: elea.Session) -> None:
+    def answer(query: elea.Query) -> None:
+        with query:
+            query.reply_err('{"error": "failed", "detail": "no disk"}')
+
+    queryable = session.declare_queryable("k", answer)
+    with session.declare_subscriber("k", since="-1m") as subscriber:
+        assert eventually(lambda: bool(subscriber.history and subscriber.history.is_live))
+        assert subscriber.history is not None
+        assert len(subscriber.history.errors) == 2
+        assert "no disk" in subscriber.history.errors[0]
+    queryable.undeclare()
+
+
+def test_a_historian_that_is_busy_is_asked_again(session: elea.Session) -> None:
+    asked: list[int] = []
+
+    def answer(query: elea.Query) -> None:
+        asked.append(1)
+        with query:
+            if len(asked) == 1:
+                query.reply_err('{"error": "busy", "detail": "later"}')
+            else:
+                query.reply("k", "1", timestamp=session.new_timestamp())
+
+    queryable = session.declare_queryable("k", answer)
+    with session.declare_subscriber("k", since="-1m") as subscriber:
+        assert subscriber.recv(WAIT_S).payload.to_string() == "1"
+        assert subscriber.history is not None
+        assert not subscriber.history.errors
+    queryable.undeclare()
+
+
+@pytest.mark.parametrize("odd", ['{"error": "cut"}', '{"error": "cut", "next": [5]}', "[", "1"])
+def test_odd_errors_are_told_and_end(session: elea.Session, odd: str) -> None:
+    queryable = session.declare_queryable("k", lambda query: query.reply_err(odd))
+    with session.declare_subscriber("k", since="-1m") as subscriber:
+        assert eventually(lambda: bool(subscriber.history and subscriber.history.is_live))
+        assert subscriber.history is not None
+        assert subscriber.history.errors
+    queryable.undeclare()
+
+
+def test_it_works_on_an_event_loop(tmp_path: Path) -> None:
+    endpoint = free_endpoint()
+    served = {**ALONE, "listen": {"endpoints": [endpoint]}}
+    quiet = {"scouting": {"multicast": {"enabled": False}}}
+    asking = {"mode": "client", "connect": {"endpoints": [endpoint]}, **quiet}
+    with (
+        elea.open(served) as session,
+        Log(tmp_path / "log") as log,
+        historian(session, tmp_path / "log"),
+    ):
+        keep(log, [sample("k", n, n) for n in range(3)])
+
+        async def main() -> list[str]:
+            async with (
+                elea.aio.open(asking) as own,
+                own.declare_subscriber("k", since="2000-01-01T00:00:00Z") as got,
+            ):
+                found = [(await got.recv(WAIT_S)).payload.to_string() for _ in range(3)]
+                assert got.history is not None
+                assert got.history.is_answered
+                return found
+
+        assert asyncio.run(main()) == ["0", "1", "2"]
+
+
+def test_since_takes_times_of_all_kinds() -> None:
+    now_ns = 1_000 * 10**9
+    stamp = Timestamp(NTP64.from_nanos(5 * 10**9), elea.ZenohId(b"\x01"))
+    for given, expected_s in (
+        ("-100s", 900),
+        ("-1.5m", 910),
+        ("now()", 1_000),
+        ("now(-1s)", 999),
+        ("1970-01-01T00:00:07Z", 7),
+        ("-2h", 0),
+        (stamp, 5),
+        (timedelta(seconds=10), 990),
+        (timedelta(seconds=-10), 990),
+        (datetime(1970, 1, 1, 0, 0, 9, tzinfo=UTC), 9),
+    ):
+        assert start_of(given, now_ns) == expected_s * 10**9
+    for wrong in ("yesterday", "", "-", 5, None):
+        with pytest.raises(InvalidValueError, match="legal"):
+            start_of(wrong, now_ns)  # type: ignore[arg-type]
+
+
+def test_a_wrong_since_declares_nothing(session: elea.Session) -> None:
+    with pytest.raises(InvalidValueError):
+        session.declare_subscriber("k", since="soon")
+    publisher = session.declare_publisher("k")
+    assert not publisher.matching_status.matching
