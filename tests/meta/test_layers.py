@@ -97,7 +97,7 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "prometheus_client": ("web",),
     "cyclonedds": ("dds",),
     "pyspark": ("spark",),
-    "pyarrow": ("session", "spark", "predicate", "store.log"),
+    "pyarrow": ("session", "spark", "predicate", "store", "store.log"),
     "librt": ("session",),
     "mypy_extensions": UNITS,
 }

@@ -59,6 +59,13 @@ class Subscriber(Listening[H_co]):
         self._check()
         return SubscriberStats(self._entity.received_count, self.dropped_count)
 
+    def flush(self) -> None:
+        """Have `ArrowBatches` hand over the rows there are, without waiting for more."""
+        self._check()
+        rows = self._entity.rows if isinstance(self._entity, Subscription) else None
+        if rows is not None:
+            self._context.call(rows.seal)
+
     def _end(self) -> None:
         core = self._context.core
         if isinstance(self._entity, Subscription):
