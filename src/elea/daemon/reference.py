@@ -43,6 +43,11 @@ KEYS: Final = (
         _JSON,
         "a volume: its options, `backend`, `state`; where its code is at `__path__` below",
     ),
+    (
+        "/status/plugins/recorder/recordings/<name>",
+        _JSON,
+        "a recording: `key_exprs`, `state`, and `logs` with what was recorded, missing and dropped",
+    ),
     ("/config/<path>", _JSON, "a key of the configuration, secrets as `***`; put and delete"),
 )
 

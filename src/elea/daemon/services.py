@@ -24,6 +24,7 @@ GROUP: Final = "elea.services"
 _LOG: Final = logging.getLogger("elea.daemon")
 _REQUIRED: Final = "__required__"
 BUILT_IN: Final = {
+    "recorder": "elea.store.recorder.service:RecorderService",
     "rest": "elea.web.service:start",
     "storage_manager": "elea.store.manager:StorageManager",
 }
