@@ -70,7 +70,7 @@ class Limits:
     storage_memory_len: int = 256 * 1024 * 1024  # keys and values of one in memory, unless it says
     log_shards_count: int = 1_024  # of one log: each is a directory and two open files
     log_block_rows_count: int = 65_536  # appended rows that become one block
-    log_block_len: int = 16 * 1024 * 1024  # and their octets, less the last ones'
+    log_block_len: int = 8 * 1024 * 1024  # and their octets; a batch that long is one, not copied
     log_pending_len: int = 256 * 1024 * 1024  # appended and not durable yet; then appending waits
     log_consumers_count: int = 1_024  # names that hold rows back
     record_logs_count: int = 256  # of one recording whose names come from keys; two threads each
