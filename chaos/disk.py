@@ -309,7 +309,7 @@ class _FaultFile:
         self._disk = disk
         self._inode = inode
 
-    def write(self, offset: int, data: bytes | bytearray) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         self._disk.write(self._inode, offset, bytes(data))
 
     def truncate(self, length: int) -> None:

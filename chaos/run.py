@@ -1,6 +1,6 @@
 """`make chaos`: every campaign at length; one JSON line each, exit status 1 if any law was broken.
 
-python -m chaos.run --kills 200 --powers 100 --points 5 --seeds 2000 --flips 1000
+python -m chaos.run --kills 200 --powers 100 --points 5 --recorder 200 --seeds 2000 --flips 1000
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from chaos.campaign import Life
 from chaos.kill import Victim
+from chaos.recorder import RecorderVictim
 from tests.unit.store.log.rows import numbers_of
 from tests.unit.store.log.test_log import filled
 
@@ -70,6 +71,21 @@ def _killed(victim: Victim, count: int, die: Callable[[Victim, int], None]) -> d
     }
 
 
+def recorder(count: int, seed: int, root: Path) -> dict[str, object]:
+    """`kill -9` of `elea record` at any time, while up to eight puts wait to be acknowledged."""
+    victim = RecorderVictim(root / "recorder", seed)
+    for turn in range(count):
+        victim.die()
+        _tell(f"recorder: {turn + 1} of {count}, {len(victim.problems)} problems")
+    return {
+        "deaths": victim.deaths_count,
+        "acknowledged": len(victim.placed),
+        "put_again": victim.repeated_count,
+        "problems": len(victim.problems),
+        "first_problems": victim.problems[:3],
+    }
+
+
 def seeds(count: int, seed: int, root: Path) -> dict[str, object]:
     """Lives on the disk in memory, with errors and a full disk too."""
     problems = []
@@ -119,6 +135,7 @@ CAMPAIGNS = {
     "kills": (kills, 200),
     "powers": (powers, 100),
     "points": (points, 5),
+    "recorder": (recorder, 200),
     "seeds": (seeds, 2_000),
     "flips": (flips, 1_000),
 }

@@ -26,6 +26,7 @@ from elea.cli.main import VERBS, build_parser, version_text
 from elea.config import reference as config_reference
 from elea.daemon import reference as admin_reference
 from elea.store import reference as store_reference
+from elea.store.recorder import section as recorder_section
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 REFERENCE: Final = ROOT / "docs" / "reference"
@@ -54,7 +55,9 @@ def pages() -> dict[str, str]:
         + admin_reference.markdown(),
         "api.md": _GENERATED.format(source="the docstrings in `src/elea`") + api_page.markdown(),
         "cli.md": cli_page(),
-        "config.md": config_reference.markdown() + store_reference.markdown(),
+        "config.md": config_reference.markdown()
+        + store_reference.markdown()
+        + recorder_section.markdown(),
         "errors.md": errors_page(),
         "interop.md": interop_page(),
         "limits.md": limits_page(),

@@ -82,7 +82,7 @@ class Limits:
     storage_memory_len: int = 256 * 1024 * 1024  # keys and values of one in memory, unless it says
     log_shards_count: int = 1_024  # of one log: each is a directory and two open files
     log_block_rows_count: int = 65_536  # appended rows that become one block
-    log_block_len: int = 16 * 1024 * 1024  # and their octets, less the last ones'
+    log_block_len: int = 8 * 1024 * 1024  # and their octets; a batch that long is one, not copied
     log_pending_len: int = 256 * 1024 * 1024  # appended and not durable yet; then appending waits
     log_consumers_count: int = 1_024  # names that hold rows back
     log_queries_count: int = 256  # that wait to be answered by the server of a log; then refused
@@ -93,6 +93,13 @@ class Limits:
     spool_disk_len: int = 1024 * 1024 * 1024  # the same on disk
     spool_window_count: int = 256  # of a spool on the way to a recorder, each key one by one
     spool_commit_count: int = 64  # forwarded before that is written down; a crash repeats them
+    record_logs_count: int = 256  # of one recording whose names come from keys; two threads each
+    record_sources_count: int = 4_096  # publishers whose numbers a log remembers; the oldest go
+    record_spans_count: int = 1_024  # ranges of numbers of one of them; the lowest go
+    record_places_count: int = 4_096  # acknowledged samples of one whose places are remembered
+    record_tail_rows_count: int = 524_288  # of each shard, looked at when a log is opened
+    record_waiting_count: int = 4_096  # who wait for an acknowledgement; more are told "busy"
+    record_history_count: int = 65_536  # samples of caches that wait for the end of an answer
     storage_queue_len: int = 64 * 1024 * 1024  # updates that wait for a slow disk; then refused
     storage_problems_count: int = 100  # damaged entries that are told one by one
     historian_queries_count: int = 64  # that wait or are answered; more are told to ask again

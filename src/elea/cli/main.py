@@ -54,6 +54,7 @@ VERBS: Final[Mapping[str, str]] = {
     "explain": "elea.cli.explain",
     "keyexpr": "elea.cli.keyexpr",
     "predicate": "elea.cli.predicate",
+    "record": "elea.cli.record",
     "log": "elea.cli.log",
     "xrce": "elea.cli.xrce",
     "spark": "elea.cli.spark",

@@ -48,6 +48,11 @@ KEYS: Final = (
         _JSON,
         "a historian: `key_exprs`, `logs`, `counts`, `last_error`, `problems`",
     ),
+    Key(
+        "/status/plugins/recorder/recordings/<name>",
+        _JSON,
+        "a recording: `key_exprs`, `state`, and `logs` with what was recorded, missing and dropped",
+    ),
     ("/config/<path>", _JSON, "a key of the configuration, secrets as `***`; put and delete"),
 )
 

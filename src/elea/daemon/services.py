@@ -25,6 +25,7 @@ _LOG: Final = logging.getLogger("elea.daemon")
 _REQUIRED: Final = "__required__"
 BUILT_IN: Final = {
     "historian": "elea.store.historian.service:HistorianService",
+    "recorder": "elea.store.recorder.service:RecorderService",
     "rest": "elea.web.service:start",
     "storage_manager": "elea.store.manager:StorageManager",
 }

@@ -165,7 +165,7 @@ class Reorderer:
     def _publisher_came(self, value: object) -> None:
         if not isinstance(value, Sample) or value.kind is not SampleKind.PUT:
             return
-        source_id = _source_of(value.key_text)
+        source_id = source_of(value.key_text)
         if source_id is not None and self._history is not None:
             source = self._sources.get(source_id, self._face.now_ns())
             self._ask(value.key_text, self._history.parameters(), source)
@@ -173,7 +173,7 @@ class Reorderer:
     def _heard_beat(self, value: object) -> None:
         if not isinstance(value, Sample) or len(value.payload) != 4:
             return
-        source_id = _source_of(value.key_text)
+        source_id = source_of(value.key_text)
         if not isinstance(source_id, EntityGlobalId):
             return
         source = self._sources.get(source_id, self._face.now_ns())
@@ -210,7 +210,7 @@ class Reorderer:
         self._face.emit(self._outlet, END)
 
 
-def _source_of(key: str) -> SourceId | None:
+def source_of(key: str) -> SourceId | None:
     """Whose key `.../@adv/pub/<zid>/<eid>/...` is; None if it is nobody's."""
     _, found, rest = key.rpartition("/@adv/pub/")
     parts = rest.split("/")

@@ -184,6 +184,9 @@ class RowSink:
     def begin(self) -> None:
         """What comes next is received now."""
 
+    def seal(self) -> None:
+        """Hand over what is there."""
+
 
 class CallbackOutlet:
     """A function of the user as an outlet; whoever runs what is due calls `run`.

@@ -72,6 +72,13 @@ class Subscriber(Listening[H_co]):
         self._check()
         return None if self._past is None else self._context.read(self._past.status)
 
+    def flush(self) -> None:
+        """Have `ArrowBatches` hand over the rows there are, without waiting for more."""
+        self._check()
+        rows = self._entity.rows if isinstance(self._entity, Subscription) else None
+        if rows is not None:
+            self._context.call(rows.seal)
+
     def _end(self) -> None:
         core = self._context.core
         if isinstance(self._entity, Subscription):

@@ -10,6 +10,7 @@ block's own index record as text, so that an index can be made again from the se
 from __future__ import annotations
 
 import zlib
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -26,6 +27,8 @@ _METADATA: Final = {"elea": (_MARK + _ZEROS).decode()}
 HEADER: Final[bytes] = SCHEMA.serialize().to_pybytes()  # how every segment begins
 
 BLOCK_LEN_MAX: Final = 1 << 30  # the format has four octets for it; Arrow offsets are signed
+_EXTRA_LEN: Final = 32 * 1024  # metadata, and what compressing may add to rows
+_SPARE_LEN: Final = 16 * 1024 * 1024
 _PLAIN_LEN: Final = 2_048  # less is not worth compressing
 _OPTIONS: Final = {
     "none": pa.ipc.IpcWriteOptions(),
@@ -34,21 +37,23 @@ _OPTIONS: Final = {
 }
 
 
+# Memory of blocks that were written, used again: to clear new pages costs a sixth of a large block.
+_SPARE: Final[deque[bytearray]] = deque(maxlen=4)
+
+
 def encode(
     batch: pa.RecordBatch, first_seq: int, epoch: int, offset: int, seed: int, compression: str
-) -> tuple[bytearray, Record]:
-    """The octets of a block that is to be at `offset` of its segment, and its record."""
+) -> tuple[memoryview, Record]:
+    """The octets of a block that is to be at `offset` of its segment, and its record.
+
+    When they are written, `recycle` takes their memory.
+    """
     length = length_of(batch)
     if length > BLOCK_LEN_MAX:
         raise StoreError(
             f"a block of {length} octets; legal are {BLOCK_LEN_MAX}: append less at once"
         )
-    sink = pa.BufferOutputStream()
-    options = _OPTIONS["none" if length < _PLAIN_LEN else compression]
-    with pa.ipc.new_stream(sink, SCHEMA, options=options) as stream:
-        stream.write_batch(batch, custom_metadata=_METADATA)
-        end = sink.tell()
-    data = bytearray(sink.getvalue()[len(HEADER) : end])
+    data = _stream(batch, length, _OPTIONS["none" if length < _PLAIN_LEN else compression])
     time_min, time_max = _span(batch)
     record = Record(
         first_seq=first_seq,
@@ -66,6 +71,33 @@ def encode(
     return data, record
 
 
+def recycle(data: memoryview) -> None:
+    """The octets of a block are no longer needed."""
+    memory = data.obj
+    if isinstance(memory, bytearray) and len(memory) <= _SPARE_LEN:
+        _SPARE.append(memory)
+
+
+def _stream(batch: pa.RecordBatch, length: int, options: pa.ipc.IpcWriteOptions) -> memoryview:
+    """Rows as messages of a stream, without its beginning and its end."""
+    memory = _SPARE.pop() if _SPARE else bytearray()
+    room = length + length // 8 + _EXTRA_LEN
+    while True:
+        if len(memory) < room:
+            memory = bytearray(room)
+        sink = pa.FixedSizeBufferWriter(pa.py_buffer(memory))
+        try:
+            with pa.ipc.new_stream(sink, SCHEMA, options=options) as stream:
+                stream.write_batch(batch, custom_metadata=_METADATA)
+                end = sink.tell()
+        except (pa.ArrowInvalid, OSError):  # it is longer than rows usually are
+            room *= 2
+            if room > 2 * BLOCK_LEN_MAX:
+                raise
+            continue
+        return memoryview(memory)[len(HEADER) : end]
+
+
 def _span(batch: pa.RecordBatch) -> tuple[int, int]:
     """The lowest and the highest time of rows."""
     stamps = times(batch)
@@ -76,7 +108,7 @@ def _span(batch: pa.RecordBatch) -> tuple[int, int]:
     return span["min"].as_py(), span["max"].as_py()
 
 
-def _marker_of(data: bytearray) -> int:
+def _marker_of(data: memoryview) -> int:
     """Where the record goes: looked for where no key and no payload can be."""
     source = pa.BufferReader(pa.py_buffer(data))
     while True:
@@ -84,7 +116,8 @@ def _marker_of(data: bytearray) -> int:
         message = pa.ipc.read_message(source)
         if message.type == "record batch":
             break
-    return data.index(_MARK + _ZEROS, at, at + len(message.metadata) + 16) + len(_MARK)
+    head: bytes = data[at : at + len(message.metadata) + 16].tobytes()
+    return at + head.index(_MARK + _ZEROS) + len(_MARK)
 
 
 def holds(block: pa.Buffer, record: Record, seed: int) -> bool:

@@ -27,7 +27,7 @@ _DIRECTORY_MODE: Final = 0o750
 class File(Protocol):
     """An open file that is written to."""
 
-    def write(self, offset: int, data: bytes | bytearray) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         """Write at a place; all of it, or OSError."""
 
     def truncate(self, length: int) -> None:
@@ -203,7 +203,7 @@ class RealFile:
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
 
-    def write(self, offset: int, data: bytes | bytearray) -> None:
+    def write(self, offset: int, data: bytes | memoryview) -> None:
         view = memoryview(data)
         while view:
             count = os.pwrite(self.descriptor, view, offset)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import uuid
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -102,32 +103,19 @@ class Log:
         if self._directory is not None:
             _OPEN[self._directory] = self
 
-    def append(self, batch: pa.RecordBatch) -> Future[Stored]:
+    def append(self, batch: pa.RecordBatch, *, wake: bool = True) -> Future[Stored]:
         """Keep rows of `SCHEMA`. The result, when it is there, says where on disk they are.
 
         Waits while too much is to be written already.
+
+        Args:
+            wake: Whether the thread that writes is woken. If not, `finish` is to be called.
 
         Raises:
             InvalidValueError: the columns are not those of the schema.
             ClosedError: the log was closed.
             StoreError: writing failed before, and the log has to be opened again.
         """
-        return self._enqueue(batch, wake=True)
-
-    def store(self, batch: pa.RecordBatch) -> Stored:
-        """Keep rows, and return when they are on disk: `append` and its result, with less delay.
-
-        Who calls writes, for all who wait, unless somebody is writing already.
-
-        Raises:
-            StoreError: they are not kept; and what `append` raises.
-        """
-        future = self._enqueue(batch, wake=False)
-        while not future.done():
-            self._write_group()
-        return future.result()
-
-    def _enqueue(self, batch: pa.RecordBatch, *, wake: bool) -> Future[Stored]:
         checked(batch)
         future: Future[Stored] = Future()
         future.set_running_or_notify_cancel()
@@ -143,6 +131,22 @@ class Log:
             if wake:
                 self._changed.notify_all()
         return future
+
+    def store(self, batch: pa.RecordBatch) -> Stored:
+        """Keep rows, and return when they are on disk: `append` and its result, with less delay.
+
+        Who calls writes, for all who wait, unless somebody is writing already.
+
+        Raises:
+            StoreError: they are not kept; and what `append` raises.
+        """
+        return self.finish(self.append(batch, wake=False))
+
+    def finish(self, future: Future[Stored]) -> Stored:
+        """Return when what was appended is on disk; who calls writes, as in `store`."""
+        while not future.done():
+            self._write_group()
+        return future.result()
 
     def flush(self) -> None:
         """Return when all that was appended before is durable, or refused.
@@ -166,6 +170,21 @@ class Log:
     def ends(self) -> list[int]:
         """The number of the next row, by shard."""
         return self._writer.ends()
+
+    @property
+    def log_id(self) -> uuid.UUID:
+        """The name of the log, for ever."""
+        return self._writer.manifest.log_id
+
+    @property
+    def used_len(self) -> int:
+        """The octets it has on disk."""
+        return self._writer.used_len
+
+    @property
+    def broken(self) -> str | None:
+        """Why nothing can be appended any more; None: all is well."""
+        return self._writer.broken
 
     def report(self) -> Report:
         """What was found damaged, cut, refused and trimmed since the log was opened."""

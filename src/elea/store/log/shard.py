@@ -109,6 +109,7 @@ class ShardWriter:
             with contextlib.suppress(OSError):
                 self._data.truncate(self.data_len)
             raise
+        block.recycle(data)
         crash.point("log.after_write")
         self._pending = record
         return record

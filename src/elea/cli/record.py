@@ -1,0 +1,192 @@
+"""`elea record`: what is published, into a durable log."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from elea.cli.connection import add_connection_options, note, open_session
+from elea.cli.output import Json, json_line
+from elea.cli.payloads import count, seconds
+from elea.cli.progress import Progress, Span
+from elea.errors import MissingDependencyError
+from elea.store.log.settings import COMPRESSIONS, LogSettings
+from elea.store.recorder.settings import RecordingSettings, default_name
+
+if TYPE_CHECKING:
+    from elea.store.recorder.recorder import Recorder
+
+NAME: Final = "record"
+SUMMARY: Final = "record what is published into a durable log"
+
+_EPILOG: Final = """\
+KEYEXPR may name chunks, as fleet/{robot}/**; --name '{robot}' makes one log for each robot, below
+the directory. A put to @elea/log/NAME/put/KEY as a query is answered when it is on disk.
+
+exit status:
+  0    ended by --count or --duration
+  1    failed, or --duration was over before --count
+  2    wrong usage
+  130  ended by Ctrl-C or SIGTERM
+  What was received is on disk in all of these.
+
+examples:
+  elea record 'fleet/**' --to /var/lib/elea/fleet --connect tcp/127.0.0.1:7447
+  elea record 'fleet/{robot}/**' --name '{robot}' --to logs --liveliness --history
+"""
+_POLL_S: Final = 0.1
+_NS: Final = 1_000_000_000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    parser.epilog = _EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("key", metavar="KEYEXPR", nargs="+", help="what to record")
+    parser.add_argument(
+        "--to", metavar="DIR", type=Path, help="the directory of the log (default: its name)"
+    )
+    parser.add_argument(
+        "--name", help="the name of the log, or a template (default: the beginning of KEYEXPR)"
+    )
+    parser.add_argument("--liveliness", action="store_true", help="record liveliness tokens too")
+    parser.add_argument(
+        "--history", action="store_true", help="ask caches of publishers for what was before"
+    )
+    parser.add_argument(
+        "--storages", action="store_true", help="ask storages too, and all who answer for KEYEXPR"
+    )
+    parser.add_argument(
+        "--no-recovery", action="store_true", help="do not ask caches for samples that are missing"
+    )
+    _add_log_options(parser)
+    parser.add_argument("--count", type=count, metavar="N", help="end after N rows")
+    parser.add_argument("--duration", type=seconds, metavar="S", help="end after S seconds")
+    parser.add_argument(
+        "--json", action="store_true", help="print a JSON object every second, and at the end"
+    )
+    add_connection_options(parser)
+
+
+def _add_log_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("log")
+    group.add_argument("--shards", type=count, default=1, help="of a log that is made (default: 1)")
+    group.add_argument(
+        "--compression", choices=COMPRESSIONS, default="zstd", help="of blocks (default: zstd)"
+    )
+    group.add_argument(
+        "--quota", type=count, metavar="LEN", help="refuse samples beyond LEN octets"
+    )
+    group.add_argument(
+        "--retain-len", type=count, metavar="LEN", help="let the oldest go beyond LEN octets"
+    )
+    group.add_argument(
+        "--retain-age", type=seconds, metavar="S", help="let go what is older than S seconds"
+    )
+    group.add_argument(
+        "--retain-consumed", action="store_true", help="let go what every consumer has read"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record until it is enough; 1 if the time was over before."""
+    try:
+        from elea.store.recorder.recorder import Recorder
+    except ImportError as error:
+        raise MissingDependencyError("elea record", "arrow") from error
+
+    settings = _settings(args)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as by Ctrl-C
+    with open_session(args, long_running=True) as session:
+        recorder = Recorder(session, [settings])
+        span, progress = Span(args.count, args.duration), Progress()
+        note(f"records {', '.join(settings.key_exprs)} in {settings.directory}")
+        try:
+            for told_rest in _ticks(recorder, span):
+                progress.update(span.count, _rest(recorder))
+                if args.json and told_rest:
+                    print(json_line(_told(recorder, span)), flush=True)
+        finally:
+            progress.end()
+            recorder.stop()
+            span.count = recorder.counts().rows
+            if args.json:
+                print(json_line({**_told(recorder, span), "ended": True}), flush=True)
+            _summarise(recorder, span)
+    return span.code
+
+
+def _settings(args: argparse.Namespace) -> RecordingSettings:
+    name = args.name or default_name(args.key[0])
+    directory = args.to or Path("." if "{" in name else name)
+    log = LogSettings(
+        shards_count=args.shards,
+        compression=args.compression,
+        quota_len=args.quota,
+        retain_len=args.retain_len,
+        retain_age_ns=None if args.retain_age is None else int(args.retain_age * _NS),
+        retain_consumed=args.retain_consumed,
+    )
+    return RecordingSettings(
+        key_exprs=tuple(args.key),
+        name=name,
+        directory=directory,
+        log=log,
+        liveliness=args.liveliness,
+        history=args.history,
+        storages=args.storages,
+        recovery=not args.no_recovery,
+    )
+
+
+def _ticks(recorder: Recorder, span: Span) -> Iterator[bool]:
+    """Many times a second until the end; every second with True."""
+    told_s = span.elapsed_s
+    while True:
+        span.count = recorder.counts().rows
+        if span.is_over:
+            return
+        is_time = span.elapsed_s - told_s >= 1
+        told_s = span.elapsed_s if is_time else told_s
+        yield is_time
+        left_s = span.left_s
+        time.sleep(_POLL_S if left_s is None else min(_POLL_S, left_s))
+
+
+def _rest(recorder: Recorder) -> str:
+    counts = recorder.counts()
+    books = [book for one in recorder.recordings for book in one.books()]
+    octets = sum(book.used_len for book in books)
+    lag_ms = max((book.lag_ns for book in books), default=0) // 1_000_000
+    return (
+        f", {octets:,} octets, lag {lag_ms} ms, {counts.filled} filled,"
+        f" {counts.gaps} missing, {counts.dropped} dropped"
+    )
+
+
+def _told(recorder: Recorder, span: Span) -> dict[str, Json]:
+    counts: dict[str, Json] = dict(asdict(recorder.counts()))
+    books = [book for one in recorder.recordings for book in one.books()]
+    return {
+        "seconds": round(span.elapsed_s, 3),
+        **counts,
+        "octets": sum(book.used_len for book in books),
+        "lag_ms": max((book.lag_ns for book in books), default=0) // 1_000_000,
+        "logs": len(books),
+    }
+
+
+def _summarise(recorder: Recorder, span: Span) -> None:
+    counts = recorder.counts()
+    rate = f", {span.count / span.elapsed_s:,.1f}/s" if span.elapsed_s > 0 else ""
+    note(
+        f"{span.count} rows in {span.elapsed_s:.1f} s{rate}, {counts.duplicates} repetitions,"
+        f" {counts.filled} filled, {counts.gaps} missing, {counts.dropped} dropped"
+    )

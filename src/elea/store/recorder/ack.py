@@ -1,0 +1,292 @@
+"""Acknowledged puts: `@elea/log/NAME/put/KEY` is answered when the sample is on disk.
+
+With a payload the sample is recorded, then answered; with an identity (zid, eid, sn) it is recorded
+once, however often it is asked for. Without a payload the answer says where the sample of that
+identity is, which was received in the ordinary way.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+
+from elea.encoding import Encoding
+from elea.errors import ClosedError, EleaError, InvalidValueError
+from elea.ids import EntityGlobalId, EntityId, ZenohId
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.parameters import Parameters
+from elea.provenance import SourceInfo
+from elea.qos import CongestionControl
+from elea.session.handlers import Callback
+from elea.session.query import Query
+from elea.session.queryable import Queryable
+from elea.session.session import Session
+from elea.store.log.schema import RowKind
+from elea.store.recorder.book import Book
+from elea.store.recorder.flight import Outcome, Put, Refusal
+from elea.store.recorder.rows import Row
+from elea.store.recorder.settings import Names
+from elea.store.recorder.windows import Identity
+from elea.timestamp import Timestamp
+
+PREFIX: Final = "@elea/log"
+_NAME_AT, _VERB_AT, _KEY_AT = 2, 3, 4  # chunks of the key
+_NS: Final = 1_000_000_000
+_WAIT_NS_MIN: Final = 200_000_000  # what was received before has to get to the log
+_WAIT_S_MAX: Final = 60.0
+_NUMBER_MAX: Final = 0xFFFF_FFFF
+
+
+class Recording(Protocol):
+    """What is asked of a recording."""
+
+    names: Names
+
+    def open_book(self, key: str) -> Book | None: ...
+    def book_of(self, key: str) -> Book | None: ...
+    def call(self, act: Callable[[], None]) -> None: ...
+    def put(self, book: Book, put: Put) -> None: ...
+    def hurry(self, key_expr: str) -> None: ...
+
+
+class Asked(NamedTuple):
+    """What a question says."""
+
+    key: str
+    kind: RowKind | None  # None: where is the sample of the identity?
+    identity: Identity | None
+    timestamp: Timestamp | None
+    publishes: bool
+    wait_ns: int
+
+
+class AckServer:
+    """Answers who wants to know that a sample is on disk.
+
+    Args:
+        session: On which it is asked, and publishes.
+        recording: To which samples go.
+        limits: How many may wait.
+    """
+
+    def __init__(
+        self, session: Session, recording: Recording, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        self._session = session
+        self._recording = recording
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._waiting_count = 0
+        # Under its own name the recorder numbers what it publishes for others, so that it knows
+        # it when it comes back. The number is chosen anew in each life: no life repeats another's.
+        self._eid = 1 + secrets.randbelow(_NUMBER_MAX)
+        self._next_sn = 0
+        self.refused_count = 0
+        names = recording.names
+        name = "*" if names.is_template else names.name
+        self._queryables: list[Queryable[None]] = [
+            session.declare_queryable(
+                f"{PREFIX}/{name}/put/{key_expr}",
+                # Called by whoever brings the question: it only gets in line.
+                Callback(partial(self._take, key_expr), indirect=False),
+            )
+            for key_expr in names.key_exprs
+        ]
+
+    def stop(self) -> None:
+        """Take no more questions."""
+        for one in self._queryables:
+            with suppress(ClosedError):  # the session went first
+                one.undeclare()
+
+    def _take(self, key_expr: str, query: Query) -> None:
+        """One question. It ends when it is answered, or nobody refers to it any more."""
+        try:
+            name, asked = _parsed(query)
+            own_name = self._recording.names.of(asked.key)
+        except EleaError as error:
+            self._refuse(query, Refusal("invalid", str(error)))
+            return
+        if "*" not in name and name != own_name:
+            query.drop()  # of another recorder
+            return
+        with self._lock:
+            is_busy = self._waiting_count >= self._limits.record_waiting_count
+            self._waiting_count += not is_busy
+        if is_busy:
+            self._refuse(query, Refusal("busy", "too many wait already; ask again later"))
+            return
+        book = self._recording.book_of(asked.key)
+        if book is not None:
+            self._line_up(key_expr, query, asked, book)
+        else:  # a log is opened by who may wait
+            self._recording.call(lambda: self._open(key_expr, query, asked))
+
+    def _open(self, key_expr: str, query: Query, asked: Asked) -> None:
+        book = self._recording.open_book(asked.key)
+        if book is not None:
+            self._line_up(key_expr, query, asked, book)
+            return
+        with self._lock:
+            self._waiting_count -= 1
+        self._refuse(query, Refusal("full", "there are too many logs, or this cannot be opened"))
+
+    def _line_up(self, key_expr: str, query: Query, asked: Asked, book: Book) -> None:
+        if asked.kind is None:
+            assert asked.identity is not None
+            answer = partial(self._answer, query, asked, book, None)
+            book.ask(asked.key, asked.identity, answer, asked.wait_ns)
+            self._recording.hurry(key_expr)
+            return
+        row = self._row(query, asked)
+        self._recording.put(book, Put(row, partial(self._answer, query, asked, book, row)))
+
+    def _row(self, query: Query, asked: Asked) -> Row:
+        assert asked.kind is not None
+        identity = asked.identity
+        if identity is None and asked.publishes:
+            with self._lock:
+                identity = Identity(str(self._session.zid()), self._eid, self._next_sn)
+                self._next_sn = (self._next_sn + 1) & _NUMBER_MAX
+        payload, attachment, encoding = query.payload, query.attachment, query.encoding
+        return Row(
+            asked.key,
+            asked.kind,
+            b"" if payload is None else payload.to_bytes(),
+            time.time_ns() // 1_000,
+            None if attachment is None else attachment.to_bytes(),
+            str(encoding or Encoding.ZENOH_BYTES),
+            asked.timestamp or self._session.new_timestamp(),
+            identity,
+        )
+
+    # By the desk.
+
+    def _answer(
+        self, query: Query, asked: Asked, book: Book, row: Row | None, outcome: Outcome
+    ) -> None:
+        with self._lock:
+            self._waiting_count -= 1
+        if isinstance(outcome, Refusal):
+            self._refuse(query, outcome)
+            return
+        if row is not None and asked.publishes and not outcome.duplicate:
+            self._publish(row)
+        text = json.dumps(
+            {
+                "log": str(book.log_id),
+                "name": book.name,
+                "shard": outcome.shard,
+                "seq": outcome.seq,
+                "duplicate": outcome.duplicate,
+            }
+        )
+        with suppress(ClosedError), query:
+            key = f"{PREFIX}/{book.name}/put/{asked.key}"
+            query.reply(key, text, encoding=Encoding.APPLICATION_JSON)
+
+    def _publish(self, row: Row) -> None:
+        source = None
+        if row.identity is not None:
+            zid, eid, sn = row.identity
+            source = SourceInfo(EntityGlobalId(ZenohId.parse(zid), EntityId(eid)), sn)
+        with suppress(ClosedError):
+            if row.kind is RowKind.DELETE:
+                self._session.delete(
+                    row.key,
+                    attachment=row.attachment,
+                    timestamp=row.timestamp,
+                    congestion_control=CongestionControl.BLOCK,
+                    source_info=source,
+                )
+            else:
+                self._session.put(
+                    row.key,
+                    row.payload,
+                    encoding=row.encoding,
+                    attachment=row.attachment,
+                    timestamp=row.timestamp,
+                    congestion_control=CongestionControl.BLOCK,
+                    source_info=source,
+                )
+
+    def _refuse(self, query: Query, refusal: Refusal) -> None:
+        self.refused_count += 1
+        text = json.dumps({"error": refusal.error, "detail": refusal.detail})
+        with suppress(ClosedError), query:
+            query.reply_err(text, encoding=Encoding.APPLICATION_JSON)
+
+
+def _parsed(query: Query) -> tuple[str, Asked]:
+    """The name that is asked for, and what is asked."""
+    chunks = str(query.key_expr).split("/")
+    key = "/".join(chunks[_KEY_AT:])
+    if chunks[_VERB_AT : _VERB_AT + 1] != ["put"] or not key or "*" in key:
+        raise InvalidValueError(
+            "key", f"saw {str(query.key_expr)!a}; {PREFIX}/NAME/put/KEY without wildcards is legal"
+        )
+    given = query.parameters
+    identity = _identity(given)
+    kind = _kind(given, has_payload=query.payload is not None)
+    if kind is None and identity is None:
+        raise InvalidValueError(
+            "parameters", "saw no payload and no zid, eid and sn; one of the two is needed"
+        )
+    stamp = given.get("ts")
+    publishes = _truth(given, "publish", default=identity is None)
+    wait_ns = max(int(_seconds(given) * _NS), _WAIT_NS_MIN)
+    timestamp = None if stamp is None else Timestamp.parse(stamp)
+    return chunks[_NAME_AT], Asked(key, kind, identity, timestamp, publishes, wait_ns)
+
+
+def _kind(given: Parameters, *, has_payload: bool) -> RowKind | None:
+    text = given.get("kind")
+    if text not in (None, "put", "delete"):
+        raise InvalidValueError("kind", f"saw {text!a}; put and delete are legal")
+    if text == "delete":
+        return RowKind.DELETE
+    return RowKind.PUT if has_payload or text == "put" else None
+
+
+def _identity(given: Parameters) -> Identity | None:
+    texts = [given.get(name) for name in ("zid", "eid", "sn")]
+    if all(text is None for text in texts):
+        return None
+    zid, eid, sn = texts
+    if zid is None or eid is None or sn is None:
+        raise InvalidValueError("identity", "saw a part of it; zid, eid and sn go together")
+    numbers = []
+    for text in (eid, sn):
+        if not (text.isascii() and text.isdigit() and len(text) <= 10):
+            raise InvalidValueError("eid, sn", f"saw {text!a}; a number of 32 bits is legal")
+        numbers.append(int(text))
+    if max(numbers) > _NUMBER_MAX:
+        raise InvalidValueError("eid, sn", f"saw {numbers}; numbers of 32 bits are legal")
+    return Identity(str(ZenohId.parse(zid)), *numbers)
+
+
+def _truth(given: Parameters, name: str, *, default: bool) -> bool:
+    text = given.get(name)
+    if text is None:
+        return default
+    if text not in ("true", "false"):
+        raise InvalidValueError(name, f"saw {text!a}; true and false are legal")
+    return text == "true"
+
+
+def _seconds(given: Parameters) -> float:
+    text = given.get("wait", "0") or "0"
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= _WAIT_S_MAX:
+        raise InvalidValueError("wait", f"saw {text!a}; 0 to {_WAIT_S_MAX:g} seconds are legal")
+    return seconds

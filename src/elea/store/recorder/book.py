@@ -1,0 +1,550 @@
+"""Book: one log that is recorded to. New rows in, repetitions out, and who asks is told the place.
+
+Who brings rows holds `_order` from looking at their numbers to appending them; `_state` is held for
+moments only, as the log's own thread takes it to tell that rows are on disk. Nothing waits for the
+disk unless somebody waits for an acknowledgement. A log whose fsync failed is opened again, and the
+rows of which nobody knew are looked up and, where they are missing, appended once more.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from elea.errors import EleaError, StoreError
+from elea.json5 import Json
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.store.log.log import Log
+from elea.store.log.reader import LogReader
+from elea.store.log.schema import RowKind
+from elea.store.log.writer import Stored, shard_of
+from elea.store.recorder.flight import (
+    Answer,
+    Flight,
+    Outcome,
+    Place,
+    Put,
+    Refusal,
+    Waiter,
+    by_shard,
+    places_of,
+    row_of,
+    rows_of,
+)
+from elea.store.recorder.rows import Row, batch_of, drop_row, gap_row
+from elea.store.recorder.windows import Gap, Identity, Windows
+
+_LOG: Final = logging.getLogger("elea.store.recorder")
+_LOOKED_AT: Final = ("key", "zid", "eid", "sn")
+_REMEMBERED: Final = ("key", "kind", "zid", "eid", "sn")
+_LOOK_ROWS: Final = 65_536  # rows that are looked through at once, from the end on
+_FAIL_S: Final = 10.0  # how long a broken log has to give its rows back
+
+
+class Tell(Protocol):
+    """Has an answer given, soon, by a thread that may wait; without one, looks after the book."""
+
+    def __call__(self, answer: Answer | None, outcome: Outcome | None) -> None: ...
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the samples of a log since it is recorded to."""
+
+    rows: int = 0  # on disk
+    duplicates: int = 0  # numbers that were seen before
+    acknowledged: int = 0  # samples of which somebody was told the place
+    gaps: int = 0  # samples that nobody has
+    filled: int = 0  # samples that caches and storages had
+    dropped: int = 0  # received and not recorded: no room, or the reader was too slow
+    reopened: int = 0  # times that the log had to be opened again
+
+    def add(self, other: Counts) -> None:
+        """Count what another counted."""
+        for name, count in asdict(other).items():
+            setattr(self, name, getattr(self, name) + count)
+
+
+class _Ask(NamedTuple):
+    answer: Answer
+    deadline_ns: int
+    duplicate: bool
+
+
+class Book:
+    """One log, its windows and its counters.
+
+    Args:
+        name: Of the log.
+        key: Under which drops are recorded.
+        open_log: Opens the log; again after an error of the disk.
+        tell: Has answers given.
+        clock_ns: A clock that never goes back.
+        wall_ns: The time of day.
+
+    Raises:
+        StoreError: the log cannot be opened.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        key: str,
+        open_log: Callable[[], Log],
+        tell: Tell,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        wall_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.name = name
+        self.counts = Counts()
+        self.lag_ns = 0  # of the rows that became durable last, from being received
+        self.last_error: str | None = None
+        self._key = key
+        self._open_log = open_log
+        self._tell = tell
+        self._limits = limits
+        self._clock_ns = clock_ns
+        self._wall_ns = wall_ns
+        self._order = threading.Lock()
+        self._state = threading.Condition()
+        self._flights: deque[Flight] = deque()
+        self._unsure: list[Flight] = []  # of a log that broke
+        self._asks: dict[Identity, list[_Ask]] = {}
+        self._lookups: deque[tuple[str, Identity, Answer, bool]] = deque()
+        self._notes: deque[Row] = deque(maxlen=limits.record_history_count)
+        self._owed_count = 0  # drops that no row tells yet
+        self._is_closed = False
+        self._newest = open_log()
+        self._log: Log | None = self._newest
+        self.log_id = self._log.log_id
+        self._ends = self._log.ends()
+        self._windows = self._remembered(self._log)
+
+    @property
+    def log(self) -> Log | None:
+        """The log; None while it is being opened again."""
+        return self._log
+
+    @property
+    def used_len(self) -> int:
+        """The octets of the log on disk."""
+        return self._newest.used_len
+
+    @property
+    def waiting_count(self) -> int:
+        """How many asked for samples that have not come."""
+        return len(self._asks)
+
+    @property
+    def owed_count(self) -> int:
+        """Drops that no row tells yet."""
+        return self._owed_count
+
+    # Rows in.
+
+    def land(self, batch: pa.RecordBatch, *, filled: bool = False) -> int:
+        """Record what was received; returns how many rows were new."""
+        with self._order:
+            sent = self._send(batch, [])
+        if filled:
+            self.counts.filled += 0 if sent is None else sent[0].batch.num_rows
+        if sent is None:
+            return 0
+        flight, log, future = sent
+        if flight.waiters:
+            _finish(log, future)
+        count: int = flight.batch.num_rows
+        return count
+
+    def store(self, puts: Sequence[Put]) -> None:
+        """Record samples, each once, and return when they are on disk and answers are due."""
+        with self._order:
+            with self._state:
+                fresh, repeated = self._sorted(puts)
+            sent = None
+            if fresh:
+                waiters = [
+                    Waiter(place, put.answer, duplicate=False)
+                    for place, put in enumerate(fresh)
+                    if put.answer is not None
+                ]
+                sent = self._send(batch_of([put.row for put in fresh]), waiters, wake=False)
+        for put in repeated:
+            assert put.row.identity is not None
+            self.counts.duplicates += 1
+            if put.answer is not None:
+                self.ask(put.row.key, put.row.identity, put.answer, 0, duplicate=True)
+        if sent is not None:
+            _finish(*sent[1:])
+
+    def dropped(self, count: int, reason: str) -> None:
+        """Samples were received, and are not recorded."""
+        with self._state:
+            self._drop(count, reason)
+
+    # Questions.
+
+    def ask(
+        self, key: str, identity: Identity, answer: Answer, wait_ns: int, *, duplicate: bool = False
+    ) -> None:
+        """Answer where a sample is, when it is there; or, after a time, that it is not."""
+        with self._state:
+            seq = self._windows.ask(identity)
+            if seq is not None:
+                self._answer(answer, Place(self._shard_of(key), seq, duplicate))
+                return
+            if not self._windows.has(identity):
+                deadline_ns = self._clock_ns() + wait_ns
+                self._asks.setdefault(identity, []).append(_Ask(answer, deadline_ns, duplicate))
+                return
+            for flight in (*self._flights, *self._unsure):
+                row = row_of(flight, identity)
+                if row is not None:
+                    flight.waiters.append(Waiter(row, answer, duplicate))
+                    return
+            self._lookups.append((key, identity, answer, duplicate))
+        self._tell(None, None)
+
+    def heard(self, source: tuple[str, int], last_sn: int) -> None:
+        """A publisher says which number it gave last."""
+        with self._state:
+            self._windows.heard(source, last_sn, self._clock_ns())
+
+    def gaps(self, grace_ns: int) -> list[Gap]:
+        """What has been missing for a while."""
+        with self._state:
+            return self._windows.gaps(self._clock_ns() - grace_ns)
+
+    def settle(self, gaps: Sequence[Gap]) -> None:
+        """Nobody has these: record that."""
+        received_us = self._wall_ns() // 1_000
+        with self._state:
+            for gap in gaps:
+                count = self._windows.settle(gap)
+                self.counts.gaps += count
+                if count:
+                    self._notes.append(gap_row(gap, count, received_us))
+
+    def has_row(self, row: Row) -> bool:
+        """Whether a sample without a number is on disk: one of this key with this timestamp."""
+        log, stamp = self._log, row.timestamp
+        if log is None or stamp is None:
+            return False
+        bits = stamp.time.value
+        found = LogReader(log.disk, lambda _: None).select(
+            row.key, since=bits, until=bits + 1, columns=["key", "hlc", "hlc_id", "recv_ts"]
+        )
+        clocks = {clock for batch in found for clock in batch.column("hlc_id").to_pylist()}
+        return str(stamp.id) in clocks
+
+    # Looking after it: by the desk, now and then.
+
+    def tend(self) -> None:
+        """Open a broken log again, answer who waited in vain, tell of gaps and drops."""
+        if self._log is None or self._log.broken is not None:
+            self._mend()
+        self._expire()
+        self._look_up()
+        self._write_notes()
+
+    def flush(self, timeout_s: float) -> bool:
+        """Return when all that was appended is on disk; False: not in time."""
+        with self._state:
+            return self._state.wait_for(lambda: not self._flights, timeout_s)
+
+    def status(self) -> dict[str, Json]:
+        """What it has, and what went wrong."""
+        counts: dict[str, Json] = dict(asdict(self.counts))
+        return {
+            "log": str(self.log_id),
+            "state": self._state_text(),
+            "ends": list(self._ends),
+            "octets": self.used_len,
+            "lag_ms": self.lag_ns // 1_000_000,
+            **counts,
+            "forgotten_publishers": self._windows.forgotten_count,
+            "last_error": self.last_error,
+        }
+
+    def close(self) -> None:
+        """Write what waits, and let go of the log."""
+        self.tend()
+        with self._order:
+            self._is_closed = True
+            log, self._log = self._log, None
+            if log is not None:
+                log.close()
+        with self._state:
+            for asks in self._asks.values():
+                for one in asks:
+                    self._answer(one.answer, _CLOSED)
+            self._asks.clear()
+            for _, _, answer, _ in self._lookups:
+                self._answer(answer, _CLOSED)
+            self._lookups.clear()
+            for flight in self._unsure:
+                self._refuse(flight, _CLOSED)
+
+    # Within.
+
+    def _sorted(self, puts: Sequence[Put]) -> tuple[list[Put], list[Put]]:
+        """Those that are new, and those that are there already."""
+        fresh: list[Put] = []
+        repeated: list[Put] = []
+        seen: set[Identity] = set()
+        for put in puts:
+            identity = put.row.identity
+            if identity is None or put.answer is None:
+                fresh.append(put)
+                continue
+            self._windows.ask(identity)
+            is_new = identity not in seen and not self._windows.has(identity)
+            (fresh if is_new else repeated).append(put)
+            seen.add(identity)
+        return fresh, repeated
+
+    def _send(
+        self,
+        batch: pa.RecordBatch,
+        waiters: list[Waiter],
+        *,
+        wake: bool = True,
+        notes: list[Row] | None = None,
+    ) -> tuple[Flight, Log, Future[Stored]] | None:
+        """Under `_order`: append what is new. None: nothing is, or there is no log."""
+        log = self._log
+        with self._state:
+            if log is None:
+                flight = Flight(batch, {}, waiters, notes=notes, told_count=len(waiters))
+                self._refuse(flight, Refusal("closed", f"the disk failed: {self.last_error}"))
+                return None
+            kept, taken = (batch, {}) if notes else self._windows.take(batch, self._clock_ns())
+            self.counts.duplicates += batch.num_rows - kept.num_rows
+            if not kept.num_rows:
+                return None
+            flight = Flight(kept, taken, waiters, notes=notes, told_count=len(waiters))
+            self._note_rows(flight)
+            self._flights.append(flight)
+        try:
+            future = log.append(kept, wake=wake and not flight.waiters)
+        except StoreError:  # it broke: looked at when it is opened again
+            with self._state:
+                self._flights.remove(flight)
+                flight.is_new = True
+                self._unsure.append(flight)
+                self._state.notify_all()
+            self._tell(None, None)
+            return None
+        future.add_done_callback(partial(self._done, log, flight))
+        return flight, log, future
+
+    def _note_rows(self, flight: Flight) -> None:
+        """Note which rows are asked about, now or likely soon."""
+        for id in flight.taken:
+            if not self._windows.is_asked(id):
+                continue
+            for row, sn in rows_of(flight.batch, id):
+                identity = Identity(*id, sn)
+                flight.rows[identity] = row
+                for one in self._asks.pop(identity, ()):
+                    flight.waiters.append(Waiter(row, one.answer, one.duplicate))
+
+    def _done(self, log: Log, flight: Flight, future: Future[Stored]) -> None:
+        """By whoever wrote: rows are on disk, or not."""
+        error = future.exception()
+        with self._state:
+            self._flights.remove(flight)
+            if error is None:
+                self._stored(flight, future.result().ranges)
+            elif log.broken is not None:
+                self._unsure.append(flight)
+            else:
+                self._refuse(flight, Refusal("full", str(error)))
+            self._state.notify_all()
+        if error is not None:
+            self._tell(None, None)
+
+    def _stored(self, flight: Flight, ranges: dict[int, tuple[int, int]]) -> None:
+        self.counts.rows += flight.batch.num_rows
+        for shard, (_, end) in ranges.items():
+            self._ends[shard] = max(self._ends[shard], end)
+        received_us = flight.batch.column("recv_ts")[0].value
+        self.lag_ns = max(self._wall_ns() - received_us * 1_000, 0)
+        if not flight.waiters and not flight.rows:
+            return
+        places = places_of(flight.batch, ranges, len(self._ends))
+        for identity, row in flight.rows.items():
+            self._windows.place(identity, places[row][1])
+        for row, answer, duplicate in flight.waiters:
+            self._answer(answer, Place(*places[row], duplicate))
+
+    def _refuse(self, flight: Flight, refusal: Refusal) -> None:
+        self._windows.forget(flight.taken)
+        for _, answer, _ in flight.waiters:
+            self._tell(answer, refusal)
+        if flight.notes is None:
+            self._drop(flight.batch.num_rows - flight.told_count, refusal.detail)
+        else:
+            for note in flight.notes:  # told later, when there is room
+                if note.kind is RowKind.DROP:
+                    self._owed_count += int(note.payload)
+                else:
+                    self._notes.append(note)
+        self.last_error = refusal.detail
+
+    def _drop(self, count: int, reason: str) -> None:
+        if count:
+            if not self._owed_count:
+                _LOG.error("log %s: samples are not recorded: %s", self.name, reason)
+            self.counts.dropped += count
+            self._owed_count += count
+            self.last_error = reason
+
+    def _answer(self, answer: Answer, outcome: Outcome) -> None:
+        if isinstance(outcome, Place):
+            self.counts.acknowledged += 1
+        self._tell(answer, outcome)
+
+    def _state_text(self) -> str:
+        if self._is_closed:
+            return "Closed"
+        return "Recording" if self._log is not None and self._log.broken is None else "Failed"
+
+    def _shard_of(self, key: str) -> int:
+        return shard_of(key, len(self._ends))
+
+    def _expire(self) -> None:
+        now_ns = self._clock_ns()
+        with self._state:
+            for identity, asks in list(self._asks.items()):
+                left = [one for one in asks if one.deadline_ns > now_ns]
+                for one in asks:
+                    if one not in left:
+                        detail = "it was not received; put it with its payload"
+                        self._tell(one.answer, Refusal("unknown", detail))
+                if left:
+                    self._asks[identity] = left
+                else:
+                    del self._asks[identity]
+
+    def _look_up(self) -> None:
+        """Find samples in the log itself: those that came before anybody asked."""
+        while self._lookups:
+            key, identity, answer, duplicate = self._lookups.popleft()
+            with self._state:
+                seq = self._windows.ask(identity)
+            if seq is None:
+                seq = self._found(key, identity)
+            outcome: Outcome = Refusal("unknown", "it is too long ago, or was refused")
+            if seq is not None:
+                outcome = Place(self._shard_of(key), seq, duplicate)
+            with self._state:
+                self._answer(answer, outcome)
+
+    def _found(self, key: str, identity: Identity) -> int | None:
+        log = self._log
+        if log is None:
+            return None
+        reader = LogReader(log.disk, lambda _: None)
+        shard = self._shard_of(key)
+        bounds = reader.bounds(shard)
+        first = max(bounds.first, bounds.end - self._limits.record_tail_rows_count)
+        found: int | None = None
+        for end in range(bounds.end, first, -_LOOK_ROWS):
+            start = max(end - _LOOK_ROWS, first)
+            for batch in reader.read(shard, start, end, columns=_LOOKED_AT, position=True):
+                seqs = batch.column("seq")
+                for row, sn in rows_of(batch, identity.source):
+                    with self._state:
+                        self._windows.place(Identity(*identity.source, sn), seqs[row].as_py())
+                    found = seqs[row].as_py() if sn == identity.sn else found
+            if found is not None:
+                return found
+        return None
+
+    def _write_notes(self) -> None:
+        with self._order:
+            log = self._log
+            if log is None or log.broken is not None:
+                return
+            with self._state:
+                notes = list(self._notes)
+                self._notes.clear()
+                owed, self._owed_count = self._owed_count, 0
+                if owed:
+                    notes.append(drop_row(self._key, owed, self._wall_ns() // 1_000))
+            if notes:
+                self._send(batch_of(notes), [], notes=notes)
+
+    def _mend(self) -> None:
+        """Open the log again, and append what did not get there."""
+        with self._order:
+            old, self._log = self._log, None
+            if old is not None:
+                self.flush(_FAIL_S)
+                try:
+                    old.close()
+                except OSError as error:
+                    _LOG.warning("log %s: closing it failed: %s", self.name, error)
+                _LOG.error("log %s is opened again: %s", self.name, old.broken)
+            try:
+                new = self._open_log()
+            except (EleaError, OSError) as error:
+                self.last_error = str(error)
+                return
+            self.counts.reopened += 1
+            with self._state:
+                grown = [new - old for new, old in zip(new.ends(), self._ends, strict=True)]
+                self._windows = self._remembered(new)
+                unsure, self._unsure = self._unsure, []
+                missing = [part for one in unsure for part in self._kept(one, grown)]
+            self._log = self._newest = new
+            sent = [self._send(one.batch, one.waiters, notes=one.notes) for one in missing]
+        for one in sent:
+            if one is not None and one[0].waiters:
+                _finish(*one[1:])
+
+    def _kept(self, flight: Flight, grown: list[int]) -> list[Flight]:
+        """The parts of a flight that are not in the log. A block is there whole, or not at all."""
+        missing = []
+        for shard, part in by_shard(flight, len(self._ends)):
+            count = part.batch.num_rows
+            if part.is_new or grown[shard] < count:
+                missing.append(part)
+                continue
+            grown[shard] -= count
+            self._stored(part, {shard: (self._ends[shard], self._ends[shard] + count)})
+        return missing
+
+    def _remembered(self, log: Log) -> Windows:
+        """The windows as the end of the log tells them."""
+        windows = Windows(self._limits)
+        reader = LogReader(log.disk, lambda _: None)
+        for shard in range(reader.shards_count):
+            bounds = reader.bounds(shard)
+            first = max(bounds.first, bounds.end - self._limits.record_tail_rows_count)
+            for batch in reader.read(shard, first, bounds.end, columns=_REMEMBERED):
+                windows.remember(batch)
+        return windows
+
+
+_CLOSED: Final = Refusal("closed", "the recorder ends")
+
+
+def _finish(log: Log, future: Future[Stored]) -> None:
+    """Wait for the disk; who waits for an answer is told what it said."""
+    try:
+        log.finish(future)
+    except Exception as error:  # told to everybody by `_done`
+        _LOG.debug("rows were not stored: %s", error)

@@ -1,0 +1,342 @@
+"""Recording: what is published under some key expressions, into one log or one for each name.
+
+subscribers (Arrow)  ->  one thread each  ->  books  ->  logs
+questions, tokens, answers of caches  ->  the desk  ->  the same books
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from elea.errors import ClosedError, EleaError, KeyExprError
+from elea.json5 import Json
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.provenance import SampleKind
+from elea.sample import Sample
+from elea.session.batches import ArrowBatches
+from elea.session.handlers import Callback, Handler
+from elea.session.session import Session
+from elea.session.subscriber import Subscriber
+from elea.store.log.log import Log
+from elea.store.log.settings import LogSettings
+from elea.store.recorder.ack import AckServer
+from elea.store.recorder.book import Book, Counts
+from elea.store.recorder.desk import Desk
+from elea.store.recorder.fill import Filler
+from elea.store.recorder.flight import Put
+from elea.store.recorder.rows import token_row
+from elea.store.recorder.settings import Names, RecordingSettings
+
+_LOG: Final = logging.getLogger("elea.store.recorder")
+_BATCH_ROWS: Final = 16_384
+_BATCH_MS: Final = 100.0  # that a row waits for others, unless somebody asks for it
+_ORDER_S: Final = 0.05  # that a sample to be acknowledged waits for those received before it
+_STOP_S: Final = 30.0  # how long an end waits for the disk
+
+OpenLog = Callable[[Path, LogSettings], Log]
+
+
+class Server(Protocol):
+    """Lets others read a log through the data space."""
+
+    def stop(self) -> None: ...
+
+
+class _Intake:
+    """One subscriber and its thread."""
+
+    def __init__(self, session: Session, key_expr: str, land: Callable[[pa.RecordBatch], None]):
+        self.key_expr = key_expr
+        self._land = land
+        self._told_count = 0  # drops that were told
+        self._landed = threading.Condition()
+        self._is_busy = False
+        self._hurries = False  # somebody waits for what comes next
+        batches = ArrowBatches(_BATCH_ROWS, _BATCH_MS)
+        self._subscriber: Subscriber[Handler[pa.RecordBatch]] = session.declare_subscriber(
+            key_expr, batches
+        )
+        self._handler = self._subscriber.handler
+        self._worker = threading.Thread(target=self._run, name=f"record {key_expr}", daemon=True)
+        self._worker.start()
+
+    def hurry(self) -> None:
+        """Land what was received, soon."""
+        self._hurries = True
+        if not self._is_busy:  # else the worker does, when it is done with what it has
+            self._flush()
+
+    def settle(self) -> None:
+        """Return when what was received is landed, or a moment later."""
+        self._flush()
+        with self._landed:
+            self._landed.wait_for(lambda: not self._is_busy and not len(self._handler), _ORDER_S)
+
+    def newly_dropped(self) -> int:
+        """Samples for which there was no room since this was asked last."""
+        count = self._handler.dropped_count - self._told_count
+        self._told_count += count
+        return count
+
+    def stop(self) -> None:
+        """Take no more, and land what was received."""
+        with suppress(ClosedError):  # the session went first
+            self._subscriber.undeclare()
+        self._worker.join(_STOP_S)
+        if self._worker.is_alive():
+            _LOG.error("recording %s: its disk does not answer; it is left", self.key_expr)
+
+    def _flush(self) -> None:
+        self._hurries = False
+        with suppress(ClosedError):
+            self._subscriber.flush()
+
+    def _run(self) -> None:
+        for batch in self._handler:
+            self._is_busy = True
+            try:
+                self._land(batch)
+            except Exception:  # what follows is recorded all the same
+                _LOG.exception("recording %s: %d rows are lost", self.key_expr, batch.num_rows)
+            if self._hurries:
+                self._flush()
+            with self._landed:
+                self._is_busy = False
+                self._landed.notify_all()
+            if self._hurries:
+                self._flush()
+
+
+class Recording:
+    """One recording that runs, until `stop`.
+
+    Args:
+        session: Whose samples are recorded.
+        settings: Which, and where.
+        limits: How much is remembered, and how many may wait.
+        open_log: Opens the log of a directory.
+
+    Raises:
+        StoreError: a log cannot be opened.
+        ClosedError: the session is closed.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        settings: RecordingSettings,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        open_log: OpenLog = Log,
+        wall_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.settings = settings
+        self.names = Names(settings.key_exprs, settings.name)
+        self.lost_count = 0  # rows for which there was no log
+        self._session = session
+        self._limits = limits
+        self._open_log = open_log
+        self._wall_ns = wall_ns
+        self._opening = threading.Lock()
+        self._books: dict[str, Book] = {}
+        self._servers: dict[str, tuple[Log, Server]] = {}
+        self._desk = Desk(f"recorder {settings.name}", self.settle, self._tend)
+        self._intakes: list[_Intake] = []
+        self._tokens: list[Subscriber[None]] = []
+        if not self.names.is_template:
+            self._open(settings.name)
+        self._acks: AckServer | None = None
+        self._filler = Filler(session, self, settings, limits.record_history_count)
+        self._desk.start()
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self) -> None:
+        for key_expr in self.names.key_exprs:
+            self._intakes.append(_Intake(self._session, key_expr, self._land))
+            if self.settings.liveliness:
+                changed = Callback(self._token_changed, indirect=False)
+                self._tokens.append(
+                    self._session.liveliness().declare_subscriber(key_expr, changed, history=True)
+                )
+        self._acks = AckServer(self._session, self, self._limits)
+        self._filler.start()
+
+    def stop(self) -> None:
+        """Take no more, keep what has come, and close the logs."""
+        self._filler.stop()
+        for token in self._tokens:
+            with suppress(ClosedError):
+                token.undeclare()
+        if self._acks is not None:
+            self._acks.stop()
+        for intake in self._intakes:
+            intake.stop()
+        self._desk.stop()
+        self._tend()
+        for _, server in self._servers.values():
+            server.stop()
+        for book in self.books():
+            book.close()
+        self._desk.drain()
+
+    # What is known of it.
+
+    def books(self) -> list[Book]:
+        """Its logs."""
+        return list(self._books.values())
+
+    def counts(self) -> Counts:
+        """What became of samples, over all logs."""
+        total = Counts()
+        for book in self.books():
+            total.add(book.counts)
+        total.dropped += self.lost_count
+        return total
+
+    def status(self) -> dict[str, Json]:
+        """Values by log, and of the whole."""
+        logs: dict[str, Json] = {book.name: book.status() for book in self.books()}
+        return {
+            "key_exprs": list(self.settings.key_exprs),
+            "name": self.settings.name,
+            "directory": str(self.settings.directory),
+            "logs": logs,
+            "without_log": self.lost_count,
+            "refused_acknowledgements": 0 if self._acks is None else self._acks.refused_count,
+            "history_cut": self._filler.cut_count,
+            "history_nameless": self._filler.nameless_count,
+        }
+
+    # For those who serve it.
+
+    def book_of(self, key: str) -> Book | None:
+        """The open log of a key."""
+        return self._books.get(self.names.of(key))
+
+    def open_book(self, key: str) -> Book | None:
+        """The log of a key, opened if need be; None if that cannot be, which is logged."""
+        try:
+            name = self.names.of(key)
+        except KeyExprError:
+            return None
+        book = self._books.get(name)
+        if book is not None:
+            return book
+        with self._opening:
+            try:
+                return self._books.get(name) or self._open(name)
+            except (EleaError, OSError) as error:
+                if not self.lost_count:
+                    _LOG.error("log %s cannot be opened: %s", name, error)
+                return None
+
+    def put(self, book: Book, put: Put) -> None:
+        """Store a sample that did not come as a row."""
+        self._desk.put(book, put)
+
+    def call(self, act: Callable[[], None]) -> None:
+        """Do something that may wait."""
+        self._desk.call(act)
+
+    def hurry(self, key_expr: str) -> None:
+        """Somebody waits for what was received under a key expression."""
+        for intake in self._intakes:
+            if intake.key_expr == key_expr:
+                intake.hurry()
+        self._desk.hurry()
+
+    def settle(self) -> None:
+        """By the desk: what was received before what it is about to store comes first."""
+        for intake in self._intakes:
+            intake.settle()
+
+    def now_us(self) -> int:
+        """The time of day, as in `recv_ts`."""
+        return self._wall_ns() // 1_000
+
+    # Within.
+
+    def _open(self, name: str) -> Book:
+        if len(self._books) >= self._limits.record_logs_count:
+            raise EleaError(f"there are {len(self._books)} logs already, which is the most")
+        directory = self.settings.directory
+        if self.names.is_template:
+            directory /= name
+        book = Book(
+            name,
+            self.names.key_exprs[0],
+            partial(self._open_log, directory, self.settings.log),
+            self._desk.tell,
+            limits=self._limits,
+            wall_ns=self._wall_ns,
+        )
+        self._books[name] = book
+        self._serve(book)
+        _LOG.info("log %s is recorded in %s", name, directory)
+        return book
+
+    def _serve(self, book: Book) -> None:
+        """Have the log of a book read through the data space; again when it was opened anew."""
+
+    def _land(self, batch: pa.RecordBatch) -> None:
+        """By a subscriber's thread."""
+        for book, part in self._by_book(batch):
+            if book is None:
+                self.lost_count += part.num_rows
+            else:
+                book.land(part)
+
+    def _by_book(self, batch: pa.RecordBatch) -> list[tuple[Book | None, pa.RecordBatch]]:
+        if not self.names.is_template:
+            return [(self._books[self.names.name], batch)]
+        keys = batch.column("key")
+        books = [self.open_book(key) for key in keys.dictionary.to_pylist()]
+        distinct = list(dict.fromkeys(books))
+        if len(distinct) == 1:
+            return [(distinct[0], batch)]
+        of_row = pa.array([distinct.index(one) for one in books]).take(keys.indices)
+        return [
+            (book, batch.filter(pc.equal(of_row, number)))
+            for number, book in enumerate(distinct)
+            if book is not None or pc.any(pc.equal(of_row, number)).as_py()
+        ]
+
+    def _token_changed(self, sample: Sample) -> None:
+        is_there = sample.kind is SampleKind.PUT
+        row = token_row(sample.key_text, self.now_us(), is_there=is_there)
+        self._desk.call(partial(self._record_token, Put(row, None)))
+
+    def _record_token(self, put: Put) -> None:
+        book = self.open_book(put.row.key)
+        if book is None:
+            self.lost_count += 1
+        else:
+            self._desk.put(book, put)
+
+    def _tend(self) -> bool:
+        """By the desk: whether somebody waits."""
+        books = self.books()
+        for intake in self._intakes:
+            count = intake.newly_dropped()
+            if count and books:
+                books[0].dropped(count, "the disk is slower than what is received")
+            elif count:
+                self.lost_count += count
+        for book in books:
+            book.tend()
+        self._filler.tend()
+        return any(book.waiting_count for book in books)

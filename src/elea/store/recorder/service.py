@@ -1,0 +1,104 @@
+"""RecorderService: the service `recorder`, which runs the recordings that are configured.
+
+One that cannot be started leaves the others alone; its status says why. A change of the
+configuration touches the recordings whose own part of it has changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from elea.config.kinds import Value
+from elea.errors import MissingDependencyError
+from elea.json5 import Json
+from elea.session.session import Session
+from elea.store.recorder.section import read
+from elea.store.recorder.settings import RecordingSettings
+from elea.version import VERSION
+
+if TYPE_CHECKING:
+    from elea.store.recorder.recording import Recording
+
+_LOG: Final = logging.getLogger("elea.store.recorder")
+
+
+class RecorderService:
+    """The recordings of a node.
+
+    Args:
+        session: The node's.
+        settings: The section `plugins/recorder`.
+
+    Raises:
+        ConfigError: the section is not legal.
+        MissingDependencyError: without `pip install 'elea[arrow]'`.
+    """
+
+    def __init__(self, session: Session, settings: Mapping[str, Value]) -> None:
+        try:
+            import pyarrow  # noqa: F401  # said before anything is started
+        except ImportError as error:
+            raise MissingDependencyError("the service recorder", "arrow") from error
+        self._session = session
+        self._running: dict[str, Recording] = {}
+        self._failed: dict[str, tuple[RecordingSettings, str]] = {}
+        self.change(settings)
+
+    @classmethod
+    def check(cls, settings: Mapping[str, Value]) -> None:
+        """Whether a section is legal; nothing is opened.
+
+        Raises:
+            ConfigError: it is not.
+        """
+        read(settings)
+
+    def change(self, settings: Mapping[str, Value]) -> None:
+        """Run what a section says, and leave alone what it says as before.
+
+        Raises:
+            ConfigError: the section is not legal; nothing has changed.
+        """
+        new = read(settings)
+        for name, running in list(self._running.items()):
+            if new.get(name) != running.settings:
+                del self._running[name]
+                running.stop()
+                _LOG.info("recording %s stopped", name)
+        self._failed.clear()
+        for name, one in new.items():
+            if name not in self._running:
+                self._start(name, one)
+
+    def status(self) -> Mapping[str, Json]:
+        """Values below `status/plugins/recorder`."""
+        found: dict[str, Json] = {"version": VERSION}
+        for name, running in list(self._running.items()):
+            found[f"recordings/{name}"] = {**running.status(), "state": "Started"}
+        for name, (one, reason) in list(self._failed.items()):
+            found[f"recordings/{name}"] = {
+                "key_exprs": list(one.key_exprs),
+                "name": one.name,
+                "directory": str(one.directory),
+                "state": "Failed",
+                "error": reason,
+            }
+        return found
+
+    def stop(self) -> None:
+        """Keep what has come, and close all logs."""
+        for name in list(self._running):
+            self._running.pop(name).stop()
+
+    def _start(self, name: str, settings: RecordingSettings) -> None:
+        from elea.store.recorder.recording import Recording
+
+        try:
+            self._running[name] = Recording(self._session, settings)
+        except Exception as error:  # the other recordings start all the same
+            self._failed[name] = (settings, str(error))
+            _LOG.error("recording %s cannot be started: %s", name, error)
+        else:
+            _LOG.info("recording %s: %s", name, ", ".join(settings.key_exprs))

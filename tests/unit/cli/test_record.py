@@ -1,0 +1,121 @@
+"""`elea record`: from the network to a log, with an account of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.ends import WAIT_S, Running, eventually, free_endpoint
+
+import elea
+from elea.cli.main import main
+from elea.store.log.reader import LogReader
+
+
+def alone(endpoint: str) -> dict[str, object]:
+    return {"connect": {"endpoints": [endpoint]}, "mode": "client"}
+
+
+def rows_count(directory: Path) -> int:
+    try:
+        return LogReader(directory).bounds(0).end
+    except elea.ZError:
+        return 0
+
+
+def test_it_ends_after_so_many_and_says_what_it_did(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    endpoint = free_endpoint()
+    directory = tmp_path / "log"
+    command = Running(
+        *("record", "k/**", "--to", str(directory), "--count", "3", "--duration", "60", "--json"),
+        *("--listen", endpoint, "--cfg", "scouting/multicast/enabled:false"),
+    )
+    assert eventually(lambda: directory.exists())
+    with elea.open(alone(endpoint)) as session:
+        for number in range(3):
+            session.put("k/a", str(number), congestion_control=elea.CongestionControl.BLOCK)
+        assert command.code == 0
+    told, text = capsys.readouterr()
+    last = json.loads(told.splitlines()[-1])
+    assert (last["rows"], last["dropped"], last["gaps"], last["ended"]) == (3, 0, 0, True)
+    assert last["octets"] > 0
+    assert "3 rows in" in text
+    assert rows_count(directory) == 3
+
+
+def test_time_can_be_over_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(
+        [
+            *("record", "k/{robot}/**", "--name", "{robot}", "--to", str(tmp_path)),
+            *("--count", "3", "--duration", "0.2", "--cfg", "scouting/multicast/enabled:false"),
+            *("--shards", "2", "--quota", "1000000", "--retain-len", "1000", "--retain-age", "10"),
+            *("--retain-consumed", "--liveliness", "--history", "--storages", "--no-recovery"),
+        ]
+    )
+    assert code == 1
+    assert "0 rows in" in capsys.readouterr().err
+
+
+def test_key_expressions_that_meet_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["record", "k/**", "k/a", "--to", str(tmp_path)]) == 1
+    assert "keys in common" in capsys.readouterr().err
+
+
+def test_a_log_that_is_written_to_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log").write_text("")
+    quiet = ["--cfg", "scouting/multicast/enabled:false"]
+    assert main(["record", "k/**", "--to", str(tmp_path / "log"), *quiet]) == 1
+    assert "log" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_and_everything_is_kept(tmp_path: Path, number: signal.Signals) -> None:
+    endpoint = free_endpoint()
+    child = subprocess.Popen(
+        [
+            *(
+                sys.executable,
+                "-m",
+                "elea.cli.main",
+                "record",
+                "k/**",
+                "--to",
+                str(tmp_path / "log"),
+            ),
+            *("--listen", endpoint, "--cfg", "scouting/multicast/enabled:false"),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert child.stderr is not None
+    try:
+        assert any("records k/**" in line for line in child.stderr)
+        with elea.open(alone(endpoint)) as session:
+            # Answered when it is on disk, and after it what was put before.
+            session.put("k/a", b"1", congestion_control=elea.CongestionControl.BLOCK)
+            [reply] = session.get("@elea/log/k/put/k/b", payload=b"2", timeout=WAIT_S)
+            assert reply.ok is not None
+            session.put("k/a", b"3", congestion_control=elea.CongestionControl.BLOCK)
+            [reply] = session.get("@elea/log/k/put/k/*", payload=b"4", timeout=WAIT_S)
+            assert reply.err is not None  # and so it was received
+            child.send_signal(number)
+            assert child.wait(WAIT_S) == 130
+    finally:
+        child.kill()
+        child.wait()
+        rest = child.stderr.read()
+        child.stderr.close()
+    assert "3 rows in" in rest
+    assert rows_count(tmp_path / "log") == 3

@@ -1,0 +1,140 @@
+"""The service `recorder` in a daemon: configured, asked, changed; and its section."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.cli.ends import WAIT_S, eventually
+from tests.unit.daemon.rig import ask, client_of, options, read, root_of, running
+
+from elea.daemon.services import installed
+from elea.errors import ConfigError
+from elea.store.log.reader import LogReader
+from elea.store.recorder.section import read as read_section
+from elea.store.recorder.service import RecorderService
+
+
+def section(directory: Path, **recordings: Any) -> str:
+    return "plugins/recorder:" + json.dumps({"directory": str(directory), "recordings": recordings})
+
+
+def test_it_is_built_in() -> None:
+    found = installed("recorder")
+    assert found is not None
+    assert found.load() is RecorderService
+
+
+def test_a_router_records_and_takes_changes(tmp_path: Path) -> None:
+    one = {"key_exprs": "k/**", "low_water_percent": 0}
+    chosen = options(section(tmp_path, a=one), adminspace_permissions="rw")
+    with running(chosen, recorder=RecorderService) as daemon, client_of(daemon) as client:
+        status = f"{root_of(daemon)}/status/plugins/recorder/recordings"
+        place = f"{root_of(daemon)}/config/plugins/recorder/recordings"
+        [reply] = client.get("@elea/log/a/put/k/1", payload=b"1", timeout=WAIT_S)
+        assert reply.ok is not None
+        shown = read(client, f"{status}/a")
+        assert shown["state"] == "Started"
+        assert shown["logs"]["a"]["rows"] == 1
+        client.put(f"{place}/b", json.dumps({**one, "key_exprs": ["b/**"], "name": "other"}))
+        assert eventually(lambda: (tmp_path / "other").is_dir())
+        client.put(f"{place}/a", json.dumps({**one, "key_exprs": "k/*"}))
+        assert eventually(lambda: b'"k/*"' in b"".join(ask(client, f"{status}/a").values()))
+        client.delete(f"{place}/a")
+        assert eventually(lambda: not ask(client, f"{status}/a"))
+    assert LogReader(tmp_path / "a").bounds(0).end == 1
+
+
+def test_one_that_fails_leaves_the_others_alone(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("not a directory")
+    both = {name: {"key_exprs": f"{name}/**"} for name in "ab"}
+    with (
+        running(options(section(tmp_path, **both)), recorder=RecorderService) as daemon,
+        client_of(daemon) as client,
+    ):
+        status = f"{root_of(daemon)}/status/plugins/recorder/recordings"
+        failed = read(client, f"{status}/a")
+        assert (failed["state"], bool(failed["error"])) == ("Failed", True)
+        assert read(client, f"{status}/b")["state"] == "Started"
+
+
+def test_every_key_has_its_effect(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "directory": str(tmp_path),
+        "recordings": {
+            "a": {
+                "key_exprs": ["fleet/{robot}/**"],
+                "name": "{robot}",
+                "liveliness": True,
+                "history": True,
+                "storages": True,
+                "recovery": False,
+                "shards": 2,
+                "compression": "lz4",
+                "segment_len": 3,
+                "segment_age": 1.5,
+                "retain_len": 4,
+                "retain_age": 5,
+                "retain_consumed": True,
+                "quota": 6,
+                "low_water_percent": 7.5,
+            }
+        },
+    }
+    made = read_section(settings)["a"]
+    assert made.directory == tmp_path
+    assert (made.liveliness, made.history, made.storages, made.recovery) == (1, 1, 1, 0)
+    log = made.log
+    assert (log.shards_count, log.compression, log.segment_len) == (2, "lz4", 3)
+    assert (log.segment_age_ns, log.retain_age_ns) == (1_500_000_000, 5_000_000_000)
+    assert (log.retain_len, log.quota_len, log.low_water_percent) == (4, 6, 7.5)
+    assert log.retain_consumed
+
+
+@pytest.mark.parametrize(
+    ("settings", "path", "complaint"),
+    [
+        ({"recording": {}}, "recording", "recordings"),
+        ({"recordings": []}, "recordings", "an object is legal"),
+        ({"recordings": {"a": {"key_exprs": "k"}}}, "directory", "needed"),
+        ({"directory": "d", "recordings": {"a": 1}}, "recordings/a", "an object is legal"),
+        ({"directory": "d", "recordings": {"a": {}}}, "a/key_exprs", "missing"),
+        (
+            {"directory": "d", "recordings": {"a": {"key_exprs": "k", "shard": 1}}},
+            *("a/shard", "shards"),
+        ),
+        (
+            {"directory": "d", "recordings": {"a": {"key_exprs": "k", "shards": 0}}},
+            *("a/shards", "from 1"),
+        ),
+        (
+            {"directory": "d", "recordings": {"a": {"key_exprs": "k", "segment_age": True}}},
+            *("a/segment_age", "seconds"),
+        ),
+        (
+            {"directory": "d", "recordings": {"a": {"key_exprs": [1]}}},
+            *("a/key_exprs", "do not meet"),
+        ),
+        (
+            {"directory": "d", "recordings": {"a": {"key_exprs": ["k/**", "k/1"]}}},
+            *("recordings/a", "keys in common"),
+        ),
+        (
+            {"directory": "d", "recordings": {"a": {"key_exprs": "k", "compression": "gz"}}},
+            *("recordings/a", "zstd"),
+        ),
+        (
+            {
+                "directory": "d",
+                "recordings": {"a": {"key_exprs": "k"}, "b": {"key_exprs": "l", "name": "a"}},
+            },
+            *("b/name", "one recording to a log"),
+        ),
+    ],
+)
+def test_what_is_not_legal_is_named(settings: Any, path: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        RecorderService.check(settings)
+    assert caught.value.path.endswith(path)
