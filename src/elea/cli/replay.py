@@ -147,6 +147,8 @@ def run(args: argparse.Namespace) -> int:
     with open_session(args, long_running=True) as session:
         replay = Replay(session, [args.directory, *args.also], settings, id=args.id)
         require_neighbour(session)
+        if replay.id in _running(session):
+            raise EleaError(f"a replay {replay.id!a} runs already; choose another --id, or stop it")
         if args.paused:
             replay.pause()
         with replay:
@@ -211,6 +213,11 @@ def _ask(session: Session, id: str, command: str, value: str | None) -> dict[str
             raise EleaError(f"the replay refuses: {escape(str(status.get('detail')))}")
         assert isinstance(status, dict)
         return status
-    running = session.liveliness().get("@elea/replay/*", timeout=_ANSWER_S)
-    names = sorted(str(one.ok.key_expr).rpartition("/")[2] for one in running if one.ok is not None)
-    raise LinkError(f"no replay {id!a} answers; running are: {escape(', '.join(names)) or 'none'}")
+    names = escape(", ".join(_running(session))) or "none"
+    raise LinkError(f"no replay {id!a} answers; running are: {names}")
+
+
+def _running(session: Session) -> list[str]:
+    """The names of the replays that can be reached."""
+    tokens = session.liveliness().get("@elea/replay/*", timeout=_ANSWER_S)
+    return sorted(str(one.ok.key_expr).rpartition("/")[2] for one in tokens if one.ok is not None)

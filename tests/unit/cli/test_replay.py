@@ -53,6 +53,8 @@ def test_control(hub: Hub, log: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "the replay refuses: no speed: saw -1.0" in capsys.readouterr().err
     assert main(["replay", "--control", "other", *hub.connect]) == 1
     assert "no replay 'other' answers; running are: drive" in capsys.readouterr().err
+    assert main(["replay", str(log), "--id", "drive", *hub.connect]) == 1
+    assert "a replay 'drive' runs already; choose another --id" in capsys.readouterr().err
     assert told("speed", "0") == 0
     assert told("resume") == 0
     assert running.code == 0
