@@ -48,7 +48,7 @@ KEYS: Final = (
         _JSON,
         "a historian: `key_exprs`, `logs`, `counts`, `last_error`, `problems`",
     ),
-    Key(
+    (
         "/status/plugins/recorder/recordings/<name>",
         _JSON,
         "a recording: `key_exprs`, `state`, and `logs` with what was recorded, missing and dropped",

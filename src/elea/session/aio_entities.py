@@ -13,8 +13,8 @@ from elea.session.liveliness import LivelinessToken
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
 from elea.session.queryable import Queryable
-from elea.session.spool import Spool, SpoolStats
 from elea.session.since import HistoryStatus
+from elea.session.spool import Spool, SpoolStats
 from elea.session.subscriber import Subscriber
 
 T = TypeVar("T")
