@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 import re
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +16,13 @@ from tests.unit.cli.ends import free_endpoint
 from tests.unit.session.small_recorder import CONNECT, Scene, SmallRecorder, stored
 
 import elea
-from elea.errors import ClosedError, InvalidValueError, NotStoredError, StoreError
+from elea.errors import (
+    ClosedError,
+    InvalidValueError,
+    MissingDependencyError,
+    NotStoredError,
+    StoreError,
+)
 from elea.limits import DEFAULT_LIMITS
 from elea.session.spool_log import LogShelf
 from elea.sim.world import World
@@ -341,6 +348,14 @@ class TestDeclaring:
     def test_numbers_are_positive(self, scene: Scene, wrong: dict[str, int]) -> None:
         with pytest.raises(InvalidValueError, match="positive"):
             scene.session.declare_spool(**wrong)  # type: ignore[arg-type]
+
+    def test_a_spool_on_disk_needs_arrow(
+        self, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "elea.session.spool_log", None)
+        with pytest.raises(MissingDependencyError, match=r"elea\[arrow\]"):
+            scene.session.declare_spool(tmp_path / "spool")
+        assert scene.session.declare_spool().drain()  # one in memory does not
 
     def test_a_directory_has_one_owner(self, scene: Scene, tmp_path: Path) -> None:
         scene.session.declare_spool(tmp_path / "spool")
