@@ -55,7 +55,8 @@ class SpoolStats:
 
     Attributes:
         waiting_count: Samples that wait for a recorder,
-        waiting_len: and the octets they take, in memory or on disk.
+        waiting_len: and the octets they take; on disk those of the files, which go as a whole
+            some time after what is in them was forwarded.
         spooled_count: Samples that were taken since the spool was declared,
         forwarded_count: those that a recorder has on disk by now,
         duplicate_count: and those of them that it had before it was asked.

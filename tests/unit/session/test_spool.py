@@ -425,6 +425,27 @@ def test_threads_over_real_links_while_the_recorder_restarts(tmp_path: Path) -> 
         ]
 
 
+def test_an_event_loop_over_real_links(tmp_path: Path) -> None:
+    endpoint = free_endpoint()
+    config = {"mode": "client", "connect": {"endpoints": [endpoint]}}
+
+    async def main(router: elea.Session) -> None:
+        async with elea.aio.open(config) as session:
+            spool = session.declare_spool(tmp_path / "spool")
+            waiting = [session.put(f"fleet/{n}", str(n), ack="stored") for n in range(40)]
+            assert all(ack.spooled for ack in await asyncio.gather(*waiting))
+            recorder = await asyncio.to_thread(SmallRecorder, router, tmp_path / "log")
+            assert await spool.drain(60), spool.stats()
+            more = [session.put(f"fleet/{n}", "x", ack="stored", timeout=60) for n in range(40)]
+            assert not any(ack.spooled for ack in await asyncio.gather(*more))
+            await spool.undeclare()
+        await asyncio.to_thread(recorder.close)
+
+    with elea.open({"mode": "router", "listen": {"endpoints": [endpoint]}}) as router:
+        asyncio.run(main(router))
+    assert len(stored(tmp_path / "log")) == 80
+
+
 def test_the_examples_of_the_page_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = Path(__file__).parents[3] / "docs" / "howto" / "acknowledged-puts.md"
     text = page.read_text(encoding="utf-8")
