@@ -258,6 +258,7 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("K26", "user and password", BOTH),
         ("K27", "a restart of either side", BOTH),
         ("K28", "every verb of the `elea` command", BOTH),
+        ("K30", "acknowledged puts: the sample, the question for it, the answer", OUT),
         ("K29", "every octet of lively Eclipse conversations, written back", IN),
     ),
     "Historian": (

@@ -260,7 +260,7 @@ class ExchangeError(StoreError):
 
 
 class NotStoredError(StoreError):
-    """An acknowledged put was refused. `recorder` is the name of the log, or "spool".
+    """An acknowledged put was refused. `recorder` says where the recorder is, or "spool".
 
     `reason` is what the recorder says: "full", "closed", "busy" or "invalid"; of a spool it is
     "full" or "broken". The sample is not stored by this recorder.

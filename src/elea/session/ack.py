@@ -484,10 +484,12 @@ def _read_refusal(key: str, reply: Reply) -> NotStoredError:
     error = reply.err
     assert error is not None
     octets = error.payload.to_bytes()
+    replier = reply.replier_id
+    who = "a recorder" if replier is None else f"the recorder at {replier.zid}"
     try:
         said = json.loads(octets)
-        name = str(said.get("name") or reply.replier_id or "a recorder")
+        name = str(said.get("name") or who)
         return NotStoredError(key, name, str(said["error"]), str(said.get("detail", "")))
     except (ValueError, KeyError, TypeError, AttributeError):
         text = octets[:200].decode(errors="replace")
-        return NotStoredError(key, "a recorder", "unreadable", text)
+        return NotStoredError(key, who, "unreadable", text)

@@ -55,12 +55,14 @@ class SpoolStats:
 
     Attributes:
         waiting_count: Samples that wait for a recorder,
-        waiting_len: and the octets they take, in memory or on disk.
+        waiting_len: and the octets they take; on disk those of the files, which go as a whole
+            some time after what is in them was forwarded.
         spooled_count: Samples that were taken since the spool was declared,
         forwarded_count: those that a recorder has on disk by now,
         duplicate_count: and those of them that it had before it was asked.
         expired_count: Samples given up because they were older than `max_age`,
-        invalid_count: and those that a recorder would never store.
+        invalid_count: those that a recorder would never store,
+        lost_count: and those that are damaged on disk.
         full_count: Puts that were refused because there was no room.
         is_draining: Whether samples are on the way to a recorder.
     """
@@ -72,6 +74,7 @@ class SpoolStats:
     duplicate_count: int = 0
     expired_count: int = 0
     invalid_count: int = 0
+    lost_count: int = 0
     full_count: int = 0
     is_draining: bool = False
 
@@ -86,8 +89,11 @@ class Shelf(Protocol):
     def keep(self, entry: Entry, done: Callable[[int | NotStoredError], None]) -> None:
         """Keep one more; `done` is told its number, in any thread, when it is safe."""
 
-    def read(self, first: int, count: int) -> list[tuple[int, Entry]]:
-        """The next ones that are safe, with their numbers."""
+    def read(self, first: int, count: int) -> tuple[list[tuple[int, Entry]], int]:
+        """The next ones that are safe, with their numbers; and the number to go on with.
+
+        Those that are missing between are lost.
+        """
 
     def release(self, first: int) -> None:
         """All below this number were forwarded."""
@@ -218,6 +224,7 @@ class Spool(Declared):
             if self._gone:
                 return
             self._gone = True
+            self._advance()
             waiting_count, self._behind_count = self._behind_count, 0
             drained, self._drained = self._drained, None
         self._acks.spool = None
@@ -258,13 +265,18 @@ class Spool(Declared):
 
     def _kept(self, future: Future[StoredAck], outcome: int | EleaError) -> None:
         """A sample is safe on the shelf, or there is no room for it. In any thread."""
-        stats = self._stats
+        drained = None
         with self._lock:
+            stats = self._stats
             if isinstance(outcome, int):
                 self._stats = replace(stats, spooled_count=stats.spooled_count + 1)
             else:
                 self._behind_count = max(0, self._behind_count - 1)
                 self._stats = replace(stats, full_count=stats.full_count + 1)
+                if self._behind_count == 0:
+                    drained, self._drained = self._drained, None
+        if drained is not None:
+            drained.set_result(True)
         if isinstance(outcome, int):
             log = self._shelf.log
             ack = StoredAck(log, NAME, 0, outcome, spooled=True, durable=log is not None)
@@ -338,9 +350,14 @@ class Spool(Declared):
         """The oldest sample that may go: no other one of its key is under way. Under the lock."""
         room = DEFAULT_LIMITS.spool_window_count - len(self._window)
         if room > 0:
-            for number, entry in self._shelf.read(self._read, room):
-                self._window[number] = _Slot(entry)
-                self._read = number + 1
+            entries, end = self._shelf.read(self._read, room)
+            lost_count = end - self._read - len(entries)
+            self._read = end
+            self._window.update((number, _Slot(entry)) for number, entry in entries)
+            if lost_count:
+                self._behind_count -= lost_count
+                stats = self._stats
+                self._stats = replace(stats, lost_count=stats.lost_count + lost_count)
         blocked: set[str] = set()
         found = None
         for slot in self._window.values():
@@ -461,11 +478,11 @@ class MemoryShelf:
         detail = f"{length} octets would wait in memory, {self._len_max} may: raise max_bytes"
         done(number if has_room else NotStoredError(entry.key, NAME, "full", detail))
 
-    def read(self, first: int, count: int) -> list[tuple[int, Entry]]:
-        """The next ones."""
+    def read(self, first: int, count: int) -> tuple[list[tuple[int, Entry]], int]:
+        """The next ones, and the number to go on with."""
         with self._lock:
-            numbers = range(first, min(first + count, self.end))
-            return [(number, self._entries[number - self.first]) for number in numbers]
+            end = min(first + count, self.end)
+            return [(one, self._entries[one - self.first]) for one in range(first, end)], end
 
     def release(self, first: int) -> None:
         """All below this number were forwarded."""

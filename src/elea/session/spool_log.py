@@ -28,6 +28,7 @@ from elea.store.log.consumers import load
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import SCHEMA, RowKind
+from elea.store.log.segment import Damage
 from elea.store.log.settings import LogSettings
 from elea.store.log.writer import Stored
 from elea.timestamp import NTP64, TimestampId
@@ -64,7 +65,7 @@ class LogShelf:
         self._waits = waits
         self._log = Log(directory, settings)
         try:
-            self._reader = LogReader(directory)
+            self._reader = LogReader(directory, _on_damage)
             self.log: uuid.UUID | None = self._reader.log_id
             self.end = self._log.ends()[0]
             self.first = self._written = self._begin()
@@ -108,16 +109,13 @@ class LogShelf:
             future.exception()
         future.add_done_callback(written)
 
-    def read(self, first: int, count: int) -> list[tuple[int, Entry]]:
-        """The next ones that are on disk."""
+    def read(self, first: int, count: int) -> tuple[list[tuple[int, Entry]], int]:
+        """The next ones that are on disk, and the number to go on with."""
         end = min(first + count, self._log.ends()[0])
         if end <= first:
-            return []
-        found: list[tuple[int, Entry]] = []
-        for batch in self._reader.read(0, first, end):
-            for row in batch.to_pylist():
-                found.append((first + len(found), entry_of(row)))
-        return found
+            return [], first
+        batches = self._reader.read(0, first, end, position=True)
+        return [(row["seq"], entry_of(row)) for batch in batches for row in batch.to_pylist()], end
 
     def release(self, first: int) -> None:
         """All below this number were forwarded; written down now and then."""
@@ -145,6 +143,10 @@ class LogShelf:
         if self.first != self._written:
             self._write_down(self.first)
         self._log.close()
+
+
+def _on_damage(damage: Damage) -> None:
+    _LOGGER.error("spool: samples are lost: %s", damage)
 
 
 def _refusal(key: str, error: BaseException) -> NotStoredError:

@@ -144,7 +144,7 @@ def test_a_refusal_says_who_and_why(scene: Scene, reason: str) -> None:
         scene.session.put("fleet/1", "a", ack="stored")
     assert caught.value.reason == reason
     assert caught.value.detail == "as the test wants"
-    assert str(scene.node.zid()) in caught.value.recorder
+    assert caught.value.recorder == f"the recorder at {scene.node.zid()}"
     assert "'fleet/1'" in str(caught.value)
 
 

@@ -56,6 +56,17 @@ def test_a_child_gives_up_the_parents_links_and_does_nothing_else() -> None:
     assert not forked.parent.closed
 
 
+def test_what_waits_for_a_recorder_is_the_parents() -> None:
+    forked = Forked()
+    spool = forked.session.declare_spool()
+    forked.fork()
+    other = forked.session.declare_spool()
+    assert other is not spool
+    assert forked.session._context.acks is not spool._acks
+    forked.session.close()
+    assert not spool._gone
+
+
 def test_a_call_opens_another_node_and_declares_everything_there() -> None:
     forked = Forked()
     session = forked.session

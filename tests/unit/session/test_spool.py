@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import re
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,9 +16,14 @@ from tests.unit.cli.ends import free_endpoint
 from tests.unit.session.small_recorder import CONNECT, Scene, SmallRecorder, stored
 
 import elea
-from elea.errors import ClosedError, InvalidValueError, NotStoredError, StoreError
+from elea.errors import (
+    ClosedError,
+    InvalidValueError,
+    MissingDependencyError,
+    NotStoredError,
+    StoreError,
+)
 from elea.limits import DEFAULT_LIMITS
-from elea.session.session import Session
 from elea.session.spool_log import LogShelf
 from elea.sim.world import World
 from elea.store.log.consumers import load
@@ -199,6 +206,14 @@ class TestRoom:
         assert spool.drain(5)
         assert len(stored(scene.directory)) == 2  # subscribers had the third one
 
+    def test_nothing_fits_and_nothing_waits(self, scene: Scene) -> None:
+        spool = scene.session.declare_spool(max_bytes=10)
+        with pytest.raises(NotStoredError, match="full"):
+            scene.session.put("fleet/1", bytes(40), ack="stored")
+        assert spool.drain(1)
+        scene.record()
+        assert not scene.session.put("fleet/1", bytes(40), ack="stored").spooled
+
     def test_a_disk_is_full_and_has_room_again(self, scene: Scene, tmp_path: Path) -> None:
         spool = scene.session.declare_spool(tmp_path / "spool", max_bytes=100_000)
         kept = 0
@@ -302,6 +317,26 @@ class TestRestart:
         with scene.session.declare_spool() as other:  # there is room for another one
             assert other.drain()
 
+    def test_what_the_disk_damaged_is_passed_and_said(
+        self, scene: Scene, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with scene.session as session:
+            session.declare_spool(tmp_path / "spool")
+            for n in range(5):
+                session.put("fleet/1", str(n), ack="stored")
+        [segment] = (tmp_path / "spool").rglob("*.arrows")
+        octets = bytearray(segment.read_bytes())
+        octets[len(octets) // 2] ^= 1  # in the third of five
+        segment.write_bytes(octets)
+        scene.record()
+        with scene.world.process("robot"), elea.open(CONNECT) as session:
+            spool = session.declare_spool(tmp_path / "spool")
+            assert spool.drain(5)
+            assert spool.stats().lost_count == 1
+            assert spool.stats().forwarded_count == 4
+        assert payloads(scene) == ["0", "1", "3", "4"]
+        assert "samples are lost" in caplog.text
+
 
 class TestDeclaring:
     def test_one_per_session(self, scene: Scene) -> None:
@@ -313,6 +348,14 @@ class TestDeclaring:
     def test_numbers_are_positive(self, scene: Scene, wrong: dict[str, int]) -> None:
         with pytest.raises(InvalidValueError, match="positive"):
             scene.session.declare_spool(**wrong)  # type: ignore[arg-type]
+
+    def test_a_spool_on_disk_needs_arrow(
+        self, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "elea.session.spool_log", None)
+        with pytest.raises(MissingDependencyError, match=r"elea\[arrow\]"):
+            scene.session.declare_spool(tmp_path / "spool")
+        assert scene.session.declare_spool().drain()  # one in memory does not
 
     def test_a_directory_has_one_owner(self, scene: Scene, tmp_path: Path) -> None:
         scene.session.declare_spool(tmp_path / "spool")
@@ -334,14 +377,6 @@ class TestDeclaring:
         LogShelf(tmp_path / "spool", 1_000_000, waits=True).close()  # nobody holds it
         assert "waiting_count=0" in repr(scene.node.declare_spool())
 
-    def test_a_forked_child_has_none(self, scene: Scene) -> None:
-        scene.session.declare_spool()
-        context = scene.session._context
-        acks = context.acks
-        context.acks = None  # what `orphan` does
-        assert acks is not None
-        assert acks.spool is not None
-
 
 def test_coroutines(scene: Scene, place: Path | None) -> None:
     async def main() -> None:
@@ -358,12 +393,6 @@ def test_coroutines(scene: Scene, place: Path | None) -> None:
     scene.world.start("robot", main)
     scene.world.run()
     assert sorted(payloads(scene), key=int) == [str(n) for n in range(20)]
-
-
-def _use(session: Session) -> None:
-    """For type checkers: what is returned, with and without an acknowledgement."""
-    stored_ack: elea.StoredAck = session.put("a", "b", ack="stored")
-    assert stored_ack
 
 
 def test_threads_over_real_links_while_the_recorder_restarts(tmp_path: Path) -> None:
@@ -394,3 +423,41 @@ def test_threads_over_real_links_while_the_recorder_restarts(tmp_path: Path) -> 
         assert [row.payload for row in rows if row.key == f"fleet/{key}"] == [
             str(n) for n in range(30)
         ]
+
+
+def test_an_event_loop_over_real_links(tmp_path: Path) -> None:
+    endpoint = free_endpoint()
+    config = {"mode": "client", "connect": {"endpoints": [endpoint]}}
+
+    async def main(router: elea.Session) -> None:
+        async with elea.aio.open(config) as session:
+            spool = session.declare_spool(tmp_path / "spool")
+            waiting = [session.put(f"fleet/{n}", str(n), ack="stored") for n in range(40)]
+            assert all(ack.spooled for ack in await asyncio.gather(*waiting))
+            recorder = await asyncio.to_thread(SmallRecorder, router, tmp_path / "log")
+            assert await spool.drain(60), spool.stats()
+            more = [session.put(f"fleet/{n}", "x", ack="stored", timeout=60) for n in range(40)]
+            assert not any(ack.spooled for ack in await asyncio.gather(*more))
+            await spool.undeclare()
+        await asyncio.to_thread(recorder.close)
+
+    with elea.open({"mode": "router", "listen": {"endpoints": [endpoint]}}) as router:
+        asyncio.run(main(router))
+    assert len(stored(tmp_path / "log")) == 80
+
+
+def test_the_examples_of_the_page_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = Path(__file__).parents[3] / "docs" / "howto" / "acknowledged-puts.md"
+    text = page.read_text(encoding="utf-8")
+    examples = re.findall(r"^```python\n(.+?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(examples) == 3
+    endpoint = free_endpoint()
+    with elea.open({"mode": "router", "listen": {"endpoints": [endpoint]}}) as router:
+        recorder = SmallRecorder(router, tmp_path / "log")
+        for example in examples:
+            here = example.replace("tcp/127.0.0.1:7447", endpoint)
+            exec(compile(here, str(page), "exec"), {})
+        recorder.close()
+    assert capsys.readouterr().out == "fleet 0 0\n"
+    kept = [row.payload for row in stored(tmp_path / "log")]
+    assert kept == ["48213", "E-17", "", "home", "48214"]
