@@ -256,6 +256,11 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("K28", "every verb of the `elea` command", BOTH),
         ("K29", "every octet of lively Eclipse conversations, written back", IN),
     ),
+    "Recorder": (
+        ("R220", "samples, deletions and tokens are recorded with all they have", IN),
+        ("R221", "a put by query is answered when it is on disk, a repetition with its place", IN),
+        ("R222", "caches of advanced publishers fill history and gaps; the rest is told", IN),
+    ),
     "Faults": (
         ("F1", "a killed process is gone at once: tokens, queries, declarations", BOTH),
         ("F2", "a frozen process is gone after its lease, and comes back", BOTH),
