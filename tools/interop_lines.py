@@ -269,6 +269,11 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("H5", "an answer that was cut, and how it goes on", OUT),
         ("H6", "history, then live samples of an Eclipse publisher", BOTH),
     ),
+    "Recorder": (
+        ("R220", "samples, deletions and tokens are recorded with all they have", IN),
+        ("R221", "a put by query is answered when it is on disk, a repetition with its place", IN),
+        ("R222", "caches of advanced publishers fill history and gaps; the rest is told", IN),
+    ),
     "Faults": (
         ("F1", "a killed process is gone at once: tokens, queries, declarations", BOTH),
         ("F2", "a frozen process is gone after its lease, and comes back", BOTH),

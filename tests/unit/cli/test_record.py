@@ -39,8 +39,10 @@ def test_it_ends_after_so_many_and_says_what_it_did(
     )
     assert eventually(lambda: directory.exists())
     with elea.open(alone(endpoint)) as session:
+        publisher = session.declare_publisher("k/a")
+        assert eventually(lambda: publisher.matching_status.matching)
         for number in range(3):
-            session.put("k/a", str(number), congestion_control=elea.CongestionControl.BLOCK)
+            publisher.put(str(number))
         assert command.code == 0
     told, text = capsys.readouterr()
     last = json.loads(told.splitlines()[-1])
@@ -103,11 +105,12 @@ def test_a_signal_ends_it_and_everything_is_kept(tmp_path: Path, number: signal.
     try:
         assert any("records k/**" in line for line in child.stderr)
         with elea.open(alone(endpoint)) as session:
-            # Answered when it is on disk, and after it what was put before.
-            session.put("k/a", b"1", congestion_control=elea.CongestionControl.BLOCK)
+            publisher = session.declare_publisher("k/a")
+            assert eventually(lambda: publisher.matching_status.matching)
+            publisher.put(b"1")
             [reply] = session.get("@elea/log/k/put/k/b", payload=b"2", timeout=WAIT_S)
             assert reply.ok is not None
-            session.put("k/a", b"3", congestion_control=elea.CongestionControl.BLOCK)
+            publisher.put(b"3")
             [reply] = session.get("@elea/log/k/put/k/*", payload=b"4", timeout=WAIT_S)
             assert reply.err is not None  # and so it was received
             child.send_signal(number)

@@ -80,7 +80,10 @@ def recycle(data: memoryview) -> None:
 
 def _stream(batch: pa.RecordBatch, length: int, options: pa.ipc.IpcWriteOptions) -> memoryview:
     """Rows as messages of a stream, without its beginning and its end."""
-    memory = _SPARE.pop() if _SPARE else bytearray()
+    try:
+        memory = _SPARE.pop()
+    except IndexError:  # all are in use
+        memory = bytearray()
     room = length + length // 8 + _EXTRA_LEN
     while True:
         if len(memory) < room:
@@ -112,7 +115,7 @@ def _marker_of(data: memoryview) -> int:
     """Where the record goes: looked for where no key and no payload can be."""
     source = pa.BufferReader(pa.py_buffer(data))
     while True:
-        at = source.tell()
+        at: int = source.tell()
         message = pa.ipc.read_message(source)
         if message.type == "record batch":
             break

@@ -52,6 +52,21 @@ class Server(Protocol):
     def stop(self) -> None: ...
 
 
+class Serve(Protocol):
+    """Begins to serve a log."""
+
+    def __call__(
+        self, session: Session, name: str, directory: Path, log: Log, key_exprs: tuple[str, ...]
+    ) -> Server | None: ...
+
+
+def _serve(
+    session: Session, name: str, directory: Path, log: Log, key_exprs: tuple[str, ...]
+) -> Server | None:
+    """Where a log is given to those who do not have its files."""
+    return None
+
+
 class _Intake:
     """One subscriber and its thread."""
 
@@ -125,6 +140,7 @@ class Recording:
         settings: Which, and where.
         limits: How much is remembered, and how many may wait.
         open_log: Opens the log of a directory.
+        serve: Has a log read through the data space.
 
     Raises:
         StoreError: a log cannot be opened.
@@ -138,6 +154,7 @@ class Recording:
         *,
         limits: Limits = DEFAULT_LIMITS,
         open_log: OpenLog = Log,
+        serve: Serve = _serve,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.settings = settings
@@ -146,10 +163,11 @@ class Recording:
         self._session = session
         self._limits = limits
         self._open_log = open_log
+        self._serve = serve
         self._wall_ns = wall_ns
         self._opening = threading.Lock()
         self._books: dict[str, Book] = {}
-        self._servers: dict[str, tuple[Log, Server]] = {}
+        self._served: dict[str, tuple[Log, Server | None]] = {}
         self._desk = Desk(f"recorder {settings.name}", self.settle, self._tend)
         self._intakes: list[_Intake] = []
         self._tokens: list[Subscriber[None]] = []
@@ -187,8 +205,9 @@ class Recording:
             intake.stop()
         self._desk.stop()
         self._tend()
-        for _, server in self._servers.values():
-            server.stop()
+        for _, server in self._served.values():
+            if server is not None:
+                server.stop()
         for book in self.books():
             book.close()
         self._desk.drain()
@@ -273,9 +292,7 @@ class Recording:
     def _open(self, name: str) -> Book:
         if len(self._books) >= self._limits.record_logs_count:
             raise EleaError(f"there are {len(self._books)} logs already, which is the most")
-        directory = self.settings.directory
-        if self.names.is_template:
-            directory /= name
+        directory = self._directory_of(name)
         book = Book(
             name,
             self.names.key_exprs[0],
@@ -285,12 +302,25 @@ class Recording:
             wall_ns=self._wall_ns,
         )
         self._books[name] = book
-        self._serve(book)
+        self._keep_served(book)
         _LOG.info("log %s is recorded in %s", name, directory)
         return book
 
-    def _serve(self, book: Book) -> None:
-        """Have the log of a book read through the data space; again when it was opened anew."""
+    def _keep_served(self, book: Book) -> None:
+        """Serve the log of a book; again when it was opened anew."""
+        log = book.log
+        old = self._served.get(book.name)
+        if log is None or (old is not None and old[0] is log):
+            return
+        if old is not None and old[1] is not None:
+            old[1].stop()
+        place = self._directory_of(book.name)
+        server = self._serve(self._session, book.name, place, log, self.names.key_exprs)
+        self._served[book.name] = (log, server)
+
+    def _directory_of(self, name: str) -> Path:
+        directory = self.settings.directory
+        return directory / name if self.names.is_template else directory
 
     def _land(self, batch: pa.RecordBatch) -> None:
         """By a subscriber's thread."""
@@ -338,5 +368,6 @@ class Recording:
                 self.lost_count += count
         for book in books:
             book.tend()
+            self._keep_served(book)
         self._filler.tend()
         return any(book.waiting_count for book in books)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chaos.disk import FaultDisk, MemoryPlatter
 from tests.unit.cli.ends import WAIT_S, eventually, free_endpoint
 
 import elea
@@ -17,10 +19,12 @@ from elea.errors import StoreError
 from elea.ids import EntityGlobalId, EntityId
 from elea.limits import DEFAULT_LIMITS
 from elea.provenance import SourceInfo
+from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 from elea.store.log.settings import LogSettings
 from elea.store.recorder.recorder import Recorder
+from elea.store.recorder.recording import Recording
 from elea.store.recorder.settings import RecordingSettings
 
 LOG = LogSettings(low_water_percent=0)
@@ -279,12 +283,14 @@ def test_gaps_are_filled_from_caches_and_told_if_they_cannot_be(
             sample_miss_detection=elea.ext.MissDetectionConfig(heartbeat=0.05),
         )
         with Recorder(ours, [settings(tmp_path, recovery=recovery)]) as recorder:
+            assert eventually(lambda: publisher.matching_status.matching)
             publisher.put("0")
             assert eventually(lambda: recorder.counts().rows == 1)
         for number in range(1, 5):  # nobody records
             publisher.put(str(number))
         with Recorder(ours, [settings(tmp_path, recovery=recovery)]) as recorder:
-            if not recovery:  # there is no heartbeat then
+            if not recovery:  # nobody listens to its heartbeat then
+                assert eventually(lambda: publisher.matching_status.matching)
                 publisher.put("5")
             gaps_count = 2 if recovery else 4
             assert eventually(lambda: recorder.counts().gaps == gaps_count)
@@ -293,3 +299,32 @@ def test_gaps_are_filled_from_caches_and_told_if_they_cannot_be(
     assert payloads(tmp_path) == expected
     [told] = [row for row in rows(tmp_path) if row["kind"] == RowKind.GAP]
     assert (told["key"], told["sn"], told["payload"]) == ("k/a", 1, str(gaps_count).encode())
+
+
+def test_a_log_that_broke_is_opened_and_served_again(session: elea.Session, tmp_path: Path) -> None:
+    disk = FaultDisk(MemoryPlatter(), random.Random(1))
+    events: list[str] = []
+
+    class Server:
+        def stop(self) -> None:
+            events.append("stopped")
+
+    def serve(
+        session: elea.Session, name: str, directory: Path, log: Log, key_exprs: tuple[str, ...]
+    ) -> Server:
+        events.append(f"served {name} {key_exprs}")
+        return Server()
+
+    recording = Recording(
+        session, settings(tmp_path), open_log=lambda _, chosen: Log(disk, chosen), serve=serve
+    )
+    disk.sync_errors = 1
+    for number in range(20):
+        place, is_there = asked(session, "@elea/log/log/put/k/a", payload=str(number))
+        assert is_there
+        assert place["seq"] == number
+    assert recording.counts().reopened == 1
+    recording.stop()
+    assert events == ["served log ('k/**',)", "stopped"] * 2
+    found = [row for batch in LogReader(disk).read(0, 0) for row in batch.to_pylist()]
+    assert [row["payload"] for row in found] == [str(number).encode() for number in range(20)]
