@@ -23,7 +23,7 @@ from elea.errors import CorruptLogError, InvalidValueError, OffsetError, StoreEr
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.match_hot import intersects
 from elea.store.log.disk import Disk, RealDisk
-from elea.store.log.index import NEEDED, KeyEntry, KeyIndex, key_blocks
+from elea.store.log.index import NEEDED, KeyEntry, KeyIndex, entries, key_blocks
 from elea.store.log.latest import Latest
 from elea.store.log.manifest import read_manifest
 from elea.store.log.record import FLAG_LOST, Record, seed_of
@@ -33,6 +33,7 @@ from elea.store.log.writer import shard_of
 
 _POLL_S: Final = 0.02  # how often a reader of another process's log looks for more
 _ALL_TIME: Final = (0, 2**64)
+_CHUNKS_COUNT: Final = 256  # of a table that grows: then they are made one
 _POSITION_NAMES: Final = [field.name for field in POSITION]
 
 
@@ -479,35 +480,42 @@ class _Shard:
 class _Recent:
     """The keys of a segment whose list is not made yet, read from its blocks."""
 
-    __slots__ = ("_blocks_count", "_entries", "_times")
+    __slots__ = ("_blocks_count", "_found")
 
     def __init__(self) -> None:
         self._blocks_count = 0
-        self._entries: dict[str, KeyEntry] = {}
-        self._times: dict[str, int] = {}
+        self._found: pa.Table | None = None
 
     def take(self, segment: Segment) -> None:
         """Read what was appended since."""
+        if self._blocks_count == len(segment.records):
+            return
         found = key_blocks(segment, self._blocks_count)
         self._blocks_count = len(segment.records)
-        names = ("key", "block", "rows", "time")
-        for key, block, rows, stamp in zip(*(found[one].to_pylist() for one in names), strict=True):
-            old = self._entries.get(key)
-            if old is None:
-                self._entries[key] = KeyEntry(key, rows, block, [block])
-                self._times[key] = stamp
-                continue
-            old.blocks.append(block)
-            is_later = stamp >= self._times[key]
-            latest = block if is_later else old.latest
-            self._times[key] = max(stamp, self._times[key])
-            self._entries[key] = KeyEntry(key, old.rows_count + rows, latest, old.blocks)
+        if self._found is not None:
+            found = pa.concat_tables([self._found, found])
+        if found.column("key").num_chunks > _CHUNKS_COUNT:
+            found = found.combine_chunks()
+        self._found = found
 
     def find(self, key: str) -> KeyEntry | None:
-        return self._entries.get(key)
+        return next(self._entries(lambda keys: pc.equal(keys, key)), None)
 
     def matching(self, wanted: str) -> Iterator[KeyEntry]:
-        return (entry for key, entry in self._entries.items() if intersects(wanted, key))
+        def is_wanted(keys: pa.ChunkedArray) -> pa.ChunkedArray:
+            known = pc.unique(keys).to_pylist()
+            listed = [key for key in known if intersects(wanted, key)]
+            return pc.is_in(keys, value_set=pa.array(listed, pa.string()))
+
+        return self._entries(is_wanted)
+
+    def _entries(
+        self, is_wanted: Callable[[pa.ChunkedArray], pa.ChunkedArray]
+    ) -> Iterator[KeyEntry]:
+        if self._found is None:
+            return iter(())
+        rows = self._found.filter(is_wanted(self._found.column("key")))
+        return entries(rows) if rows.num_rows else iter(())
 
 
 def _damage(segment: Segment, record: Record, reason: str) -> Damage:
