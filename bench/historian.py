@@ -28,7 +28,7 @@ from elea.store.log.log import Log
 from elea.store.log.schema import SCHEMA, TIME
 from elea.timestamp import format_rfc3339
 
-BATCH = 65_536
+BATCH = 8_192  # rows of a block, as a recorder writes them
 EPOCH_S = 1_700_000_000
 STEP_US = 100  # between two rows
 RANGE_S = 2
@@ -76,12 +76,8 @@ def written(directory: Path, rows_count: int, key_of: Callable[[int], str]) -> f
     bodies = pa.array([json.dumps(one).ljust(100).encode() for one in values], pa.binary())
     started = time.perf_counter()
     with Log(directory) as log:
-        futures = [
-            log.append(rows(first, min(BATCH, rows_count - first), key_of, bodies))
-            for first in range(0, rows_count, BATCH)
-        ]
-        for future in futures:
-            future.result()
+        for first in range(0, rows_count, BATCH):
+            log.store(rows(first, min(BATCH, rows_count - first), key_of, bodies))
     return time.perf_counter() - started
 
 

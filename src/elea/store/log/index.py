@@ -124,10 +124,10 @@ def key_blocks(segment: Segment, start: int) -> pa.Table:
                 }
             )
         )
-    return pa.concat_tables(tables) if tables else _NO_BLOCKS
+    return pa.concat_tables(tables) if tables else NO_BLOCKS
 
 
-_NO_BLOCKS: Final = pa.table(
+NO_BLOCKS: Final = pa.table(
     {
         "key": pa.array([], pa.string()),
         "block": pa.array([], pa.uint32()),

@@ -23,7 +23,7 @@ from elea.errors import CorruptLogError, InvalidValueError, OffsetError, StoreEr
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.match_hot import intersects
 from elea.store.log.disk import Disk, RealDisk
-from elea.store.log.index import NEEDED, KeyEntry, KeyIndex, entries, key_blocks
+from elea.store.log.index import NEEDED, NO_BLOCKS, KeyEntry, KeyIndex, entries, key_blocks
 from elea.store.log.latest import Latest
 from elea.store.log.manifest import read_manifest
 from elea.store.log.record import FLAG_LOST, Record, seed_of
@@ -33,7 +33,8 @@ from elea.store.log.writer import shard_of
 
 _POLL_S: Final = 0.02  # how often a reader of another process's log looks for more
 _ALL_TIME: Final = (0, 2**64)
-_CHUNKS_COUNT: Final = 256  # of a table that grows: then they are made one
+_RUN_COUNT: Final = 262_144  # keys of blocks that are sorted together
+_STEP_COUNT: Final = 1_024  # of those, looked at for one key
 _POSITION_NAMES: Final = [field.name for field in POSITION]
 
 
@@ -480,42 +481,51 @@ class _Shard:
 class _Recent:
     """The keys of a segment whose list is not made yet, read from its blocks."""
 
-    __slots__ = ("_blocks_count", "_found")
+    __slots__ = ("_blocks_count", "_runs", "_tail")
 
     def __init__(self) -> None:
         self._blocks_count = 0
-        self._found: pa.Table | None = None
+        self._runs: list[_Run] = []
+        self._tail: pa.Table = NO_BLOCKS
 
     def take(self, segment: Segment) -> None:
         """Read what was appended since."""
         if self._blocks_count == len(segment.records):
             return
-        found = key_blocks(segment, self._blocks_count)
+        self._tail = pa.concat_tables([self._tail, key_blocks(segment, self._blocks_count)])
         self._blocks_count = len(segment.records)
-        if self._found is not None:
-            found = pa.concat_tables([self._found, found])
-        if found.column("key").num_chunks > _CHUNKS_COUNT:
-            found = found.combine_chunks()
-        self._found = found
+        if self._tail.num_rows >= _RUN_COUNT:
+            self._runs.append(_Run(self._tail))
+            self._tail = NO_BLOCKS
 
     def find(self, key: str) -> KeyEntry | None:
-        return next(self._entries(lambda keys: pc.equal(keys, key)), None)
+        parts = [*(run.near(key) for run in self._runs), self._tail]
+        found = [part.filter(pc.equal(part.column("key"), key)) for part in parts]
+        return next(entries(pa.concat_tables(found)), None)
 
     def matching(self, wanted: str) -> Iterator[KeyEntry]:
-        def is_wanted(keys: pa.ChunkedArray) -> pa.ChunkedArray:
-            known = pc.unique(keys).to_pylist()
-            listed = [key for key in known if intersects(wanted, key)]
-            return pc.is_in(keys, value_set=pa.array(listed, pa.string()))
+        rows = pa.concat_tables([*(run.rows for run in self._runs), self._tail])
+        known = pc.unique(rows.column("key")).to_pylist()
+        listed = pa.array([key for key in known if intersects(wanted, key)], pa.string())
+        return entries(rows.filter(pc.is_in(rows.column("key"), value_set=listed)))
 
-        return self._entries(is_wanted)
 
-    def _entries(
-        self, is_wanted: Callable[[pa.ChunkedArray], pa.ChunkedArray]
-    ) -> Iterator[KeyEntry]:
-        if self._found is None:
-            return iter(())
-        rows = self._found.filter(is_wanted(self._found.column("key")))
-        return entries(rows) if rows.num_rows else iter(())
+class _Run:
+    """Keys and blocks, sorted, so that a key is found without looking at all of them."""
+
+    __slots__ = ("_firsts", "rows")
+
+    def __init__(self, rows: pa.Table) -> None:
+        order = [("key", "ascending"), ("block", "ascending")]
+        self.rows: pa.Table = rows.sort_by(order).combine_chunks()
+        places = pa.array(range(0, self.rows.num_rows, _STEP_COUNT), pa.int64())
+        self._firsts: list[str] = self.rows.column("key").take(places).to_pylist()
+
+    def near(self, key: str) -> pa.Table:
+        """Some rows, all of a key among them."""
+        first = max(bisect.bisect_left(self._firsts, key) - 1, 0)
+        end = bisect.bisect_right(self._firsts, key)
+        return self.rows.slice(first * _STEP_COUNT, (end - first) * _STEP_COUNT)
 
 
 def _damage(segment: Segment, record: Record, reason: str) -> Damage:
