@@ -109,6 +109,7 @@ class Limits:
     historian_stall_ns: int = 10_000_000_000  # an asker that takes nothing so long is let go
     since_held_count: int = 65_536  # live samples that wait for history; then refused, counted
     since_held_len: int = 64 * 1024 * 1024  # and their octets
+    since_found_count: int = 1_000_000  # samples of history that wait for an answer to end
     since_settle_ns: int = 1_000_000_000  # from a sample's publication until a historian has it
     since_overlap_ns: int = 60_000_000_000  # history asked twice: clocks differ, recorders lag
 

@@ -48,7 +48,7 @@ class Seam:
     ) -> None:
         self.history_count = 0  # samples that came from history alone
         self.duplicate_count = 0
-        self.refused_count = 0  # live samples for which there was no room
+        self.refused_count = 0  # samples for which there was no room
         self.late_count = 0  # history that came when later samples were given already
         self.is_closed = False
         self._deliver = deliver
@@ -70,9 +70,7 @@ class Seam:
         if self._known.has(sample):
             self.duplicate_count += 1
         elif self.is_closed:
-            self._known.add(sample)
-            self._known.forget()
-            self._deliver(sample)
+            self._deliver(sample)  # nobody asks any more: it does not come again
         elif self._has_room(sample):
             self._known.add(sample)
             self._held.append(sample)
@@ -86,9 +84,11 @@ class Seam:
             self.duplicate_count += 1
         elif sample.timestamp is not None and _ns(sample.timestamp) < self._given_ns:
             self.late_count += 1
-        else:
+        elif len(self._found) < self._limits.since_found_count:
             self._known.add(sample)
             self._found.append(sample)
+        else:
+            self.refused_count += 1
 
     def answered(self, until_ns: int | None) -> None:
         """All history before a time has come; None: all there is.
@@ -120,6 +120,10 @@ class Seam:
             self._deliver(sample)
         self._found, self._held, self._held_len = [], [], 0
         self._known.forget()
+
+    def forget(self) -> None:
+        """Samples that came as history do not come live any more."""
+        self._known = _Known(0)
 
     def _give(self, sample: Sample) -> None:
         self.history_count += 1

@@ -36,6 +36,7 @@ _LOGGER: Final = logging.getLogger("elea.session")
 _QUESTION_NS: Final = 10_000_000_000
 _AGAIN_NS: Final = 1_000_000_000  # a historian that is busy is asked again after this
 _BUSY_COUNT_MAX: Final = 10  # so often
+_ERRORS_COUNT_MAX: Final = 16  # that are kept
 _LATER_NS: Final = 2_000_000  # a handler that is full is looked at again after this
 _AHEAD_COUNT: Final = 1_024  # values that may wait for a function
 _QOS: Final = QoS(Priority.BACKGROUND, CongestionControl.BLOCK).to_octet()
@@ -50,7 +51,7 @@ class HistoryStatus:
         is_answered: Whether any history came at all. If not, nobody keeps any, or there is none.
         history_count: Samples that came from history.
         duplicate_count: Samples that came twice and were given once.
-        refused_count: Live samples for which there was no room while they had to wait.
+        refused_count: Samples for which there was no room while they had to wait.
         late_count: Samples of history that came when later ones were given already.
         errors: What was answered in place of history; if there is any, history has gaps.
     """
@@ -129,7 +130,9 @@ class Past:
         if len(self._outflow):  # what came before is not read yet
             self._later(_LATER_NS, from_ns)
             return
-        self._is_settling = self._face.now_ns() >= self._settled_ns
+        if from_ns <= max(self._start_ns, self._seam.tail_ns):
+            # All that may have been on its way is asked for; else this is a part of an answer.
+            self._is_settling = self._face.now_ns() >= self._settled_ns
         self._cut_ns, self._is_busy = None, False
         times = TimeRange(TimeExpr(from_ns), None)
         ask = Ask(
@@ -164,7 +167,8 @@ class Past:
             self._is_busy = True
         else:
             told = f"no answer in {_QUESTION_NS / 1e9:g} s" if is_timeout else text
-            self._errors.append(told)
+            if len(self._errors) < _ERRORS_COUNT_MAX:
+                self._errors.append(told)
             _LOGGER.warning("history of %s has gaps: %s", self._key, told)
 
     def _answered(self, from_ns: int) -> None:
@@ -193,6 +197,7 @@ class Past:
                 "no history of %s: no historian answered, or nothing was recorded", self._key
             )
         self._seam.close()
+        self._timer = self._face.call_after(self._limits.since_overlap_ns, self._seam.forget)
 
 
 class _Outflow:

@@ -17,6 +17,7 @@ import elea
 from elea.errors import InvalidValueError
 from elea.limits import Limits
 from elea.provenance import SampleKind
+from elea.session.seam import Seam
 from elea.session.since import start_of
 from elea.store.log.log import Log
 from elea.timestamp import NTP64, Timestamp
@@ -198,3 +199,75 @@ def test_a_wrong_since_declares_nothing(session: elea.Session) -> None:
         session.declare_subscriber("k", since="soon")
     publisher = session.declare_publisher("k")
     assert not publisher.matching_status.matching
+
+
+def seam(given: list[str], **limits: int) -> Seam:
+    return Seam(lambda one: given.append(one.payload.to_string()), 10**18, limits=Limits(**limits))
+
+
+def stamped(number: int, second: int = 0) -> elea.Sample:
+    stamp = Timestamp(NTP64(1_000_000_000 + second, number), elea.ZenohId(b"\x01"))
+    return elea.Sample(key_expr="k", payload=str(number).encode(), timestamp=stamp)
+
+
+def test_live_samples_without_room_are_counted_and_found_in_history() -> None:
+    given: list[str] = []
+    one = seam(given, since_held_count=2)
+    for number in range(4):
+        one.live(stamped(number))
+    assert one.refused_count == 2
+    for number in range(4):
+        one.history(stamped(number))
+    one.answered(None)
+    one.close()
+    assert given == ["0", "1", "2", "3"]
+    one.live(stamped(5))
+    one.live(stamped(3))
+    assert given[4:] == ["5"]
+    one.forget()
+    one.live(stamped(3))
+    assert given[5:] == ["3"]
+
+
+def test_octets_that_are_held_are_bounded_too() -> None:
+    given: list[str] = []
+    one = seam(given, since_held_len=1_000)
+    for number in range(10):
+        one.live(stamped(number))
+    assert one.refused_count > 0
+
+
+def test_a_history_without_end_is_refused() -> None:
+    given: list[str] = []
+    one = seam(given, since_found_count=3)
+    for number in range(5):
+        one.history(stamped(number))
+    assert one.refused_count == 2
+
+
+def test_more_history_than_may_be_held_is_given_early_and_late_samples_are_told() -> None:
+    given: list[str] = []
+    one = seam(given, since_held_count=4)
+    for number in range(10):
+        one.history(stamped(0, number))
+    one.answered(None)
+    assert len(given) == 5
+    assert one.tail_ns == (1_000_000_000 + 5) * 10**9
+    one.history(stamped(7, 2))
+    assert one.late_count == 1
+    one.close()
+    assert len(given) == 10
+
+
+def test_two_samples_of_one_moment_are_told_apart_by_their_numbers() -> None:
+    given: list[str] = []
+    one = seam(given)
+    source = elea.EntityGlobalId(elea.ZenohId(b"\x02"), 1)  # type: ignore[arg-type]
+    stamp = stamped(0).timestamp
+    for sn in (1, 2, 1):
+        info = elea.SourceInfo(source, sn)
+        one.live(elea.Sample(key_expr="k", payload=b"%d" % sn, timestamp=stamp, source_info=info))
+    one.history(stamped(0))  # a storage that does not keep who published
+    one.close()
+    assert given == ["1", "2"]
+    assert one.duplicate_count == 2

@@ -276,9 +276,8 @@ def test_an_option_that_is_not_legal_is_refused(
 
 
 def test_an_unknown_volume_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(
-        StoreError, match="no volume 'rocksdb' is installed; there are fs, log, memory"
-    ):
+    known = "no volume 'rocksdb' is installed; there are fs, log, memory"
+    with pytest.raises(StoreError, match=known):
         volumes.find("rocksdb")
 
 

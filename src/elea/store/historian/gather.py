@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.encoding import Encoding
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.predicate.arrow import split, to_arrow
 from elea.predicate.evaluate import Test, compile_predicate
+from elea.predicate.layout import Layout
 from elea.predicate.model import ALWAYS, And, Field, Predicate, all_of, walk
 from elea.predicate.payload import KEY_ROOT, PayloadFields
 from elea.store.historian.selection import Order, Selection
@@ -28,6 +30,14 @@ from elea.timestamp import NTP64
 _ROW_LEN: Final = 64  # what a row costs beside its payload
 _IDENTITY: Final = ("log", "shard", "seq")
 _KEYS: Final = pa.schema({KEY_ROOT: pa.string()})  # the column that predicates see, too
+
+
+LayoutOf: TypeAlias = Callable[[str], Layout | None]
+
+
+def fields_of(key: str, payload: bytes, encoding: Encoding, layout_of: LayoutOf) -> PayloadFields:
+    """What predicates and projections see of a row."""
+    return PayloadFields(payload, encoding, key=key, layout=layout_of(key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,7 @@ def gather(
     selection: Selection,
     *,
     owns: Callable[[str], bool] | None = None,
+    layout_of: LayoutOf = lambda _key: None,
     is_wanted: Callable[[], bool] = lambda: True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Gathered:
@@ -63,10 +74,11 @@ def gather(
     Args:
         sources: A row that several have counts once.
         owns: Says of a key whether its rows are to be there.
+        layout_of: Gives the type of the payloads of a key, if it is known.
         is_wanted: Asked now and then; if it says no, the rest is not looked for.
     """
     heap = _Heap(selection, limits, is_merged=len(sources) > 1)
-    sift = _Sift(selection, owns)
+    sift = _Sift(selection, owns, layout_of)
     for source in sources:
         if selection.all_versions:
             batches = source.select(selection.key_expr, selection.since, selection.until)
@@ -87,9 +99,15 @@ class _Sift:
     Of the last versions only keys can be looked at before it is known which ones are the last.
     """
 
-    def __init__(self, selection: Selection, owns: Callable[[str], bool] | None) -> None:
+    def __init__(
+        self,
+        selection: Selection,
+        owns: Callable[[str], bool] | None,
+        layout_of: LayoutOf,
+    ) -> None:
         self._selection = selection
         self._owns = owns
+        self._layout_of = layout_of
         by_key, rest = _split(selection.predicate)
         self._by_key = None if by_key == ALWAYS else to_arrow(by_key, _KEYS)
         self._test: Test | None = None if rest == ALWAYS else compile_predicate(rest)
@@ -116,7 +134,7 @@ class _Sift:
             return rows
         columns = (rows[name].to_pylist() for name in ("key", "payload", "encoding"))
         verdicts = [
-            self._test(PayloadFields(payload, encoding_of(encoding), key=key)) is True
+            self._test(fields_of(key, payload, encoding_of(encoding), self._layout_of)) is True
             for key, payload, encoding in zip(*columns, strict=True)
         ]
         return rows.filter(pa.array(verdicts, pa.bool_()))

@@ -15,7 +15,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -27,12 +27,13 @@ from elea.json5 import Json
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.match_hot import includes
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.predicate.payload import PayloadFields
+from elea.predicate.evaluate import Enumerator
+from elea.predicate.layout import Layout
 from elea.predicate.projection import Projection
 from elea.session.handlers import Callback
 from elea.session.query import Query
 from elea.session.session import Session
-from elea.store.historian.gather import gather
+from elea.store.historian.gather import fields_of, gather
 from elea.store.historian.selection import Selection
 from elea.store.historian.source import Source
 from elea.store.log.schema import RowKind
@@ -65,6 +66,7 @@ class Historian:
         key_exprs: The keys it answers for, one expression or several; rows of others stay unseen.
         sources: Where the rows are.
         complete: Whether it knows all there is to know of them.
+        layouts: The types of payloads that do not say what they hold, by key expression.
         limits: How many queries at once, and how long an answer may be.
         wall_ns: The time of day.
     """
@@ -76,6 +78,7 @@ class Historian:
         sources: Sequence[Source],
         *,
         complete: bool = False,
+        layouts: Mapping[str, Layout] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -84,6 +87,7 @@ class Historian:
         self.counts = Counts()
         self._sources = list(sources)
         self._complete = complete
+        self._layouts = dict(layouts or {})
         self._limits = limits
         self._wall_ns = wall_ns
         self._last_error: dict[str, Json] | None = None
@@ -189,6 +193,7 @@ class Historian:
             self._sources,
             selection,
             owns=self._owner(number),
+            layout_of=self._layout_of,
             is_wanted=lambda: not self._stopping and query.is_wanted(),
             limits=self._limits,
         )
@@ -196,7 +201,7 @@ class Historian:
         while self._goes_on(query):
             few = list(itertools.islice(rows, _LOOK_COUNT))
             for row in few:
-                _reply(query, row, selection.projection)
+                self._reply(query, row, selection.projection)
             self.counts.replies += len(few)
             if len(few) < _LOOK_COUNT:
                 break
@@ -214,6 +219,17 @@ class Historian:
             return None
         return lambda key: includes(own, key) and not any(includes(one, key) for one in before)
 
+    def _layout_of(self, key: str) -> Layout | None:
+        return next((one for expr, one in self._layouts.items() if includes(expr, key)), None)
+
+    def _reply(self, query: Query, row: Row, projection: Projection | None) -> None:
+        if projection is not None and row.kind is not RowKind.DELETE:
+            fields = fields_of(row.key, row.payload, row.encoding, self._layout_of)
+            values = {name: _plain(value) for name, value in projection.apply(fields).items()}
+            octets = json.dumps(values, ensure_ascii=False).encode()
+            row = row._replace(payload=octets, encoding=_JSON)
+        _send(query, row)
+
     def _goes_on(self, query: Query) -> bool:
         patience_s = self._limits.historian_stall_ns / 1e9
         return not self._stopping and query.is_wanted() and query.wait_room(patience_s)
@@ -227,7 +243,7 @@ class Historian:
             _refuse(query, "failed", str(error) or type(error).__name__)
 
 
-def _reply(query: Query, row: Row, projection: Projection | None) -> None:
+def _send(query: Query, row: Row) -> None:
     if row.kind is RowKind.DELETE:
         query.reply_del(
             row.key,
@@ -236,15 +252,10 @@ def _reply(query: Query, row: Row, projection: Projection | None) -> None:
             source_info=row.source_info,
         )
         return
-    payload, encoding = row.payload, row.encoding
-    if projection is not None:
-        fields = PayloadFields(payload, encoding, key=row.key)
-        values = {name: _plain(value) for name, value in projection.apply(fields).items()}
-        payload, encoding = json.dumps(values, ensure_ascii=False).encode(), _JSON
     query.reply(
         row.key,
-        payload,
-        encoding=encoding,
+        row.payload,
+        encoding=row.encoding,
         timestamp=row.timestamp,
         attachment=row.attachment,
         source_info=row.source_info,
@@ -260,6 +271,9 @@ def _plain(value: object) -> object:
             return [_plain(one) for one in value]
         case float():
             return value if math.isfinite(value) else None
+        case Enumerator():
+            names = [name for name, number in value.members.items() if number == value.number]
+            return names[0] if names else value.number
         case bytes():
             return base64.b64encode(value).decode()
         case _:

@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.config.kinds import Value, unknown_key
-from elea.errors import ConfigError, KeyExprError, MissingDependencyError
+from elea.errors import (
+    ConfigError,
+    KeyExprError,
+    LimitError,
+    MissingDependencyError,
+    PredicateError,
+)
 from elea.json5 import Json
 from elea.keyexpr.keyexpr import KeyExpr
+from elea.predicate.layout import Layout, parse_layout
 from elea.session.session import Session
 from elea.version import VERSION
 
@@ -26,6 +33,11 @@ KEYS: Final = (
     ("logs", "a directory, or several", "the logs that are answered from; needed"),
     ("key_exprs", "a key expression, or several", "the keys that are answered for; `**`"),
     ("complete", "true or false", "whether the logs have all there is of these keys; false"),
+    (
+        "layouts",
+        "layouts by key expression",
+        "the [types](predicates.md#layouts) of CDR and serialized payloads, for `_filter`; none",
+    ),
 )
 
 
@@ -36,6 +48,7 @@ class HistorianSettings:
     logs: tuple[Path, ...]
     key_exprs: tuple[str, ...]
     complete: bool
+    layouts: tuple[tuple[str, Layout], ...] = ()
 
     @classmethod
     def read(cls, settings: Mapping[str, Value]) -> HistorianSettings:
@@ -57,7 +70,8 @@ class HistorianSettings:
             key_exprs = tuple(str(KeyExpr(key)) for key in keys)
         except KeyExprError as error:
             raise ConfigError(f"{_PATH}/key_exprs", str(error)) from None
-        return cls(tuple(Path(one) for one in logs), key_exprs, complete)
+        layouts = _layouts(settings.get("layouts", {}), f"{_PATH}/layouts")
+        return cls(tuple(Path(one) for one in logs), key_exprs, complete, layouts)
 
 
 class HistorianService:
@@ -95,7 +109,27 @@ def open_historian(session: Session, settings: HistorianSettings) -> Historian:
     except ModuleNotFoundError as error:
         raise MissingDependencyError("a historian", "arrow") from error
     sources = [LogSource(directory) for directory in settings.logs]
-    return Historian(session, settings.key_exprs, sources, complete=settings.complete)
+    return Historian(
+        session,
+        settings.key_exprs,
+        sources,
+        complete=settings.complete,
+        layouts=dict(settings.layouts),
+    )
+
+
+def _layouts(value: Value, path: str) -> tuple[tuple[str, Layout], ...]:
+    if not isinstance(value, dict):
+        raise ConfigError(path, f"saw {value!a}; an object of layouts by key expression is legal")
+    found = []
+    for key, text in value.items():
+        try:
+            if not isinstance(text, str):
+                raise ConfigError(f"{path}/{key}", f"saw {text!a}; the text of a layout is legal")
+            found.append((str(KeyExpr(key)), parse_layout(text)))
+        except (KeyExprError, PredicateError, LimitError) as error:
+            raise ConfigError(f"{path}/{key}", str(error)) from None
+    return tuple(found)
 
 
 def _texts(value: Value, path: str, legal: str) -> list[str]:

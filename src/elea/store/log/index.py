@@ -124,10 +124,10 @@ def key_blocks(segment: Segment, start: int) -> pa.Table:
                 }
             )
         )
-    return pa.concat_tables(tables) if tables else _NO_BLOCKS
+    return pa.concat_tables(tables) if tables else NO_BLOCKS
 
 
-_NO_BLOCKS: Final = pa.table(
+NO_BLOCKS: Final = pa.table(
     {
         "key": pa.array([], pa.string()),
         "block": pa.array([], pa.uint32()),
@@ -137,18 +137,18 @@ _NO_BLOCKS: Final = pa.table(
 )
 
 
-def write(disk: Disk, stem: str, found: pa.Table) -> None:
-    """Write the list of keys of a segment; `found` is what `key_blocks` returns."""
+def by_key(found: pa.Table) -> pa.Table:
+    """One row per key, in their order, of what `key_blocks` returns."""
     # In one thread the groups keep the order of their rows: blocks ascend, the latest is last.
-    by_key = found.group_by("key", use_threads=False)
-    listed = by_key.aggregate([("block", "list"), ("rows", "sum")]).sort_by("key")
+    grouped = found.group_by("key", use_threads=False)
+    listed = grouped.aggregate([("block", "list"), ("rows", "sum")]).sort_by("key")
     latest = (
         found.sort_by([("time", "ascending"), ("block", "ascending")])
         .group_by("key", use_threads=False)
         .aggregate([("block", "last")])
         .sort_by("key")
     )
-    table = pa.table(
+    return pa.table(
         {
             "key": listed["key"],
             "rows": listed["rows_sum"],
@@ -156,6 +156,17 @@ def write(disk: Disk, stem: str, found: pa.Table) -> None:
             "blocks": listed["block_list"],
         }
     ).combine_chunks()
+
+
+def entries(found: pa.Table) -> Iterator[KeyEntry]:
+    """The keys of what `key_blocks` returns."""
+    columns = [column.to_pylist() for column in by_key(found).columns]
+    return (KeyEntry(*values) for values in zip(*columns, strict=True))
+
+
+def write(disk: Disk, stem: str, found: pa.Table) -> None:
+    """Write the list of keys of a segment; `found` is what `key_blocks` returns."""
+    table = by_key(found)
     firsts = table["key"].take(pa.array(range(0, table.num_rows, _CHUNK_COUNT), pa.int64()))
     schema = table.schema.with_metadata({_FIRSTS: "\0".join(firsts.to_pylist()).encode()})
     sink = pa.BufferOutputStream()

@@ -48,24 +48,21 @@ class Latest:
         self._best: dict[str, _Place] = {}
 
     def look(self, segment: Segment, entries: Iterable[KeyEntry]) -> None:
-        """At the keys of a segment."""
-        is_whole = segment.time_max < self._until
-        by_block: dict[int, list[KeyEntry]] = {}
-        for entry in entries:
-            # The list of keys knows the block of the latest row, if that may count.
-            for number in [entry.latest] if is_whole else entry.blocks:
-                if self._may_hold(segment.records[number], entry.key):
-                    by_block.setdefault(number, []).append(entry)
-        rest: dict[int, set[str]] = {}
-        for number in _newest_first(segment, by_block):
-            keys = {entry.key for entry in by_block[number]}
-            passed = self._take(segment, segment.records[number], keys)
-            for entry in by_block[number] if is_whole else ():
-                if entry.key in passed:  # something else than a put or deletion is its latest
-                    for other in entry.blocks:
-                        rest.setdefault(other, set()).add(entry.key)
-        for number in _newest_first(segment, rest):
-            self._take(segment, segment.records[number], rest[number])
+        """At the keys of a segment: for each at its blocks, while they may have a later row."""
+        records = segment.records
+        counting = (one for one, record in enumerate(records) if record.time_min < self._until)
+        order = _newest_first(segment, counting)
+        left = {entry.key: _among(order, set(entry.blocks)) for entry in entries}
+        while left:
+            by_block: dict[int, set[str]] = {}
+            for key, numbers in list(left.items()):
+                number = next(numbers, None)
+                if number is None or not self._may_hold(records[number], key):
+                    del left[key]
+                else:
+                    by_block.setdefault(number, set()).add(key)
+            for number in _newest_first(segment, by_block):
+                self._take(segment, records[number], by_block[number])
 
     def rows(self) -> Iterator[tuple[pa.RecordBatch, list[int]]]:
         """The rows, block by block, and their numbers in their shard."""
@@ -74,7 +71,7 @@ class Latest:
             by_block.setdefault((place.segment.first_seq, place.record.first_seq), []).append(place)
         for _, found in sorted(by_block.items()):
             found.sort(key=lambda place: place.row)
-            batch = found[0].whole
+            batch = found[0].whole if len(found) == 1 else None
             if batch is None:
                 block = self._read(found[0].segment, found[0].record, None)
                 if block is None:
@@ -84,22 +81,18 @@ class Latest:
 
     def _may_hold(self, record: Record, key: str) -> bool:
         best = self._best.get(key)
-        is_better = best is None or (record.time_max, record.end_seq) > (best.time, best.seq)
-        return is_better and record.time_min < self._until
+        return best is None or (record.time_max, record.end_seq) > (best.time, best.seq)
 
-    def _take(self, segment: Segment, record: Record, keys: set[str]) -> set[str]:
-        """The best rows of some keys in a block; returns the keys whose last row is no sample."""
-        keys = {key for key in keys if self._may_hold(record, key)}
-        if not keys:
-            return set()
+    def _take(self, segment: Segment, record: Record, keys: set[str]) -> None:
+        """The best rows of some keys in a block."""
         try:
             # What is left of one key is a row: to read the others' columns costs less than to read
             # the block again.
             batch = self._read(segment, record, None if len(keys) == 1 else _COLUMNS)
         except OffsetError:  # trimmed meanwhile
-            return set()
+            return
         if batch is None:
-            return set()
+            return
         texts = batch.column("key").dictionary
         wanted = pc.is_in(texts, value_set=pa.array(sorted(keys), pa.string()))
         numbers = pc.indices_nonzero(wanted.take(batch.column("key").indices))
@@ -114,18 +107,19 @@ class Latest:
             }
         )
         rows = rows.filter(pc.less_equal(rows["time"], pa.scalar(self._until - 1, pa.uint64())))
+        rows = rows.filter(pc.less_equal(rows["kind"], int(RowKind.DELETE)))
         rows = rows.sort_by([("time", "ascending"), ("row", "ascending")])
-        last = _last(rows)
-        samples = _last(rows.filter(pc.less_equal(rows["kind"], int(RowKind.DELETE))))
-        for number, (time, row, at) in samples.items():
+        for number, (time, row, at) in _last(rows).items():
             key = texts[number].as_py()
             whole = batch.slice(at, 1) if len(keys) == 1 else None
             place = _Place(time, record.first_seq + row, segment, record, row, whole)
             best = self._best.get(key)
             if best is None or place[:2] > best[:2]:
                 self._best[key] = place
-        passed = [number for number, place in last.items() if samples.get(number) != place]
-        return {texts[number].as_py() for number in passed}
+
+
+def _among(order: list[int], wanted: set[int]) -> Iterator[int]:
+    return (one for one in order if one in wanted)
 
 
 def _newest_first(segment: Segment, numbers: Iterable[int]) -> list[int]:

@@ -23,7 +23,7 @@ from elea.errors import CorruptLogError, InvalidValueError, OffsetError, StoreEr
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.match_hot import intersects
 from elea.store.log.disk import Disk, RealDisk
-from elea.store.log.index import NEEDED, KeyEntry, KeyIndex, key_blocks
+from elea.store.log.index import NEEDED, NO_BLOCKS, KeyEntry, KeyIndex, entries, key_blocks
 from elea.store.log.latest import Latest
 from elea.store.log.manifest import read_manifest
 from elea.store.log.record import FLAG_LOST, Record, seed_of
@@ -33,6 +33,8 @@ from elea.store.log.writer import shard_of
 
 _POLL_S: Final = 0.02  # how often a reader of another process's log looks for more
 _ALL_TIME: Final = (0, 2**64)
+_RUN_COUNT: Final = 262_144  # keys of blocks that are sorted together
+_STEP_COUNT: Final = 1_024  # of those, looked at for one key
 _POSITION_NAMES: Final = [field.name for field in POSITION]
 
 
@@ -510,35 +512,51 @@ class _Shard:
 class _Recent:
     """The keys of a segment whose list is not made yet, read from its blocks."""
 
-    __slots__ = ("_blocks_count", "_entries", "_times")
+    __slots__ = ("_blocks_count", "_runs", "_tail")
 
     def __init__(self) -> None:
         self._blocks_count = 0
-        self._entries: dict[str, KeyEntry] = {}
-        self._times: dict[str, int] = {}
+        self._runs: list[_Run] = []
+        self._tail: pa.Table = NO_BLOCKS
 
     def take(self, segment: Segment) -> None:
         """Read what was appended since."""
-        found = key_blocks(segment, self._blocks_count)
+        if self._blocks_count == len(segment.records):
+            return
+        self._tail = pa.concat_tables([self._tail, key_blocks(segment, self._blocks_count)])
         self._blocks_count = len(segment.records)
-        names = ("key", "block", "rows", "time")
-        for key, block, rows, stamp in zip(*(found[one].to_pylist() for one in names), strict=True):
-            old = self._entries.get(key)
-            if old is None:
-                self._entries[key] = KeyEntry(key, rows, block, [block])
-                self._times[key] = stamp
-                continue
-            old.blocks.append(block)
-            is_later = stamp >= self._times[key]
-            latest = block if is_later else old.latest
-            self._times[key] = max(stamp, self._times[key])
-            self._entries[key] = KeyEntry(key, old.rows_count + rows, latest, old.blocks)
+        if self._tail.num_rows >= _RUN_COUNT:
+            self._runs.append(_Run(self._tail))
+            self._tail = NO_BLOCKS
 
     def find(self, key: str) -> KeyEntry | None:
-        return self._entries.get(key)
+        parts = [*(run.near(key) for run in self._runs), self._tail]
+        found = [part.filter(pc.equal(part.column("key"), key)) for part in parts]
+        return next(entries(pa.concat_tables(found)), None)
 
     def matching(self, wanted: str) -> Iterator[KeyEntry]:
-        return (entry for key, entry in self._entries.items() if intersects(wanted, key))
+        rows = pa.concat_tables([*(run.rows for run in self._runs), self._tail])
+        known = pc.unique(rows.column("key")).to_pylist()
+        listed = pa.array([key for key in known if intersects(wanted, key)], pa.string())
+        return entries(rows.filter(pc.is_in(rows.column("key"), value_set=listed)))
+
+
+class _Run:
+    """Keys and blocks, sorted, so that a key is found without looking at all of them."""
+
+    __slots__ = ("_firsts", "rows")
+
+    def __init__(self, rows: pa.Table) -> None:
+        order = [("key", "ascending"), ("block", "ascending")]
+        self.rows: pa.Table = rows.sort_by(order).combine_chunks()
+        places = pa.array(range(0, self.rows.num_rows, _STEP_COUNT), pa.int64())
+        self._firsts: list[str] = self.rows.column("key").take(places).to_pylist()
+
+    def near(self, key: str) -> pa.Table:
+        """Some rows, all of a key among them."""
+        first = max(bisect.bisect_left(self._firsts, key) - 1, 0)
+        end = bisect.bisect_right(self._firsts, key)
+        return self.rows.slice(first * _STEP_COUNT, (end - first) * _STEP_COUNT)
 
 
 def _damage(segment: Segment, record: Record, reason: str) -> Damage:

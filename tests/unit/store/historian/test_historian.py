@@ -32,6 +32,7 @@ from elea.limits import Limits
 from elea.sample import Sample
 from elea.store.historian.source import LogSource
 from elea.store.log.log import Log
+from elea.store.log.reader import LogReader
 from elea.store.log.schema import SCHEMA, RowKind
 from elea.store.log.settings import LogSettings
 from elea.store.rows import batch_of, samples_of
@@ -402,3 +403,19 @@ def test_the_latest_of_many_segments_is_found(session: elea.Session, tmp_path: P
             [one] = replies(session, key)
             assert one.source_info is not None
             assert one.source_info.source_sn == number
+
+
+def test_one_of_many_keys_that_were_just_written_is_found(tmp_path: Path) -> None:
+    count, block = 300_000, 60_000  # more than are sorted together, none of them listed yet
+    with Log(tmp_path / "log") as log:
+        for first in range(0, count, block):
+            log.store(rows(first, block, keys_count=count))
+        log.store(rows(count, 1, keys_count=count))  # the first key again
+        reader = LogReader(tmp_path / "log")
+        for number in (1, 2, block, count // 2, count - 1):
+            [found] = reader.latest_of(f"k/{number}")
+            assert found.column("sn").to_pylist() == [number]
+        [found] = reader.latest_of("k/0")
+        assert found.column("sn").to_pylist() == [count]
+        assert len(list(reader.select("k/0"))) == 2
+        assert list(reader.latest_of(f"k/{count}")) == []

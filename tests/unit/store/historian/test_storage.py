@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.unit.cli.ends import WAIT_S, Running, eventually, free_endpoint
 from tests.unit.daemon.rig import client_of, options, read, root_of, running
-from tests.unit.store.historian.rig import ALONE, at, sample, values, written
+from tests.unit.store.historian.rig import ALONE, at, keep, sample, values, written
 
 import elea
 from elea.cli.main import main
@@ -26,6 +26,7 @@ from elea.store.log.log import Log
 from elea.store.manager import StorageManager
 
 CONFIG = StorageConfig("demo", "demo/**", "log")
+SERIALIZED = elea.Encoding.ZENOH_SERIALIZED
 
 
 @pytest.fixture
@@ -160,11 +161,31 @@ def test_a_router_has_the_service(tmp_path: Path) -> None:
         {"logs": "a", "key_exprs": "a//b"},
         {"logs": "a", "complete": "yes"},
         {"logs": "a", "key_expr": "b"},
+        {"logs": "a", "layouts": []},
+        {"logs": "a", "layouts": {"k": 5}},
+        {"logs": "a", "layouts": {"k": "{x"}},
+        {"logs": "a", "layouts": {"k//": "i32"}},
     ],
 )
 def test_a_wrong_section_is_refused(settings: dict[str, Value]) -> None:
     with pytest.raises(ConfigError, match="plugins/historian"):
         HistorianService.check(settings)
+
+
+def test_layouts_let_filters_see_serialized_payloads(session: elea.Session, tmp_path: Path) -> None:
+    with Log(tmp_path / "log") as log:
+        for number in range(4):
+            octets = elea.ext.z_serialize((float(number), "on")).to_bytes()
+            keep(log, [elea.Sample(key_expr="f/a", payload=octets, encoding=SERIALIZED)])
+        section: dict[str, Value] = {
+            "logs": str(tmp_path / "log"),
+            "layouts": {"f/*": "{level: f64, state: string}"},
+        }
+        service = HistorianService(session, section)
+        selector = "f/a?_time=[..];_filter=level > 1 AND state = 'on';_project=level"
+        found = values(session, selector)
+        assert [value for _, value in found] == [{"level": 2.0}, {"level": 3.0}]
+        service.stop()
 
 
 def test_the_command_answers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
