@@ -248,9 +248,18 @@ def test_tokens_are_declared_while_they_were_there(session: elea.Session, tmp_pa
             assert replay.status()["tokens"] == 2
             replay.seek("start+3600s")
             assert eventually(lambda: replay.published_count == 6)
-            assert alive() == []  # what was declared before the place it went to is not known
+            assert alive() == ["alive/b"]
+            replay.seek("start")
+            assert eventually(lambda: replay.published_count == 10)
+            assert alive() == ["alive/a", "alive/b"]
         assert alive() == []
-    assert len(samples) == 1
+    later = ReplaySettings(kinds=["token"], start="start+1800s", rewrite=["alive/{x}=sim/{x}"])
+    replay = Replay(session, tmp_path, later)
+    replay.pause()
+    with replay:
+        assert eventually(lambda: replay.status()["tokens"] == 2)
+        found = session.liveliness().get("sim/*", timeout=WAIT_S)
+        assert sorted(str(one.ok.key_expr) for one in found if one.ok) == ["sim/a", "sim/b"]
 
 
 def test_damage_is_passed_and_counted(session: elea.Session, tmp_path: Path) -> None:
