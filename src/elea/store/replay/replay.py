@@ -296,6 +296,8 @@ class Replay:
                 if not self._play_run(self._publisher.load(run.batch), times_ns):
                     break
             with self._changed:
+                # Who pauses at the end, or goes beyond it while paused, may want to go back.
+                self._changed.wait_for(self._may_go_on)
                 sought_ns, self._seek_ns = self._seek_ns, None
             if sought_ns is not None:
                 from_ns, is_seeking = sought_ns, True
@@ -304,6 +306,9 @@ class Replay:
             else:
                 from_ns, is_seeking = self._start_ns, False
                 self.loops_count += 1
+
+    def _may_go_on(self) -> bool:
+        return not self._pacer.paused or self._seek_ns is not None or self._stopping
 
     def _play_run(self, rows: RowBatch, times_ns: list[int]) -> bool:
         """Publish rows, each when it is due; False if it was told to go elsewhere."""

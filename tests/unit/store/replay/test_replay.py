@@ -203,6 +203,19 @@ def test_it_loops_until_it_is_stopped(session: elea.Session, tmp_path: Path) -> 
     assert [one.payload.to_bytes() for one in samples[:7]] == [b"%d" % (at % 5) for at in range(7)]
 
 
+def test_paused_beyond_the_end_it_waits(session: elea.Session, tmp_path: Path) -> None:
+    replay = Replay(session, minute(tmp_path), FAST)
+    replay.pause()
+    with replay:
+        replay.seek("end+1h")
+        assert not replay.wait(0.2)
+        assert replay.state is State.PAUSED
+        replay.seek("end-1s")
+        replay.resume()
+        assert replay.wait(WAIT_S)
+    assert replay.published_count == 2
+
+
 def test_nothing_is_looped_over(session: elea.Session, tmp_path: Path) -> None:
     log_of(tmp_path, [row("a", 1)])
     with Replay(session, tmp_path, ReplaySettings(["other"], speed=0, loop=True)) as replay:
