@@ -11,7 +11,8 @@ What is in memory is bounded by the window, whatever the logs hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -19,12 +20,13 @@ import pyarrow.compute as pc
 
 from elea.keyexpr.match_hot import intersects
 from elea.store.log.reader import LogReader
-from elea.store.log.schema import SCHEMA, joined, times
+from elea.store.log.schema import RowKind, joined, times
 from elea.store.replay.moment import Span
 from elea.timestamp import NANOS_PER_SECOND, NTP64
 
 WINDOW_ROWS_COUNT: Final = 16_384  # of one shard: late by a second at 16 000 samples a second
 WINDOW_LEN: Final = 128 * 1024 * 1024  # octets, of all shards together
+_TOKENS: Final = frozenset({int(RowKind.TOKEN_PUT), int(RowKind.TOKEN_DELETE)})
 _TIME_MAX: Final = (1 << 64) - 1
 _LOW: Final = pa.scalar(0xFFFF_FFFF, pa.uint64())
 _HALF: Final = pa.scalar(32, pa.uint64())
@@ -67,7 +69,7 @@ class Merge:
         window_len: How many octets of all of them.
     """
 
-    __slots__ = ("_choice", "_last", "_sources", "late_count")
+    __slots__ = ("_choice", "_last", "_order", "_sources", "late_count")
 
     def __init__(
         self,
@@ -81,16 +83,11 @@ class Merge:
         self.late_count = 0  # rows that came later than the window is long
         shards = [(reader, shard) for reader in readers for shard in range(reader.shards_count)]
         share_len = window_len // max(len(shards), 1)
+        self._order = partial(order_of, by_reception=choice.by_reception)
         self._sources = [
-            _sorted(chosen(*one, choice), self.order, window_rows_count, share_len)
+            _sorted(chosen(*one, choice), self._order, window_rows_count, share_len)
             for one in shards
         ]
-
-    def order(self, batch: pa.RecordBatch) -> pa.Array:
-        """What rows are ordered by: 64 bits of a timestamp, or microseconds."""
-        if self._choice.by_reception:
-            return batch.column("recv_ts").view(pa.int64()).cast(pa.uint64())
-        return times(batch)
 
     def times_ns(self, run: Run) -> list[int]:
         """When rows happened, in nanoseconds since 1970."""
@@ -118,7 +115,7 @@ class Merge:
                     heads[number] = run.slice(count, len(run) - count)
                 else:
                     _refill(heads, number, self._sources[number])
-            yield self._counted(_put_in_order(parts, self.order))
+            yield self._counted(_put_in_order(parts, self._order))
 
     def _counted(self, run: Run) -> Run:
         first, last = run.order[0].as_py(), run.order[-1].as_py()
@@ -142,7 +139,31 @@ def span_of(readers: Sequence[LogReader]) -> Span | None:
     )
 
 
-def chosen(reader: LogReader, shard: int, choice: Choice) -> Iterator[pa.RecordBatch]:
+def tokens_before(readers: Sequence[LogReader], choice: Choice, at_ns: int) -> list[str]:
+    """The keys of liveliness tokens that were there right before a moment."""
+    earlier = replace(choice, kinds=_TOKENS, since_ns=None, until_ns=at_ns - 1)
+    found: dict[str, tuple[int, bool]] = {}
+    for reader in readers:
+        for shard in range(reader.shards_count):
+            for batch in chosen(reader, shard, earlier, ("key", "kind", "hlc", "recv_ts")):
+                order = order_of(batch, by_reception=choice.by_reception)
+                columns = (batch.column("key"), batch.column("kind"), order)
+                for key, kind, time in zip(*(one.to_pylist() for one in columns), strict=True):
+                    if time >= found.get(key, (0, False))[0]:
+                        found[key] = (time, kind == RowKind.TOKEN_PUT)
+    return [key for key, (_, is_there) in found.items() if is_there]
+
+
+def order_of(batch: pa.RecordBatch, *, by_reception: bool) -> pa.Array:
+    """What rows are ordered by: 64 bits of a timestamp, or microseconds."""
+    if by_reception:
+        return batch.column("recv_ts").view(pa.int64()).cast(pa.uint64())
+    return times(batch)
+
+
+def chosen(
+    reader: LogReader, shard: int, choice: Choice, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """The rows of a shard that are wanted, in the order they are there."""
     single = choice.key_exprs[0] if len(choice.key_exprs) == 1 else "**"
     since, until = 0, _TIME_MAX + 1
@@ -150,7 +171,8 @@ def chosen(reader: LogReader, shard: int, choice: Choice) -> Iterator[pa.RecordB
         # Several timestamps lie in a nanosecond: all of the first, and all of the last.
         since = since if choice.since_ns is None else max(_ntp64(choice.since_ns - 1) + 1, 0)
         until = until if choice.until_ns is None else max(_ntp64(choice.until_ns) + 1, 0)
-    for batch in reader.select(single, since=min(since, _TIME_MAX), until=until, shard=shard):
+    since = min(since, _TIME_MAX)
+    for batch in reader.select(single, since=since, until=until, columns=columns, shard=shard):
         if single == "**" and "**" not in choice.key_exprs:
             batch = _of_keys(batch, choice.key_exprs)
         if choice.by_reception:
@@ -226,6 +248,3 @@ def _refill(heads: dict[int, Run], number: int, source: Iterator[Run]) -> None:
         heads.pop(number, None)
     else:
         heads[number] = run
-
-
-assert {"recv_ts", "hlc", "key", "kind"} <= set(SCHEMA.names)

@@ -11,6 +11,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +26,7 @@ from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 from elea.store.log.segment import Damage
 from elea.store.replay.control import Control
-from elea.store.replay.merge import Choice, Merge, span_of
+from elea.store.replay.merge import Choice, Merge, span_of, tokens_before
 from elea.store.replay.moment import moment_ns
 from elea.store.replay.pace import Pacer, checked_speed
 from elea.store.replay.rewrite import Rewriter, keys_of
@@ -102,11 +103,12 @@ class Replay:
             reason = f"{settings.start} is after {settings.end}; legal is a start before the end"
             raise InvalidValueError("span of time", reason)
         self._key_exprs = keys_of(settings.key_exprs)
+        self._rename = Rewriter(settings.rewrite)
         self._publisher = RowPublisher(
             session,
             original=settings.timestamps == "original",
             block=settings.blocks,
-            rename=Rewriter(settings.rewrite),
+            rename=self._rename,
         )
         self._pacer = Pacer(settings.speed)
         self._tokens: dict[str, LivelinessToken] = {}
@@ -186,7 +188,7 @@ class Replay:
     def seek(self, moment: str) -> None:
         """Go on from a moment, as in `elea.store.replay.moment`.
 
-        Tokens are taken away; those that appear after the moment come again.
+        Tokens that were there at that moment are declared, others are taken away.
 
         Raises:
             InvalidValueError: it is none.
@@ -267,7 +269,9 @@ class Replay:
             if not isinstance(failure, EleaError | OSError):
                 _LOG.exception("replay %s", self.id)
         finally:
-            self._forget_tokens()
+            with suppress(ClosedError):  # the session went first, and its tokens with it
+                self._set_tokens(None)
+            self._tokens.clear()
         with self._changed:
             self._error = error
             self._state = State.ENDED if error is None else State.FAILED
@@ -278,6 +282,7 @@ class Replay:
         is_seeking = False  # then the time goes on from there, not from the first row there is
         while not self._stopping:
             rows_count = 0
+            self._set_tokens(from_ns)
             merge = Merge(self._readers, self._choice(from_ns))
             late_before = self.late_count
             for run in merge:
@@ -291,6 +296,8 @@ class Replay:
                 if not self._play_run(self._publisher.load(run.batch), times_ns):
                     break
             with self._changed:
+                # Who pauses at the end, or goes beyond it while paused, may want to go back.
+                self._changed.wait_for(self._may_go_on)
                 sought_ns, self._seek_ns = self._seek_ns, None
             if sought_ns is not None:
                 from_ns, is_seeking = sought_ns, True
@@ -299,7 +306,9 @@ class Replay:
             else:
                 from_ns, is_seeking = self._start_ns, False
                 self.loops_count += 1
-            self._forget_tokens()
+
+    def _may_go_on(self) -> bool:
+        return not self._pacer.paused or self._seek_ns is not None or self._stopping
 
     def _play_run(self, rows: RowBatch, times_ns: list[int]) -> bool:
         """Publish rows, each when it is due; False if it was told to go elsewhere."""
@@ -358,13 +367,16 @@ class Replay:
                 return
             self._tokens[key] = self._session.liveliness().declare_token(key)
 
-    def _forget_tokens(self) -> None:
-        for token in self._tokens.values():
-            try:
-                token.undeclare()
-            except ClosedError:  # the session went first, and they with it
-                break
-        self._tokens = {}
+    def _set_tokens(self, at_ns: int | None) -> None:
+        """Have the tokens that were there at a moment, and no others; None: none."""
+        wanted: set[str] = set()
+        if at_ns is not None and "token" in self.settings.kinds:
+            found = tokens_before(self._readers, self._choice(None), at_ns)
+            wanted = {self._rename(key) for key in found}
+        for key in self._tokens.keys() - wanted:
+            self._turn_token(key, appears=False)
+        for key in sorted(wanted):
+            self._turn_token(key, appears=True)
 
     def _choice(self, from_ns: int | None) -> Choice:
         return Choice(

@@ -203,6 +203,19 @@ def test_it_loops_until_it_is_stopped(session: elea.Session, tmp_path: Path) -> 
     assert [one.payload.to_bytes() for one in samples[:7]] == [b"%d" % (at % 5) for at in range(7)]
 
 
+def test_paused_beyond_the_end_it_waits(session: elea.Session, tmp_path: Path) -> None:
+    replay = Replay(session, minute(tmp_path), FAST)
+    replay.pause()
+    with replay:
+        replay.seek("end+1h")
+        assert not replay.wait(0.2)
+        assert replay.state is State.PAUSED
+        replay.seek("end-1s")
+        replay.resume()
+        assert replay.wait(WAIT_S)
+    assert replay.published_count == 2
+
+
 def test_nothing_is_looped_over(session: elea.Session, tmp_path: Path) -> None:
     log_of(tmp_path, [row("a", 1)])
     with Replay(session, tmp_path, ReplaySettings(["other"], speed=0, loop=True)) as replay:
@@ -248,9 +261,18 @@ def test_tokens_are_declared_while_they_were_there(session: elea.Session, tmp_pa
             assert replay.status()["tokens"] == 2
             replay.seek("start+3600s")
             assert eventually(lambda: replay.published_count == 6)
-            assert alive() == []  # what was declared before the place it went to is not known
+            assert alive() == ["alive/b"]
+            replay.seek("start")
+            assert eventually(lambda: replay.published_count == 10)
+            assert alive() == ["alive/a", "alive/b"]
         assert alive() == []
-    assert len(samples) == 1
+    later = ReplaySettings(kinds=["token"], start="start+1800s", rewrite=["alive/{x}=sim/{x}"])
+    replay = Replay(session, tmp_path, later)
+    replay.pause()
+    with replay:
+        assert eventually(lambda: replay.status()["tokens"] == 2)
+        found = session.liveliness().get("sim/*", timeout=WAIT_S)
+        assert sorted(str(one.ok.key_expr) for one in found if one.ok) == ["sim/a", "sim/b"]
 
 
 def test_damage_is_passed_and_counted(session: elea.Session, tmp_path: Path) -> None:
