@@ -25,6 +25,7 @@ from elea import errors, limits
 from elea.cli.main import VERBS, build_parser, version_text
 from elea.config import reference as config_reference
 from elea.daemon import reference as admin_reference
+from elea.spark import reference as spark_reference
 from elea.store import reference as store_reference
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -61,6 +62,8 @@ def pages() -> dict[str, str]:
         "messages.md": messages_page(),
         "metrics.md": _GENERATED.format(source="the table in `src/elea/daemon/metrics.py`")
         + admin_reference.metrics_markdown(),
+        "spark-options.md": _GENERATED.format(source="the table in `src/elea/spark/options.py`")
+        + spark_reference.markdown(),
     }
 
 
