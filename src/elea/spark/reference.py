@@ -10,8 +10,8 @@ _HEAD: Final = """\
 # Options of `format("zenoh")`
 
 For `spark.read`, `spark.readStream`, `df.write` and `df.writeStream` ([spark.md](spark.md)). Their
-case does not matter. One that is unknown, wrong, or for another use is an error where `load`, `save`
-or `start` is called; it names the legal ones.
+case does not matter. One that is unknown, wrong, or for another use is an error where `load` or
+`start` is called; it names the legal ones.
 
 | option | for | default | meaning |
 | --- | --- | --- | --- |
