@@ -26,7 +26,7 @@ from elea.store.log.disk import Disk, RealDisk
 from elea.store.log.index import NEEDED, KeyEntry, KeyIndex, key_blocks
 from elea.store.log.manifest import read_manifest
 from elea.store.log.record import FLAG_LOST, Record, seed_of
-from elea.store.log.schema import POSITION, SCHEMA, times
+from elea.store.log.schema import SCHEMA, placed, times
 from elea.store.log.segment import DATA, Damage, Segment, first_seqs
 from elea.store.log.writer import shard_of
 
@@ -291,7 +291,7 @@ class LogReader:
                 if batch is not None:
                     start = seq - record.first_seq
                     batch = batch.slice(start, min(record.end_seq, end) - record.first_seq - start)
-                    yield _placed(batch, number, seq) if position else batch
+                    yield placed(batch, number, seq) if position else batch
                 seq = record.end_seq
             if seq < limit:
                 tail = segment.records[-1].end if segment.records else 0
@@ -486,17 +486,6 @@ class _Recent:
 def _damage(segment: Segment, record: Record, reason: str) -> Damage:
     span = (record.offset, record.length, record.first_seq, record.end_seq)
     return Damage(segment.stem + DATA, *span, reason)
-
-
-def _placed(batch: pa.RecordBatch, shard: int, seq: int) -> pa.RecordBatch:
-    count = batch.num_rows
-    ones = pa.repeat(pa.scalar(1, pa.int64()), count)
-    position = [
-        pa.repeat(pa.scalar(shard, pa.int32()), count),
-        pc.cumulative_sum(ones, start=seq - 1),
-    ]
-    fields = [*batch.schema, *POSITION]
-    return pa.RecordBatch.from_arrays([*batch.columns, *position], schema=pa.schema(fields))
 
 
 def _matching(batch: pa.RecordBatch, wanted: str) -> list[bool]:

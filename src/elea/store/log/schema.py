@@ -121,3 +121,15 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         else:
             arrays.append(pa.concat_arrays(columns))
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def placed(batch: pa.RecordBatch, shard: int, seq: int) -> pa.RecordBatch:
+    """Rows with the columns of `POSITION`: of this shard, numbered from `seq` on."""
+    count = batch.num_rows
+    ones = pa.repeat(pa.scalar(1, pa.int64()), count)
+    position = [
+        pa.repeat(pa.scalar(shard, pa.int32()), count),
+        pc.cumulative_sum(ones, start=seq - 1),
+    ]
+    fields = [*batch.schema, *POSITION]
+    return pa.RecordBatch.from_arrays([*batch.columns, *position], schema=pa.schema(fields))
