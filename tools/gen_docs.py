@@ -25,6 +25,7 @@ from elea import errors, limits
 from elea.cli.main import VERBS, build_parser, version_text
 from elea.config import reference as config_reference
 from elea.daemon import reference as admin_reference
+from elea.spark import reference as spark_reference
 from elea.store import reference as store_reference
 from elea.store.recorder import section as recorder_section
 
@@ -68,6 +69,8 @@ def pages() -> dict[str, str]:
         + xrce_pages.conformance_page(),
         "xrce-messages.md": _GENERATED.format(source="`src/elea/xrce/schema/messages.xrce`")
         + xrce_pages.messages_page(),
+        "spark-options.md": _GENERATED.format(source="the table in `src/elea/spark/options.py`")
+        + spark_reference.markdown(),
     }
 
 

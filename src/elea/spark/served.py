@@ -23,7 +23,7 @@ from elea.spark.places import Rows
 from elea.spark.sessions import opened
 from elea.store.log.ranges import ALL_TIME, Span, needed_of, of_keys
 from elea.store.log.reader import Bounds
-from elea.store.log.schema import POSITION, SCHEMA
+from elea.store.log.schema import POSITION, SCHEMA, placed
 
 _ROOT: Final = "@elea/log"
 _AGAIN_S: Final = 0.05  # until who was busy, or away, is asked again
@@ -198,18 +198,11 @@ class _Wanted:
         for batch in stream:
             stop = at + batch.num_rows if self._is_whole else end
             if self._is_whole:
-                batch = _placed(batch, self.shard, at)
+                batch = placed(batch, self.shard, at)
             yield at, stop, of_keys(batch, self._key_exprs).select(self._columns)
             at = stop
         if self._is_whole and at != end:
             raise StoreError(f"rows {at} to {end - 1} are missing in an answer")
-
-
-def _placed(batch: pa.RecordBatch, shard: int, first: int) -> pa.RecordBatch:
-    numbers = pa.array(range(first, first + batch.num_rows), pa.int64())
-    shards = pa.repeat(pa.scalar(shard, pa.int32()), batch.num_rows)
-    schema = pa.schema([*batch.schema, *POSITION])
-    return pa.RecordBatch.from_arrays([*batch.columns, shards, numbers], schema=schema)
 
 
 def _piece(reply: Reply) -> tuple[int, int, bytes]:

@@ -65,6 +65,7 @@ class Query:
 
     def _plan(self, reader: StreamReader, limit: ReadLimit, crash: Callable[[str], None]) -> bool:
         start = self.ends[-1] if self.ends else _json(reader.initialOffset())
+        crash("before planning")
         end = _json(reader.latestOffset(copy.deepcopy(start), limit))
         crash("before the offset log")
         if end == start:

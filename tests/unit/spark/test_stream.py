@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,13 +26,15 @@ def no_crash(_: str) -> None:
     pass
 
 
-def crashing(at: int) -> Any:
-    """Lets so many points pass, then crashes."""
+def crashing(at: int, grow: Callable[[], None]) -> Callable[[str], None]:
+    """Lets so many points pass, then crashes. Until then the log grows as batches are planned."""
     left = at
 
     def crash(point: str) -> None:
         nonlocal left
         left -= 1
+        if point == "before planning":
+            grow()
         if left < 0:
             raise CrashError(point)
 
@@ -59,13 +62,13 @@ def test_every_row_is_read_once_whatever_crashes(
     query = Query(lambda: stream(directory, consumer="c", **options))
     with log_at(directory) as log:
         fill(log, 0, 60)
-        first = 60
+        written = itertools.count(60, 5)
         for number, at in enumerate(crashes):
             with contextlib.suppress(CrashError):
-                query.run(batches_count=5, crash=crashing(at))
-            grown = grows[number % len(grows)] if grows else 1
-            fill(log, first, grown)
-            first += grown
+                grow = lambda: fill(log, next(written), 5)  # noqa: E731
+                query.run(batches_count=5, crash=crashing(at, grow))
+            for _ in range(grows[number % len(grows)] // 5 if grows else 0):
+                fill(log, next(written), 5)
         query.run(batches_count=10_000, crash=no_crash)
         rows = query.rows()
         assert len(rows) == len(set(rows))

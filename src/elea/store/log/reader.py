@@ -27,7 +27,7 @@ from elea.store.log.index import NEEDED, NO_BLOCKS, KeyEntry, KeyIndex, entries,
 from elea.store.log.latest import Latest
 from elea.store.log.manifest import read_manifest
 from elea.store.log.record import FLAG_LOST, Record, seed_of
-from elea.store.log.schema import POSITION, SCHEMA, times
+from elea.store.log.schema import SCHEMA, placed, times
 from elea.store.log.segment import DATA, Damage, Segment, first_seqs
 from elea.store.log.writer import shard_of
 
@@ -304,7 +304,7 @@ class LogReader:
                 elif (entry := shard.entry(segment, wanted)) is not None:
                     found.look(segment, [entry])
             for batch, seqs in found.rows():
-                yield _placed(batch, shard.number, pa.array(seqs, pa.int64()))
+                yield placed(batch, shard.number, pa.array(seqs, pa.int64()))
 
     def _rows(
         self, number: int, seq: int, end: int, columns: Sequence[str] | None, *, position: bool
@@ -325,7 +325,7 @@ class LogReader:
                 if batch is not None:
                     start = seq - record.first_seq
                     batch = batch.slice(start, min(record.end_seq, end) - record.first_seq - start)
-                    yield _numbered(batch, number, seq) if position else batch
+                    yield placed(batch, number, seq) if position else batch
                 seq = record.end_seq
             if seq < limit:
                 tail = segment.records[-1].end if segment.records else 0
@@ -407,7 +407,7 @@ class LogReader:
         if batch is None:
             return None
         if position:
-            batch = _numbered(batch, segment.shard, record.first_seq)
+            batch = placed(batch, segment.shard, record.first_seq)
         if wanted != "**":
             batch = _filtered(batch, _matching(batch, wanted))
         since, until = span
@@ -562,18 +562,6 @@ class _Run:
 def _damage(segment: Segment, record: Record, reason: str) -> Damage:
     span = (record.offset, record.length, record.first_seq, record.end_seq)
     return Damage(segment.stem + DATA, *span, reason)
-
-
-def _numbered(batch: pa.RecordBatch, shard: int, seq: int) -> pa.RecordBatch:
-    """Rows with their numbers, which ascend from one on."""
-    ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
-    return _placed(batch, shard, pc.cumulative_sum(ones, start=seq - 1))
-
-
-def _placed(batch: pa.RecordBatch, shard: int, seqs: pa.Array) -> pa.RecordBatch:
-    position = [pa.repeat(pa.scalar(shard, pa.int32()), batch.num_rows), seqs]
-    fields = [*batch.schema, *POSITION]
-    return pa.RecordBatch.from_arrays([*batch.columns, *position], schema=pa.schema(fields))
 
 
 def _matching(batch: pa.RecordBatch, wanted: str) -> pa.Array:

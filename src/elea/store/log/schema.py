@@ -121,3 +121,14 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         else:
             arrays.append(pa.concat_arrays(columns))
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def placed(batch: pa.RecordBatch, shard: int, seqs: pa.Array | int) -> pa.RecordBatch:
+    """Rows with the columns of `POSITION`: of a shard, with their numbers, or numbered from one."""
+    count = batch.num_rows
+    if isinstance(seqs, int):
+        ones = pa.repeat(pa.scalar(1, pa.int64()), count)
+        seqs = pc.cumulative_sum(ones, start=seqs - 1)
+    position = [pa.repeat(pa.scalar(shard, pa.int32()), count), seqs]
+    fields = [*batch.schema, *POSITION]
+    return pa.RecordBatch.from_arrays([*batch.columns, *position], schema=pa.schema(fields))
