@@ -96,6 +96,7 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "uvicorn": ("web",),
     "prometheus_client": ("web",),
     "cyclonedds": ("dds",),
+    "google": ("spark",),  # protobuf
     "pyspark": ("spark",),
     "pyarrow": ("session", "spark", "predicate", "store.log"),
     "librt": ("session",),
