@@ -17,7 +17,7 @@ import json
 import struct
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -103,6 +103,10 @@ def from_cbor(payload: bytes) -> tuple[object, ...]:
     return tuple(value for _, value in item.pairs)
 
 
+def from_message(found: Any) -> tuple[object, ...]:
+    return found.n, found.x, found.y, found.z, found.frame
+
+
 def from_serialized(payload: bytes) -> tuple[object, ...]:
     found: tuple[object, ...] = z_deserialize(
         tuple[Int32, Float64, Float64, Float64, str], ZBytes(payload)
@@ -155,7 +159,7 @@ def main() -> None:
             "protobuf",
             Rule(decoder="protobuf", message="p.Pose", definitions=set_of),
             [message(n=n, x=x, y=x, z=x, frame="base_link").SerializeToString() for n, x in rows],
-            lambda payload: tuple(value for _, value in message.FromString(payload).ListFields()),  # type: ignore[attr-defined]  # made at run time
+            lambda payload: from_message(message.FromString(payload)),  # type: ignore[attr-defined]  # made at run time
         ),
         ("text, f64", Rule(decoder="text", layout="f64"), [str(x).encode() for _, x in rows], None),
         (

@@ -20,10 +20,11 @@ from elea.ext import z_serialize
 from elea.limits import DEFAULT_LIMITS
 from elea.predicate.layout import Layout, parse_layout
 from elea.spark.decode.base import Decoder, Outcome
+from elea.spark.decode.cbor_items import CborDecoder
 from elea.spark.decode.drift import layout_text
 from elea.spark.decode.ipc import IpcDecoder
 from elea.spark.decode.json_lines import JsonDecoder, JsonTextDecoder
-from elea.spark.decode.plain import CborDecoder, TextDecoder
+from elea.spark.decode.plain import TextDecoder
 from elea.spark.decode.protobuf import ProtobufDecoder
 from elea.spark.decode.ros import ros_layout
 from elea.spark.decode.slices import LayoutDecoder
@@ -206,6 +207,58 @@ def test_cbor() -> None:
     assert "twice" in outcome(decoder, [twice]).failed[0]
     text = outcome(CborDecoder(), [reading, b"\x43abc", b"\xa1\xf5\x01"])
     assert text.values.to_pylist() == ['{"t":1.5,"n":42,"name":"hi"}', '"YWJj"']
+
+
+def cbor_of(value: object, *, wide: bool) -> bytes:
+    """A small writer, which takes the shortest form or the widest."""
+
+    def head(major: int, number: int) -> bytes:
+        if number < 24 and not wide:
+            return bytes([major << 5 | number])
+        for info, code in ((24, ">B"), (25, ">H"), (26, ">I"), (27, ">Q")):
+            if (number < 1 << 8 * struct.calcsize(code) and not wide) or info == 27:
+                return bytes([major << 5 | info]) + struct.pack(code, number)
+        raise AssertionError
+
+    match value:
+        case None:
+            return b"\xf6"
+        case bool():
+            return b"\xf5" if value else b"\xf4"
+        case int():
+            return head(0, value) if value >= 0 else head(1, -1 - value)
+        case float():
+            return b"\xfb" + struct.pack(">d", value)
+        case str():
+            return head(3, len(value.encode())) + value.encode()
+        case list():
+            return head(4, len(value)) + b"".join(cbor_of(one, wide=wide) for one in value)
+        case dict():
+            inner = (cbor_of(one, wide=wide) for pair in value.items() for one in pair)
+            return head(5, len(value)) + b"".join(inner)
+        case _:
+            raise AssertionError
+
+
+@given(st.lists(readings, min_size=1, max_size=3), st.booleans(), st.data())
+@settings(max_examples=60)
+def test_cbor_as_columns_and_one_by_one(
+    values: list[dict[str, object]], wide: bool, data: st.DataObject
+) -> None:
+    payloads = [cbor_of(value, wide=wide) for value in values] * 20
+    decoder = CborDecoder(READING)
+    found = check_agreement(decoder, payloads)
+    assert found.failed == {}
+    for value, row in zip(values, found.values.to_pylist(), strict=False):
+        assert {name: inner for name, inner in row.items() if inner is not None} == {
+            name: inner for name, inner in value.items() if name != "other"
+        }
+    for _ in range(data.draw(st.integers(1, 6))):
+        row = data.draw(st.integers(0, len(payloads) - 1))
+        payload = bytearray(payloads[row])
+        payload[data.draw(st.integers(0, len(payload) - 1))] ^= data.draw(st.integers(1, 255))
+        payloads[row] = bytes(payload)
+    check_agreement(decoder, payloads)
 
 
 CDR = parse_layout(

@@ -1,4 +1,4 @@
-"""Texts and numbers, and CBOR: what needs no definitions."""
+"""Texts, and the numbers and truth values that they write."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elea import cbor
 from elea.predicate.layout import Layout, Primitive
-from elea.spark.decode.base import Decoder, check_depth
-from elea.spark.decode.types import TEXT, as_text
+from elea.spark.decode.base import Decoder
+from elea.spark.decode.types import TEXT
 
 
 class TextDecoder(Decoder):
@@ -57,44 +56,3 @@ class TextDecoder(Decoder):
 
 def _no_number(text: str) -> int:
     raise ValueError(f"saw {text[:40]!a}, legal is an integer")
-
-
-class CborDecoder(Decoder):
-    """One CBOR item; without a layout it is given as JSON, octets in base64."""
-
-    def __init__(self, layout: Layout | None = None) -> None:
-        super().__init__(layout or TEXT)
-        self._as_text = layout is None
-
-    def value(self, payload: bytes) -> object:
-        value = check_depth(plain_item(cbor.loads(payload)))
-        return as_text(value) if self._as_text else value
-
-    def unknown(self, payload: bytes) -> object:
-        return None if self._as_text else plain_item(cbor.loads(payload))
-
-
-def plain_item(item: cbor.Item) -> object:
-    """An item as dicts, lists and scalars: names become texts, tags are left out.
-
-    Raises:
-        ValueError: a name is there twice, or no text can be made of it.
-    """
-    match item:
-        case cbor.Map():
-            found: dict[object, object] = {}
-            for name, value in item.pairs:
-                if not isinstance(name, (str, int)) or isinstance(name, bool):
-                    raise ValueError("the name in a map is neither text nor integer")
-                if str(name) in found:
-                    raise ValueError(f"the name {str(name)[:40]!a} is in a map twice")
-                found[str(name)] = plain_item(value)
-            return found
-        case list():
-            return [plain_item(one) for one in item]
-        case cbor.Tagged():
-            return plain_item(item.value)
-        case cbor.Simple():
-            return None
-        case _:
-            return item

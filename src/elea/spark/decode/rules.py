@@ -18,9 +18,10 @@ from elea.errors import ConfigError, EleaError, KeyExprError, LimitError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.predicate.layout import Layout, Structure, parse_layout
 from elea.spark.decode.base import Decoder
+from elea.spark.decode.cbor_items import CborDecoder
 from elea.spark.decode.ipc import IpcDecoder
 from elea.spark.decode.json_lines import JsonDecoder, JsonTextDecoder
-from elea.spark.decode.plain import CborDecoder, TextDecoder
+from elea.spark.decode.plain import TextDecoder
 from elea.spark.decode.protobuf import ProtobufDecoder
 from elea.spark.decode.ros import ros_layout
 from elea.spark.decode.slices import LayoutDecoder

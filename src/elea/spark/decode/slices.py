@@ -1,4 +1,4 @@
-"""CDR and Zenoh's serialization format, many payloads at a time.
+"""CDR and Zenoh's serialization format, many payloads at a time; CBOR does the same.
 
 Payloads of one layout that agree in their lengths and counts have each value at the same place. One
 payload is walked to find the places; all payloads as long, with the same octets where lengths and
@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +27,7 @@ _SLICES_COUNT_MAX: Final = 512  # of one payload
 _CDR_HEADER_LEN: Final = 4
 # Encapsulations in little endian, to the largest alignment; the others are read one by one.
 _CDR_LITTLE: Final = {b"\0\1": 8, b"\0\7": 4, b"\0\x09": 4, b"\0\x11": 4, b"\0\x15": 4}
-_NUMBERS: Final = {
+NUMBERS: Final = {
     **{f"i{8 * width}": getattr(pa, f"int{8 * width}")() for width in (1, 2, 4, 8)},
     **{f"u{8 * width}": getattr(pa, f"uint{8 * width}")() for width in (1, 2, 4, 8)},
     "f32": pa.float32(),
@@ -35,17 +35,20 @@ _NUMBERS: Final = {
 }
 
 
-class _NoSlicesError(Exception):
+Gather: TypeAlias = Callable[[pa.Array], pa.Array]
+
+
+class NoSlicesError(Exception):
     """This payload, or what it holds, has to be read."""
 
 
 @dataclass(slots=True)
-class _Walk:
+class Walk:
     """One payload of a layout: where it is read, and what others must agree in."""
 
     payload: bytes
-    at: int
-    align_max: int  # 0: numbers stand where they come, as in the serialization format
+    at: int = 0
+    align_max: int = 0  # 0: numbers stand where they come, as in the serialization format
     agreed: list[tuple[int, int]] = field(default_factory=list)
     slices_count: int = 0
 
@@ -56,7 +59,7 @@ class _Walk:
         self.at += length
         self.slices_count += 1
         if self.at > len(self.payload) or self.slices_count > _SLICES_COUNT_MAX:
-            raise _NoSlicesError
+            raise NoSlicesError
         return start
 
     def count(self) -> int:
@@ -75,19 +78,19 @@ class _Walk:
                 self.agreed.append((start, self.at))
                 return count
             if shift > 28:
-                raise _NoSlicesError
+                raise NoSlicesError
 
 
-class LayoutDecoder(Decoder):
-    """Payloads in CDR, or in Zenoh's serialization format."""
+class SlicingDecoder(Decoder):
+    """Payloads in which values stand at the same places as in others like them."""
 
-    def __init__(self, layout: Layout, *, cdr: bool) -> None:
-        super().__init__(layout)
-        self._cdr = cdr
-        self._read: Callable[[Layout, bytes], object] = read_cdr if cdr else read_serialized
+    def plan(self, walk: Walk) -> Gather:
+        """How payloads like that of the walk are cut.
 
-    def value(self, payload: bytes) -> object:
-        return self._read(self.layout, payload)
+        Raises:
+            NoSlicesError: it has to be read.
+        """
+        raise AssertionError("each format has its own")
 
     def fast(self, payloads: pa.Array) -> tuple[list[tuple[pa.Array, pa.Array]], Iterable[int]]:
         parts: list[tuple[pa.Array, pa.Array]] = []
@@ -96,9 +99,10 @@ class LayoutDecoder(Decoder):
         for _ in range(_ROUNDS_COUNT):
             if len(left) < _FEW:
                 break
-            walk = _Walk(payloads[left[0].as_py()].as_py(), 0, 0)
-            gather = self._plan(walk)
-            if gather is None:
+            walk = Walk(payloads[left[0].as_py()].as_py())
+            try:
+                gather = self.plan(walk)
+            except NoSlicesError:
                 read.append(left[0].as_py())
                 left = left[1:]
                 continue
@@ -107,20 +111,8 @@ class LayoutDecoder(Decoder):
             read += self._gather(gather, rows, cut, parts)
         return parts, [*read, *left.to_pylist()]
 
-    def _plan(self, walk: _Walk) -> _Gather | None:
-        """How payloads like that of the walk are cut; None: it is odd."""
-        if self._cdr:
-            walk.at, walk.align_max = _CDR_HEADER_LEN, _CDR_LITTLE.get(walk.payload[:2], 0)
-            walk.agreed.append((0, 2))
-            if not walk.align_max:
-                return None
-        try:
-            return _planned(self.layout, walk)
-        except _NoSlicesError:
-            return None
-
     def _gather(
-        self, gather: _Gather, rows: pa.Array, cut: pa.Array, parts: list[tuple[pa.Array, pa.Array]]
+        self, gather: Gather, rows: pa.Array, cut: pa.Array, parts: list[tuple[pa.Array, pa.Array]]
     ) -> list[int]:
         """Add what was cut to the parts; returns the rows that have to be read.
 
@@ -132,7 +124,7 @@ class LayoutDecoder(Decoder):
             start, end = todo.pop()
             try:
                 values = gather(cut[start:end]).cast(self.type)
-            except pa.ArrowInvalid:
+            except pa.ArrowException:
                 if end - start < _FEW:
                     read += rows[start:end].to_pylist()
                 else:
@@ -143,7 +135,27 @@ class LayoutDecoder(Decoder):
         return read
 
 
-def _alike(payloads: pa.Array, left: pa.Array, walk: _Walk) -> tuple[pa.Array, pa.Array]:
+class LayoutDecoder(SlicingDecoder):
+    """Payloads in CDR, or in Zenoh's serialization format."""
+
+    def __init__(self, layout: Layout, *, cdr: bool) -> None:
+        super().__init__(layout)
+        self._cdr = cdr
+        self._read: Callable[[Layout, bytes], object] = read_cdr if cdr else read_serialized
+
+    def value(self, payload: bytes) -> object:
+        return self._read(self.layout, payload)
+
+    def plan(self, walk: Walk) -> Gather:
+        if self._cdr:
+            walk.at, walk.align_max = _CDR_HEADER_LEN, _CDR_LITTLE.get(walk.payload[:2], 0)
+            walk.agreed.append((0, 2))
+            if not walk.align_max:
+                raise NoSlicesError
+        return _planned(self.layout, walk)
+
+
+def _alike(payloads: pa.Array, left: pa.Array, walk: Walk) -> tuple[pa.Array, pa.Array]:
     """The rows whose payloads are like that of the walk, and these as octets of one length."""
     length = len(walk.payload)
     some = payloads if len(left) == len(payloads) else payloads.take(left)
@@ -159,10 +171,7 @@ def _alike(payloads: pa.Array, left: pa.Array, walk: _Walk) -> tuple[pa.Array, p
     return rows.filter(same), cut.filter(same)
 
 
-_Gather = Callable[[pa.Array], pa.Array]
-
-
-def _planned(layout: Layout, walk: _Walk) -> _Gather:
+def _planned(layout: Layout, walk: Walk) -> Gather:
     """How to cut the values of a layout out of payloads that are like the one of the walk."""
     match layout:
         case Primitive():
@@ -171,14 +180,14 @@ def _planned(layout: Layout, walk: _Walk) -> _Gather:
             names = [name for name, _ in members(layout)]
             plans = [_planned(member, walk) for _, member in members(layout)]
             return lambda cut: pa.StructArray.from_arrays([plan(cut) for plan in plans], names)
-        case ListOf(item=Primitive(name=name)) if name in _NUMBERS:
+        case ListOf(item=Primitive(name=name)) if name in NUMBERS:
             count = walk.count() if layout.count is None else layout.count
-            return _planned_numbers(_NUMBERS[name], count, layout, walk)
+            return _planned_numbers(NUMBERS[name], count, layout, walk)
         case _:
-            raise _NoSlicesError
+            raise NoSlicesError
 
 
-def _planned_primitive(primitive: Primitive, walk: _Walk) -> _Gather:
+def _planned_primitive(primitive: Primitive, walk: Walk) -> Gather:
     match primitive.name:
         case "string" | "bytes":
             length = walk.count()
@@ -187,33 +196,33 @@ def _planned_primitive(primitive: Primitive, walk: _Walk) -> _Gather:
         case "bool":
             start = walk.take(1, 1)
             return lambda cut: _truths(pc.binary_slice(cut, start, start + 1))
-        case name if name in _NUMBERS:
+        case name if name in NUMBERS:
             start = walk.take(primitive.width, primitive.width)
-            type, end = _NUMBERS[name], start + primitive.width
+            type, end = NUMBERS[name], start + primitive.width
             return lambda cut: pc.binary_slice(cut, start, end).view(type)
         case _:
-            raise _NoSlicesError
+            raise NoSlicesError
 
 
-def _planned_text(primitive: Primitive, start: int, length: int, walk: _Walk) -> _Gather:
+def _planned_text(primitive: Primitive, start: int, length: int, walk: Walk) -> Gather:
     end = start + length
     if primitive.name == "bytes":
-        return lambda cut: _slices(cut, start, end)
+        return lambda cut: text_slices(cut, start, end)
     if walk.align_max:  # a text of CDR ends with a NUL, which is not part of it
         if length == 0 or walk.payload[end - 1] != 0:
-            raise _NoSlicesError
+            raise NoSlicesError
         walk.agreed.append((end - 1, end))
         end -= 1
-    return lambda cut: _slices(cut, start, end).cast(pa.string())
+    return lambda cut: text_slices(cut, start, end).cast(pa.string())
 
 
-def _slices(cut: pa.Array, start: int, end: int) -> pa.Array:
+def text_slices(cut: pa.Array, start: int, end: int) -> pa.Array:
     if start == end:
         return pa.array([b""] * len(cut), pa.binary())
     return pc.binary_slice(cut, start, end).cast(pa.binary())
 
 
-def _planned_numbers(type: pa.DataType, count: int, layout: ListOf, walk: _Walk) -> _Gather:
+def _planned_numbers(type: pa.DataType, count: int, layout: ListOf, walk: Walk) -> Gather:
     width = type.bit_width // 8
     start = walk.take(count * width, width) if count else walk.at
     end = start + count * width
