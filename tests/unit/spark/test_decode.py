@@ -161,6 +161,16 @@ def test_drift_is_told_and_widens_a_plan() -> None:
     assert wide.widened(found.drift) == wide
 
 
+def test_a_source_tells_of_drift_once(caplog: pytest.LogCaptureFixture) -> None:
+    batch = batch_of(("fleet/r1/temp", JSON, b'{"t": 1, "told\\n": 5}'))
+    for _ in range(3):
+        PLAN.rows(batch)
+    told = [record.getMessage() for record in caplog.records]
+    assert told == [
+        "payloads of fleet/*/temp hold 'told\\n', i64, which no rule declares: it is left out"
+    ]
+
+
 def test_a_flood_of_names_is_bounded() -> None:
     many = {f"n{number}": 1 for number in range(3 * DEFAULT_LIMITS.decode_columns_count)}
     batch = batch_of(("fleet/r1/temp", JSON, json.dumps(many).encode()))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Literal
 
 import pyarrow as pa
@@ -20,6 +22,8 @@ from elea.store.log.schema import POSITION, SCHEMA, RowKind
 DEAD_COLUMNS: Final = (pa.field("decoder", pa.string()), pa.field("reason", pa.string()))
 ERROR: Final = "decode_error"
 PAYLOAD: Final = "payload"
+
+_log: Final = logging.getLogger(__name__)
 
 _NUMBER: Final = "_row"
 _UNMATCHED: Final = -2
@@ -104,6 +108,8 @@ class Plan:
         `payload` and `decode_error` are null but where a payload could not be decoded.
         """
         found = decode(batch, self, numbered=True)
+        for one in found.drift:
+            _tell(one.name, one.layout, self.rules[one.rule].key_expr or "")
         good = found.rows
         if found.dead is not None:
             good = _with_dead(good, found.dead)
@@ -128,6 +134,17 @@ class Plan:
             if rule.takes(key, encoding):
                 return place
         return -1
+
+
+@lru_cache(maxsize=DEFAULT_LIMITS.decode_columns_count)
+def _tell(name: str, layout: str, keys: str) -> None:
+    """Once for each member, as long as it is remembered."""
+    _log.warning(
+        "payloads of %s hold %a, %s, which no rule declares: it is left out",
+        keys or "**",
+        name,
+        layout,
+    )
 
 
 def decode(batch: pa.RecordBatch, plan: Plan, *, numbered: bool = False) -> Decoded:
