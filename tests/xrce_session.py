@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from elea.limits import DEFAULT_LIMITS
+from elea.xrce.encode_hot import encode
 from elea.xrce.framing import read_frame
-from elea.xrce.messages_hot import Message
+from elea.xrce.messages_hot import Message, Open, StreamData
 from elea.xrce.session.acceptor import Acceptor, AcceptorEvent
-from elea.xrce.session.initiator import Initiator, InitiatorEvent
+from elea.xrce.session.initiator import Initiator, InitiatorEvent, Phase
+from elea.xrce.session.session import Ended, Session, State
 from elea.xrce.session.settings import SECOND_NS, SessionSettings
 
 MS = 1_000_000
 BROKER = bytes.fromhex("b20c")
 DEVICE = bytes.fromhex("c0ffee01")
+OPEN = Open(version=1, pid=DEVICE, lease=100, locators=())
 
 
 def settings(pid: bytes = DEVICE, lease_s: float = 10) -> SessionSettings:
@@ -99,3 +104,46 @@ def pair(
     made.device.open(0)
     made.run(0.1)
     return made
+
+
+def broker(*, limit: int = 10_000) -> Acceptor[str]:
+    limits = dataclasses.replace(DEFAULT_LIMITS, xrce_sessions_count=limit)
+    return Acceptor(dataclasses.replace(settings(BROKER, lease_s=30), limits=limits))
+
+
+def answers(acceptor: Acceptor[str], now_ns: int = 0) -> list[tuple[str, Message]]:
+    out = acceptor.data_to_send(now_ns)
+    return [(source, one) for source, frame in out for one in messages(frame)]
+
+
+def tell(acceptor: Acceptor[str], message: Message, source: str = "a", now_ns: int = 0) -> None:
+    acceptor.receive(encode(message), source, now_ns)
+
+
+def opened(acceptor: Acceptor[str], message: Open = OPEN, source: str = "a") -> list[Message]:
+    tell(acceptor, message, source)
+    return [one for where, one in answers(acceptor) if where == source]
+
+
+def data(sn: int = 0, payload: bytes = b"x") -> StreamData:
+    return StreamData(reliable=True, sync=True, sn=sn, id=2, payload=payload)
+
+
+def endings(pair_: Pair) -> tuple[list[Ended], list[Ended]]:
+    return (
+        [one for one in pair_.device_events if isinstance(one, Ended)],
+        [one for _, one in pair_.broker_events if isinstance(one, Ended)],
+    )
+
+
+def phase_of(device: Initiator) -> Phase:
+    return device.phase  # a call, so that type checkers do not believe it to stay
+
+
+def state_of(session: Session) -> State:
+    return session.state
+
+
+def altered(**members: object) -> Open:
+    said: dict[str, object] = {"version": 1, "pid": DEVICE, "lease": 100, "locators": ()}
+    return Open(**{**said, **members})  # type: ignore[arg-type]
