@@ -175,6 +175,13 @@ class Limits:
     udp_inbox_len: int = 1024 * 1024  # datagrams of one source that nobody has read yet
 
     # XRCE: what one device may make a gateway keep.
+    xrce_sessions_count: int = 10_000  # of one gateway
+    xrce_locators_count: int = 16  # of one device, and sources it is heard from
+    xrce_locator_len: int = 256
+    xrce_scouts_source_count: int = 20  # Scouts, and Opens, of one source answered per second
+    xrce_scouts_count: int = 1_000  # and of all together
+    xrce_pings_source_count: int = 100  # Pings of one stranger answered per second
+    xrce_pings_count: int = 1_000  # and of all together
     xrce_conduits_count: int = 8  # per session and direction
     xrce_window_count: int = 256  # messages of a conduit that are not acknowledged
     xrce_window_len: int = 1024 * 1024  # and their octets; then writers wait

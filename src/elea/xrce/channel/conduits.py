@@ -32,6 +32,7 @@ from elea.xrce.messages_hot import (
 )
 
 Numbered: TypeAlias = Declare | StreamData | BatchedData | WriteData | Pull
+NUMBERED: Final = (Declare, StreamData, BatchedData, WriteData, Pull)
 _STALL_NS: Final = 30_000_000_000  # without progress, towards a peer whose lease is infinite
 
 

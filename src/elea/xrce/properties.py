@@ -1,0 +1,124 @@
+"""Properties: what a list of them says, and the list that says it (16).
+
+A value is a prefix: what follows it is for later versions. Of equal ids the first counts. Odd ids
+belong to a vendor, and ours are understood only from a peer that names our vendor code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from elea.errors import DecodeError
+from elea.xrce.buffer_hot import Reader, put_nat
+from elea.xrce.channel.serial import BITS_DEFAULT, BITS_MAX, BITS_MIN
+from elea.xrce.closing import CloseReason, violation
+from elea.xrce.declarations_hot import Property
+
+VENDOR_CODE: Final = b"\xff\x0e"
+
+VENDOR: Final = 0
+CONDUITS: Final = 2
+SEQUENCE_NUMBER_LENGTH: Final = 4
+COMMIT_MODE: Final = 10
+AUTHENTICATION: Final = 12
+CLIENT_HASH: Final = 14
+FRAME_LEN: Final = 7  # ours
+CAPABILITIES: Final = 9  # ours
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class SessionProperties:
+    """What an Open or an Accept says besides its members."""
+
+    vendor: bytes = b""
+    conduits_count: int = 1
+    bits: int = BITS_DEFAULT
+    commit_mode: int = 0
+    authentication: bytes | None = None
+    client_hash: bytes | None = None
+    frame_len: int | None = None
+    capabilities: int = 0
+
+    @classmethod
+    def read(cls, properties: Iterable[Property] | None) -> SessionProperties:
+        """What a list says.
+
+        Raises:
+            RemoteProtocolError: A value is too short (reason 5), or the length of sequence numbers
+                is none that can be used (reason 4).
+        """
+        said = first_of_each(properties)
+        bits = _needed_nat(said, SEQUENCE_NUMBER_LENGTH, BITS_DEFAULT)
+        if not BITS_MIN <= bits <= BITS_MAX:
+            legal = f"legal are {BITS_MIN} to {BITS_MAX}"
+            text = f"sequence numbers of {bits} bits; {legal}"
+            raise violation(CloseReason.SEQUENCE_NUMBER_LENGTH, text)
+        vendor = said.get(VENDOR, b"")[:2]
+        ours = vendor == VENDOR_CODE
+        return cls(
+            vendor=vendor,
+            conduits_count=_needed_nat(said, CONDUITS, 1),
+            bits=bits,
+            commit_mode=_needed_nat(said, COMMIT_MODE, 0),
+            authentication=said.get(AUTHENTICATION),
+            client_hash=said.get(CLIENT_HASH),
+            frame_len=nat_in(said.get(FRAME_LEN, b"")) if ours else None,
+            capabilities=(nat_in(said.get(CAPABILITIES, b"")) if ours else None) or 0,
+        )
+
+    def listed(self) -> tuple[Property, ...]:
+        """The list that says this; what is the default is left out."""
+        numbers = [
+            (CONDUITS, self.conduits_count, 1),
+            (SEQUENCE_NUMBER_LENGTH, self.bits, BITS_DEFAULT),
+            (COMMIT_MODE, self.commit_mode, 0),
+            (FRAME_LEN, self.frame_len, None),
+            (CAPABILITIES, self.capabilities, 0),
+        ]
+        octets = [
+            (VENDOR, self.vendor or None),
+            (AUTHENTICATION, self.authentication),
+            (CLIENT_HASH, self.client_hash),
+        ]
+        found = [
+            *(Property(id=one, value=value) for one, value in octets if value is not None),
+            *(
+                Property(id=one, value=_nat(value))
+                for one, value, default in numbers
+                if value is not None and value != default
+            ),
+        ]
+        return tuple(sorted(found, key=lambda one: one.id))
+
+
+def first_of_each(properties: Iterable[Property] | None) -> dict[int, bytes]:
+    """Values by id; of equal ids the first counts."""
+    said: dict[int, bytes] = {}
+    for one in properties or ():
+        said.setdefault(one.id, one.value)
+    return said
+
+
+def nat_in(value: bytes) -> int | None:
+    """The number a value begins with; None if it is too short for one."""
+    try:
+        return Reader(value).nat("property")
+    except DecodeError:
+        return None
+
+
+def _needed_nat(said: dict[int, bytes], one: int, default: int) -> int:
+    if one not in said:
+        return default
+    number = nat_in(said[one])
+    if number is None:
+        raise violation(CloseReason.PARAMETER, f"property {one} holds no number")
+    return number
+
+
+def _nat(value: int) -> bytes:
+    out = bytearray()
+    put_nat(out, value, "property")
+    return bytes(out)

@@ -1,0 +1,1 @@
+"""Sessions of XRCE: opened, kept alive, closed; the machines of both roles. Sans-IO."""

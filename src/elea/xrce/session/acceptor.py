@@ -1,0 +1,361 @@
+"""Acceptor: the side that is opened to, with all its sessions (8.3 to 8.5).
+
+Only an Open makes it remember anybody. A message that carries a pid belongs to that pid's session,
+wherever it comes from, and moves the session there; every other message belongs to the session at
+its source address. A source is whatever the caller tells sources apart by.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from elea.errors import ClosedError, ProtocolError, RemoteProtocolError
+from elea.xrce.channel.conduits import Numbered
+from elea.xrce.closing import CloseReason, violation
+from elea.xrce.encode_hot import encode
+from elea.xrce.framing import Marked, read_frame
+from elea.xrce.messages_hot import (
+    Accept,
+    Close,
+    Frag,
+    KeepAlive,
+    Message,
+    Open,
+    Ping,
+    Pong,
+    Scout,
+)
+from elea.xrce.properties import AUTHENTICATION, SessionProperties, first_of_each
+from elea.xrce.session.rates import RateLimit
+from elea.xrce.session.scouting import ScoutAnswerer
+from elea.xrce.session.session import Delivered, Ended, Session, State
+from elea.xrce.session.settings import PID_LEN_MAX, VERSION, SessionSettings, lease_ns_of
+
+_Source = TypeVar("_Source")
+
+
+@dataclass(slots=True)
+class Accepted:
+    """A device has a session now."""
+
+    properties: SessionProperties
+    locators: tuple[bytes, ...]
+
+
+AcceptorEvent = tuple[bytes, Accepted | Delivered | Ended]  # and the pid it is about
+
+
+@dataclass(slots=True)
+class _Entry(Generic[_Source]):
+    session: Session
+    sources: list[_Source]  # where it is reached, the last one heard from at the end
+    opened_ns: int
+    accepts_count: int = 0
+    heard: bool = False  # anything came after the Open
+    used: bool = False  # and not only KeepAlives
+    timer_ns: int | None = None  # when it is looked at next, by the heap of all
+
+
+class Acceptor(Generic[_Source]):
+    """All sessions that others opened with us.
+
+    Args:
+        settings: Who we are.
+        scouting: What is answered to Scouts; None answers nothing.
+        authenticate: Told the Open and its property 12, says whether that is good enough.
+        moves: Whether a session follows its pid to another source (A-15).
+    """
+
+    def __init__(
+        self,
+        settings: SessionSettings,
+        *,
+        scouting: ScoutAnswerer | None = None,
+        authenticate: Callable[[Open, bytes | None], bool] = lambda _open, _value: True,
+        moves: bool = True,
+    ) -> None:
+        self.strays_count = 0  # messages and frames that belong to no session
+        self._settings = settings
+        self._scouting = scouting
+        self._authenticate = authenticate
+        self._moves = moves
+        limits = settings.limits
+        self._opens = RateLimit(
+            limits.xrce_scouts_source_count, limits.xrce_scouts_count, limits.scout_sources_count
+        )
+        self._pings = RateLimit(
+            limits.xrce_pings_source_count, limits.xrce_pings_count, limits.scout_sources_count
+        )
+        self._entries: dict[bytes, _Entry[_Source]] = {}
+        self._pids: dict[_Source, bytes] = {}
+        self._touched: dict[bytes, None] = {}  # sessions that may have something to say, in order
+        self._timers: list[tuple[int, bytes]] = []  # a heap; entries of the past may be in it
+        self._out: list[tuple[_Source, bytes]] = []
+        self._events: deque[AcceptorEvent] = deque()
+
+    def session(self, pid: bytes) -> Session | None:
+        """The session of a device, while it lives."""
+        entry = self._entries.get(pid)
+        return entry.session if entry is not None else None
+
+    def pids(self) -> list[bytes]:
+        """The devices that have a session."""
+        return list(self._entries)
+
+    # Inputs.
+
+    def receive(self, frame: bytes, source: _Source, now_ns: int) -> None:
+        """A frame from a source. Messages before an error in it count."""
+        try:
+            for marked in read_frame(frame):
+                self._message(marked, len(frame), source, now_ns)
+        except ProtocolError as error:
+            entry = self._entry_at(source)
+            if entry is None:
+                self.strays_count += 1
+            else:
+                entry.session.violated(error, now_ns)
+                self._touched[entry.session.peer_pid] = None
+        self._collect(now_ns)
+
+    def handle_timer(self, now_ns: int) -> None:
+        """Do what is due in the sessions whose time has come."""
+        while self._timers and self._timers[0][0] <= now_ns:
+            at, pid = heapq.heappop(self._timers)
+            entry = self._entries.get(pid)
+            if entry is None or entry.timer_ns != at:
+                continue
+            entry.timer_ns = None
+            self._touched[pid] = None
+            entry.session.handle_timer(now_ns)
+            if not entry.heard and now_ns > entry.opened_ns + self._silence_ns(entry):
+                entry.session.expire("it said nothing after its Open", now_ns)
+        self._collect(now_ns)
+
+    def send(
+        self,
+        pid: bytes,
+        make: Callable[[int], Numbered],
+        now_ns: int,
+        *,
+        conduit: int = 0,
+        fragment: Callable[[int], Frag] | None = None,
+        flush: bool = False,
+    ) -> bool:
+        """Send a message to a device; see `Session.send`.
+
+        Raises:
+            ClosedError: It has no session, or one that is closing.
+        """
+        entry = self._entries.get(pid)
+        if entry is None:
+            raise ClosedError(f"no session with {pid.hex()}")
+        self._touched[pid] = None
+        return entry.session.send(make, now_ns, conduit=conduit, fragment=fragment, flush=flush)
+
+    def close(self, pid: bytes, now_ns: int) -> None:
+        """End a session in order."""
+        entry = self._entries.get(pid)
+        if entry is not None:
+            entry.session.close(now_ns)
+            self._touched[pid] = None
+            self._collect(now_ns)
+
+    # Outputs.
+
+    def data_to_send(self, now_ns: int) -> list[tuple[_Source, bytes]]:
+        """Frames and where they go, in order."""
+        self._collect(now_ns)
+        out, self._out = self._out, []
+        return out
+
+    def next_event(self) -> AcceptorEvent | None:
+        """What happened, oldest first."""
+        return self._events.popleft() if self._events else None
+
+    def next_timer_ns(self) -> int | None:
+        """When `handle_timer` wants to be called."""
+        while self._timers:
+            at, pid = self._timers[0]
+            entry = self._entries.get(pid)
+            if entry is not None and entry.timer_ns == at:
+                return at
+            heapq.heappop(self._timers)
+        return None
+
+    def _due_ns(self, entry: _Entry[_Source]) -> int | None:
+        at = entry.session.next_timer_ns()
+        if not entry.heard:
+            silence_ns = entry.opened_ns + self._silence_ns(entry) + 1
+            return silence_ns if at is None else min(at, silence_ns)
+        return at
+
+    def _silence_ns(self, entry: _Entry[_Source]) -> int:
+        lease_ns = entry.session.peer_lease_ns
+        return min(lease_ns, self._settings.idle_ns) if lease_ns else self._settings.idle_ns
+
+    # Messages.
+
+    def _message(self, marked: Marked, length: int, source: _Source, now_ns: int) -> None:
+        message = marked.message
+        match message:
+            case Open():
+                self._open(message, source, now_ns)
+            case Scout():
+                self._scout(message, source, now_ns)
+            case KeepAlive() | Close():
+                self._named(marked, message.pid, length, source, now_ns)
+            case _:
+                self._unnamed(marked, length, source, now_ns)
+
+    def _scout(self, message: Scout, source: _Source, now_ns: int) -> None:
+        if self._scouting is not None:
+            answer = self._scouting.answer(message, source, now_ns)
+            if answer is not None:
+                self._say(source, answer)
+
+    def _named(self, marked: Marked, pid: bytes, length: int, source: _Source, now_ns: int) -> None:
+        """A message that says whose it is."""
+        entry = self._entries.get(pid)
+        if entry is None or (source not in entry.sources and not self._moves):
+            self.strays_count += 1
+            return
+        entry.heard = True
+        if isinstance(marked.message, KeepAlive):
+            self._reached_at(pid, entry, source, now_ns)
+        self._touched[pid] = None
+        entry.session.receive(marked, length, now_ns)
+
+    def _unnamed(self, marked: Marked, length: int, source: _Source, now_ns: int) -> None:
+        entry = self._entry_at(source)
+        if entry is not None:
+            entry.heard = entry.used = True
+            self._touched[entry.session.peer_pid] = None
+            entry.session.receive(marked, length, now_ns)
+        elif isinstance(marked.message, Ping) and self._pings.allows(source, now_ns):
+            self._say(source, Pong(hash=marked.message.hash))
+        else:
+            self.strays_count += 1
+
+    def _open(self, message: Open, source: _Source, now_ns: int) -> None:
+        pid = message.pid
+        if pid == self._settings.pid:
+            return  # our own, by multicast
+        entry = self._entries.get(pid)
+        if entry is None and not self._opens.allows(source, now_ns):
+            return
+        try:
+            properties, lease_ns = self._checked(message, known=entry is not None)
+        except RemoteProtocolError as error:
+            self._say(source, Close(pid=self._settings.pid, reason=error.close_reason))
+            return
+        if entry is not None and not self._is_duplicate(entry, now_ns):
+            self._drop(pid, "the device began anew", now_ns)
+            entry = None
+        if entry is None:
+            session = Session(self._settings, pid, lease_ns, properties.bits, now_ns)
+            entry = self._entries[pid] = _Entry(session, [], now_ns)
+            self._events.append((pid, Accepted(properties, message.locators)))
+        self._reached_at(pid, entry, source, now_ns)
+        entry.accepts_count += 1
+        if entry.accepts_count > self._settings.accept_count:
+            self._drop(pid, "its Open came too often", now_ns)
+            return
+        entry.session.touch(now_ns)
+        self._touched[pid] = None
+        accept = Accept(
+            open_pid=pid,
+            accept_pid=self._settings.pid,
+            lease=self._settings.lease_units,
+            properties=self._settings.properties.listed() or None,
+        )
+        self._say(source, accept)
+
+    def _checked(self, message: Open, *, known: bool) -> tuple[SessionProperties, int]:
+        """What an Open says, if we can have a session with it; the order is that of 7.3."""
+        limits = self._settings.limits
+        if message.version != VERSION:
+            text = f"version {message.version}; {VERSION} is supported"
+            raise violation(CloseReason.VERSION, text)
+        if not 1 <= len(message.pid) <= PID_LEN_MAX:
+            text = f"a peer id of {len(message.pid)} octets; legal are 1 to {PID_LEN_MAX}"
+            raise violation(CloseReason.PARAMETER, text)
+        if not self._authenticate(message, first_of_each(message.properties).get(AUTHENTICATION)):
+            raise violation(CloseReason.AUTHENTICATION, "authentication failed")
+        properties = SessionProperties.read(message.properties)
+        lease_ns = lease_ns_of(message.lease)
+        if len(message.locators) > limits.xrce_locators_count or any(
+            len(locator) > limits.xrce_locator_len for locator in message.locators
+        ):
+            text = f"more than {limits.xrce_locators_count} locators, or a longer one than"
+            raise violation(CloseReason.PARAMETER, f"{text} {limits.xrce_locator_len} octets")
+        if not known and len(self._entries) >= limits.xrce_sessions_count:
+            text = f"there are {limits.xrce_sessions_count} sessions already"
+            raise violation(CloseReason.RESOURCES, text)
+        return properties, lease_ns
+
+    def _is_duplicate(self, entry: _Entry[_Source], now_ns: int) -> bool:
+        """Whether an Open is the one that began the session, said again (A-14)."""
+        young = now_ns - entry.opened_ns < self._settings.duplicate_ns
+        return entry.session.state is State.OPEN and (young or not entry.used)
+
+    # The tables.
+
+    def _entry_at(self, source: _Source) -> _Entry[_Source] | None:
+        pid = self._pids.get(source)
+        return self._entries.get(pid) if pid is not None else None
+
+    def _reached_at(self, pid: bytes, entry: _Entry[_Source], source: _Source, now_ns: int) -> None:
+        other = self._pids.get(source)
+        if other is not None and other != pid:  # two sessions never share an address (8.5)
+            self._drop(other, "another device has its address", now_ns)
+        if source in entry.sources:
+            entry.sources.remove(source)
+        entry.sources.append(source)
+        for old in entry.sources[: -self._settings.limits.xrce_locators_count]:
+            entry.sources.remove(old)
+            self._pids.pop(old, None)
+        self._pids[source] = pid
+
+    def _drop(self, pid: bytes, text: str, now_ns: int) -> None:
+        """End a session without a word to its device."""
+        entry = self._entries.get(pid)
+        if entry is not None:
+            self._flush(pid, entry, now_ns)
+            self._forget(pid)
+            if entry.session.state is not State.CLOSED:
+                self._events.append((pid, Ended(CloseReason.SUCCESS, text)))
+
+    def _forget(self, pid: bytes) -> None:
+        entry = self._entries.pop(pid)
+        for source in entry.sources:
+            self._pids.pop(source, None)
+
+    def _collect(self, now_ns: int) -> None:
+        """Take over what sessions want to say, and forget those that ended."""
+        touched, self._touched = self._touched, {}
+        for pid in touched:
+            entry = self._entries.get(pid)
+            if entry is None:
+                continue
+            self._flush(pid, entry, now_ns)
+            if entry.session.state is State.CLOSED:
+                self._forget(pid)
+                continue
+            at = self._due_ns(entry)
+            if at is not None and (entry.timer_ns is None or at < entry.timer_ns):
+                entry.timer_ns = at
+                heapq.heappush(self._timers, (at, pid))
+
+    def _flush(self, pid: bytes, entry: _Entry[_Source], now_ns: int) -> None:
+        while (event := entry.session.next_event()) is not None:
+            self._events.append((pid, event))
+        for frame in entry.session.data_to_send(now_ns):
+            self._out.append((entry.sources[-1], frame))
+
+    def _say(self, source: _Source, message: Message) -> None:
+        self._out.append((source, encode(message)))

@@ -1,0 +1,38 @@
+"""Scouting: who is there, and who answers (7.1, 7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from enum import IntFlag
+
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.xrce.messages_hot import Hello, Scout
+from elea.xrce.session.rates import RateLimit
+
+
+class Role(IntFlag):
+    """The bits of a mask. Masks may have others; nobody has those roles."""
+
+    BROKER = 1
+    DURABILITY = 2
+    PEER = 4
+    CLIENT = 8
+
+
+class ScoutAnswerer:
+    """Answers Scouts for the roles of a node. A Scout leaves nothing behind."""
+
+    def __init__(
+        self, roles: Role, locators: tuple[bytes, ...], limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        self.roles = roles
+        self.locators = locators
+        self.rate = RateLimit(
+            limits.xrce_scouts_source_count, limits.xrce_scouts_count, limits.scout_sources_count
+        )
+
+    def answer(self, scout: Scout, source: Hashable, now_ns: int) -> Hello | None:
+        """The Hello for a Scout, or None if it is not about us, or asked too often."""
+        if not scout.mask & self.roles or not self.rate.allows(source, now_ns):
+            return None
+        return Hello(mask=int(self.roles), locators=self.locators)

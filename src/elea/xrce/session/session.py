@@ -1,0 +1,294 @@
+"""Session: one open conversation, whichever side began it (8.2 to 8.6).
+
+It is driven: messages in, the time in; frames, events and the next time to wake out. The lease that
+supervises a peer is the peer's own; ours is kept by a KeepAlive when nothing else was sent. Closing
+first waits for acknowledgements, then for the peer's Close, each no longer than its timer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, TypeAlias
+
+from elea.errors import ClosedError, DecodeError, ProtocolError
+from elea.xrce.channel.conduits import NUMBERED, Conduits, Numbered
+from elea.xrce.closing import CloseReason
+from elea.xrce.encode_hot import encode
+from elea.xrce.framing import Marked
+from elea.xrce.messages_hot import Close, Frag, KeepAlive, Ping, Pong
+from elea.xrce.packing import pack
+from elea.xrce.session.settings import SessionSettings
+
+_HASHES: Final = 1 << 16
+
+
+class State(Enum):
+    """Where a session is in its life."""
+
+    OPEN = auto()
+    DRAINING = auto()  # we close: no new writes, acknowledgements are awaited
+    CLOSING = auto()  # our Close is out, the peer's is awaited
+    ANSWERING = auto()  # the peer closes: what it has not acknowledged is awaited
+    CLOSED = auto()
+
+
+class Input(Enum):
+    """What moves a session on."""
+
+    CLOSE = auto()
+    DRAINED = auto()  # or waited for long enough
+    RECV_CLOSE = auto()  # with reason 0
+    RECV_ERROR = auto()  # a Close with another reason
+    EXPIRED = auto()  # the lease of the peer
+    VIOLATED = auto()  # by the peer
+    TIMEOUT = auto()  # no answer to our Close
+
+
+_ALIVE: Final = (State.OPEN, State.DRAINING, State.CLOSING, State.ANSWERING)
+
+TRANSITIONS: Final[dict[tuple[State, Input], State]] = {
+    (State.OPEN, Input.CLOSE): State.DRAINING,
+    (State.DRAINING, Input.DRAINED): State.CLOSING,
+    (State.ANSWERING, Input.DRAINED): State.CLOSED,
+    (State.OPEN, Input.RECV_CLOSE): State.ANSWERING,
+    (State.DRAINING, Input.RECV_CLOSE): State.ANSWERING,
+    (State.ANSWERING, Input.RECV_CLOSE): State.ANSWERING,
+    (State.CLOSING, Input.RECV_CLOSE): State.CLOSED,
+    (State.CLOSING, Input.TIMEOUT): State.CLOSED,
+    **{
+        (state, input_): State.CLOSED
+        for state in _ALIVE
+        for input_ in (Input.RECV_ERROR, Input.EXPIRED, Input.VIOLATED)
+    },
+}
+
+
+@dataclass(slots=True)
+class Delivered:
+    """A message for the application, in the order of its channel."""
+
+    marked: Marked
+
+
+@dataclass(slots=True)
+class Ended:
+    """The session is over; what it declared is gone."""
+
+    reason: int  # of the Close that was sent or received
+    text: str
+
+
+SessionEvent: TypeAlias = Delivered | Ended
+
+
+class Session:
+    """One open session."""
+
+    def __init__(
+        self, settings: SessionSettings, peer_pid: bytes, peer_lease_ns: int, bits: int, now_ns: int
+    ) -> None:
+        self.state = State.OPEN
+        self.peer_pid = peer_pid
+        self.peer_lease_ns = peer_lease_ns
+        self.conduits = Conduits(bits, peer_lease_ns, settings.limits)
+        self._settings = settings
+        self._out: list[bytes] = []
+        self._last: list[bytes] = []  # a Close, behind everything else
+        self._events: deque[SessionEvent] = deque()
+        self._received_ns = now_ns
+        self._sent_ns = now_ns
+        self._wait_ns = 0  # until when to wait, in states that do
+        self._ping_hash = 0
+        self._ping_sent_ns: int | None = None  # of the Ping that is not answered
+        self._pinged_ns = now_ns
+        self._pings_count = 0
+        self._active = False  # since the last Ping
+        self._ping(now_ns)
+
+    # Inputs.
+
+    def send(
+        self,
+        make: Callable[[int], Numbered],
+        now_ns: int,
+        *,
+        conduit: int = 0,
+        fragment: Callable[[int], Frag] | None = None,
+        flush: bool = False,
+    ) -> bool:
+        """Send a message; see `Conduits.send`.
+
+        Raises:
+            ClosedError: The session is closing, or closed.
+        """
+        if self.state is not State.OPEN:
+            raise ClosedError(f"the session is {self.state.name.lower()}")
+        self._active = True
+        return self.conduits.send(make, now_ns, conduit=conduit, fragment=fragment, flush=flush)
+
+    def receive(self, marked: Marked, length: int, now_ns: int) -> None:
+        """A message of the peer. A Close is to be checked for the peer's pid before."""
+        if self.state is State.CLOSED:
+            return
+        self._received_ns = now_ns
+        message = marked.message
+        if isinstance(message, Ping):
+            self._out.append(encode(Pong(hash=message.hash)))
+        elif isinstance(message, Pong):
+            self._pong(message, now_ns)
+        elif isinstance(message, Close):
+            self._recv_close(message, now_ns)
+        else:
+            self._channel(marked, length, now_ns)
+
+    def touch(self, now_ns: int) -> None:
+        """Something came from the peer that says no more than that it lives."""
+        self._received_ns = now_ns
+
+    def violated(self, error: ProtocolError, now_ns: int) -> None:
+        """The peer broke a rule: malformed octets end the session with 255 (19.1)."""
+        reason = CloseReason.GENERIC if isinstance(error, DecodeError) else error.close_reason
+        self._end(Input.VIOLATED, reason, str(error), now_ns, announce=True)
+
+    def expire(self, text: str, now_ns: int) -> None:
+        """The peer does not live any more; it is told, in case it does (8.3)."""
+        self._end(Input.EXPIRED, CloseReason.SUCCESS, text, now_ns, announce=True)
+
+    def close(self, now_ns: int) -> None:
+        """End the session in order."""
+        if self.state is State.OPEN:
+            self._move(Input.CLOSE)
+            self._wait_ns = now_ns + self._settings.drain_ns
+            self._drained(now_ns)
+
+    def handle_timer(self, now_ns: int) -> None:
+        """Do what is due."""
+        if self.state is State.CLOSED:
+            return
+        if self.peer_lease_ns and now_ns > self._received_ns + self.peer_lease_ns:
+            self.expire(
+                f"nothing came for {self.peer_lease_ns / 1e9:g} s, the peer's lease", now_ns
+            )
+            return
+        self.conduits.handle_timer(now_ns)
+        if self.conduits.is_stalled(now_ns):
+            text = "the peer acknowledges nothing"
+            self._end(Input.VIOLATED, CloseReason.GENERIC, text, now_ns, announce=True)
+            return
+        self._drained(now_ns)
+        if self.state is State.CLOSING and now_ns >= self._wait_ns:
+            self._end(Input.TIMEOUT, CloseReason.SUCCESS, "closed", now_ns)
+            return
+        ping_ns = self._next_ping_ns()
+        if ping_ns is not None and now_ns >= ping_ns:
+            self._ping(now_ns)
+        keep_ns = self._keep_ns()
+        if keep_ns is not None and now_ns >= keep_ns:
+            self._out.append(encode(KeepAlive(pid=self._settings.pid)))
+            self._sent_ns = now_ns
+
+    # Outputs.
+
+    def data_to_send(self, now_ns: int) -> list[bytes]:
+        """Frames for the peer, in order."""
+        channel = [] if self.state is State.CLOSED else self.conduits.data_to_send()
+        # A Close goes last: what is before it counts, what is behind it would not.
+        out = [*self._out, *channel, *self._last]
+        self._out, self._last = [], []
+        frames = pack(out, self._settings.frame_len)
+        if frames:
+            self._sent_ns = now_ns
+        return frames
+
+    def next_event(self) -> SessionEvent | None:
+        """What happened, oldest first."""
+        return self._events.popleft() if self._events else None
+
+    def next_timer_ns(self) -> int | None:
+        """When `handle_timer` wants to be called."""
+        if self.state is State.CLOSED:
+            return None
+        due = [self.conduits.next_timer_ns(), self._keep_ns(), self._next_ping_ns()]
+        if self.peer_lease_ns:
+            due.append(self._received_ns + self.peer_lease_ns + 1)
+        if self.state is not State.OPEN:
+            due.append(self._wait_ns)
+        return min((at for at in due if at is not None), default=None)
+
+    # Handlers.
+
+    def _channel(self, marked: Marked, length: int, now_ns: int) -> None:
+        for one in self.conduits.receive(marked, length, now_ns):
+            if isinstance(one.message, NUMBERED):  # others say nothing to an application
+                self._active = True
+                self._events.append(Delivered(one))
+        self._drained(now_ns)
+
+    def _pong(self, message: Pong, now_ns: int) -> None:
+        if self._ping_sent_ns is not None and message.hash == self._ping_hash:
+            self.conduits.round_trip.sample(now_ns - self._ping_sent_ns)
+            self._ping_sent_ns = None
+
+    def _next_ping_ns(self) -> int | None:
+        """Every few seconds while there is traffic. The first one is repeated until it is answered:
+        a session in which nothing comes after its Open is not kept (19.3)."""
+        if self.conduits.round_trip.samples_count == 0:
+            again = self._pings_count < self._settings.open_count
+            return self._pinged_ns + self._settings.open_ns if again else None
+        return self._pinged_ns + self._settings.ping_ns if self._active else None
+
+    def _ping(self, now_ns: int) -> None:
+        self._pings_count += 1
+        self._ping_hash = (self._ping_hash + 1) % _HASHES
+        self._ping_sent_ns = self._pinged_ns = now_ns
+        self._active = False
+        self._out.append(encode(Ping(hash=self._ping_hash)))
+
+    def _recv_close(self, message: Close, now_ns: int) -> None:
+        if message.reason != CloseReason.SUCCESS:
+            text = f"the peer closed with reason {message.reason}"
+            self._end(Input.RECV_ERROR, message.reason, text, now_ns)
+        elif self.state is State.CLOSING:  # the answer to ours
+            self._end(Input.RECV_CLOSE, CloseReason.SUCCESS, "closed", now_ns)
+        else:
+            self._move(Input.RECV_CLOSE)
+            self._wait_ns = now_ns + self._settings.drain_ns
+            self._drained(now_ns)
+
+    def _drained(self, now_ns: int) -> None:
+        """Go on with closing, if nothing is awaited any more."""
+        if self.state not in (State.DRAINING, State.ANSWERING):
+            return
+        if self.conduits.unacknowledged_count and now_ns < self._wait_ns:
+            return
+        if self.state is State.ANSWERING:
+            text = "the peer closed"
+            self._end(Input.DRAINED, CloseReason.SUCCESS, text, now_ns, announce=True)
+            return
+        self._move(Input.DRAINED)
+        self._say_close(CloseReason.SUCCESS)
+        self._wait_ns = now_ns + self._settings.close_ns
+
+    def _end(
+        self, input_: Input, reason: int, text: str, now_ns: int, *, announce: bool = False
+    ) -> None:
+        if self.state is State.CLOSED:
+            return
+        self._out += self.conduits.data_to_send()
+        self._move(input_)
+        if announce:
+            self._say_close(reason)
+        self._events.append(Ended(reason, text))
+
+    def _say_close(self, reason: int) -> None:
+        self._last.append(encode(Close(pid=self._settings.pid, reason=reason)))
+
+    def _move(self, input_: Input) -> None:
+        self.state = TRANSITIONS[self.state, input_]
+
+    def _keep_ns(self) -> int | None:
+        lease_ns = self._settings.lease_ns
+        return self._sent_ns + lease_ns // 3 if lease_ns else None

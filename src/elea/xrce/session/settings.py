@@ -1,0 +1,61 @@
+"""Who we are in a session, and how long things may take (8.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from elea.errors import InvalidValueError
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.xrce.closing import CloseReason, violation
+from elea.xrce.properties import SessionProperties
+
+SECOND_NS: Final = 1_000_000_000
+LEASE_UNIT_NS: Final = SECOND_NS // 10
+LEASE_MAX_NS: Final = 86_400 * SECOND_NS
+PID_LEN_MAX: Final = 16
+VERSION: Final = 1
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class SessionSettings:
+    """One end. `lease_ns` is its own, 0 if it never ends; `properties` are what it says."""
+
+    pid: bytes
+    lease_ns: int = 10 * SECOND_NS
+    frame_len: int = 1_472  # a datagram that fits an Ethernet
+    properties: SessionProperties = field(default_factory=SessionProperties)
+    limits: Limits = DEFAULT_LIMITS
+    open_ns: int = SECOND_NS
+    open_count: int = 10  # times an Open is repeated
+    accept_count: int = 10  # Accepts for one session
+    duplicate_ns: int = 2 * SECOND_NS  # an Open so soon after another is the same one
+    close_ns: int = SECOND_NS
+    drain_ns: int = 2 * SECOND_NS
+    ping_ns: int = 5 * SECOND_NS
+    idle_ns: int = 10 * SECOND_NS  # for the first message after an Accept
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.pid) <= PID_LEN_MAX:
+            reason = f"{len(self.pid)} octets; legal are 1 to {PID_LEN_MAX}"
+            raise InvalidValueError("peer id", reason)
+        if not 0 <= self.lease_ns <= LEASE_MAX_NS or 0 < self.lease_ns < LEASE_UNIT_NS:
+            reason = f"{self.lease_ns} ns; legal are 0, for ever, and 100 ms to a day"
+            raise InvalidValueError("lease", reason)
+
+    @property
+    def lease_units(self) -> int:
+        """The lease as messages say it: in tenths of a second, rounded down to be safe."""
+        return self.lease_ns // LEASE_UNIT_NS
+
+
+def lease_ns_of(units: int) -> int:
+    """A peer's lease.
+
+    Raises:
+        RemoteProtocolError: It is finite and longer than a day (reason 5).
+    """
+    if units * LEASE_UNIT_NS > LEASE_MAX_NS:
+        text = f"a lease of {units} tenths of a second; legal are 0 and up to a day"
+        raise violation(CloseReason.PARAMETER, text)
+    return units * LEASE_UNIT_NS
