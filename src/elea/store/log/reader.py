@@ -27,7 +27,7 @@ from elea.store.log.index import NEEDED, NO_BLOCKS, KeyEntry, KeyIndex, entries,
 from elea.store.log.latest import Latest
 from elea.store.log.manifest import read_manifest
 from elea.store.log.record import FLAG_LOST, Record, seed_of
-from elea.store.log.schema import SCHEMA, placed, times
+from elea.store.log.schema import POSITION, SCHEMA, placed, times
 from elea.store.log.segment import DATA, Damage, Segment, first_seqs
 from elea.store.log.writer import shard_of
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +28,9 @@ from elea.session.handlers import Callback, Handler
 from elea.session.session import Session
 from elea.session.subscriber import Subscriber
 from elea.store.log.log import Log
+from elea.store.log.reader import LogReader
 from elea.store.log.settings import LogSettings
+from elea.store.logserver import LogServer
 from elea.store.recorder.ack import AckServer
 from elea.store.recorder.book import Book, Counts
 from elea.store.recorder.desk import Desk
@@ -44,27 +46,6 @@ _ORDER_S: Final = 0.05  # that a sample to be acknowledged waits for those recei
 _STOP_S: Final = 30.0  # how long an end waits for the disk
 
 OpenLog = Callable[[Path, LogSettings], Log]
-
-
-class Server(Protocol):
-    """Lets others read a log through the data space."""
-
-    def stop(self) -> None: ...
-
-
-class Serve(Protocol):
-    """Begins to serve a log."""
-
-    def __call__(
-        self, session: Session, name: str, directory: Path, log: Log, key_exprs: tuple[str, ...]
-    ) -> Server | None: ...
-
-
-def _serve(
-    session: Session, name: str, directory: Path, log: Log, key_exprs: tuple[str, ...]
-) -> Server | None:
-    """Where a log is given to those who do not have its files."""
-    return None
 
 
 class _Intake:
@@ -140,7 +121,6 @@ class Recording:
         settings: Which, and where.
         limits: How much is remembered, and how many may wait.
         open_log: Opens the log of a directory.
-        serve: Has a log read through the data space.
 
     Raises:
         StoreError: a log cannot be opened.
@@ -154,7 +134,6 @@ class Recording:
         *,
         limits: Limits = DEFAULT_LIMITS,
         open_log: OpenLog = Log,
-        serve: Serve = _serve,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.settings = settings
@@ -163,17 +142,17 @@ class Recording:
         self._session = session
         self._limits = limits
         self._open_log = open_log
-        self._serve = serve
         self._wall_ns = wall_ns
         self._opening = threading.Lock()
         self._books: dict[str, Book] = {}
-        self._served: dict[str, tuple[Log, Server | None]] = {}
+        self._serving = threading.Lock()
+        self._served: dict[str, tuple[Log, LogServer]] = {}
         self._desk = Desk(f"recorder {settings.name}", self.settle, self._tend)
         self._intakes: list[_Intake] = []
         self._tokens: list[Subscriber[None]] = []
+        self._acks: AckServer | None = None
         if not self.names.is_template:
             self._open(settings.name)
-        self._acks: AckServer | None = None
         self._filler = Filler(session, self, settings, limits.record_history_count)
         self._desk.start()
         try:
@@ -191,6 +170,8 @@ class Recording:
                     self._session.liveliness().declare_subscriber(key_expr, changed, history=True)
                 )
         self._acks = AckServer(self._session, self, self._limits)
+        for book in self.books():
+            self._keep_served(book)
         self._filler.start()
 
     def stop(self) -> None:
@@ -206,8 +187,7 @@ class Recording:
         self._desk.stop()
         self._tend()
         for _, server in self._served.values():
-            if server is not None:
-                server.stop()
+            server.stop()
         for book in self.books():
             book.close()
         self._desk.drain()
@@ -292,7 +272,9 @@ class Recording:
     def _open(self, name: str) -> Book:
         if len(self._books) >= self._limits.record_logs_count:
             raise EleaError(f"there are {len(self._books)} logs already, which is the most")
-        directory = self._directory_of(name)
+        directory = self.settings.directory
+        if self.names.is_template:
+            directory /= name
         book = Book(
             name,
             self.names.key_exprs[0],
@@ -307,20 +289,21 @@ class Recording:
         return book
 
     def _keep_served(self, book: Book) -> None:
-        """Serve the log of a book; again when it was opened anew."""
-        log = book.log
-        old = self._served.get(book.name)
-        if log is None or (old is not None and old[0] is log):
-            return
-        if old is not None and old[1] is not None:
-            old[1].stop()
-        place = self._directory_of(book.name)
-        server = self._serve(self._session, book.name, place, log, self.names.key_exprs)
-        self._served[book.name] = (log, server)
+        """Serve the log of a book; again when it was opened anew.
 
-    def _directory_of(self, name: str) -> Path:
-        directory = self.settings.directory
-        return directory / name if self.names.is_template else directory
+        Not before samples are taken and acknowledged: the token of a log says that they are.
+        """
+        log = book.log
+        with self._serving:
+            old = self._served.get(book.name)
+            if self._acks is None or log is None or (old is not None and old[0] is log):
+                return
+            log.before_flush.append(self.settle)  # historians here see what was received
+            if old is not None:
+                old[1].stop()
+            reader, key_exprs = LogReader(log.disk), self.names.key_exprs
+            server = LogServer(self._session, book.name, reader, log, key_exprs=key_exprs)
+            self._served[book.name] = (log, server)
 
     def _land(self, batch: pa.RecordBatch) -> None:
         """By a subscriber's thread."""

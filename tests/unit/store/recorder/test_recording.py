@@ -303,28 +303,26 @@ def test_gaps_are_filled_from_caches_and_told_if_they_cannot_be(
 
 def test_a_log_that_broke_is_opened_and_served_again(session: elea.Session, tmp_path: Path) -> None:
     disk = FaultDisk(MemoryPlatter(), random.Random(1))
-    events: list[str] = []
-
-    class Server:
-        def stop(self) -> None:
-            events.append("stopped")
-
-    def serve(
-        session: elea.Session, name: str, directory: Path, log: Log, key_exprs: tuple[str, ...]
-    ) -> Server:
-        events.append(f"served {name} {key_exprs}")
-        return Server()
-
-    recording = Recording(
-        session, settings(tmp_path), open_log=lambda _, chosen: Log(disk, chosen), serve=serve
-    )
+    recording = Recording(session, settings(tmp_path), open_log=lambda _, chosen: Log(disk, chosen))
     disk.sync_errors = 1
     for number in range(20):
         place, is_there = asked(session, "@elea/log/log/put/k/a", payload=str(number))
         assert is_there
         assert place["seq"] == number
     assert recording.counts().reopened == 1
+
+    def ends() -> list[int]:
+        told, _ = asked(session, "@elea/log/log/info")
+        assert told["key_exprs"] == ["k/**"]
+        assert told["recording"]
+        return [one["end"] for one in told["shards"]]
+
+    assert eventually(lambda: ends() == [20])
+    offsets = json.dumps({"offsets": {"0": 5}})
+    told, is_kept = asked(session, "@elea/log/log/commit/me", payload=offsets)
+    assert is_kept  # by the writer that is there now
+    assert told["offsets"] == {"0": 5}
     recording.stop()
-    assert events == ["served log ('k/**',)", "stopped"] * 2
+    assert not list(session.get("@elea/log/log/info"))
     found = [row for batch in LogReader(disk).read(0, 0) for row in batch.to_pylist()]
     assert [row["payload"] for row in found] == [str(number).encode() for number in range(20)]
