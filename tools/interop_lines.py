@@ -209,6 +209,8 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("R171", "a storage gives back payload, encoding and timestamp; the newest wins", IN),
         ("R172", "wildcards delete and update what is stored", IN),
         ("R173", "REST: GET, POST, PUT, PATCH, DELETE and events, in the same JSON", IN),
+        ("R174", "a log that Elea serves is read by queries", IN),
+        ("R175", "rows of Spark go through a router, and rows of a log come through it", OUT),
     ),
     "Replay": (
         ("R280", "what is replayed comes with its timestamp, encoding and qualities", OUT),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
-from tests.interop.ends import ELEA, free_endpoint, session
+from tests.interop.ends import ELEA, eventually, free_endpoint, session
 from tests.unit.spark.logs import all_rows, fill, log_at
 
 from elea.store.log.consumers import load
@@ -120,6 +120,30 @@ def test_a_batch_that_failed_runs_again_with_the_same_rows(
     assert seen == [0, 1, 1, 2]
     assert [len(found) for found in batches.values()] == [45, 45, 30]
     assert rows(batches) == all_rows(log[0])
+
+
+def test_a_first_batch_that_failed_begins_where_it_began(
+    spark: SparkSession, log: tuple[Log, str], checkpoint: str
+) -> None:
+    fill(log[0], 0, 40)
+    before = all_rows(log[0])
+    options = {"log": log[1], "startingOffsets": "latest", "consumer": "c"}
+    batches: Batches = {}
+
+    def fail(frame: DataFrame, number: int) -> None:
+        raise RuntimeError("the sink is away")
+
+    frame = spark.readStream.format("zenoh").options(**options).load()
+    writer = frame.writeStream.foreachBatch(fail).option("checkpointLocation", checkpoint)
+    query = writer.start()
+    # Its consumer is there as soon as it knows where to begin.
+    assert eventually(lambda: load(log[0].disk, LogReader(log[1]).log_id).consumers, 120)
+    fill(log[0], 40, 30)
+    with pytest.raises(StreamingQueryException, match="the sink is away"):
+        query.awaitTermination()
+    fill(log[0], 70, 20)
+    stream(spark, checkpoint, batches, options)
+    assert rows(batches) == sorted(set(all_rows(log[0])) - set(before))
 
 
 def test_a_stream_over_zenoh(spark: SparkSession, log: tuple[Log, str], checkpoint: str) -> None:

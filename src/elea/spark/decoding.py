@@ -16,7 +16,9 @@ _DECODERS: Final = "elea.spark.decode"
 class Plan(Protocol):
     """What is to be decoded: made on the driver, travels to where rows are read."""
 
-    columns: tuple[str, ...]  # of a log's rows, which it has to be given
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a log's rows that it has to be given."""
 
     def sql_schema(self) -> str:
         """The columns of the rows that come out, for Spark."""

@@ -292,6 +292,8 @@ class Options:
             if schemas is not None:
                 raise ConfigError("option schemas", "is for decode, which is not given")
             return {}
+        if self.text("columns") is not None:
+            raise ConfigError("option columns", "is not for decode: the schema of payloads is used")
         return {"decode": decode} | ({} if schemas is None else {"schemas": schemas})
 
     def _source(self) -> Source:

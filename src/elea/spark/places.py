@@ -20,6 +20,7 @@ from elea.store.log.ranges import ALL_TIME, Span, cut, rows_of, seek
 from elea.store.log.reader import Bounds, LogReader
 
 _LOG: Final = logging.getLogger("elea.spark")
+AGAIN: Final = "start the query again"  # it says whether its checkpoint fits
 _ZENOH: Final = "zenoh:"
 _FILE: Final = "file:"
 
@@ -31,6 +32,9 @@ class Place(Protocol):
     """A log that can be reached."""
 
     log_id: uuid.UUID
+
+    def is_current(self) -> bool:
+        """Whether it is still the log that it was, as far as is known."""
 
     def bounds(self) -> list[Bounds]:
         """Which rows each shard has now."""
@@ -99,8 +103,18 @@ class FilePlace:
         self._directory = directory
         self._reader = LogReader(directory, _tell if lossy else None)
         self.log_id = self._reader.log_id
+        self._inode = directory.stat().st_ino
+
+    def is_current(self) -> bool:
+        # A reader keeps the directory that it opened, also when another has its name by now.
+        try:
+            return self._directory.stat().st_ino == self._inode
+        except FileNotFoundError:
+            return False
 
     def bounds(self) -> list[Bounds]:
+        if not self.is_current():
+            raise StoreError(f"{self._directory} is not the log any more that it was: {AGAIN}")
         return [self._reader.bounds(shard) for shard in range(self._reader.shards_count)]
 
     def seek(self, time: int) -> list[int]:

@@ -30,7 +30,7 @@ def place_of(source: Source, log_id: UUID | None = None) -> Place:
     key = (os.getpid(), source)
     with _OPENING:
         place = _PLACES.pop(key, None)
-        if place is None or (log_id is not None and place.log_id != log_id):
+        if place is None or not place.is_current() or log_id not in (None, place.log_id):
             place = open_place(source)
         _PLACES[key] = place
         while len(_PLACES) > _PLACES_COUNT:

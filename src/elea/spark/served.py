@@ -19,7 +19,7 @@ from elea.sample import Reply
 from elea.session.handlers import FifoChannel, Handler
 from elea.session.session import Session
 from elea.spark.options import Reach
-from elea.spark.places import Rows
+from elea.spark.places import AGAIN, Rows
 from elea.spark.sessions import opened
 from elea.store.log.ranges import ALL_TIME, Span, needed_of, of_keys
 from elea.store.log.reader import Bounds
@@ -41,7 +41,11 @@ class ServedPlace:
         self._root = f"{_ROOT}/{name}"
         self._lossy = lossy
         self._row_len = _ASK_LEN // _ASK_ROWS_FIRST
+        self._is_current = True
         self.log_id = uuid.UUID(str(self._info()["log"]))
+
+    def is_current(self) -> bool:
+        return self._is_current
 
     def bounds(self) -> list[Bounds]:
         return [Bounds(one["first"], one["end"]) for one in self._shards("")]
@@ -130,6 +134,10 @@ class ServedPlace:
 
     def _shards(self, parameters: str) -> list[dict[str, int]]:
         told = self._info(parameters)
+        if told["log"] != str(self.log_id):
+            self._is_current = False
+            reason = f"was log {self.log_id}, is now log {told['log']}: {AGAIN}"
+            raise StoreError(f"{self._root} {reason}")
         shards = told["shards"]
         assert isinstance(shards, list)
         return shards

@@ -40,6 +40,7 @@ def _parse(given: dict[str, str]) -> None:
         ({"log": "/x", "mode": "router"}, "legal are client, peer"),
         ({"log": "/x", "timeout": "-1"}, "legal are seconds"),
         ({"log": "/x", "schemas": "x"}, "is for decode"),
+        ({"log": "/x", "decode": "auto", "columns": "key"}, "option columns: is not for decode"),
     ],
 )
 def test_a_wrong_option_of_a_stream_is_told(given: dict[str, str], complaint: str) -> None:

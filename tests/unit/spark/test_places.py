@@ -140,6 +140,30 @@ def test_rows_that_are_not_there_are_an_error(served: str) -> None:
         rows(place, 0, 0, 100_000)
 
 
+def test_a_log_that_is_replaced_while_it_is_read_is_an_error(tmp_path: Path) -> None:
+    endpoint = free_endpoint()
+    log_at(tmp_path / "log", 1).close()
+    log_at(tmp_path / "new", 1).close()
+    with session(ELEA, "router", listen=endpoint) as node:
+        server = LogServer(node, "fleet", tmp_path / "log")
+        both = [
+            open_place(source(str(tmp_path / "log"))),
+            open_place(source("zenoh:fleet", endpoint)),
+        ]
+        server.stop()
+        (tmp_path / "log").rename(tmp_path / "old")
+        with pytest.raises(StoreError, match="start the query again"):
+            both[0].bounds()
+        (tmp_path / "new").rename(tmp_path / "log")
+        server = LogServer(node, "fleet", tmp_path / "log")
+        for place in both:
+            with pytest.raises(StoreError, match="start the query again"):
+                place.bounds()
+            assert not place.is_current()
+        server.stop()
+        close_all()
+
+
 def test_rows_of_another_log_are_an_error(log: tuple[Log, Path]) -> None:
     import uuid
 

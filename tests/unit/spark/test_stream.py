@@ -226,6 +226,19 @@ def test_another_log_is_an_error_unless_it_is_allowed(tmp_path: Path) -> None:
     assert lenient.partitions(start, start) == []  # a batch of the log that is gone
 
 
+def test_a_log_that_is_replaced_is_noticed(tmp_path: Path) -> None:
+    for name in ("log", "new"):
+        with log_at(tmp_path / name, 1) as log:
+            fill(log, 0, 20)
+    reader = stream(tmp_path / "log")
+    start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    (tmp_path / "log").rename(tmp_path / "old")
+    (tmp_path / "new").rename(tmp_path / "log")
+    with pytest.raises(StoreError, match="failOnLogChange"):
+        reader.latestOffset(start, ReadAllAvailable())
+    assert stream(tmp_path / "log").initialOffset()["log"] != start["log"]
+
+
 def test_a_log_that_went_back_is_an_error(tmp_path: Path) -> None:
     with log_at(tmp_path, 1) as log:
         fill(log, 0, 20)
