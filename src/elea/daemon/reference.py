@@ -43,11 +43,6 @@ KEYS: Final = (
         _JSON,
         "a volume: its options, `backend`, `state`; where its code is at `__path__` below",
     ),
-    (
-        "/status/plugins/historian/historian",
-        _JSON,
-        "a historian: `key_exprs`, `logs`, `counts`, `last_error`, `problems`",
-    ),
     ("/config/<path>", _JSON, "a key of the configuration, secrets as `***`; put and delete"),
 )
 
