@@ -130,9 +130,10 @@ class Query(Finishing):
 
         Not for callbacks on an event loop, which it would hold up.
         """
-        context = self._context
-        deadline_ns = context.driver.now_ns() + int(timeout * 1e9)
-        return context.driver.wait_room(context.core.face.id, deadline_ns)
+        context, face = self._context, self._context.core.face
+        if context.read(lambda: face.node.has_room(face.id)):
+            return True
+        return context.driver.wait_room(face.id, face.now_ns() + int(timeout * 1e9))
 
     def reply(
         self,

@@ -35,8 +35,9 @@ class Seam:
 
     Args:
         deliver: Takes them in order.
-        overlap_ns: History that is younger than this, when the seam is made, is held.
-        declared_ns: When that was, in nanoseconds since 1970.
+        declared_ns: When the subscriber was declared, in nanoseconds since 1970. History that is
+            younger than `since_overlap_ns` then is held.
+        limits: That, and how much may be held.
     """
 
     def __init__(

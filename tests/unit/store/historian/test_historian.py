@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.unit.cli.ends import WAIT_S, eventually
+from tests.unit.cli.ends import WAIT_S, eventually, free_endpoint
 from tests.unit.store.historian.rig import (
     ALONE,
     at,
@@ -378,6 +378,31 @@ def test_an_answer_ends_when_nobody_waits_for_it(session: elea.Session, fleet: P
         assert list(answers) == []
         assert made.counts.replies == 0
         assert len(given) < 10
+
+
+def test_an_answer_ends_when_the_asker_leaves(fleet: Path) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+
+    class Slow(Table):
+        def settle(self) -> None:
+            begun.set()
+            assert goes_on.wait(WAIT_S)
+
+    endpoint = free_endpoint()
+    quiet = {"scouting": {"multicast": {"enabled": False}}}
+    client = {"mode": "client", "connect": {"endpoints": [endpoint]}, **quiet}
+    [*batches] = LogSource(fleet).select("**", 0, 1 << 64)
+    with (
+        elea.open({**ALONE, "listen": {"endpoints": [endpoint]}}) as router,
+        historian(router, Slow(batches[0])) as made,
+    ):
+        with elea.open(client) as asker:
+            asker.get("f/**?_time=[..]", timeout=WAIT_S)
+            assert begun.wait(WAIT_S)
+        assert eventually(lambda: not list(router.info.transports()))
+        goes_on.set()
+        assert eventually(lambda: made.counts.abandoned == 1)
+        assert made.counts.replies == 0
 
 
 def test_samples_and_rows_are_the_same() -> None:
