@@ -129,6 +129,7 @@ def test_the_cache_of_an_eclipse_publisher_fills_history_and_gaps(tmp_path: Path
             assert eventually(lambda: recorder.counts().filled == 3)
             publisher.put("5")
             assert eventually(lambda: recorder.counts().rows == 4)
+        assert matched(theirs.declare_publisher("k/a"), by_somebody=False)
         for number in range(6, 11):
             publisher.put(str(number))
         with Recorder(ours, [recording(tmp_path)]) as recorder:  # its heartbeat tells

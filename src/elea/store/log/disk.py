@@ -119,10 +119,16 @@ class RealDisk:
             os.mkdir(name, _DIRECTORY_MODE, dir_fd=self._directories[""])
 
     def names(self, directory: str) -> list[str]:
+        # By a descriptor of its own: all who list by one share the place they have come to.
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         try:
-            return sorted(os.listdir(self._directory(directory)))
+            descriptor = os.open(".", flags, dir_fd=self._directory(directory))
         except FileNotFoundError:
             return []
+        try:
+            return sorted(os.listdir(descriptor))
+        finally:
+            os.close(descriptor)
 
     def open(self, name: str) -> File:
         return RealFile(self._open(name, os.O_RDWR | os.O_CREAT))
@@ -182,7 +188,10 @@ class RealDisk:
         if found is None:
             parts_of(name)
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-            found = self._directories[name] = os.open(name, flags, dir_fd=self._directories[""])
+            opened = os.open(name, flags, dir_fd=self._directories[""])
+            found = self._directories.setdefault(name, opened)
+            if found != opened:  # another thread was faster
+                os.close(opened)
         return found
 
     def _open(self, name: str, flags: int) -> int:

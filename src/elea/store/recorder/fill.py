@@ -71,6 +71,7 @@ class Filler:
         self.cut_count = 0  # samples that were too many for one answer
         self.nameless_count = 0  # without number and timestamp: nobody knows whether they are new
         self._listening: list[Subscriber[None]] = []
+        self._is_stopped = False
 
     def start(self) -> None:
         """Ask for what was before, and listen to publishers. The recording has subscribed."""
@@ -89,7 +90,8 @@ class Filler:
                 self._ask(key_expr, self._landed)
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Listen no more, and record no answers that come late."""
+        self._is_stopped = True
         for one in self._listening:
             with suppress(ClosedError):
                 one.undeclare()
@@ -115,7 +117,7 @@ class Filler:
         def answered(rows: list[Row]) -> None:
             self._landed(rows)
             asked.pop()
-            if not asked:
+            if not asked and not self._is_stopped:
                 book.settle(gaps)
                 self._questions.discard((book.name, source))
 
@@ -151,6 +153,8 @@ class Filler:
 
     def _landed(self, rows: list[Row]) -> None:
         """Record what caches and storages had, unless it is there."""
+        if self._is_stopped:
+            return
         by_book: dict[Book, list[Row]] = {}
         for row in rows:
             if self._recording.names.includes(row.key):

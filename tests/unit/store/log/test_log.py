@@ -394,3 +394,23 @@ def test_the_schema_is_that_of_arrow_deliveries() -> None:
     from elea.session.columns_hot import Columns
 
     assert record_batch(Columns()).schema == SCHEMA
+
+
+def test_threads_that_list_one_directory_do_not_disturb_each_other(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path, writable=True)
+    disk.make_directory("shard-0000")
+    for number in range(50):
+        disk.open(f"shard-0000/{number:02}").close()
+    wrong: list[int] = []
+
+    def look() -> None:
+        for _ in range(300):
+            if len(disk.names("shard-0000")) != 50:
+                wrong.append(1)
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

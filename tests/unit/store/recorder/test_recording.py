@@ -286,6 +286,7 @@ def test_gaps_are_filled_from_caches_and_told_if_they_cannot_be(
             assert eventually(lambda: publisher.matching_status.matching)
             publisher.put("0")
             assert eventually(lambda: recorder.counts().rows == 1)
+        assert eventually(lambda: not publisher.matching_status.matching)
         for number in range(1, 5):  # nobody records
             publisher.put(str(number))
         with Recorder(ours, [settings(tmp_path, recovery=recovery)]) as recorder:
