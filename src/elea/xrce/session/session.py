@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 from elea.errors import ClosedError, DecodeError, ProtocolError
 from elea.xrce.channel.conduits import NUMBERED, Conduits, Numbered
+from elea.xrce.channel.receiver import MASK_BITS
 from elea.xrce.channel.serial import Serial
 from elea.xrce.closing import CloseReason
 from elea.xrce.encode_hot import encode
@@ -90,12 +91,21 @@ class Session:
     """One open session."""
 
     def __init__(
-        self, settings: SessionSettings, peer_pid: bytes, peer_lease_ns: int, bits: int, now_ns: int
+        self,
+        settings: SessionSettings,
+        peer_pid: bytes,
+        peer_lease_ns: int,
+        bits: int,
+        now_ns: int,
+        *,
+        wide_masks: bool = False,
     ) -> None:
         self.state = State.OPEN
         self.peer_pid = peer_pid
         self.peer_lease_ns = peer_lease_ns
-        self.conduits = Conduits(bits, peer_lease_ns, settings.limits)
+        # Nobody but us is known to read masks of more than 64 bits.
+        mask_bits = settings.limits.xrce_window_count - 1 if wide_masks else MASK_BITS
+        self.conduits = Conduits(bits, peer_lease_ns, settings.limits, mask_bits)
         self._settings = settings
         self._fragments = Reassembly(
             Serial(bits),
