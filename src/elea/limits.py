@@ -187,6 +187,9 @@ class Limits:
     xrce_window_len: int = 1024 * 1024  # and their octets; then writers wait
     xrce_store_count: int = 256  # messages of a conduit that came too early
     xrce_store_len: int = 1024 * 1024  # and their octets; more are asked for again
+    xrce_message_len: int = 16 * 1024 * 1024  # one payload that came in fragments
+    xrce_fragments_len: int = 64 * 1024 * 1024  # all unfinished ones of a session
+    xrce_fragment_idle_ns: int = 30_000_000_000  # an unfinished one without news is dropped
 
     # REST: what somebody who speaks HTTP may hold (T54).
     web_connections_count: int = 256  # open at once; more are closed at once

@@ -41,6 +41,11 @@ class SessionProperties:
     frame_len: int | None = None
     capabilities: int = 0
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the peer is of our kind."""
+        return self.vendor == VENDOR_CODE
+
     @classmethod
     def read(cls, properties: Iterable[Property] | None) -> SessionProperties:
         """What a list says.

@@ -334,6 +334,20 @@ def test_a_gap_is_asked_for_once_per_round_trip() -> None:
     assert acks(end) == ["2f 03 00"]  # another gap is asked for at once
 
 
+@pytest.mark.parametrize(("bits", "asked"), [(31, 16), (255, 50)])
+def test_a_mask_asks_for_what_fits_it(bits: int, asked: int) -> None:
+    end = ReliableReceiver[str](
+        Serial(14), round_trip(), store_count=256, store_len=2**20, mask_bits=bits
+    )
+    for sn in range(1, 101, 2):
+        take(end, sn)
+    end.acks_to_send()
+    end.synch(synch(100, 100, sync=True), 0)
+    [ack] = end.acks_to_send()
+    assert ack.mask is not None
+    assert 1 + ack.mask.bit_count() == asked
+
+
 def test_what_does_not_fit_the_store_is_asked_for_again() -> None:
     end = receiver(count=2, length=25)
     for sn in (1, 2, 3):

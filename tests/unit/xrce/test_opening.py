@@ -27,7 +27,7 @@ from elea.errors import LocalProtocolError
 from elea.xrce.declarations_hot import Property
 from elea.xrce.encode_hot import encode
 from elea.xrce.messages_hot import Accept, Close, KeepAlive, Open
-from elea.xrce.properties import SessionProperties
+from elea.xrce.properties import VENDOR_CODE, SessionProperties
 from elea.xrce.session.acceptor import Accepted, Acceptor
 from elea.xrce.session.initiator import Initiator, Opened, Phase
 from elea.xrce.session.session import Delivered, Ended
@@ -78,6 +78,19 @@ def test_lengths_of_sequence_numbers_are_used(bits: int) -> None:
     assert session is not None
     assert made.device.session is not None
     assert session.conduits.bits == made.device.session.conduits.bits == bits
+
+
+@pytest.mark.parametrize(("vendor", "bits"), [(VENDOR_CODE, 255), (b"\x01\x10", 31), (b"", 31)])
+def test_masks_are_wide_only_towards_our_own_kind(vendor: bytes, bits: int) -> None:
+    said = SessionProperties(vendor=vendor)
+    made = pair(
+        dataclasses.replace(settings(), properties=said),
+        dataclasses.replace(settings(BROKER), properties=said),
+    )
+    session = made.broker.session(DEVICE)
+    assert session is not None
+    assert made.device.session is not None
+    assert session.conduits.mask_bits == made.device.session.conduits.mask_bits == bits
 
 
 @pytest.mark.line("X-033")

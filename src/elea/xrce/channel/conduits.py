@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.xrce.channel.besteffort import BestEffortReceiver
-from elea.xrce.channel.receiver import ReliableReceiver
+from elea.xrce.channel.receiver import MASK_BITS, ReliableReceiver
 from elea.xrce.channel.rtt import RoundTrip
 from elea.xrce.channel.sender import ReliableSender
 from elea.xrce.channel.serial import BITS_DEFAULT, Serial
@@ -52,12 +52,14 @@ class _Incoming:
 class Conduits:
     """Both directions of every conduit of a session.
 
-    `lease_ns` is the peer's, 0 if it is infinite.
+    `lease_ns` is the peer's, 0 if it is infinite. `mask_bits` is how many messages one AckNack may
+    ask for: with wide masks everything that is missing is asked for at once.
     """
 
     bits: int = BITS_DEFAULT
     lease_ns: int = 0
     limits: Limits = DEFAULT_LIMITS
+    mask_bits: int = MASK_BITS
     round_trip: RoundTrip = field(default_factory=RoundTrip)
     stray_acks_count: int = 0  # about conduits that were never used
     _serial: Serial = field(init=False)
@@ -161,6 +163,7 @@ class Conduits:
             self.round_trip,
             store_count=self.limits.xrce_store_count,
             store_len=self.limits.xrce_store_len,
+            mask_bits=self.mask_bits,
         )
         best_effort = BestEffortReceiver(self._serial, self.lease_ns)
         return self._incoming.setdefault(conduit, _Incoming(reliable, best_effort))

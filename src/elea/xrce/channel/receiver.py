@@ -16,7 +16,7 @@ from elea.xrce.messages_hot import AckNack, Synch
 
 ACK_COUNT: Final = 64  # messages that may wait for one acknowledgement
 ACK_NS: Final = 100_000_000
-MASK_BITS: Final = 31  # of those sent; any are understood
+MASK_BITS: Final = 31  # of those sent to peers we know nothing about; any are understood
 RESTART_NS: Final = 2_000_000_000
 
 _Item = TypeVar("_Item")
@@ -32,7 +32,13 @@ class ReliableReceiver(Generic[_Item]):
     """One direction of one conduit."""
 
     def __init__(
-        self, serial: Serial, round_trip: RoundTrip, *, store_count: int, store_len: int
+        self,
+        serial: Serial,
+        round_trip: RoundTrip,
+        *,
+        store_count: int,
+        store_len: int,
+        mask_bits: int = MASK_BITS,
     ) -> None:
         self.expected_sn = 0
         self.duplicates_count = 0
@@ -43,6 +49,7 @@ class ReliableReceiver(Generic[_Item]):
         self._round_trip = round_trip
         self._store_count = store_count
         self._store_len = store_len
+        self._mask_bits = mask_bits
         self._top_sn = 0  # the highest number known to exist, plus one
         self._placed = False  # a Synch or a delivery has fixed where the numbers are
         self._stored: dict[int, _Stored[_Item]] = {}
@@ -197,7 +204,7 @@ class ReliableReceiver(Generic[_Item]):
             self._out.append(AckNack(sn=self.expected_sn))
             return
         mask = 0
-        for bit in range(min(known - 1, MASK_BITS)):
+        for bit in range(min(known - 1, self._mask_bits)):
             if self._serial.after(self.expected_sn, bit + 1) not in self._stored:
                 mask |= 1 << bit
         self._asked_sn, self._asked_ns = self.expected_sn, now_ns

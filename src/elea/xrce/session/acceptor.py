@@ -257,7 +257,10 @@ class Acceptor(Generic[_Source]):
             self._drop(pid, "the device began anew", now_ns)
             entry = None
         if entry is None:
-            session = Session(self._settings, pid, lease_ns, properties.bits, now_ns)
+            ours = properties.is_ours
+            session = Session(
+                self._settings, pid, lease_ns, properties.bits, now_ns, wide_masks=ours
+            )
             entry = self._entries[pid] = _Entry(session, [], now_ns)
             self._events.append((pid, Accepted(properties, message.locators)))
         self._reached_at(pid, entry, source, now_ns)

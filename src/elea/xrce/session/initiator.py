@@ -146,7 +146,14 @@ class Initiator:
             self._give_up(CloseReason.PARAMETER, str(error))
             return
         bits = self._settings.properties.bits
-        self.session = Session(self._settings, message.accept_pid, lease_ns, bits, now_ns)
+        self.session = Session(
+            self._settings,
+            message.accept_pid,
+            lease_ns,
+            bits,
+            now_ns,
+            wide_masks=properties.is_ours,
+        )
         self.phase = Phase.OPEN
         self._events.append(Opened(message.accept_pid, properties))
 

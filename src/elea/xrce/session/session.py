@@ -15,10 +15,13 @@ from typing import Final, TypeAlias
 
 from elea.errors import ClosedError, DecodeError, ProtocolError
 from elea.xrce.channel.conduits import NUMBERED, Conduits, Numbered
+from elea.xrce.channel.receiver import MASK_BITS
+from elea.xrce.channel.serial import Serial
 from elea.xrce.closing import CloseReason
 from elea.xrce.encode_hot import encode
+from elea.xrce.fragments import Reassembly
 from elea.xrce.framing import Marked
-from elea.xrce.messages_hot import Close, Frag, KeepAlive, Ping, Pong
+from elea.xrce.messages_hot import Close, Frag, KeepAlive, Ping, Pong, Synch
 from elea.xrce.packing import pack
 from elea.xrce.session.settings import SessionSettings
 
@@ -88,13 +91,28 @@ class Session:
     """One open session."""
 
     def __init__(
-        self, settings: SessionSettings, peer_pid: bytes, peer_lease_ns: int, bits: int, now_ns: int
+        self,
+        settings: SessionSettings,
+        peer_pid: bytes,
+        peer_lease_ns: int,
+        bits: int,
+        now_ns: int,
+        *,
+        wide_masks: bool = False,
     ) -> None:
         self.state = State.OPEN
         self.peer_pid = peer_pid
         self.peer_lease_ns = peer_lease_ns
-        self.conduits = Conduits(bits, peer_lease_ns, settings.limits)
+        # Nobody but us is known to read masks of more than 64 bits.
+        mask_bits = settings.limits.xrce_window_count - 1 if wide_masks else MASK_BITS
+        self.conduits = Conduits(bits, peer_lease_ns, settings.limits, mask_bits)
         self._settings = settings
+        self._fragments = Reassembly(
+            Serial(bits),
+            message_len=settings.limits.xrce_message_len,
+            session_len=settings.limits.xrce_fragments_len,
+            idle_ns=settings.limits.xrce_fragment_idle_ns,
+        )
         self._out: list[bytes] = []
         self._last: list[bytes] = []  # a Close, behind everything else
         self._events: deque[SessionEvent] = deque()
@@ -218,13 +236,24 @@ class Session:
             due.append(self._wait_ns)
         return min((at for at in due if at is not None), default=None)
 
+    @property
+    def dropped_fragments_count(self) -> int:
+        """Series of fragments that did not become a message."""
+        return self._fragments.dropped_count
+
     # Handlers.
 
     def _channel(self, marked: Marked, length: int, now_ns: int) -> None:
-        for one in self.conduits.receive(marked, length, now_ns):
-            if isinstance(one.message, NUMBERED):  # others say nothing to an application
+        found = self.conduits.receive(marked, length, now_ns)
+        whole = [done for one in found for done in self._fragments.receive(one, now_ns)]
+        message = marked.message
+        if isinstance(message, Synch):
+            told = self._fragments.synch(marked.conduit, message.sn, reliable=message.reliable)
+            whole += told
+        for done in whole:
+            if isinstance(done.message, NUMBERED):  # others say nothing to an application
                 self._active = True
-                self._events.append(Delivered(one))
+                self._events.append(Delivered(done))
         self._drained(now_ns)
 
     def _pong(self, message: Pong, now_ns: int) -> None:
