@@ -75,8 +75,11 @@ def test_functions_of_columns(spark: SparkSession) -> None:
         functions.ke_fields("key", "fleet/{robot")
 
 
+@pytest.mark.parametrize("distinct", [True, False])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_join_finds_what_key_expressions_say(spark: SparkSession, engine: str) -> None:
+def test_a_join_finds_what_key_expressions_say(
+    spark: SparkSession, engine: str, distinct: bool
+) -> None:
     rng = random.Random(5)
     words = ["a", "b", "ab", "@a", "é", "a.b"]
     wild = [*words, "*", "**", "a$*", "$*b", "a$*b$*"]
@@ -89,7 +92,7 @@ def test_a_join_finds_what_key_expressions_say(spark: SparkSession, engine: str)
     )
     rows = [(key, number) for number, key in enumerate([*keys, keys[0]])]
     df = spark.createDataFrame([*rows, (None, -1), ("no//key", -2)], "key string, n int")
-    found = ke_join(df, exprs, engine=engine).collect()  # type: ignore[arg-type]
+    found = ke_join(df, exprs, engine=engine, distinct=distinct).collect()  # type: ignore[arg-type]
     expected = {
         (key, number, text)
         for key, number in rows

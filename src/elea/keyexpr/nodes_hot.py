@@ -159,24 +159,30 @@ class Standing(Generic[T]):
         """The same with one chunk more, in which a wildcard is one more word."""
         reached: list[Node[T]] = []
         doubles = self.doubles
+        nodes = self.reached
+        if len(doubles) > 0:
+            nodes = [*nodes, *doubles]
         if chunk[0] == "@":
-            for node in self.reached:
-                _append_plain(node, chunk, reached)
-            for node in doubles:
-                _append_plain(node, chunk, reached)
+            for node in nodes:
+                child = node.plain.get(chunk)
+                if child is not None:
+                    reached.append(child)
             doubles = {}
         elif chunk == "*":
-            for node in self.reached:
-                if node.star is not None:
-                    reached.append(node.star)
-            for node in doubles:
+            for node in nodes:
                 if node.star is not None:
                     reached.append(node.star)
         elif chunk != "**":  # only the `**` that are open include another
-            for node in self.reached:
-                _append_matching(node, chunk, reached)
-            for node in doubles:
-                _append_matching(node, chunk, reached)
+            for node in nodes:
+                child = node.plain.get(chunk)
+                if child is not None:
+                    reached.append(child)
+                child = node.star
+                if child is not None:
+                    reached.append(child)
+                subs = node.subs
+                if subs is not None:
+                    subs.append_matching(chunk, reached)
         shared = True
         for node in reached:
             double = node.double
@@ -186,9 +192,6 @@ class Standing(Generic[T]):
                     shared = False
                 doubles[double] = None
         return Standing(reached, doubles)
-
-    def is_nowhere(self) -> bool:
-        return len(self.reached) == 0 and len(self.doubles) == 0
 
     def append_values(self, found: list[T]) -> None:
         """Add the values of the keys that end here."""
@@ -203,24 +206,6 @@ class Standing(Generic[T]):
 def standing_at(root: Node[T]) -> Standing[T]:
     """Where the first chunk finds itself."""
     return Standing([root], {} if root.double is None else {root.double: None})
-
-
-def _append_plain(node: Node[T], chunk: str, reached: list[Node[T]]) -> None:
-    child = node.plain.get(chunk)
-    if child is not None:
-        reached.append(child)
-
-
-def _append_matching(node: Node[T], chunk: str, reached: list[Node[T]]) -> None:
-    child = node.plain.get(chunk)
-    if child is not None:
-        reached.append(child)
-    child = node.star
-    if child is not None:
-        reached.append(child)
-    subs = node.subs
-    if subs is not None:
-        subs.append_matching(chunk, reached)
 
 
 def is_sub_wild(chunk: str) -> bool:

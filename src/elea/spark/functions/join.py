@@ -31,6 +31,7 @@ def ke_join(
     expr: str = "expr",
     relation: Relation = "intersects",
     engine: Engine = "python",
+    distinct: bool = True,
 ) -> DataFrame:
     """Each row once for every key expression that its key belongs to; an inner join.
 
@@ -45,6 +46,8 @@ def ke_join(
         relation: See `Matcher`; it makes a difference only where keys have wildcards.
         engine: `python` matches in Python workers, by compiled code where Elea is compiled;
             `compiled` insists on that; `sql` stays in the JVM, and takes plain keys only.
+        distinct: False if keys rarely repeat: each row is matched where it is, without the two
+            shuffles that it takes to find the distinct keys and to join them back.
 
     Raises:
         KeyExprError: one of `exprs` is no key expression.
@@ -52,12 +55,12 @@ def ke_join(
     """
     _check(df, key, expr, relation, engine)
     texts, others = _expressions(exprs, expr)
-    keys = df.select(key).where(df[key].isNotNull()).distinct()
+    keys = df.select(key).where(df[key].isNotNull()).distinct() if distinct else df
     if engine == "sql":
         pairs = _by_sql(keys, texts, key, expr)
     else:
         pairs = _by_matcher(keys, texts, key, expr, relation, compiled=engine == "compiled")
-    joined = df.join(pairs, key)
+    joined = df.join(pairs, key) if distinct else pairs
     if others is None:
         return joined
     return joined.join(others, expr)
@@ -113,8 +116,8 @@ def _by_matcher(
     )
     # Keys beside one another share chunks, which the matcher then reads once.
     near = keys.sortWithinPartitions(key)
-    matched = near.select(key, sql.explode(match(sql.col(key))).alias("_place"))
-    return matched.join(sql.broadcast(table), "_place").select(key, expr)
+    matched = near.select("*", sql.explode(match(sql.col(key))).alias("_place"))
+    return matched.join(sql.broadcast(table), "_place").drop("_place")
 
 
 @lru_cache(maxsize=4)
@@ -139,12 +142,12 @@ def _by_sql(keys: DataFrame, texts: list[str], key: str, expr: str) -> DataFrame
     )
     plain = keys.where(~sql.col(key).rlike(r"[*$#?]|^$|^/|//|/$"))
     chunks = plain.withColumn("_chunks", sql.split(sql.col(key), "/"))
-    masked = chunks.select(key, sql.explode(_literals(shapes)).alias("_mask"))
+    masked = chunks.select(*keys.columns, sql.explode(_literals(shapes)).alias("_mask"))
     return (
-        masked.select(key, "_mask.*")
+        masked.select(*keys.columns, "_mask.*")
         .join(sql.broadcast(table), ["_shape", "_literal"])
         .where(sql.expr(_REST.format(key=f"concat('/', `{key}`)")))
-        .select(key, expr)
+        .select(*keys.columns, expr)
     )
 
 
