@@ -12,7 +12,17 @@ from elea.ids import ZenohId
 from elea.session.columns_hot import Columns
 from elea.store.log.schema import SCHEMA, TIME
 
-_MICROSECONDS: Final = 1_000_000
+# Made once: where no pandas is installed pyarrow looks for it each time it is given a plain value,
+# which takes longer than all that is done with it.
+_MISSING: Final = pa.scalar(-1, pa.int32())
+_IS_THERE: Final = pa.scalar(1, pa.int8())
+_HALF: Final = pa.scalar(32, pa.uint64())
+_LOW: Final = pa.scalar(0xFFFF_FFFF, pa.uint64())
+_MICROSECONDS: Final = pa.scalar(1_000_000, pa.uint64())
+_NO_ID: Final = pa.scalar(None, pa.int32())
+_NO_NUMBER: Final = pa.scalar(None, pa.int64())
+_NO_TIME: Final = pa.scalar(None, TIME)
+_NO_OCTETS: Final = pa.scalar(None, pa.binary())
 
 
 def record_batch(rows: Columns) -> pa.RecordBatch:
@@ -59,7 +69,7 @@ def _texts(ids: bytes, texts: list[str], count: int) -> pa.Array:
 
 
 def _texts_or_none(ids: pa.Array, texts: list[str]) -> pa.Array:
-    indices = pc.if_else(pc.equal(ids, -1), None, ids)
+    indices = pc.if_else(pc.equal(ids, _MISSING), _NO_ID, ids)
     return pa.DictionaryArray.from_arrays(indices, pa.array(texts, pa.string()))
 
 
@@ -68,18 +78,16 @@ def _stamps(rows: Columns, count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
     if not rows.stamped:
         return pa.nulls(count, pa.int64()), _no_texts(count), pa.nulls(count, TIME)
     ids = _numbers(pa.int32(), rows.clock_ids.getvalue(), count)
-    missing = pc.equal(ids, -1)
+    missing = pc.equal(ids, _MISSING)
     bits = _numbers(pa.uint64(), rows.times.getvalue(), count)
-    seconds = pc.shift_right(bits, pa.scalar(32, pa.uint64()))
-    fraction = pc.bit_wise_and(bits, pa.scalar(0xFFFF_FFFF, pa.uint64()))
-    below = pc.shift_right(
-        pc.multiply(fraction, pa.scalar(_MICROSECONDS, pa.uint64())), pa.scalar(32, pa.uint64())
-    )
-    times = pc.add(pc.multiply(seconds, pa.scalar(_MICROSECONDS, pa.uint64())), below)
+    seconds = pc.shift_right(bits, _HALF)
+    fraction = pc.bit_wise_and(bits, _LOW)
+    below = pc.shift_right(pc.multiply(fraction, _MICROSECONDS), _HALF)
+    times = pc.add(pc.multiply(seconds, _MICROSECONDS), below)
     return (
-        pc.if_else(missing, None, bits.view(pa.int64())),
+        pc.if_else(missing, _NO_NUMBER, bits.view(pa.int64())),
         _texts_or_none(ids, [str(ZenohId(clock)) for clock in rows.clocks]),
-        pc.if_else(missing, None, times.view(TIME)),
+        pc.if_else(missing, _NO_TIME, times.view(TIME)),
     )
 
 
@@ -88,11 +96,11 @@ def _sources(rows: Columns, count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
     if not rows.sourced:
         return _no_texts(count), pa.nulls(count, pa.int64()), pa.nulls(count, pa.int64())
     ids = _numbers(pa.int32(), rows.zid_ids.getvalue(), count)
-    missing = pc.equal(ids, -1)
+    missing = pc.equal(ids, _MISSING)
     return (
         _texts_or_none(ids, [str(ZenohId(zid)) for zid in rows.zids]),
-        pc.if_else(missing, None, _numbers(pa.int64(), rows.eids.getvalue(), count)),
-        pc.if_else(missing, None, _numbers(pa.int64(), rows.sns.getvalue(), count)),
+        pc.if_else(missing, _NO_NUMBER, _numbers(pa.int64(), rows.eids.getvalue(), count)),
+        pc.if_else(missing, _NO_NUMBER, _numbers(pa.int64(), rows.sns.getvalue(), count)),
     )
 
 
@@ -101,7 +109,7 @@ def _attachments(rows: Columns, count: int) -> pa.Array:
         return pa.nulls(count, pa.binary())
     found = _octets(rows.attachment_ends.getvalue(), rows.attachments.getvalue(), count)
     flags = _numbers(pa.int8(), rows.attachment_flags.getvalue(), count)
-    return pc.if_else(pc.equal(flags, 1), found, None)
+    return pc.if_else(pc.equal(flags, _IS_THERE), found, _NO_OCTETS)
 
 
 def _no_texts(count: int) -> pa.Array:

@@ -15,6 +15,7 @@ from elea.store.log.schema import RowKind, times
 from elea.store.log.segment import Segment
 
 _COLUMNS: Final = (*NEEDED, "kind")
+_DELETE: Final = pa.scalar(int(RowKind.DELETE), pa.int8())
 
 
 class _Place(NamedTuple):
@@ -107,7 +108,7 @@ class Latest:
             }
         )
         rows = rows.filter(pc.less_equal(rows["time"], pa.scalar(self._until - 1, pa.uint64())))
-        rows = rows.filter(pc.less_equal(rows["kind"], int(RowKind.DELETE)))
+        rows = rows.filter(pc.less_equal(rows["kind"], _DELETE))
         rows = rows.sort_by([("time", "ascending"), ("row", "ascending")])
         for number, (time, row, at) in _last(rows).items():
             key = texts[number].as_py()

@@ -35,6 +35,7 @@ _POLL_S: Final = 0.02  # how often a reader of another process's log looks for m
 _ALL_TIME: Final = (0, 2**64)
 _RUN_COUNT: Final = 262_144  # keys of blocks that are sorted together
 _STEP_COUNT: Final = 1_024  # of those, looked at for one key
+_NO_TIME: Final = pa.scalar(None, pa.uint64())
 _POSITION_NAMES: Final = [field.name for field in POSITION]
 
 
@@ -273,7 +274,7 @@ class LogReader:
                 continue
             keys = batch.column("key")
             of_key = pc.equal(keys.indices, keys.dictionary.index(key))
-            stamps = pc.if_else(of_key, times(batch), None)
+            stamps = pc.if_else(of_key, times(batch), _NO_TIME)
             high = pc.max(stamps).as_py()
             if high is not None and high > best_time:
                 best_time = high
@@ -530,8 +531,9 @@ class _Recent:
             self._tail = NO_BLOCKS
 
     def find(self, key: str) -> KeyEntry | None:
+        wanted = pa.scalar(key, pa.string())
         parts = [*(run.near(key) for run in self._runs), self._tail]
-        found = [part.filter(pc.equal(part.column("key"), key)) for part in parts]
+        found = [part.filter(pc.equal(part.column("key"), wanted)) for part in parts]
         return next(entries(pa.concat_tables(found)), None)
 
     def matching(self, wanted: str) -> Iterator[KeyEntry]:
@@ -568,7 +570,7 @@ def _matching(batch: pa.RecordBatch, wanted: str) -> pa.Array:
     """Of each key of a block, whether it is wanted."""
     keys = batch.column("key").dictionary
     if "*" not in wanted:
-        found = pc.equal(keys, wanted)
+        found = pc.equal(keys, pa.scalar(wanted, pa.string()))
         # A row may be of many keys.
         odd = pc.match_substring(keys, "*")
         if not pc.any(odd).as_py():

@@ -318,7 +318,7 @@ def _split(batch: pa.RecordBatch, shards_count: int) -> dict[int, pa.RecordBatch
     of_key = pa.array([shard_of(key, shards_count) for key in keys.dictionary.to_pylist()])
     of_row = of_key.take(keys.indices)
     return {
-        shard: compact(batch.filter(pc.equal(of_row, shard)))
+        shard: compact(batch.filter(pc.equal(of_row, pa.scalar(shard, of_row.type))))
         for shard in sorted(of_row.unique().to_pylist())
     }
 

@@ -65,10 +65,11 @@ class Put(NamedTuple):
 def rows_of(batch: pa.RecordBatch, id: tuple[str, int]) -> list[tuple[int, int]]:
     """The rows of a publisher, with their numbers."""
     zids = batch.column("zid")
-    zid_index = zids.dictionary.index(id[0]).as_py()
-    if zid_index < 0:
+    zid_index = zids.dictionary.index(id[0])
+    if zid_index.as_py() < 0:
         return []
-    mask = pc.and_(pc.equal(zids.indices, zid_index), pc.equal(batch.column("eid"), id[1]))
+    eid = pa.scalar(id[1], pa.int64())
+    mask = pc.and_(pc.equal(zids.indices, zid_index), pc.equal(batch.column("eid"), eid))
     rows = pc.indices_nonzero(mask)
     sns = batch.column("sn").take(rows).to_pylist()
     return list(zip(rows.to_pylist(), sns, strict=True))

@@ -322,11 +322,11 @@ class Recording:
         if len(distinct) == 1:
             return [(distinct[0], batch)]
         of_row = pa.array([distinct.index(one) for one in books]).take(keys.indices)
-        return [
-            (book, batch.filter(pc.equal(of_row, number)))
+        parts = [
+            (book, batch.filter(pc.equal(of_row, pa.scalar(number, of_row.type))))
             for number, book in enumerate(distinct)
-            if book is not None or pc.any(pc.equal(of_row, number)).as_py()
         ]
+        return [(book, part) for book, part in parts if part.num_rows]
 
     def _token_changed(self, sample: Sample) -> None:
         is_there = sample.kind is SampleKind.PUT

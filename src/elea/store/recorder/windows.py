@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.store.log.schema import RowKind
 from elea.store.recorder.spans import Span, Spans, unwrapped
+
+_ONE: Final = pa.scalar(1, pa.int64())
 
 SourceId: TypeAlias = tuple[str, int]  # zid, eid
 Taken: TypeAlias = dict[SourceId, list[Span]]
@@ -83,7 +85,9 @@ class Windows:
 
     def remember(self, batch: pa.RecordBatch) -> None:
         """Rows that are in the log already."""
-        samples = batch.filter(pc.less_equal(batch.column("kind"), int(RowKind.DELETE)))
+        samples = batch.filter(
+            pc.less_equal(batch.column("kind"), pa.scalar(int(RowKind.DELETE), pa.int8()))
+        )
         for id in self.take(samples)[1]:
             source = self._sources[id]
             source.settled = source.spans.end
@@ -220,7 +224,7 @@ def _runs(numbers: pa.Array, near: int) -> list[tuple[int, int, int]]:
         start = unwrapped(numbers[0].as_py(), near)
         return [(0, start, start + 1)]
     steps = pc.subtract(numbers[1:], numbers[:-1])
-    breaks = pc.indices_nonzero(pc.not_equal(steps, 1)).to_pylist()
+    breaks = pc.indices_nonzero(pc.not_equal(steps, _ONE)).to_pylist()
     places = [0, *(place + 1 for place in breaks), len(numbers)]
     runs = []
     for place, next_place in itertools.pairwise(places):
