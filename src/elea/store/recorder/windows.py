@@ -20,6 +20,7 @@ from elea.store.log.schema import RowKind
 from elea.store.recorder.spans import Span, Spans, unwrapped
 
 _ONE: Final = pa.scalar(1, pa.int64())
+_DELETE: Final = pa.scalar(int(RowKind.DELETE), pa.int8())
 
 SourceId: TypeAlias = tuple[str, int]  # zid, eid
 Taken: TypeAlias = dict[SourceId, list[Span]]
@@ -85,9 +86,7 @@ class Windows:
 
     def remember(self, batch: pa.RecordBatch) -> None:
         """Rows that are in the log already."""
-        samples = batch.filter(
-            pc.less_equal(batch.column("kind"), pa.scalar(int(RowKind.DELETE), pa.int8()))
-        )
+        samples = batch.filter(pc.less_equal(batch.column("kind"), _DELETE))
         for id in self.take(samples)[1]:
             source = self._sources[id]
             source.settled = source.spans.end

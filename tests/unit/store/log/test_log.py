@@ -59,6 +59,21 @@ def test_a_segment_is_an_arrow_stream(tmp_path: Path) -> None:
     assert table["sn"].to_pylist() == [*range(30)]
 
 
+def test_long_rows_in_long_blocks_are_compressed_in_less_time(tmp_path: Path) -> None:
+    text = b"".join(b'{"x": %d, "y": %d},' % (one * one, one % 17) for one in range(60))[:1_000]
+    shares = []
+    for name, count in (("slow", 3_000), ("fast", 6_000)):
+        batch = rows(0, count)
+        payloads = [b"%d:" % number + text for number in range(count)]
+        batch = batch.set_column(2, SCHEMA.field("payload"), pa.array(payloads, pa.binary()))
+        with Log(tmp_path / name, FREE) as log:
+            log.store(batch)
+            shares.append(log.used_len / batch.nbytes)
+        [found] = LogReader(tmp_path / name).read(0, 0, columns=["payload"])
+        assert found.column("payload").to_pylist() == payloads
+    assert shares[0] < shares[1] < 1
+
+
 def test_rows_of_a_log_without_compression_are_not_copied(tmp_path: Path) -> None:
     plain = LogSettings(compression="none", low_water_percent=0)
     writer = writer_on(tmp_path, plain)
