@@ -19,7 +19,8 @@
     ├── ClosedError                    used after close;       .reason
     └── StoreError
         ├── CorruptLogError            .segment .offset
-        └── OffsetError                .shard .offset .first .end
+        ├── OffsetError                .shard .offset .first .end
+        └── ConflictError              .shard .first .end .held   a table has other rows already
 
 A peer's fault is a ProtocolError and costs that peer its link; a caller's fault raises where the
 call was made. A bound that hostile bytes run into while they are decoded is a DecodeError, so that
@@ -221,4 +222,22 @@ class OffsetError(StoreError):
         return (
             f"row {self.offset} of shard {self.shard} {why}; the log has rows {self.first} to"
             f" {self.end - 1}" + (", which is none" if self.first == self.end else "")
+        )
+
+
+class ConflictError(StoreError):
+    """Rows for a table that do not follow those it has: somebody else wrote, or some are lost."""
+
+    def __init__(self, shard: int, first: int, end: int, held: int) -> None:
+        super().__init__(shard, first, end, held)
+        self.shard = shard
+        self.first = first
+        self.end = end
+        self.held = held
+
+    def __str__(self) -> str:
+        return (
+            f"rows {self.first} to {self.end - 1} of shard {self.shard} do not follow the table,"
+            f" which has the rows before {self.held}: another one writes as this consumer, or the"
+            " checkpoint is of another time; stop the other one, and go on with a new checkpoint"
         )
