@@ -83,6 +83,10 @@ class DeltaLake:
         found = [_file(row) for row in actions.to_pylist()]
         return sorted(pruned(found, key_expr, since, until), key=lambda file: file.path)
 
+    def schema(self) -> pa.Schema:
+        """As `Table`."""
+        return pa.schema(DeltaTable(self._root).schema())
+
     def replace(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
         """As `Table`."""
         for attempt in range(ATTEMPTS_MAX):
@@ -110,7 +114,7 @@ class DeltaLake:
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
         """As `Table`."""
         table = DeltaTable(self._root)
-        missing = check_types(pa.schema(table.schema()), fields)
+        missing = check_types(self.schema(), fields)
         if missing:
             table.alter.add_columns(list(Schema.from_arrow(pa.schema(missing)).fields))
 

@@ -99,6 +99,11 @@ class Iceberg:
         found = [self._file(table, one.file) for one in table.scan().plan_files()]
         return sorted(pruned(found, key_expr, since, until), key=lambda file: file.path)
 
+    def schema(self) -> pa.Schema:
+        """As `Table`."""
+        found = schema_to_pyarrow(self._load().schema(), include_field_ids=False)
+        return pa.schema([pa.field(one.name, _small(one.type)) for one in found])
+
     def replace(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
         """As `Table`."""
         for attempt in range(ATTEMPTS_MAX):
@@ -125,7 +130,7 @@ class Iceberg:
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
         """As `Table`."""
         table = self._load()
-        missing = check_types(_arrow(table), fields)
+        missing = check_types(self.schema(), fields)
         if missing:
             with table.update_schema() as change:
                 change.union_by_name(pa.schema(missing))
@@ -207,12 +212,6 @@ class Iceberg:
 
 def _name(consumer: str, log_id: UUID) -> str:
     return f"elea.ends.{consumer}.{log_id}"
-
-
-def _arrow(table: IcebergTable) -> pa.Schema:
-    """The columns of a table, as they were given."""
-    found = schema_to_pyarrow(table.schema(), include_field_ids=False)
-    return pa.schema([pa.field(one.name, _small(one.type)) for one in found])
 
 
 def _small(type: pa.DataType) -> pa.DataType:

@@ -91,6 +91,11 @@ class PlainParquet:
         found = (_file(str(self._root), str(name.relative_to(self._root))) for name in names)
         return pruned((file for file in found if file is not None), key_expr, since, until)
 
+    def schema(self) -> pa.Schema:
+        """As `Table`."""
+        with self._locked():
+            return self._schema(self._read(_TABLE) or {})
+
     def replace(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
         """As `Table`."""
         with self._locked():
@@ -104,8 +109,7 @@ class PlainParquet:
         """As `Table`; files have the columns they were written with."""
         with self._locked():
             about = self._read(_TABLE) or {}
-            octets = bytes.fromhex(about["columns"])
-            have = ipc.read_schema(pa.py_buffer(octets)) if octets else self.layout.table_schema
+            have = self._schema(about)
             missing = check_types(have, fields)
             if missing:
                 made = pa.schema([*have, *missing]).serialize().to_pybytes()
@@ -163,6 +167,10 @@ class PlainParquet:
             self._write(_ENDS, journal["ends"])
         (self._own / _JOURNAL).unlink()
         _sync(self._own)
+
+    def _schema(self, about: Mapping[str, Any]) -> pa.Schema:
+        octets = bytes.fromhex(about["columns"])
+        return ipc.read_schema(pa.py_buffer(octets)) if octets else self.layout.table_schema
 
     def _ends(self, consumer: str, log_id: UUID) -> dict[int, int]:
         told = (self._read(_ENDS) or {}).get(consumer, {}).get(str(log_id), {})

@@ -51,6 +51,9 @@ class Table(Protocol):
             until: and from which on no more are.
         """
 
+    def schema(self) -> pa.Schema:
+        """All columns."""
+
     def replace(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
         """Put files that hold the same rows in place of others, in one step.
 
