@@ -19,7 +19,7 @@ from elea.store.tables.layout import Layout
 from elea.store.tables.table import open_table
 
 NAME: Final = "zenoh_archive"
-_OPTION: Final = "archive"
+OPTION: Final = "archive"
 
 # One row for each file, or one for a range without rows.
 MANIFEST: Final = pa.schema(
@@ -41,9 +41,10 @@ class ArchiveSource(DataSource):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
-        given = {name: value for name, value in options.items() if name.lower() != _OPTION}
-        [told] = [value for name, value in options.items() if name.lower() == _OPTION]
-        self._path, self._format, self._consumer = json.loads(told)
+        given = {name: value for name, value in options.items() if name.lower() != OPTION}
+        [told] = [value for name, value in options.items() if name.lower() == OPTION]
+        target = json.loads(told)
+        self._layout, self._consumer = Layout(**target["layout"]), target["consumer"]
         self._stream = Options(given).stream()
 
     @classmethod
@@ -54,8 +55,7 @@ class ArchiveSource(DataSource):
         return _SQL
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        table = open_table(self._path, self._format)
-        return ArchiveReader(self._stream, table.layout, self._consumer)
+        return ArchiveReader(self._stream, self._layout, self._consumer)
 
 
 class ArchiveReader(StreamReader):

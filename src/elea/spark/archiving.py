@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -35,10 +35,18 @@ _OWN_OPTIONS: Final = ("columns", "decode", "schemas", "consumer")
 class Target:
     """The table that an archive writes, as it travels to its tasks."""
 
-    path: str
-    format: str
+    layout: Layout
     consumer: str
     lossy: bool
+
+    @property
+    def path(self) -> str:
+        """The directory of the table."""
+        return self.layout.root
+
+    def to_json(self) -> str:
+        """As an option of its source."""
+        return json.dumps(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +71,11 @@ class Archive:
                 a batch follows the other.
             checkpoint: Where Spark keeps how far it is; below the table if not given.
         """
-        from elea.spark.archive_source import NAME, ArchiveSource
+        from elea.spark.archive_source import NAME, OPTION, ArchiveSource
 
         self.spark.dataSource.register(ArchiveSource)
-        told = json.dumps([self.target.path, self.target.format, self.target.consumer])
-        frame = self.spark.readStream.format(NAME).options(**self.options, archive=told).load()
+        options = {**self.options, OPTION: self.target.to_json()}
+        frame = self.spark.readStream.format(NAME).options(**options).load()
         if checkpoint is None:
             checkpoint = str(Path(self.target.path) / "_checkpoints" / self.target.consumer)
         writer = frame.writeStream.foreachBatch(_Committer(self.target))
@@ -134,7 +142,7 @@ def prepared(
     stream = Options(given).stream()
     made = open_table(table, format, buckets=buckets)
     lossy = not stream.source.fail_on_data_loss
-    return Target(made.layout.root, made.format, consumer, lossy), given
+    return Target(made.layout, consumer, lossy), given
 
 
 def archive_range(

@@ -189,11 +189,12 @@ def test_options_are_checked_where_an_archive_is_made(tmp_path: Path) -> None:
 
 
 def test_the_source_travels(tmp_path: Path) -> None:
-    open_table(tmp_path / "t", "delta")
-    told = f'["{tmp_path / "t"}", "delta", "c"]'
-    source = ArchiveSource({"log": str(tmp_path), "consumer": "c", "archive": told})
+    target, options = prepared("log", tmp_path / "t", "delta", "c", {"one": "k/1"}, None)
+    source = ArchiveSource(options | {"Archive": target.to_json()})
     assert source.schema().startswith("log STRING")
-    assert isinstance(source.streamReader(StructType()), ArchiveReader)
+    reader = source.streamReader(StructType())
+    assert isinstance(reader, ArchiveReader)
+    assert reader._layout == open_table(tmp_path / "t").layout
 
 
 CHUNKS = ["a", "ab", "b", "*", "**", "a$*", "$*b", "a$*b", "@v", "x.y", "é"]
