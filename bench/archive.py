@@ -19,15 +19,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from bench.log import BATCH, DISTINCT, batch_of
+from bench.log import BATCH, DISTINCT, EPOCH_S, batch_of
 
 from elea import spark as elea_spark
 from elea.spark.archiving import archive_local, prepared
 from elea.spark.java import packaged
 from elea.store.log.log import Log
+from elea.store.log.schema import TIME
 from elea.store.log.settings import LogSettings
 from elea.store.tables.compaction import compact
 from elea.store.tables.source import TableSource
@@ -66,12 +68,18 @@ def write_log(directory: Path, length: int, rows_count: int) -> None:
     batches = [batch_of(length, BATCH, seed) for seed in range(DISTINCT)]
     with Log(directory, settings) as log:
         for number in range(rows_count // BATCH):
-            batch = batches[number % DISTINCT]
-            numbers = pa.array(range(number * BATCH, (number + 1) * BATCH), pa.int64())
-            columns = [
-                numbers if name == "sn" else batch.column(name) for name in batch.schema.names
-            ]
-            log.append(pa.RecordBatch.from_arrays(columns, schema=batch.schema))
+            log.append(moved(batches[number % DISTINCT], number * BATCH))
+
+
+def moved(batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    """The same rows, numbered from another number on, ten thousand in a second."""
+    numbers = pa.array(range(first, first + batch.num_rows), pa.int64())
+    received = pc.add(pc.multiply(numbers, 100), EPOCH_S * 1_000_000)
+    stamps = pc.add(pc.multiply(numbers, (1 << 32) // 10_000), EPOCH_S << 32)
+    changed = {"sn": numbers, "hlc": stamps, "ts": received.view(TIME)}
+    changed["recv_ts"] = changed["ts"]
+    columns = [changed.get(name, batch.column(name)) for name in batch.schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def by_sink(spark: SparkSession, log: Path, root: Path, options: dict[str, str]) -> None:
@@ -123,15 +131,52 @@ def maintenance(log: Path, root: Path, rows_count: int) -> None:
         octets_per_row=round(sum(file.octets_count for file in table.files()) / rows_count, 1),
     )
     source = TableSource(root / "table")
-    first = 1_700_000_000 << 32
-    taken = []
-    for _ in range(7):
-        start_s = time.perf_counter()
-        found = sum(
-            batch.num_rows for batch in source.select("fleet/7/imu/pose", first, first + (1 << 30))
+    middle = (EPOCH_S + rows_count // 20_000) << 32
+    for key_expr, seconds in (("fleet/7/imu/pose", 2), ("fleet/7/imu/pose", 10**6), ("**", 2)):
+        taken = []
+        for _ in range(7):
+            start_s = time.perf_counter()
+            batches = source.select(key_expr, middle, middle + (seconds << 32))
+            found = sum(batch.num_rows for batch in batches)
+            taken.append(time.perf_counter() - start_s)
+        show(
+            "historian",
+            key=key_expr,
+            seconds=seconds,
+            rows=found,
+            table_rows=rows_count,
+            best_ms=round(min(taken) * 1_000, 1),
         )
-        taken.append(time.perf_counter() - start_s)
-    show("historian", rows=found, table_rows=rows_count, best_ms=round(min(taken) * 1_000, 1))
+
+
+def compared(log: Path, out: Path, rows_count: int, args: argparse.Namespace) -> None:
+    """Each way in turn, and their ratios."""
+    spark = elea_spark.session("bench", master=f"local[{SHARDS},4]", java=packaged())
+    ways: dict[str, Callable[[Path], None]] = {
+        "spark parquet sink": lambda at: by_sink(spark, log, at, {}),
+        "spark parquet sink, zstd": lambda at: by_sink(spark, log, at, {"compression": "zstd"}),
+        "tasks, delta": lambda at: by_tasks(spark, log, at, "delta"),
+        "tasks, iceberg": lambda at: by_tasks(spark, log, at, "iceberg"),
+        "without spark, delta": lambda at: without_spark(log, at),
+    }
+    best: dict[str, float] = {}
+    for number in range(args.repeat + 1):  # the first one warms the JVM
+        for name, way in ways.items():
+            per_cpu_s, per_s, length = measured(way, rows_count, out)
+            if number == 0:
+                continue
+            best[name] = max(best.get(name, 0.0), per_cpu_s)
+            show(
+                name,
+                payload=args.payload,
+                rows=rows_count,
+                rows_per_cpu_s=round(per_cpu_s),
+                rows_per_s=round(per_s),
+                octets_per_row=round(length / rows_count, 1),
+            )
+    base = best["spark parquet sink"]
+    show("ratio to spark's sink", **{name: round(one / base, 2) for name, one in best.items()})
+    spark.stop()
 
 
 def main() -> None:
@@ -139,41 +184,18 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=6_000_000)
     parser.add_argument("--payload", type=int, default=100)
     parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--only", choices=("archive", "maintenance"))
     parser.add_argument("--directory", type=Path, default=None)
     args = parser.parse_args()
     root = Path(tempfile.mkdtemp(dir=args.directory))
     try:
         write_log(root / "log", args.payload, args.rows)
         rows_count = args.rows // BATCH * BATCH
-        spark = elea_spark.session("bench", master=f"local[{SHARDS},4]", java=packaged())
-        log = root / "log"
-        ways: dict[str, Callable[[Path], None]] = {
-            "spark parquet sink": lambda at: by_sink(spark, log, at, {}),
-            "spark parquet sink, zstd": lambda at: by_sink(spark, log, at, {"compression": "zstd"}),
-            "tasks, delta": lambda at: by_tasks(spark, log, at, "delta"),
-            "tasks, iceberg": lambda at: by_tasks(spark, log, at, "iceberg"),
-            "without spark, delta": lambda at: without_spark(log, at),
-        }
-        best: dict[str, float] = {}
-        for number in range(args.repeat + 1):  # the first one warms the JVM
-            for name, way in ways.items():
-                per_cpu_s, per_s, length = measured(way, rows_count, root / "out")
-                if number == 0:
-                    continue
-                best[name] = max(best.get(name, 0.0), per_cpu_s)
-                show(
-                    name,
-                    payload=args.payload,
-                    rows=rows_count,
-                    rows_per_cpu_s=round(per_cpu_s),
-                    rows_per_s=round(per_s),
-                    octets_per_row=round(length / rows_count, 1),
-                )
-        base = best["spark parquet sink"]
-        show("ratio to spark's sink", **{name: round(one / base, 2) for name, one in best.items()})
-        spark.stop()
+        if args.only != "maintenance":
+            compared(root / "log", root / "out", rows_count, args)
         shutil.rmtree(root / "out", ignore_errors=True)
-        maintenance(log, root / "out", rows_count)
+        if args.only != "archive":
+            maintenance(root / "log", root / "out", rows_count)
     finally:
         shutil.rmtree(root)
 

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from elea.errors import StoreError
 from elea.store.log.schema import RowKind
 from elea.store.tables.files import SORTED, DataFile
-from elea.store.tables.layout import RowWriter, discard
+from elea.store.tables.layout import TEXTS, RowWriter, discard, with_dictionaries
 from elea.store.tables.table import Table
 
 _LOG: Final = logging.getLogger("elea.store")
@@ -31,6 +31,11 @@ _SAMPLE_ROWS: Final = 1 << 20
 _PUBLISHED: Final = ("zid", "eid", "sn")
 _STAMPED: Final = ("hlc", "hlc_id")
 _SAME: Final = ("key", "kind", "payload")
+
+_POSITION: Final = ("log", "shard", "seq")
+# Smaller than in files that were just written: who looks for one key reads one or two of them.
+_GROUP_ROWS: Final = 32 * 1024
+_FORMAT: Final = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=TEXTS))
 
 _Bound = tuple[str, object] | None  # a key and a time; None: no bound
 
@@ -81,20 +86,21 @@ def _rewritten(
     paths = [str(Path(table.layout.root) / file.path) for file in group]
     footers = [pq.read_metadata(path) for path in paths]
     schema = pa.unify_schemas([footer.schema.to_arrow_schema() for footer in footers])
-    rows = ds.dataset(paths, schema=schema, format="parquet")
+    rows = ds.dataset(paths, schema=with_dictionaries(schema), format=_FORMAT)
     length = sum(
         footer.row_group(at).total_byte_size
         for footer in footers
         for at in range(footer.num_row_groups)
     )
-    writer = RowWriter(table.layout, f"{SORTED}{group[0].date}", schema)
+    name = f"{SORTED}{group[0].date}"
+    writer = RowWriter(table.layout, name, schema, group_rows=_GROUP_ROWS)
     rows_count = 0
     try:
         for low, high in _ranges(rows, -(-length // range_len_max)):
-            found = rows.to_table(filter=_inside(low, high))
+            found = rows.to_table(filter=_inside(low, high)).unify_dictionaries()
             rows_count += found.num_rows
             for batch in _sorted(_without_repeats(found)).to_batches():
-                writer.add(group[0].date, group[0].bucket, _encoded(batch))
+                writer.add(group[0].date, group[0].bucket, batch)
             writer.cut()
         return writer.finish(), rows_count
     except BaseException:
@@ -110,7 +116,7 @@ def _ranges(rows: ds.Dataset, count: int) -> Iterator[tuple[_Bound, _Bound]]:
     step = max(1, rows.count_rows() // _SAMPLE_ROWS)
     samples = []
     columns = {
-        "key": pc.field("key"),
+        "key": pc.field("key").cast(pa.string()),
         "time": pc.coalesce(pc.field("ts"), pc.field("recv_ts")),
         "length": pc.binary_length(pc.field("payload")),
     }
@@ -143,57 +149,60 @@ def _inside(low: _Bound, high: _Bound) -> ds.Expression | None:
 
 
 def _without_repeats(rows: pa.Table) -> pa.Table:
-    order = pc.sort_indices(
-        rows, [("log", "ascending"), ("shard", "ascending"), ("seq", "ascending")]
-    )
-    names = [*_SAME, *_PUBLISHED, *_STAMPED]
-    small = rows.select(names).append_column("row", _numbers(rows)).take(order)
-    small = small.filter(pc.field("kind") <= int(RowKind.DELETE))
-    numbered = _none_is_null(_PUBLISHED)
-    repeats = [
-        *_repeats(small.filter(numbered), _PUBLISHED),
-        *_repeats(small.filter(~numbered & _none_is_null(_STAMPED)), _STAMPED),
-    ]
+    """Rows without those that are another one again."""
+    numbers = pa.array(range(rows.num_rows), pa.int64())
+    sampled = pc.less_equal(rows["kind"], int(RowKind.DELETE))
+    numbered = pc.and_(sampled, _all_valid(rows, _PUBLISHED))
+    stamped = pc.and_(pc.and_not(sampled, numbered), _all_valid(rows, _STAMPED))
+    repeats: list[int] = []
+    for chosen, by in ((numbered, _PUBLISHED), (stamped, _STAMPED)):
+        # Nearly always there are none, which small numbers tell.
+        codes = pa.table({name: _codes(rows[name]) for name in (*by, "key")}).filter(chosen)
+        if codes.group_by(list(by)).aggregate([]).num_rows < codes.num_rows:
+            repeats += _repeats(rows.append_column("row", numbers).filter(chosen), by)
     if not repeats:
         return rows
-    return rows.filter(pc.invert(pc.is_in(_numbers(rows), value_set=pa.array(repeats, pa.int64()))))
+    return rows.filter(pc.invert(pc.is_in(numbers, value_set=pa.array(repeats, pa.int64()))))
 
 
 def _repeats(rows: pa.Table, by: Sequence[str]) -> list[int]:
-    """The numbers of rows that are another one again, which comes before them."""
+    """The numbers of rows that are another one again, which comes before them in its log."""
     names = [*by, *_SAME]
-    # Nearly always there are none, which is known without looking at payloads.
-    if rows.group_by([*by, "key"]).aggregate([]).num_rows == rows.num_rows:
-        return []
-    firsts = rows.group_by(names, use_threads=False).aggregate([("row", "first")])["row_first"]
-    again = pc.invert(pc.is_in(rows["row"], value_set=firsts.combine_chunks()))
-    found: list[int] = rows["row"].filter(again).to_pylist()
+    small = pa.table({name: _text(rows[name]) for name in (*names, "row", *_POSITION)})
+    small = small.sort_by([(name, "ascending") for name in _POSITION])
+    firsts = small.group_by(names, use_threads=False).aggregate([("row", "first")])["row_first"]
+    again = pc.invert(pc.is_in(small["row"], value_set=firsts.combine_chunks()))
+    found: list[int] = small["row"].filter(again).to_pylist()
     return found
-
-
-def _none_is_null(names: Sequence[str]) -> ds.Expression:
-    found = pc.field(names[0]).is_valid()
-    for name in names[1:]:
-        found = found & pc.field(name).is_valid()
-    return found
-
-
-def _numbers(rows: pa.Table) -> pa.Array:
-    return pa.array(range(rows.num_rows), pa.int64())
 
 
 def _sorted(rows: pa.Table) -> pa.Table:
-    rows = rows.append_column("time", pc.coalesce(rows["ts"], rows["recv_ts"]))
-    order = ["key", "time", "hlc", "log", "shard", "seq"]
-    return rows.sort_by([(name, "ascending") for name in order]).drop_columns(["time"])
+    order = {
+        "key": _codes(rows["key"]),
+        "time": pc.coalesce(rows["ts"], rows["recv_ts"]),
+        "hlc": rows["hlc"],
+        "log": _codes(rows["log"]),
+        "shard": rows["shard"],
+        "seq": rows["seq"],
+    }
+    by = [(name, "ascending") for name in order]
+    return rows.take(pc.sort_indices(pa.table(order), sort_keys=by))
 
 
-def _encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Texts as dictionaries, as the writer takes them."""
-    columns = [
-        column.dictionary_encode()
-        if name in ("key", "encoding", "hlc_id", "zid", "log")
-        else column
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+def _all_valid(rows: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:
+    found = pc.is_valid(rows[names[0]])
+    for name in names[1:]:
+        found = pc.and_(found, pc.is_valid(rows[name]))
+    return found
+
+
+def _codes(column: pa.ChunkedArray) -> pa.Array:
+    """Texts as numbers in the same order: to compare those is cheaper. Numbers as they are."""
+    array = column.combine_chunks()
+    if not pa.types.is_dictionary(array.type):
+        return array
+    return pc.rank(array.dictionary).take(array.indices)
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column

@@ -23,7 +23,7 @@ from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Tra
 
 from elea.errors import StoreError
 from elea.store.tables.files import DataFile, Part, Stats, pruned
-from elea.store.tables.layout import BUCKET, DATE, Layout, discard
+from elea.store.tables.layout import BUCKET, DATE, Layout, discard, old_partials, sync
 from elea.store.tables.table import ATTEMPTS_MAX, advanced, check_types, log_of
 
 _BUCKETS: Final = "elea.buckets"
@@ -120,12 +120,18 @@ class DeltaLake:
 
     def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
         """As `Table`; hours, rounded up."""
-        return DeltaTable(self._root).vacuum(
+        found = DeltaTable(self._root).vacuum(
             -(-older_than_s // _HOUR_S),
             dry_run=dry_run,
             enforce_retention_duration=False,
             full=True,
         )
+        root = Path(self._root)
+        partials = old_partials(root, time.time() - older_than_s)
+        if not dry_run:
+            for path in partials:
+                (root / path).unlink(missing_ok=True)
+        return sorted({*found, *partials})
 
     def _made(self, buckets: Mapping[str, str]) -> DeltaTable:
         layout = Layout(self._root, buckets)
@@ -152,6 +158,10 @@ class DeltaLake:
             partition_by=self.layout.partitions,
             commit_properties=CommitProperties(app_transactions=marks, max_commit_retries=0),
         )
+        # delta-rs leaves that to the system; what is committed here may be trimmed from the log.
+        log = Path(self._root) / "_delta_log"
+        sync(log / f"{table.version() + 1:020d}.json")
+        sync(log)
 
 
 def _app(consumer: str, log_id: UUID, shard: int) -> str:

@@ -27,7 +27,7 @@ from pyiceberg.types import PrimitiveType
 
 from elea.errors import StoreError
 from elea.store.tables.files import DataFile, Part, Stats, pruned
-from elea.store.tables.layout import BUCKET, DATE, PARTIAL, WITH_STATS, Layout, discard
+from elea.store.tables.layout import BUCKET, DATE, WITH_STATS, Layout, discard, old_partials, sync
 from elea.store.tables.table import (
     ATTEMPTS_MAX,
     advanced,
@@ -88,6 +88,7 @@ class Iceberg:
                     # Also with no file: that the table is as it was is asked with files only.
                     paths = [str(self._root / file.path) for file in files]
                     step.add_files(paths, check_duplicate_files=False)
+                self._sync()
                 return True
             except CommitFailedException:
                 _pause(attempt)
@@ -122,6 +123,7 @@ class Iceberg:
                         change.append_data_file(
                             parquet_file_to_data_file(table.io, table.metadata, path)
                         )
+                self._sync()
                 return
             except CommitFailedException:
                 _pause(attempt)
@@ -145,14 +147,30 @@ class Iceberg:
         used: set[str] = set()
         if table.metadata.snapshots:
             used.update(table.inspect.all_files()["file_path"].to_pylist())
-        found = []
-        data = self._root / "data"
-        for file in (*data.rglob("*.parquet"), *data.rglob(f".*{PARTIAL}")):
-            if str(file) not in used and file.stat().st_mtime < before.timestamp():
-                found.append(str(file.relative_to(self._root)))
-                if not dry_run:
-                    file.unlink(missing_ok=True)
+        files = (self._root / "data").rglob("*.parquet")
+        old = (file for file in files if file.stat().st_mtime < before.timestamp())
+        found = [str(file.relative_to(self._root)) for file in old if str(file) not in used]
+        found += old_partials(self._root, before.timestamp())
+        if not dry_run:
+            for path in found:
+                (self._root / path).unlink(missing_ok=True)
         return sorted(found)
+
+    def _sync(self) -> None:
+        """Make durable what the catalog says is there: PyIceberg leaves that to the system."""
+        table = self._load()
+        paths = [table.metadata_location]
+        snapshot = table.current_snapshot()
+        if snapshot is not None:
+            paths.append(snapshot.manifest_list)
+            paths += [
+                one.manifest_path
+                for one in snapshot.manifests(table.io)
+                if one.added_snapshot_id == snapshot.snapshot_id
+            ]
+        for path in paths:
+            sync(Path(path.removeprefix("file://")))
+        sync(self._root / "metadata")
 
     def _catalog(self) -> SqlCatalog:
         uri = f"sqlite:///{self._root / CATALOG}"

@@ -28,6 +28,7 @@ from elea.store.log.schema import POSITION, SCHEMA, times
 from elea.store.tables.files import DataFile, Part, Stats
 
 GROUP_ROWS: Final = 128 * 1024  # of a row group: what a reader skips, or reads
+_GROUP_LEN: Final = 64 << 20  # octets in memory at which a row group ends sooner
 BUCKETS_COUNT_MAX: Final = 64
 OTHER: Final = "other"  # the bucket of keys that have none
 DATE: Final = "date"
@@ -41,7 +42,7 @@ _DAYS_OFF_MAX: Final = 366
 _OPEN_FILES_MAX: Final = 16  # of one range; late rows of more days than that are in smaller files
 _DAY_S: Final = 86_400
 _EPOCH: Final = date(1970, 1, 1)
-_TEXTS: Final = ("key", "encoding", "hlc_id", "zid", "log")
+TEXTS: Final = ("key", "encoding", "hlc_id", "zid", "log")
 _DELTAS: Final = ("ts", "hlc", "sn", "recv_ts", "seq")
 WITH_STATS: Final = ("key", "ts", "hlc", "recv_ts", "shard", "seq", "log", DATE, BUCKET)
 
@@ -172,12 +173,20 @@ class RowWriter:
 
     Args:
         schema: The columns of the files, if they have others than the layout.
+        group_rows: Of a row group.
     """
 
-    def __init__(self, layout: Layout, name: str, schema: pa.Schema | None = None) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        name: str,
+        schema: pa.Schema | None = None,
+        group_rows: int = GROUP_ROWS,
+    ) -> None:
         self._layout = layout
         self._name = name
         self._schema = layout.schema if schema is None else schema
+        self._group_rows = group_rows
         self._open: dict[tuple[str, str | None], _OpenFile] = {}
         self._done: list[DataFile] = []
 
@@ -189,7 +198,7 @@ class RowWriter:
             while len(self._open) >= _OPEN_FILES_MAX:
                 self._close(next(iter(self._open)))
             name = f"{self._name}-{secrets.token_hex(6)}.parquet"
-            file = _OpenFile(self._layout, self._schema, day, bucket, name)
+            file = _OpenFile(self._layout, self._schema, day, bucket, name, self._group_rows)
         self._open[place] = file
         file.add(rows)
 
@@ -201,8 +210,10 @@ class RowWriter:
     def finish(self) -> list[DataFile]:
         """The files, which are durable now."""
         self.cut()
-        for directory in {os.path.dirname(file.path) for file in self._done}:
-            _sync_directory(Path(self._layout.root) / directory)
+        root = Path(self._layout.root)
+        directories = {parent for file in self._done for parent in Path(file.path).parents}
+        for directory in sorted(directories, reverse=True):
+            sync(root / directory)
         return self._done
 
     def abandon(self) -> None:
@@ -220,17 +231,24 @@ class _OpenFile:
     """A file that is being written."""
 
     def __init__(
-        self, layout: Layout, schema: pa.Schema, day: str, bucket: str | None, name: str
+        self,
+        layout: Layout,
+        schema: pa.Schema,
+        day: str,
+        bucket: str | None,
+        name: str,
+        group_rows: int,
     ) -> None:
         self._day, self._bucket = day, bucket
-        self._schema = _with_dictionaries(schema)
+        self._group_rows = group_rows
+        self._schema = with_dictionaries(schema)
         self._path = f"{layout.directory(day, bucket)}/{name}"
         self._file = Path(layout.root) / self._path
         self._partial = self._file.with_name(f".{name}{PARTIAL}")
         self._partial.parent.mkdir(parents=True, exist_ok=True)
         self._metadata: list[pq.FileMetaData] = []
         self._waiting: list[pa.RecordBatch] = []
-        self._waiting_count = 0
+        self._waiting_count = self._waiting_len = 0
         self._writer = pq.ParquetWriter(
             self._partial, self._schema, metadata_collector=self._metadata, **_parquet(self._schema)
         )
@@ -239,7 +257,8 @@ class _OpenFile:
         """More rows."""
         self._waiting.append(rows)
         self._waiting_count += rows.num_rows
-        if self._waiting_count >= GROUP_ROWS:
+        self._waiting_len += rows.nbytes
+        if self._waiting_count >= self._group_rows or self._waiting_len >= _GROUP_LEN:
             self._flush()
 
     def close(self) -> DataFile:
@@ -271,16 +290,16 @@ class _OpenFile:
                 table = table.append_column(name, pa.repeat(pa.scalar(value, type), len(table)))
         # A dictionary for each row group: with several the writer would write texts in full.
         table = table.unify_dictionaries().select(self._schema.names).cast(self._schema)
-        self._writer.write_table(table.combine_chunks(), row_group_size=GROUP_ROWS)
-        self._waiting, self._waiting_count = [], 0
+        self._writer.write_table(table.combine_chunks(), row_group_size=self._group_rows)
+        self._waiting, self._waiting_count, self._waiting_len = [], 0, 0
 
 
-def _with_dictionaries(schema: pa.Schema) -> pa.Schema:
+def with_dictionaries(schema: pa.Schema) -> pa.Schema:
     """As rows are handed to the writer; what is in the file is the same."""
     dictionary = pa.dictionary(pa.int32(), pa.string())
     return pa.schema(
         [
-            pa.field(one.name, dictionary) if one.name in _TEXTS else pa.field(one.name, one.type)
+            pa.field(one.name, dictionary) if one.name in TEXTS else pa.field(one.name, one.type)
             for one in schema
         ]
     )
@@ -292,7 +311,7 @@ def _parquet(schema: pa.Schema) -> dict[str, object]:
     return {
         "compression": "zstd",
         "compression_level": 1,
-        "use_dictionary": [name for name in (*_TEXTS, BUCKET) if name in names],
+        "use_dictionary": [name for name in (*TEXTS, BUCKET) if name in names],
         "column_encoding": {name: "DELTA_BINARY_PACKED" for name in _DELTAS if name in names},
         "write_statistics": [name for name in WITH_STATS if name in names],
         "store_schema": False,  # else texts would come back as dictionaries
@@ -379,8 +398,18 @@ def discard(root: str, files: Sequence[DataFile]) -> None:
             (Path(root) / file.path).unlink(missing_ok=True)
 
 
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
+def old_partials(root: Path, before_s: float) -> list[str]:
+    """Files that nobody finished, of before a time since 1970: their tasks died."""
+    return [
+        str(file.relative_to(root))
+        for file in root.rglob(f".*{PARTIAL}")
+        if file.is_file() and file.stat().st_mtime < before_s
+    ]
+
+
+def sync(path: Path) -> None:
+    """Make a file, or the names in a directory, durable."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

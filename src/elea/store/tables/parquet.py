@@ -32,7 +32,9 @@ from elea.store.tables.layout import (
     STAGING,
     Layout,
     discard,
+    old_partials,
     stats_of,
+    sync,
 )
 from elea.store.tables.table import advanced, check_types, log_of
 
@@ -118,17 +120,14 @@ class PlainParquet:
     def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
         """As `Table`."""
         before_s = time.time() - older_than_s
-        found = []
         with self._locked():
-            waiting = (
-                *self._root.rglob(f"*{PARTIAL}"),
-                *self._root.glob(f"{STAGING}/**/*.parquet"),
-            )
-            for file in waiting:
-                if file.is_file() and file.stat().st_mtime < before_s:
-                    found.append(str(file.relative_to(self._root)))
-                    if not dry_run:
-                        file.unlink(missing_ok=True)
+            staged = self._root.glob(f"{STAGING}/**/*.parquet")
+            old = (file for file in staged if file.stat().st_mtime < before_s)
+            found = [str(file.relative_to(self._root)) for file in old]
+            found += old_partials(self._root, before_s)
+            if not dry_run:
+                for path in found:
+                    (self._root / path).unlink(missing_ok=True)
         return sorted(found)
 
     @contextmanager
@@ -162,11 +161,11 @@ class PlainParquet:
             file.unlink(missing_ok=True)
             changed.add(file.parent)
         for directory in (*changed, self._root):
-            _sync(directory)
+            sync(directory)
         if journal["ends"] is not None:
             self._write(_ENDS, journal["ends"])
         (self._own / _JOURNAL).unlink()
-        _sync(self._own)
+        sync(self._own)
 
     def _schema(self, about: Mapping[str, Any]) -> pa.Schema:
         octets = bytes.fromhex(about["columns"])
@@ -192,15 +191,7 @@ class PlainParquet:
             file.flush()
             os.fsync(file.fileno())
         partial.replace(self._own / name)
-        _sync(self._own)
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        sync(self._own)
 
 
 @lru_cache(maxsize=65_536)  # what has its name never changes, and to open it costs a millisecond

@@ -20,17 +20,13 @@ from elea.keyexpr.keyexpr import KeyExpr
 from elea.store.log.ranges import of_keys, of_time
 from elea.store.log.schema import POSITION, SCHEMA, TEXTS, TIME, RowKind, times
 from elea.store.tables.files import DataFile, microseconds, prefix_of
+from elea.store.tables.layout import COLUMNS
 from elea.store.tables.table import Table, open_table
 
 _LOG: Final = logging.getLogger("elea.store")
 
 # As sources of a historian give rows.
 ROWS: Final = pa.schema([*SCHEMA, *POSITION, pa.field("log", pa.string(), nullable=False)])
-_TEXT_COLUMNS: Final = [one.name for one in SCHEMA if one.type == TEXTS]
-_FORMAT: Final = ds.ParquetFileFormat(
-    read_options=ds.ParquetReadOptions(dictionary_columns=_TEXT_COLUMNS),
-    default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True),
-)
 _SCANNED_ROWS: Final = 64 * 1024
 _END: Final = 2**64
 _LAST_CHARACTER: Final = 0x10FFFF
@@ -149,14 +145,16 @@ class TableSource:
             columns=list(columns), filter=where, batch_size=_SCANNED_ROWS
         )
         for batch in scanned:
+            # Not as dictionaries from the start: Arrow would not skip row groups by key then.
+            at = batch.schema.get_field_index("key")
+            batch = batch.set_column(at, "key", batch.column(at).dictionary_encode())
             found = of_time(of_keys(batch, key_exprs), (since, until))
             if found.num_rows:
                 yield found
 
     def _dataset(self, files: Sequence[DataFile]) -> ds.Dataset:
         paths = [str(self.path.absolute() / file.path) for file in files]
-        fields = [pa.field(one.name, one.type) for one in ROWS]
-        return ds.dataset(paths, schema=pa.schema(fields), format=_FORMAT)
+        return ds.dataset(paths, schema=COLUMNS, format="parquet")
 
 
 def _filter(key_expr: str, since: int, until: int) -> ds.Expression | None:
@@ -199,6 +197,10 @@ def _newest(file: DataFile) -> int:
 
 
 def _shaped(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [batch.column(one.name).cast(one.type) for one in ROWS], schema=ROWS
-    )
+    columns = []
+    for one in ROWS:
+        column = batch.column(one.name)
+        if one.type == TEXTS and column.type != TEXTS:
+            column = column.dictionary_encode()
+        columns.append(column.cast(one.type))
+    return pa.RecordBatch.from_arrays(columns, schema=ROWS)
