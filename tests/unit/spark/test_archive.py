@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -157,6 +160,35 @@ def test_without_spark(tmp_path: Path, format: str) -> None:
         assert position(open_table(tmp_path / "table")) == stored(log)
         [consumer] = load(log.disk, LogReader(log.disk).log_id).consumers
         assert (consumer.name, sum(consumer.offsets.values())) == ("far", 130)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_processes_that_are_killed(tmp_path: Path, format: str) -> None:
+    """With signal 9, somewhere in a batch; the next one goes on."""
+    command = [sys.executable, "-m", "elea.cli.main", "spark", "archive", "--engine", "local"]
+    command += ["--json", "--option", "maxRowsPerTrigger=3", "--format", format]
+    with log_at(tmp_path / "log") as log:
+        fill(log, 0, 2_000)  # many more batches than are waited for
+        for lines_count in (1, 4, 7):
+            with subprocess.Popen(
+                [*command, str(tmp_path / "log"), str(tmp_path / "table")],
+                stdout=subprocess.PIPE,
+                env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            ) as process:
+                assert process.stdout is not None
+                for _ in range(lines_count):
+                    assert b"rows" in process.stdout.readline()
+                process.kill()
+        table = open_table(tmp_path / "table")
+        assert len(position(table)) >= 36
+        assert position(table) == sorted(set(position(table)))
+        target, options = prepared(
+            str(tmp_path / "log"), tmp_path / "table", format, "archive", None, None
+        )
+        list(archive_local(target, options))
+        assert position(table) == stored(log)
+        table.vacuum(0)
+        assert position(table) == stored(log)
 
 
 def test_a_log_that_is_older_than_the_table_is_told(tmp_path: Path) -> None:
