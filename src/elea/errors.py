@@ -22,6 +22,7 @@
     └── StoreError
         ├── CorruptLogError            .segment .offset
         ├── OffsetError                .shard .offset .first .end
+        ├── ConflictError              .shard .first .end .held   a table has other rows already
         ├── ExchangeError              .where .reason          a file that is exported or imported
         ├── NotStoredError             .key .recorder .reason .detail   an acknowledged put
         ├── NotRecordedError           .key                             was refused; nobody records
@@ -304,4 +305,22 @@ class AckTimeoutError(StoreError, TimeoutError):
         return (
             f"no recorder said within {self.timeout_s:g} s that {self.key!a} is stored; it may be"
             " or not: put it again with the same source_info and it is stored once"
+        )
+
+
+class ConflictError(StoreError):
+    """Rows for a table that do not follow those it has: somebody else wrote, or some are lost."""
+
+    def __init__(self, shard: int, first: int, end: int, held: int) -> None:
+        super().__init__(shard, first, end, held)
+        self.shard = shard
+        self.first = first
+        self.end = end
+        self.held = held
+
+    def __str__(self) -> str:
+        return (
+            f"rows {self.first} to {self.end - 1} of shard {self.shard} do not follow the table,"
+            f" which has the rows before {self.held}: another one writes as this consumer, or the"
+            " checkpoint is of another time; stop the other one, and go on with a new checkpoint"
         )

@@ -1,4 +1,4 @@
-"""`elea spark`: whether Spark starts here and reads the data space, and how it starts sooner."""
+"""`elea spark`: whether Spark starts here, how it starts sooner; its tables in spark_tables.py."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Final
 from elea.cli.doctor import Check, Status
 from elea.cli.output import painter
 from elea.cli.samples import Printer, add_output_options
+from elea.cli.spark_tables import add_verbs
 from elea.errors import EleaError, MissingDependencyError
 
 if TYPE_CHECKING:
     from elea.spark.java import Java
 
 NAME: Final = "spark"
-SUMMARY: Final = "check Spark and its Java, and make it start sooner"
+SUMMARY: Final = "check Spark and its Java; archive logs in tables, and look after those"
 
 _SPARK_MIN: Final = (4, 2)
 _EPILOG: Final = """\
@@ -34,6 +35,10 @@ exit status:
 examples:
   elea spark doctor
   elea spark prepare
+  elea spark archive /var/lib/elea/fleet /lake/bronze --once
+  elea spark archive zenoh:fleet /lake/bronze --option connect=tcp/10.0.0.1:7447
+  elea spark compact /lake/bronze --before 2026-11-15
+  elea spark tables /lake/bronze --key 'fleet/*/imu' --since 'now(-1h)'
 """
 
 
@@ -59,6 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     doctor = add("doctor", "tell which Java and Spark are used, and read one sample", _doctor)
     doctor.add_argument("--no-start", action="store_true", help="do not start Spark")
     add("prepare", "make a start-up cache for short programs; takes a minute, 200 MB", _prepare)
+    add_verbs(add)
 
 
 def run(args: argparse.Namespace) -> int:

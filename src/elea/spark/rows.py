@@ -40,6 +40,14 @@ def place_of(source: Source, log_id: UUID | None = None) -> Place:
     return place
 
 
+def raw_range(
+    source: Source, log_id: UUID, shard: int, first: int, end: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows `first` to before `end` of a shard, as the log has them; raises as `read_range`."""
+    place = place_of(source, log_id)
+    return _whole(place, source, shard, first, end, source.columns, ALL_TIME)
+
+
 def read_range(
     source: Source,
     log_id: UUID,

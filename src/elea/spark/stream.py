@@ -25,12 +25,13 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from elea.errors import ConfigError, EleaError, OffsetError, StoreError
+from elea.errors import EleaError, OffsetError, StoreError
 from elea.spark.decoding import Plan
 from elea.spark.offsets import Offset, shared, split
 from elea.spark.options import Stream
 from elea.spark.places import Place
 from elea.spark.rows import place_of, read_range
+from elea.spark.starts import initial
 from elea.store.log.reader import Bounds
 
 _LOG: Final = logging.getLogger("elea.spark")
@@ -147,26 +148,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return place_of(self._options.source)
 
     def _initial(self, place: Place) -> dict[int, int]:
-        start = self._options.start
-        bounds = place.bounds()
-        firsts = {shard: one.first for shard, one in enumerate(bounds)}
-        if start.word == "latest":
-            return {shard: one.end for shard, one in enumerate(bounds)}
-        if start.word == "committed":
-            assert self._options.consumer is not None
-            return firsts | dict(place.committed(self._options.consumer) or {})
-        if start.time is not None:
-            return dict(enumerate(place.seek(start.time)))
-        if start.offset is not None:
-            if start.offset.log_id != place.log_id:
-                reason = f"is of log {start.offset.log_id}; this is {place.log_id}"
-                raise ConfigError("option startingOffsets", reason)
-            for shard, seq in start.offset.ends.items():
-                if shard >= len(bounds) or seq > bounds[shard].end:
-                    reason = f"saw row {seq} of shard {shard}, which the log does not have"
-                    raise ConfigError("option startingOffsets", reason)
-            return firsts | dict(start.offset.ends)
-        return firsts
+        return initial(self._options, place)
 
     def _starts(self, since: Offset, log_id: UUID, bounds: list[Bounds]) -> list[int]:
         """Where to go on in each shard; says what is lost."""

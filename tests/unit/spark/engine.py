@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadLimit
 
@@ -52,12 +53,11 @@ class Query:
                 self.committed.append(self.ends[number - 1])
                 reader.commit(copy.deepcopy(self.ends[number - 1]))
             start = self.ends[number - 1] if number else _json(reader.initialOffset())
-            rows: list[tuple[int, int]] = []
+            batches: list[pa.RecordBatch] = []
             for partition in reader.partitions(copy.deepcopy(start), self.ends[number]):
-                for batch in _travelled(worker).read(_travelled(partition)):
-                    rows += zip(batch["shard"].to_pylist(), batch["seq"].to_pylist(), strict=True)
+                batches += _travelled(worker).read(_travelled(partition))
                 crash("reading")
-            self.sink[number] = rows
+            self.keep(number, batches)
             crash("after the sink")
             self.done.add(number)
             crash("after the batch")
@@ -73,6 +73,12 @@ class Query:
         self.ends.append(end)
         crash("after the offset log")
         return True
+
+    def keep(self, number: int, batches: list[pa.RecordBatch]) -> None:
+        """The sink: what a batch has is kept under its number."""
+        rows = self.sink[number] = []
+        for batch in batches:
+            rows += zip(batch["shard"].to_pylist(), batch["seq"].to_pylist(), strict=True)
 
     def rows(self) -> list[tuple[int, int]]:
         """What the table has."""

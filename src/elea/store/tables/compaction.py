@@ -1,0 +1,208 @@
+"""Compaction: the many small files of a day as few, sorted by key and time, without repeats.
+
+A sample that two recorders stored, or that came twice, is there twice: the same publisher, number,
+key and payload; or, of a publisher that does not number, the same key, timestamp and payload. The
+row with the lowest number in its log stays. Gaps and drops are never repeats.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from elea.errors import StoreError
+from elea.store.log.schema import RowKind
+from elea.store.tables.files import SORTED, DataFile
+from elea.store.tables.layout import TEXTS, RowWriter, discard, with_dictionaries
+from elea.store.tables.table import Table
+
+_LOG: Final = logging.getLogger("elea.store")
+RANGE_LEN_MAX: Final = 512 << 20  # octets that are sorted in memory at once: one file each
+_SAMPLE_ROWS: Final = 1 << 20
+_PUBLISHED: Final = ("zid", "eid", "sn")
+_STAMPED: Final = ("hlc", "hlc_id")
+_SAME: Final = ("key", "kind", "payload")
+
+_POSITION: Final = ("log", "shard", "seq")
+# Smaller than in files that were just written: who looks for one key reads one or two of them.
+_GROUP_ROWS: Final = 32 * 1024
+_FORMAT: Final = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=TEXTS))
+
+_Bound = tuple[str, object] | None  # a key and a time; None: no bound
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What became of one partition."""
+
+    date: str
+    bucket: str | None
+    files_count: int
+    made_count: int
+    rows_count: int
+    repeats_count: int
+
+
+def compact(
+    table: Table, *, before: str | None = None, range_len_max: int = RANGE_LEN_MAX
+) -> Iterator[Compacted]:
+    """Compact the partitions of a table that have more than what a compaction made.
+
+    Args:
+        before: Days before this one only: `2026-11-15`.
+        range_len_max: About so many octets are sorted in memory at once.
+
+    What somebody else compacts at the same time is left to them.
+    """
+    files = sorted(table.files(), key=lambda file: (file.date, file.bucket or "", file.path))
+    for (day, bucket), found in groupby(files, lambda file: (file.date, file.bucket)):
+        group = list(found)
+        if (before is not None and day >= before) or all(file.is_sorted for file in group):
+            continue
+        new, rows_count = _rewritten(table, group, range_len_max)
+        try:
+            table.replace(group, new)
+        except StoreError as error:
+            discard(table.layout.root, new)
+            _LOG.warning("%s: %s was not compacted: %s", table.layout.root, day, error)
+            continue
+        made_count = sum(file.rows_count for file in new)
+        yield Compacted(day, bucket, len(group), len(new), made_count, rows_count - made_count)
+
+
+def _rewritten(
+    table: Table, group: Sequence[DataFile], range_len_max: int
+) -> tuple[list[DataFile], int]:
+    """The rows of a partition in new files, and how many there were."""
+    paths = [str(Path(table.layout.root) / file.path) for file in group]
+    footers = [pq.read_metadata(path) for path in paths]
+    schema = pa.unify_schemas([footer.schema.to_arrow_schema() for footer in footers])
+    rows = ds.dataset(paths, schema=with_dictionaries(schema), format=_FORMAT)
+    length = sum(
+        footer.row_group(at).total_byte_size
+        for footer in footers
+        for at in range(footer.num_row_groups)
+    )
+    name = f"{SORTED}{group[0].date}"
+    writer = RowWriter(table.layout, name, schema, group_rows=_GROUP_ROWS)
+    rows_count = 0
+    try:
+        for low, high in _ranges(rows, -(-length // range_len_max)):
+            found = rows.to_table(filter=_inside(low, high)).unify_dictionaries()
+            rows_count += found.num_rows
+            for batch in _sorted(_without_repeats(found)).to_batches():
+                writer.add(group[0].date, group[0].bucket, batch)
+            writer.cut()
+        return writer.finish(), rows_count
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def _ranges(rows: ds.Dataset, count: int) -> Iterator[tuple[_Bound, _Bound]]:
+    """Ranges of keys and times of about the same length each, by a sample."""
+    if count <= 1:
+        yield None, None
+        return
+    step = max(1, rows.count_rows() // _SAMPLE_ROWS)
+    samples = []
+    columns = {
+        "key": pc.field("key").cast(pa.string()),
+        "time": pc.coalesce(pc.field("ts"), pc.field("recv_ts")),
+        "length": pc.binary_length(pc.field("payload")),
+    }
+    for batch in rows.to_batches(columns=columns):
+        samples.append(batch.take(pa.array(range(0, batch.num_rows, step), pa.int64())))
+    sample = pa.Table.from_batches(samples).sort_by([("key", "ascending"), ("time", "ascending")])
+    ends = pc.cumulative_sum(pc.add(sample["length"].cast(pa.int64()), 64)).combine_chunks()
+    total = ends[-1].as_py()
+    low: _Bound = None
+    for part in range(1, count):
+        late = pc.greater_equal(ends, total * part // count)
+        at = pc.index(late, True).as_py()
+        high = (sample["key"][at].as_py(), sample["time"][at])
+        if high != low:
+            yield low, high
+            low = high
+    yield low, None
+
+
+def _inside(low: _Bound, high: _Bound) -> ds.Expression | None:
+    key, time = pc.field("key"), pc.coalesce(pc.field("ts"), pc.field("recv_ts"))
+    terms = []
+    if low is not None:
+        terms.append((key > low[0]) | ((key == low[0]) & (time >= low[1])))
+    if high is not None:
+        terms.append((key < high[0]) | ((key == high[0]) & (time < high[1])))
+    if not terms:
+        return None
+    return terms[0] if len(terms) == 1 else terms[0] & terms[1]
+
+
+def _without_repeats(rows: pa.Table) -> pa.Table:
+    """Rows without those that are another one again."""
+    numbers = pa.array(range(rows.num_rows), pa.int64())
+    sampled = pc.less_equal(rows["kind"], int(RowKind.DELETE))
+    numbered = pc.and_(sampled, _all_valid(rows, _PUBLISHED))
+    stamped = pc.and_(pc.and_not(sampled, numbered), _all_valid(rows, _STAMPED))
+    repeats: list[int] = []
+    for chosen, by in ((numbered, _PUBLISHED), (stamped, _STAMPED)):
+        # Nearly always there are none, which small numbers tell.
+        codes = pa.table({name: _codes(rows[name]) for name in (*by, "key")}).filter(chosen)
+        if codes.group_by(list(by)).aggregate([]).num_rows < codes.num_rows:
+            repeats += _repeats(rows.append_column("row", numbers).filter(chosen), by)
+    if not repeats:
+        return rows
+    return rows.filter(pc.invert(pc.is_in(numbers, value_set=pa.array(repeats, pa.int64()))))
+
+
+def _repeats(rows: pa.Table, by: Sequence[str]) -> list[int]:
+    """The numbers of rows that are another one again, which comes before them in its log."""
+    names = [*by, *_SAME]
+    small = pa.table({name: _text(rows[name]) for name in (*names, "row", *_POSITION)})
+    small = small.sort_by([(name, "ascending") for name in _POSITION])
+    firsts = small.group_by(names, use_threads=False).aggregate([("row", "first")])["row_first"]
+    again = pc.invert(pc.is_in(small["row"], value_set=firsts.combine_chunks()))
+    found: list[int] = small["row"].filter(again).to_pylist()
+    return found
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    order = {
+        "key": _codes(rows["key"]),
+        "time": pc.coalesce(rows["ts"], rows["recv_ts"]),
+        "hlc": rows["hlc"],
+        "log": _codes(rows["log"]),
+        "shard": rows["shard"],
+        "seq": rows["seq"],
+    }
+    by = [(name, "ascending") for name in order]
+    return rows.take(pc.sort_indices(pa.table(order), sort_keys=by))
+
+
+def _all_valid(rows: pa.Table, names: Sequence[str]) -> pa.ChunkedArray:
+    found = pc.is_valid(rows[names[0]])
+    for name in names[1:]:
+        found = pc.and_(found, pc.is_valid(rows[name]))
+    return found
+
+
+def _codes(column: pa.ChunkedArray) -> pa.Array:
+    """Texts as numbers in the same order: to compare those is cheaper. Numbers as they are."""
+    array = column.combine_chunks()
+    if not pa.types.is_dictionary(array.type):
+        return array
+    return pc.rank(array.dictionary).take(array.indices)
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column

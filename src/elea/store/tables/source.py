@@ -1,0 +1,206 @@
+"""TableSource: a table as a source of a historian, without Spark.
+
+Rows that a log still has and a table has already are the same rows, by log, shard and number: who
+asks both takes each once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from elea.errors import EleaError
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.store.log.ranges import of_keys, of_time
+from elea.store.log.schema import POSITION, SCHEMA, TEXTS, TIME, RowKind, times
+from elea.store.tables.files import DataFile, microseconds, prefix_of
+from elea.store.tables.layout import COLUMNS
+from elea.store.tables.table import Table, open_table
+
+_LOG: Final = logging.getLogger("elea.store")
+
+# As sources of a historian give rows.
+ROWS: Final = pa.schema([*SCHEMA, *POSITION, pa.field("log", pa.string(), nullable=False)])
+_SCANNED_ROWS: Final = 64 * 1024
+_END: Final = 2**64
+_LAST_CHARACTER: Final = 0x10FFFF
+_FIRST_SURROGATE: Final = 0xD800
+_AFTER_SURROGATES: Final = 0xE000
+
+
+class TableSource:
+    """A table as a historian's source. One that does not exist yet is empty until it does.
+
+    Args:
+        path: Its directory.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._table: Table | None = None
+        self._problem: str | None = None
+
+    def select(self, key_expr: str, since: int, until: int) -> Iterator[pa.RecordBatch]:
+        """All rows of keys that match, from one time to before another; in any order."""
+        wanted = str(KeyExpr.of(key_expr))
+        files = self._files(wanted, since, until)
+        for batch in self._scan(files, wanted, since, until, ROWS.names):
+            yield _shaped(batch)
+
+    def latest(self, key_expr: str, until: int) -> Iterator[pa.RecordBatch]:
+        """The last put or deletion of each key that matches, before a time; in any order.
+
+        The times of all rows of these keys are read; payloads only of what is found.
+        """
+        wanted = str(KeyExpr.of(key_expr))
+        files = sorted(self._files(wanted, 0, until), key=_newest, reverse=True)
+        best: dict[str, tuple[int, int, DataFile, int, str]] = {}
+        for file in files:
+            if (
+                "*" not in wanted
+                and wanted in best
+                and _newest(file) < microseconds(best[wanted][0])
+            ):
+                break  # what is older cannot be later
+            columns = ["key", "kind", "hlc", "recv_ts", *(one.name for one in POSITION), "log"]
+            for batch in self._scan([file], wanted, 0, until, columns):
+                batch = batch.filter(pc.less_equal(batch.column("kind"), int(RowKind.DELETE)))
+                rows = pa.table(
+                    {
+                        "key": batch.column("key").cast(pa.string()),
+                        "time": times(batch),
+                        "seq": batch.column("seq"),
+                        "shard": batch.column("shard"),
+                        "log": batch.column("log").cast(pa.string()),
+                    }
+                ).sort_by([("time", "ascending"), ("seq", "ascending")])
+                last = rows.group_by("key", use_threads=False).aggregate(
+                    [(name, "last") for name in ("time", "seq", "shard", "log")]
+                )
+                for row in last.to_pylist():
+                    found = (row["time_last"], row["seq_last"], file, row["shard_last"])
+                    if row["key"] not in best or found[:2] > best[row["key"]][:2]:
+                        best[row["key"]] = (*found, row["log_last"])
+        yield from self._fetched(best)
+
+    def settle(self) -> None:
+        """What is committed is read; there is nothing to wait for."""
+
+    def problems(self) -> list[str]:
+        """What is wrong with it, for operators."""
+        return [] if self._problem is None else [self._problem]
+
+    def _fetched(
+        self, best: dict[str, tuple[int, int, DataFile, int, str]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Whole rows, file by file."""
+        by_file: dict[DataFile, list[str]] = {}
+        for key, found in best.items():
+            by_file.setdefault(found[2], []).append(key)
+        for file, keys in by_file.items():
+            seqs = pa.array([best[key][1] for key in keys], pa.int64())
+            where = pc.field("key").isin(keys) & pc.field("seq").isin(seqs)
+            wanted = {(key, *best[key][1:2], *best[key][3:]) for key in keys}
+            for batch in self._dataset([file]).to_batches(columns=ROWS.names, filter=where):
+                names = ("key", "seq", "shard", "log")
+                rows = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+                mask = pa.array([row in wanted for row in rows], pa.bool_())
+                chosen = batch.filter(mask)
+                if chosen.num_rows:
+                    yield _shaped(chosen)
+
+    def _files(self, key_expr: str, since: int, until: int) -> list[DataFile]:
+        try:
+            if self._table is None:
+                self._table = open_table(self.path)
+            found = self._table.files(key_expr, since, until)
+        except (EleaError, OSError) as error:
+            if self._problem is None:
+                _LOG.error("historian: %s: %s", self.path, error)
+            self._problem = f"{self.path}: {error}"
+            return []
+        self._problem = None
+        return found
+
+    def _scan(
+        self,
+        files: Sequence[DataFile],
+        key_expr: str,
+        since: int,
+        until: int,
+        columns: Sequence[str],
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of keys and times; row groups that have none are not read."""
+        if not files:
+            return
+        where = _filter(key_expr, since, until)
+        key_exprs = () if key_expr == "**" else (key_expr,)
+        scanned = self._dataset(files).to_batches(
+            columns=list(columns), filter=where, batch_size=_SCANNED_ROWS
+        )
+        for batch in scanned:
+            # Not as dictionaries from the start: Arrow would not skip row groups by key then.
+            at = batch.schema.get_field_index("key")
+            batch = batch.set_column(at, "key", batch.column(at).dictionary_encode())
+            found = of_time(of_keys(batch, key_exprs), (since, until))
+            if found.num_rows:
+                yield found
+
+    def _dataset(self, files: Sequence[DataFile]) -> ds.Dataset:
+        paths = [str(self.path.absolute() / file.path) for file in files]
+        return ds.dataset(paths, schema=COLUMNS, format="parquet")
+
+
+def _filter(key_expr: str, since: int, until: int) -> ds.Expression | None:
+    """What statistics of row groups can tell; not exact."""
+    where = None
+    prefix = prefix_of(key_expr)
+    if prefix == key_expr:
+        where = pc.field("key") == prefix
+    elif prefix:
+        where = pc.field("key") >= prefix
+        if (after := _after(prefix)) is not None:
+            where = where & (pc.field("key") < after)
+    if since > 0 or until < _END:
+        # One more at either end: who wrote `ts` may have rounded otherwise.
+        low = pa.scalar(microseconds(since) - 1, pa.int64()).cast(TIME)
+        high = pa.scalar(microseconds(min(until, _END - 1)) + 1, pa.int64()).cast(TIME)
+        stamped = (pc.field("ts") >= low) & (pc.field("ts") <= high)
+        received = (pc.field("recv_ts") >= low) & (pc.field("recv_ts") <= high)
+        timed = stamped | (pc.field("hlc").is_null() & received)
+        where = timed if where is None else where & timed
+    return where
+
+
+def _after(prefix: str) -> str | None:
+    """The first text after all that begin so; None: there is none."""
+    last = ord(prefix[-1]) + 1
+    if last > _LAST_CHARACTER:
+        return None
+    return prefix[:-1] + chr(_AFTER_SURROGATES if last == _FIRST_SURROGATE else last)
+
+
+def _newest(file: DataFile) -> int:
+    """A time, in microseconds, that no row of a file is after."""
+    stats = file.stats
+    if stats.unstamped_count is None or stats.ts_max is None:
+        return 2**63
+    if stats.unstamped_count and stats.received_max is not None:
+        return max(stats.ts_max, stats.received_max) + 1
+    return stats.ts_max + 1
+
+
+def _shaped(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = []
+    for one in ROWS:
+        column = batch.column(one.name)
+        if one.type == TEXTS and column.type != TEXTS:
+            column = column.dictionary_encode()
+        columns.append(column.cast(one.type))
+    return pa.RecordBatch.from_arrays(columns, schema=ROWS)

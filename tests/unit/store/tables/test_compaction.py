@@ -1,0 +1,165 @@
+"""Compaction: the same rows in few sorted files, repeats aside."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from tests.unit.store.log.rows import rows
+from tests.unit.store.tables.made import fill, log_at, part_of, position, rows_in, stored
+
+from elea.errors import StoreError
+from elea.store.log.log import Log
+from elea.store.log.reader import LogReader
+from elea.store.log.schema import SCHEMA, RowKind
+from elea.store.tables.compaction import Compacted, compact
+from elea.store.tables.table import FORMATS, Table, open_table
+
+
+@pytest.fixture(params=FORMATS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    return open_table(tmp_path / "table", request.param)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    with log_at(tmp_path / "log") as made:
+        fill(made, 0, 200)
+        yield made
+
+
+def id_of(log: Log) -> UUID:
+    return LogReader(log.disk).log_id
+
+
+def archived(table: Table, log: Log, step: int = 40, consumer: str = "c") -> None:
+    for shard, end in enumerate(log.ends()):
+        for first in range(0, end, step):
+            table.commit(consumer, [part_of(table, log, shard, first, min(first + step, end))])
+
+
+def with_columns(batch: pa.RecordBatch, **columns: pa.Array) -> pa.RecordBatch:
+    arrays = [columns.get(name, batch.column(name)) for name in SCHEMA.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+@pytest.mark.parametrize("range_len_max", [1 << 30, 4_000])
+def test_few_sorted_files_have_the_same_rows(table: Table, log: Log, range_len_max: int) -> None:
+    archived(table, log)
+    before = rows_in(table).sort_by([("shard", "ascending"), ("seq", "ascending")])
+    [done] = compact(table, range_len_max=range_len_max)
+    assert (done.date, done.files_count, done.rows_count, done.repeats_count) == (
+        "2023-11-14",
+        sum(len(range(0, end, 40)) for end in log.ends()),
+        200,
+        0,
+    )
+    after = rows_in(table).sort_by([("shard", "ascending"), ("seq", "ascending")])
+    assert after.equals(before)
+    files = table.files()
+    assert len(files) == done.made_count == (1 if range_len_max > 4_000 else len(files))
+    if range_len_max == 4_000:
+        assert len(files) > 2
+    ranges = []
+    for file in files:
+        found = pq.read_table(Path(table.layout.root) / file.path, partitioning=None)
+        order = list(zip(found["key"].to_pylist(), found["ts"].to_pylist(), strict=True))
+        assert order == sorted(order)
+        ranges.append((order[0], order[-1]))
+    ranges.sort()
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(ranges))
+    assert list(compact(table)) == []  # nothing is left to do
+    assert position(table) == stored(log)
+
+
+def test_a_day_that_gets_more_is_compacted_again(table: Table, log: Log) -> None:
+    archived(table, log, step=100)
+    assert len(list(compact(table))) == 1
+    fill(log, 200, 50)
+    for shard, end in enumerate(log.ends()):
+        first = table.ends("c", id_of(log))[shard]
+        table.commit("c", [part_of(table, log, shard, first, end)])
+    assert list(compact(table, before="2023-11-14")) == []
+    [done] = compact(table, before="2023-11-15")
+    assert (done.files_count, done.made_count) == (3, 1)
+    assert position(table) == stored(log)
+
+
+def test_repeats_are_left_out(table: Table, tmp_path: Path) -> None:
+    same = rows(0, 40)
+    none = pa.nulls(40, pa.int64())
+    unnumbered = with_columns(rows(100, 40), sn=none)
+    gaps = with_columns(same, kind=pa.array([int(RowKind.GAP)] * 40, pa.int8()))
+    restarted = with_columns(same, payload=pa.array([b"another"] * 40, pa.binary()))
+    neither = with_columns(rows(200, 40), sn=none, hlc=none)
+    expected = 0
+    with log_at(tmp_path / "a", shards_count=1) as a, log_at(tmp_path / "b", shards_count=1) as b:
+        for log in (a, b):  # two recorders
+            for batch in (same, unnumbered):
+                log.store(batch)
+                log.store(batch)
+        for batch in (gaps, restarted, neither, neither):
+            a.store(batch)
+            expected += 40
+        archived(table, a, step=160)
+        archived(table, b, step=160)
+        [done] = compact(table)
+        assert done.repeats_count == 40 * 2 * 3
+        assert done.rows_count == 80 + expected
+        found = rows_in(table)
+        kept = found.filter(pc.is_in(found["payload"], value_set=same["payload"]))
+        first = min(str(id_of(a)), str(id_of(b)))
+        kinds = zip(kept["kind"].to_pylist(), kept["log"].to_pylist(), strict=True)
+        assert {log for kind, log in kinds if kind == 0} == {first}
+        stays = kept.filter(pc.equal(kept["kind"], 0))
+        assert max(stays["seq"].to_pylist()) < 40  # the lowest numbers of a log
+
+
+def test_columns_that_were_added_stay(tmp_path: Path, log: Log) -> None:
+    table = open_table(tmp_path / "table", "delta")
+    archived(table, log, step=200)
+    table.add_columns([pa.field("speed", pa.float64())])
+    [file, _] = table.files()
+    path = Path(table.layout.root) / file.path
+    found = pq.read_table(path, partitioning=None)
+    pq.write_table(found.append_column("speed", pa.array([1.5] * len(found))), path)
+    list(compact(table))
+    speeds = rows_in(table)["speed"].to_pylist()
+    assert (speeds.count(1.5), speeds.count(None)) == (file.rows_count, 200 - file.rows_count)
+
+
+def test_two_compactions_at_once_do_not_double(table: Table, log: Log) -> None:
+    archived(table, log)
+    done: list[Compacted] = []
+    threads = [
+        threading.Thread(target=lambda: done.extend(compact(open_table(table.layout.root))))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 1
+    assert position(table) == stored(log)
+
+
+def test_rows_come_in_while_it_is_compacted(table: Table, log: Log) -> None:
+    archived(table, log, step=50)
+    old = table.files()
+    list(compact(table))
+    fill(log, 200, 20)
+    for shard, end in enumerate(log.ends()):
+        first = table.ends("c", id_of(log))[shard]
+        table.commit("c", [part_of(table, log, shard, first, end)])
+    with pytest.raises(StoreError, match="not in the table any more"):
+        table.replace(old, [])
+    assert position(table) == stored(log)
+    table.vacuum(0)
+    assert position(table) == stored(log)
