@@ -32,6 +32,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "logs", metavar="DIR", nargs="+", type=Path, help="the directory of a log; may be repeated"
     )
     parser.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="DIR",
+        type=Path,
+        help="a table that a log was archived to, for rows that it has no more; may be repeated",
+    )
+    parser.add_argument(
         "--key-expr",
         action="append",
         metavar="KEYEXPR",
@@ -46,13 +54,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Answer queries until it is enough; 1 if the time was over before."""
-    for directory in args.logs:
+    for directory, what in [(one, "log") for one in args.logs] + [
+        (one, "table") for one in args.table
+    ]:
         if not directory.is_dir():
-            raise EleaError(f"{directory} is not the directory of a log")
+            raise EleaError(f"{directory} is not the directory of a {what}")
     keys = args.key_expr or ["**"]
     logs: list[Value] = [str(one) for one in args.logs]
     settings = HistorianSettings.read(
-        {"logs": logs, "key_exprs": list(keys), "complete": args.complete}
+        {
+            "logs": logs,
+            "tables": [str(one) for one in args.table],
+            "key_exprs": list(keys),
+            "complete": args.complete,
+        }
     )
     with open_session(args, long_running=True) as session:
         historian = open_historian(session, settings)

@@ -86,7 +86,7 @@ def test_every_row_is_in_the_table_once_whatever_crashes(
         fill(log, 0, 60)
         run = query(root / "log", root / "table", rows_max, minPartitions=parts)
         for number, at in enumerate(crashes):
-            crash = crashing(at)
+            crash = crashing(at, lambda: None)
             run.die = crash
             with contextlib.suppress(CrashError):
                 run.run(batches_count=5, crash=crash)

@@ -31,6 +31,7 @@ _FOREIGN: Final = ("__config__", "__path__", "__required__")
 # Name, what is legal, what it means. `docs/reference/config.md` shows them.
 KEYS: Final = (
     ("logs", "a directory, or several", "the logs that are answered from; needed"),
+    ("tables", "a directory, or several", "and the tables that logs were archived to; none"),
     ("key_exprs", "a key expression, or several", "the keys that are answered for; `**`"),
     ("complete", "true or false", "whether the logs have all there is of these keys; false"),
     (
@@ -49,6 +50,7 @@ class HistorianSettings:
     key_exprs: tuple[str, ...]
     complete: bool
     layouts: tuple[tuple[str, Layout], ...] = ()
+    tables: tuple[Path, ...] = ()
 
     @classmethod
     def read(cls, settings: Mapping[str, Value]) -> HistorianSettings:
@@ -62,6 +64,8 @@ class HistorianSettings:
             if name not in (*names, *_FOREIGN):
                 raise unknown_key(f"{_PATH}/{name}", [f"{_PATH}/{one}" for one in names])
         logs = _texts(settings.get("logs"), f"{_PATH}/logs", "a directory or several, and needed")
+        given = settings.get("tables", [])
+        tables = [] if given == [] else _texts(given, f"{_PATH}/tables", "a directory or several")
         keys = _texts(settings.get("key_exprs", "**"), f"{_PATH}/key_exprs", "key expressions")
         complete = settings.get("complete", False)
         if not isinstance(complete, bool):
@@ -71,7 +75,13 @@ class HistorianSettings:
         except KeyExprError as error:
             raise ConfigError(f"{_PATH}/key_exprs", str(error)) from None
         layouts = _layouts(settings.get("layouts", {}), f"{_PATH}/layouts")
-        return cls(tuple(Path(one) for one in logs), key_exprs, complete, layouts)
+        return cls(
+            tuple(Path(one) for one in logs),
+            key_exprs,
+            complete,
+            layouts,
+            tuple(Path(one) for one in tables),
+        )
 
 
 class HistorianService:
@@ -94,7 +104,9 @@ class HistorianService:
     def status(self) -> Mapping[str, Json]:
         """Values below `status/plugins/historian`."""
         logs: list[Json] = [str(one) for one in self._settings.logs]
-        return {"version": VERSION, "historian": {**self._historian.status(), "logs": logs}}
+        tables: list[Json] = [str(one) for one in self._settings.tables]
+        told: dict[str, Json] = {**self._historian.status(), "logs": logs, "tables": tables}
+        return {"version": VERSION, "historian": told}
 
     def stop(self) -> None:
         """End it."""
@@ -105,10 +117,12 @@ def open_historian(session: Session, settings: HistorianSettings) -> Historian:
     """A historian that runs; raises as `HistorianService`."""
     try:
         from elea.store.historian.historian import Historian
-        from elea.store.historian.source import LogSource
+        from elea.store.historian.source import LogSource, Source
+        from elea.store.tables.source import TableSource
     except ModuleNotFoundError as error:
         raise MissingDependencyError("a historian", "arrow") from error
-    sources = [LogSource(directory) for directory in settings.logs]
+    sources: list[Source] = [LogSource(directory) for directory in settings.logs]
+    sources += [TableSource(directory) for directory in settings.tables]
     return Historian(
         session,
         settings.key_exprs,
