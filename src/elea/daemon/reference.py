@@ -44,6 +44,11 @@ KEYS: Final = (
         "a volume: its options, `backend`, `state`; where its code is at `__path__` below",
     ),
     (
+        "/status/plugins/historian/historian",
+        _JSON,
+        "a historian: `key_exprs`, `logs`, `tables`, `counts`, `last_error`, `problems`",
+    ),
+    (
         "/status/plugins/recorder/recordings/<name>",
         _JSON,
         "a recording: `key_exprs`, `state`, and `logs` with what was recorded, missing and dropped",

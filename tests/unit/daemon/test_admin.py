@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from pathlib import Path
 
 import pytest
 from tests.unit.cli.ends import eventually, free_endpoint
@@ -23,7 +24,9 @@ import elea
 from elea.daemon import daemon as daemon_module
 from elea.daemon.reference import KEYS
 from elea.errors import LimitError
+from elea.store.historian.service import HistorianService
 from elea.store.manager import StorageManager
+from elea.store.recorder.service import RecorderService
 
 
 def test_the_node_and_its_sessions() -> None:
@@ -88,11 +91,20 @@ def test_everything_is_asked_for_with_an_at_sign_and_only_so() -> None:
         assert ask(client, "**") == {}
 
 
-def test_every_key_of_the_page_is_answered() -> None:
+def test_every_key_of_the_page_is_answered(tmp_path: Path) -> None:
     kept = 'plugins/storage_manager/storages:{one: {key_expr: "kept/**", volume: "memory"}}'
-    chosen = options("plugins/note:{}", kept)
+    recordings = '{one: {key_exprs: "kept/**"}}'
+    recorded = f'plugins/recorder:{{directory: "{tmp_path}", recordings: {recordings}}}'
+    asked = f'plugins/historian:{{logs: "{tmp_path}"}}'
+    chosen = options("plugins/note:{}", kept, recorded, asked)
     with (
-        running(chosen, note=Recorder(), storage_manager=StorageManager) as daemon,
+        running(
+            chosen,
+            note=Recorder(),
+            storage_manager=StorageManager,
+            recorder=RecorderService,
+            historian=HistorianService,
+        ) as daemon,
         client_of(daemon) as client,
         client_of(daemon, "router"),
     ):
