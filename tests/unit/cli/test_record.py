@@ -16,6 +16,12 @@ import elea
 from elea.cli.main import main
 from elea.store.log.reader import LogReader
 
+# Who is started in the background by a shell ignores Ctrl-C, and so do its children.
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "from elea.cli.main import main; raise SystemExit(main())"
+)
+
 
 def alone(endpoint: str) -> dict[str, object]:
     return {"connect": {"endpoints": [endpoint]}, "mode": "client"}
