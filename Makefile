@@ -13,7 +13,7 @@ CONVERSATION ?= $(firstword $(wildcard examples/conversation.jsonl tests/vectors
 
 # What also has to hold for the interpreted sources: everything that runs through hot modules.
 BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/transport tests/unit/keyexpr \
-  tests/unit/routing tests/property tests/vectors) \
+  tests/unit/routing tests/unit/xrce tests/property tests/vectors) \
   tests/meta/test_compiled_list.py tests/meta/test_doctests.py
 
 TYPED := src tests setup.py $(sort $(dir $(wildcard attack/*.py bench/*.py chaos/*.py fuzz/*.py tools/*.py)))
