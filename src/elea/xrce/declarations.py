@@ -127,6 +127,7 @@ class Declarations:
         global_ids: Whether global selections are accepted, which only brokers give out (A-17).
         vendor: Whether the properties with odd ids are ours (A-31).
         layout_of: The type of what is written to a resource, if it is known.
+        admit: Why there is no room for what a publisher would write, or None.
     """
 
     def __init__(
@@ -137,6 +138,7 @@ class Declarations:
         vendor: bool = False,
         limits: Limits = DEFAULT_LIMITS,
         layout_of: Callable[[Resource], Layout | None] = lambda _resource: None,
+        admit: Callable[[Named, Publisher], str | None] = lambda _named, _publisher: None,
     ) -> None:
         self._names: _Table[Named] = _Table({} if names is None else names)
         self._publishers: _Table[Publisher] = _Table()
@@ -145,6 +147,7 @@ class Declarations:
         self._vendor = vendor
         self._limits = limits
         self._layout_of = layout_of
+        self._admit = admit
 
     @property
     def names(self) -> dict[int, Named]:
@@ -197,12 +200,23 @@ class Declarations:
             for place, _ in lonely:
                 text = f"selection {awaited} is not declared"
                 refusals[place] = RefusedError(Status.INVALID, awaited, text)
+        if not refusals:
+            refusals = self._not_admitted()
         if refusals:
             self._names.undo()
             self._publishers.undo()
             self._subscribers.undo()
             raise refusals[min(refusals)]
         return Changes(self._names.take(), self._publishers.take(), self._subscribers.take())
+
+    def _not_admitted(self) -> dict[int, RefusedError]:
+        for change in self._publishers.journal:
+            named = self.named(change.id)
+            if change.after is not None and named is not None:
+                text = self._admit(named, change.after)
+                if text is not None:
+                    return {0: RefusedError(Status.NO_SPACE, change.id, text)}
+        return {}
 
     # Handlers: each gives the id of a selection that is known from now on, or None.
 

@@ -29,6 +29,7 @@ COMMIT_MODE: Final = 10
 AUTHENTICATION: Final = 12
 CLIENT_HASH: Final = 14
 # Ours.
+DDS_DESCRIPTION: Final = 1
 ENCODING: Final = 3
 PARAMETERS: Final = 5
 FRAME_LEN: Final = 7
@@ -129,6 +130,17 @@ def nat_in(value: bytes) -> int | None:
         return Reader(value).nat("property")
     except DecodeError:
         return None
+
+
+def encoded(properties: Iterable[Property]) -> bytes:
+    """The list as octets, as `/property` shows it."""
+    listed = list(properties)
+    out = bytearray()
+    put_count(out, len(listed), "properties")
+    for one in listed:
+        put_nat(out, one.id, "id")
+        put_octets(out, one.value, "value")
+    return bytes(out)
 
 
 def texts_in(value: bytes) -> tuple[str, ...] | None:

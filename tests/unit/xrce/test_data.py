@@ -90,7 +90,18 @@ def test_key_expressions_are_exact(pattern: str) -> None:
 
 @pytest.mark.line("X-124")
 @pytest.mark.parametrize(
-    "pattern", ["?", "a?", "a/?", "?b/**", "**?", "a**?b", "a**b/a**b/a**b/a**b"]
+    "pattern",
+    [
+        "?",
+        "a?",
+        "a/?",
+        "?b/**",
+        "**?",
+        "a**?b",
+        "a**b/a**b/a**b/a**b",
+        "a**b**a**b**a",
+        "a**" * 200,
+    ],
 )
 def test_others_are_covered(pattern: str) -> None:
     path = parse("/" + pattern).path

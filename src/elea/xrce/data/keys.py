@@ -97,6 +97,8 @@ def _chunk(chunk: str) -> list[str]:
             found = [
                 one for before in found for one in (f"{before}$*{text}", f"{before}$*/**/$*{text}")
             ]
+            if len(found) > EXPRESSIONS_COUNT_MAX:
+                return [_cover(found)]
     return found
 
 

@@ -32,6 +32,13 @@ class Schedule:
             return self._first_ns
         return self._first_ns + (into_ns // self._period_ns + 1) * self._period_ns
 
+    def next_change_ns(self, now_ns: int) -> int:
+        """When the window ends that is open, or the next one begins."""
+        if not self.is_open(now_ns):
+            return self.next_open_ns(now_ns)
+        begun_ns = now_ns - (now_ns - self._first_ns) % self._period_ns
+        return begun_ns + self.duration_ms * _MS_NS
+
     @property
     def _first_ns(self) -> int:
         return self.zero_ns + self.origin_ms * _MS_NS

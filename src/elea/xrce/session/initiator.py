@@ -154,6 +154,8 @@ class Initiator:
             now_ns,
             wide_masks=properties.is_ours,
         )
+        frame_len = self.session.frame_len
+        self.session.frame_len = min(frame_len, properties.frame_len or frame_len)
         self.phase = Phase.OPEN
         self._events.append(Opened(message.accept_pid, properties))
 
