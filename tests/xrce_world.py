@@ -11,13 +11,13 @@ from tests.xrce_session import messages
 
 from elea.timestamp import HybridClock, Timestamp, TimestampId
 from elea.xrce.client import Client, ClientEvent, Received
-from elea.xrce.data.durability import MemoryStore
-from elea.xrce.data.sample import Sample
 from elea.xrce.gateway.effects import Ask, Effect, Put
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
 from elea.xrce.messages_hot import Message
 from elea.xrce.properties import VENDOR_CODE, SessionProperties
+from elea.xrce.samples.durability import MemoryStore
+from elea.xrce.samples.sample import Sample
 from elea.xrce.session.settings import SECOND_NS, SessionSettings
 from elea.xrce.transactions import Settled
 

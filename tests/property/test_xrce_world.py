@@ -9,10 +9,10 @@ from tests.xrce_network import Faults
 from tests.xrce_world import World, device_settings
 
 from elea.xrce.client import Client
-from elea.xrce.data.durability import MemoryStore
 from elea.xrce.declarations_hot import Property
 from elea.xrce.gateway.effects import Joined, Left, Subscribe, Unsubscribe, Unwatch, Watch
 from elea.xrce.properties import DEPTH, nat
+from elea.xrce.samples.durability import MemoryStore
 from elea.xrce.session.session import Ended
 from elea.xrce.status import Status
 
@@ -73,7 +73,7 @@ def test_every_reader_gets_every_sample_once_in_order(seed: int) -> None:
     assert [one.payload for one in world.puts()] == expected, f"seed {seed}"
 
 
-@pytest.mark.line("X-037", "X-118")
+@pytest.mark.line("X-037")
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_restarts_leave_nothing_behind_and_durable_data_survives(seed: int) -> None:
     world = World(seed=seed, faults=FAULTS, lease_s=20, persistent=MemoryStore(evicts=False))

@@ -373,6 +373,7 @@ class Client:
                 except RemoteProtocolError as error:
                     if self._initiator.session is not None:
                         self._initiator.session.violated(error, now_ns)
+                        self._initiator.handle_timer(now_ns)  # it takes over the end
             case StreamData():
                 self._received(message.id, message.prid, message.payload, message.reliable)
             case BatchedData():

@@ -27,7 +27,7 @@ from elea.xrce.declarations_hot import (
     SubscriberDecl,
 )
 from elea.xrce.names import Resource
-from elea.xrce.properties import PARAMETERS, first_of_each, texts_in
+from elea.xrce.properties import DEPTH, PARAMETERS, first_of_each, nat_in, texts_in
 from elea.xrce.qualities import Qualities, is_read_only
 from elea.xrce.selections import Selection, parse_selection, resource_of
 from elea.xrce.status import RefusedError, Status
@@ -61,9 +61,9 @@ class Named:
 
 @dataclass(slots=True, frozen=True)
 class Publisher:
-    """Somebody may write under an id."""
+    """Somebody may write under an id; what it says goes before what the resource says."""
 
-    properties: dict[int, bytes]
+    qualities: Qualities
 
 
 @dataclass(slots=True, frozen=True)
@@ -71,7 +71,8 @@ class Subscriber:
     """Somebody wants what is written under an id."""
 
     mode: int
-    properties: dict[int, bytes]
+    qualities: Qualities
+    depth: int | None = None  # samples of a key that are kept
     origin_ms: int = 0
     period_ms: int = 0
     duration_ms: int = 0
@@ -302,8 +303,7 @@ class Declarations:
         if named is not None and is_read_only(named.resource):
             raise RefusedError(Status.INVALID, rid, f"{named.resource.spelled()} is read-only")
         said = self._understood(first_of_each(declaration.properties))
-        Qualities.of(None, said, rid)  # for what it refuses
-        self._endpoint(self._publishers, rid, Publisher(said))
+        self._endpoint(self._publishers, rid, Publisher(Qualities.of(None, said, rid)))
 
     def _subscriber(self, declaration: SubscriberDecl) -> None:
         id_ = _checked(declaration.id)
@@ -311,17 +311,21 @@ class Declarations:
         if declaration.mode not in MODES:
             text = f"mode {declaration.mode}; legal are 1 to 4"
             raise RefusedError(Status.UNSUPPORTED, id_, text)
-        Qualities.of(None, said, id_)
+        qualities = Qualities.of(None, said, id_)
+        depth = nat_in(said.get(DEPTH, b"")) or None
         params = declaration.params
         if params is None:
-            self._endpoint(self._subscribers, id_, Subscriber(declaration.mode, said))
+            plain = Subscriber(declaration.mode, qualities, depth)
+            self._endpoint(self._subscribers, id_, plain)
             return
         period, duration = params.period, params.duration
         if not 0 < duration < period <= PERIOD_MAX_MS or params.temporal_origin > PERIOD_MAX_MS:
             text = f"{duration} of every {period} ms, from {params.temporal_origin}"
             legal = f"legal is 0 < duration < period, and no more than {PERIOD_MAX_MS}"
             raise RefusedError(Status.INVALID, id_, f"{text}; {legal}")
-        subscriber = Subscriber(declaration.mode, said, params.temporal_origin, period, duration)
+        subscriber = Subscriber(
+            declaration.mode, qualities, depth, params.temporal_origin, period, duration
+        )
         self._endpoint(self._subscribers, id_, subscriber)
 
     def _endpoint(self, table: _Table[_Value], id_: int, value: _Value) -> None:

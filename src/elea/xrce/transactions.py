@@ -7,7 +7,6 @@ most n Commits are unanswered. Whoever is asked holds n + 1 and refuses what goe
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -57,7 +56,7 @@ class Incoming:
         self._held_max = commit_mode + 1
         self._limits = limits
         self._open: dict[int, _Open] = {}  # by conduit
-        self._held: deque[Transaction] = deque()
+        self._held: list[Transaction] = []  # a deque takes 760 octets, for each device
 
     def receive(self, declare: Declare, conduit: int) -> None:
         """Declarations of a message without C; Results in it are somebody else's."""
@@ -79,7 +78,7 @@ class Incoming:
 
     def next(self) -> Transaction | None:
         """The transaction to decide about and to answer now."""
-        return self._held.popleft() if self._held else None
+        return self._held.pop(0) if self._held else None
 
     @property
     def held_count(self) -> int:
@@ -136,7 +135,7 @@ class Outgoing:
         self._commit_mode = commit_mode
         self._frame_len = frame_len
         self._waiting_count = min(waiting_count, COMMIT_IDS)
-        self._waiting: deque[_Asked] = deque()
+        self._waiting: list[_Asked] = []
         self._unanswered: dict[int, _Asked] = {}
         self._next_id = 0
 
@@ -168,7 +167,7 @@ class Outgoing:
         if fitting and not self._fits((*fitting, commit)):
             asked.sent_count += len(fitting)
             return fitting
-        self._waiting.popleft()
+        self._waiting.pop(0)
         self._unanswered[commit.commit_id] = asked
         self._next_id = (commit.commit_id + 1) % COMMIT_IDS
         return (*fitting, commit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,9 +11,6 @@ from elea.encoding import Encoding
 from elea.errors import InvalidValueError, LimitError
 from elea.limits import Limits
 from elea.predicate.layout import Layout
-from elea.xrce.data.keys import selects
-from elea.xrce.data.sample import Sample
-from elea.xrce.data.store import PULL_SESSIONS_COUNT
 from elea.xrce.declarations import Declarations, Named, Publisher
 from elea.xrce.declarations_hot import (
     PUSH_MODE_ID,
@@ -25,9 +22,18 @@ from elea.xrce.declarations_hot import (
 )
 from elea.xrce.gateway.outlet import Outlet
 from elea.xrce.gateway.subscription import Subscription
+from elea.xrce.messages_hot import (
+    BatchedData,
+    BatchedDataPayloadPart,
+    StreamData,
+    WriteData,
+)
 from elea.xrce.names import Resource, style_of, to_key
 from elea.xrce.properties import DDS_DESCRIPTION, WANTS_PULL_END, SessionProperties
 from elea.xrce.qualities import Qualities, is_read_only
+from elea.xrce.samples.keys import selects
+from elea.xrce.samples.sample import Sample
+from elea.xrce.samples.store import PULL_SESSIONS_COUNT
 from elea.xrce.selections import resource_of
 from elea.xrce.status import RefusedError
 from elea.xrce.transactions import Incoming, Outgoing
@@ -108,6 +114,7 @@ class Device:
         self.queries: dict[int, Query] = {}
         self.asked_rids: set[int] = set()  # ids of ours that the device has not answered about
         self.counters = Counters()
+        self.answered = True  # it has the Results of its transactions
         self.timer_ns: int | None = None  # when the gateway looks at it next
         self._style_known = False
 
@@ -154,10 +161,13 @@ class Device:
         return min(due, default=None)
 
     def is_asleep(self, now_ns: int) -> bool:
-        """Whether it hears nothing now, by its own wish (13.3)."""
-        return bool(self.subscriptions) and all(
-            one.is_periodic and not one.is_open(now_ns) for one in self.subscriptions.values()
-        )
+        """Whether it hears nothing now, by its own wish (13.3).
+
+        It learns from the Result when its windows are, so before that it does not sleep.
+        """
+        if not self.answered or len(self.periodic) < max(1, len(self.subscriptions)):
+            return False
+        return not any(one.is_open(now_ns) for one in self.periodic.values())
 
     def keep_rest(self, id_: int, pull_id: int, rest: Rest) -> None:
         """Remember what a Pull may go on with."""
@@ -167,6 +177,21 @@ class Device:
             self.rests.popitem(last=False)
 
     # What it writes.
+
+    def samples(
+        self, message: StreamData | WriteData | BatchedData
+    ) -> Iterator[tuple[Written | None, bytes]]:
+        """The samples of a message, in order."""
+        if isinstance(message, WriteData):
+            yield self.written_to(message.resource), message.payload
+        elif isinstance(message, StreamData):
+            yield self.written(message.id, message.prid), message.payload
+        else:
+            for part in message.payload:
+                if isinstance(part, BatchedDataPayloadPart):
+                    yield self.written(message.id, part.prid), part.payload
+                else:
+                    yield self.written(message.id, None), part
 
     def written(self, id_: int, prid: int | None) -> Written | None:
         """What data under an id is; None, and counted, if it is none (A-23)."""
@@ -184,8 +209,9 @@ class Device:
             self.counters.data += 1
             return None
         publisher = self.table.publishers.get(id_)
-        said = publisher.properties if publisher is not None else {}
-        qualities = Qualities.of(None, said, id_).over(actual.qualities).over(named.qualities)
+        qualities = actual.qualities.over(named.qualities)
+        if publisher is not None:
+            qualities = publisher.qualities.over(qualities)
         described = DDS_DESCRIPTION in actual.properties and self.properties.is_ours
         default = Encoding.APPLICATION_CDR if described else Encoding.ZENOH_BYTES
         return Written(

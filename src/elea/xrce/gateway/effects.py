@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from elea.xrce.data.sample import Sample
 from elea.xrce.properties import SessionProperties
+from elea.xrce.samples.sample import Sample
 
 
 @dataclass(slots=True)

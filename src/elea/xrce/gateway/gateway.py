@@ -17,8 +17,6 @@ from elea.errors import ClosedError, RemoteProtocolError
 from elea.predicate.layout import Layout
 from elea.xrce.channel.conduits import Numbered
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.data.keys import key_expressions
-from elea.xrce.data.sample import Sample
 from elea.xrce.declarations import Changes, Named, Subscriber
 from elea.xrce.declarations_hot import (
     PUSH_MODE_ID,
@@ -46,7 +44,6 @@ from elea.xrce.gateway.settings import GatewayCounters, GatewaySettings
 from elea.xrce.gateway.subscription import Subscription
 from elea.xrce.messages_hot import (
     BatchedData,
-    BatchedDataPayloadPart,
     Declare,
     Frag,
     Open,
@@ -59,7 +56,10 @@ from elea.xrce.properties import (
     ACCEPTS_FRAGMENTS,
     EMPTY_IS_DELETE,
 )
-from elea.xrce.qualities import Level, Qualities, is_read_only
+from elea.xrce.qualities import Level, is_read_only
+from elea.xrce.samples.keys import key_expressions
+from elea.xrce.samples.sample import Sample
+from elea.xrce.samples.store import Store
 from elea.xrce.session.acceptor import Accepted, Acceptor
 from elea.xrce.session.scouting import ScoutAnswerer
 from elea.xrce.session.session import Delivered, Ended
@@ -98,10 +98,7 @@ class Gateway(Generic[_Source]):
             lambda one: self._effects.append(Subscribe(one)),
             lambda one: self._effects.append(Unsubscribe(one)),
         )
-        self._watched = Wanted(
-            lambda one: self._effects.append(Watch(one)),
-            lambda one: self._effects.append(Unwatch(one)),
-        )
+        self._watched = Wanted(lambda one: self._effects.append(Watch(one)), self._unwatch)
         self._subscribers = Registry(wanted)
         self._publishers = Registry(self._watched)
         self._durable = Registry(wanted)  # publishers whose data the gateway keeps
@@ -112,6 +109,10 @@ class Gateway(Generic[_Source]):
         self._queries: dict[int, bytes] = {}  # which device asked
         self._next_query_id = 0
         self._timers: list[tuple[int, bytes]] = []
+
+    def _unwatch(self, key_expr: str) -> None:
+        self._read.discard(key_expr)
+        self._effects.append(Unwatch(key_expr))
 
     # Inputs.
 
@@ -133,11 +134,8 @@ class Gateway(Generic[_Source]):
         if matched is (key_expr in self._read) or key_expr not in self._watched:
             return
         (self._read.add if matched else self._read.discard)(key_expr)
-        for device in self.devices.values():
-            for id_ in device.table.publishers:
-                named = device.table.named(id_)
-                if named is not None and key_expr in key_expressions(named.resource.path):
-                    self._stale.add((device.pid, id_), now_ns)
+        for owner in self._publishers.owners(key_expr):
+            self._stale.add(owner, now_ns)
 
     def answered(self, query_id: int, samples: Iterable[Sample], now_ns: int) -> None:
         """All that the data space answers to an `Ask`."""
@@ -282,19 +280,8 @@ class Gateway(Generic[_Source]):
         match message:
             case Declare():
                 self._declare(device, message, marked.conduit, now_ns)
-            case StreamData():
-                written = device.written(message.id, message.prid)
-                self._write(device, written, message.payload, now_ns, reliable=message.reliable)
-            case WriteData():
-                written = device.written_to(message.resource)
-                self._write(device, written, message.payload, now_ns, reliable=message.reliable)
-            case BatchedData():
-                for part in message.payload:
-                    prid, payload = None, part
-                    if isinstance(part, BatchedDataPayloadPart):
-                        prid, payload = part.prid, part.payload
-                    assert isinstance(payload, bytes)
-                    written = device.written(message.id, prid)
+            case StreamData() | WriteData() | BatchedData():
+                for written, payload in device.samples(message):
                     self._write(device, written, payload, now_ns, reliable=message.reliable)
             case Pull():
                 self._pull(device, message, now_ns)
@@ -326,6 +313,7 @@ class Gateway(Generic[_Source]):
             except RefusedError as error:
                 refused = error
             device.outlet.declare((asked.result(refused),), now_ns)
+            device.answered = False
             if changes is not None:
                 self._changed(device, changes, now_ns)
 
@@ -406,7 +394,7 @@ class Gateway(Generic[_Source]):
         elif not self._ask(device, Query(id_, None, None, now_ns + HISTORY_NS), named):
             self._history(device, id_, (), now_ns)
         else:
-            sub.held = []
+            sub.held = Store(None, HISTORY_NS, limits)
 
     def _layout_of(self, resource: Resource) -> Layout | None:
         return self._settings.layout_of(to_key(resource)) if resource.is_trivial else None
@@ -436,8 +424,7 @@ class Gateway(Generic[_Source]):
         path = named.resource.path
         if any(one in self._read for one in key_expressions(path)):
             return True
-        said = Qualities.of(None, publisher.properties, id_).over(named.qualities)
-        offered = said.offered or Level.VOLATILE
+        offered = publisher.qualities.over(named.qualities).offered or Level.VOLATILE
         owners = self._subscribers.index.matching(path)
         return any(offered >= self.devices[pid].subscriptions[sid].requested for pid, sid in owners)
 
@@ -486,33 +473,38 @@ class Gateway(Generic[_Source]):
                 self._deliver(device, sub, sample, now_ns)
 
     def _deliver(self, device: Device, sub: Subscription, sample: Sample, now_ns: int) -> None:
-        if sub.held is not None:
-            sub.held.append(sample)
-            if len(sub.held) > self._settings.limits.xrce_subscriber_count:
-                sub.held.pop(0)
-                self.counters.stores_dropped += 1
-        elif sub.store is None:
+        store = sub.store if sub.held is None else sub.held
+        if store is None:
             try:
-                device.post(sub.id, sub.named, sub.qualities, sample, now_ns)
+                self._push(device, sub, sample, now_ns)
             except RemoteProtocolError as error:
                 self._end(device, error, now_ns)
                 return
             if device.asked_rids:  # a name is to get an id
                 self._pump(device, now_ns)
         else:
-            dropped = sub.store.dropped_count
-            sub.store.put(sample)
-            self.counters.stores_dropped += sub.store.dropped_count - dropped
+            dropped = store.dropped_count
+            store.put(sample)
+            self.counters.stores_dropped += store.dropped_count - dropped
             if sub.is_periodic and not sub.is_pulled and sub.is_open(now_ns):
                 self._pump(device, now_ns)
+
+    def _push(self, device: Device, sub: Subscription, sample: Sample, now_ns: int) -> None:
+        if not sub.backlog:
+            device.post(sub.id, sub.named, sub.qualities, sample, now_ns)
+            return
+        if sub.behind_count >= self._settings.limits.xrce_outbox_count:
+            text = f"{sub.behind_count} samples wait behind the history of {sub.path}"
+            raise violation(CloseReason.RESOURCES, text)
+        sub.behind_count += 1
+        sub.backlog.append(sample)
 
     # Pulls, and what is at rest.
 
     def _pull(self, device: Device, message: Pull, now_ns: int) -> None:
         sub = device.subscriptions.get(message.id)
         if sub is not None and sub.store is not None and sub.is_pulled:
-            sub.store.open(message.pull_id, now_ns)
-            sub.pulls[message.pull_id] = message.max_samples
+            sub.pull(message.pull_id, message.max_samples, now_ns)
             return
         named = sub.named if sub is not None else device.table.names.get(message.id)
         if named is None:
@@ -544,10 +536,16 @@ class Gateway(Generic[_Source]):
         sub = device.subscriptions.get(id_)
         if sub is None:
             return
-        held, sub.held = sub.held or [], None
+        held = sub.held.drain() if sub.held is not None else []
+        sub.held = None
         for sample in self.at_rest.merged(sub.named, [*samples, *held]):
-            if sub.wants(sample, self._settings.layout_of):
+            if not sub.wants(sample, self._settings.layout_of):
+                continue
+            if sub.store is not None:
                 self._deliver(device, sub, sample, now_ns)
+                continue
+            sub.backlog = deque() if sub.backlog is None else sub.backlog
+            sub.backlog.append(sample)
 
     def _rest(self, device: Device, query: Query, samples: Iterable[Sample], now_ns: int) -> None:
         assert query.pull_id is not None
@@ -580,6 +578,9 @@ class Gateway(Generic[_Source]):
         except RemoteProtocolError as error:
             self._end(device, error, now_ns)
             return
+        session = self.acceptor.session(device.pid)
+        if session is not None and not session.conduits.unacknowledged_count:
+            device.answered = True
         self.acceptor.sleep(device.pid, now_ns, asleep=device.is_asleep(now_ns))
         at = device.next_timer_ns(now_ns)
         if at is not None and (device.timer_ns is None or at < device.timer_ns):

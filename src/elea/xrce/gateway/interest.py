@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from elea.xrce.data.index import Index
-from elea.xrce.data.keys import key_expressions
+from elea.xrce.samples.index import Index
+from elea.xrce.samples.keys import key_expressions
 
 COALESCE_NS: Final = 50_000_000
 Owner: TypeAlias = tuple[bytes, int]  # the pid of a device and one of its ids
@@ -51,6 +51,11 @@ class Registry:
         self.index: Index[Owner] = Index()
         self._wanted = wanted
         self._paths: dict[Owner, str] = {}
+        self._owners: dict[str, dict[Owner, None]] = {}  # by key expression
+
+    def owners(self, key_expr: str) -> list[Owner]:
+        """Who made a key expression wanted."""
+        return list(self._owners.get(key_expr, ()))
 
     def set(self, owner: Owner, path: str | None) -> str | None:
         """An owner is interested in this now, or in nothing; what it was interested in before."""
@@ -62,13 +67,24 @@ class Registry:
             self.index.add(path, owner)
             if self._wanted is not None:
                 self._wanted.add(key_expressions(path))
+                for one in key_expressions(path):
+                    self._owners.setdefault(one, {})[owner] = None
         else:
             del self._paths[owner]
         if before is not None:
             self.index.remove(before, owner)
             if self._wanted is not None:
+                self._leave(owner, key_expressions(before), path)
                 self._wanted.remove(key_expressions(before))
         return before
+
+    def _leave(self, owner: Owner, left: tuple[str, ...], path: str | None) -> None:
+        kept = key_expressions(path) if path is not None else ()
+        for one in left:
+            if one not in kept:
+                self._owners[one].pop(owner)
+                if not self._owners[one]:
+                    del self._owners[one]
 
 
 class Stale:

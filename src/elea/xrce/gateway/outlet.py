@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -11,12 +11,12 @@ from elea.limits import Limits
 from elea.xrce.channel.conduits import Numbered
 from elea.xrce.channel.serial import Serial
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.data.sample import Sample
 from elea.xrce.declarations_hot import Declaration
 from elea.xrce.encode_hot import encode
 from elea.xrce.fragments import slices
 from elea.xrce.messages_hot import Declare, Frag, StreamData, WriteData
 from elea.xrce.names import Resource, Style
+from elea.xrce.samples.sample import Sample
 
 NAMED_AFTER: Final = 3  # samples with a full name; then the name gets an id
 _LETTER_LEN: Final = 32  # what one that waits takes besides its octets
@@ -70,7 +70,7 @@ class Outlet:
         self._frame_len = frame_len
         self._fragments = fragments
         self._limits = limits
-        self._letters: deque[_Letter] = deque()
+        self._letters: list[_Letter] = []  # short: a deque takes 760 octets, for each device
         self._waiting_len = 0
         self._unnamed: OrderedDict[str, int] = OrderedDict()  # samples sent by name
 
@@ -85,7 +85,7 @@ class Outlet:
             letter = self._letters[0]
             if not self._send(letter.make, now_ns, fragment=letter.fragment):
                 return False
-            self._letters.popleft()
+            self._letters.pop(0)
             self._waiting_len -= letter.length
         return True
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from elea.xrce.data.durability import DurableStore
-from elea.xrce.data.index import Index
-from elea.xrce.data.keys import selects
-from elea.xrce.data.sample import Sample
 from elea.xrce.declarations import Named, Publisher
 from elea.xrce.gateway.interest import Owner
 from elea.xrce.gateway.settings import GatewaySettings
 from elea.xrce.names import Resource, to_key
 from elea.xrce.properties import encoded
-from elea.xrce.qualities import PROPERTY_NAME, Level, Qualities, is_read_only
+from elea.xrce.qualities import PROPERTY_NAME, Level, is_read_only
+from elea.xrce.samples.durability import DurableStore
+from elea.xrce.samples.index import Index
+from elea.xrce.samples.keys import selects
+from elea.xrce.samples.sample import Sample
 
 
 class AtRest:
@@ -99,4 +99,4 @@ class AtRest:
 
 
 def _offered(named: Named, publisher: Publisher) -> Level | None:
-    return Qualities.of(None, publisher.properties, 0).over(named.qualities).offered
+    return publisher.qualities.over(named.qualities).offered

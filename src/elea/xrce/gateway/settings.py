@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.predicate.layout import Layout
 from elea.timestamp import Timestamp
-from elea.xrce.data.durability import DurableStore
+from elea.xrce.samples.durability import DurableStore
 
 
 @dataclass(slots=True, kw_only=True)

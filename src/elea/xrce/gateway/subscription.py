@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from elea.limits import Limits
 from elea.predicate.layout import Layout
-from elea.xrce.data.sample import Sample
-from elea.xrce.data.schedule import Schedule
-from elea.xrce.data.store import Store
 from elea.xrce.declarations import Named, Subscriber
 from elea.xrce.declarations_hot import (
     PERIODIC_PULL_MODE_ID,
@@ -18,8 +16,10 @@ from elea.xrce.declarations_hot import (
     PULL_MODE_ID,
     PUSH_MODE_ID,
 )
-from elea.xrce.properties import DEPTH, nat_in
 from elea.xrce.qualities import Level, Qualities
+from elea.xrce.samples.sample import Sample
+from elea.xrce.samples.schedule import Schedule
+from elea.xrce.samples.store import PULL_SESSIONS_COUNT, Store
 
 LEASES_COUNT: Final = 10  # a pull session lives so long without a Pull
 _HOUR_NS: Final = 3_600_000_000_000
@@ -37,7 +37,9 @@ class Subscription:
     schedule: Schedule | None = None
     store: Store | None = None  # none if samples are pushed
     pulls: dict[int, int | None] = field(default_factory=dict)  # how many more each may have
-    held: list[Sample] | None = None  # what came while its history is awaited
+    held: Store | None = None  # what came while its history is awaited
+    backlog: deque[Sample] | None = None  # history to push, and what came then
+    behind_count: int = 0  # of those that came then
     served_count: int = 0  # Pulls that got all they asked for, or all that there is
 
     @classmethod
@@ -51,8 +53,7 @@ class Subscription:
         now_ns: int,
     ) -> Subscription:
         """The subscriber that was declared now."""
-        said = Qualities.of(None, subscriber.properties, id_)
-        qualities = said.over(named.qualities)
+        qualities = subscriber.qualities.over(named.qualities)
         if subscriber.mode == PUSH_MODE_ID:
             return cls(id_, subscriber.mode, named, qualities)
         schedule = None
@@ -60,7 +61,7 @@ class Subscription:
             schedule = Schedule(
                 now_ns, subscriber.origin_ms, subscriber.period_ms, subscriber.duration_ms
             )
-        depth = nat_in(subscriber.properties.get(DEPTH, b"")) or (1 if schedule else None)
+        depth = subscriber.depth or (1 if schedule else None)
         idle_ns = LEASES_COUNT * lease_ns or _HOUR_NS
         store = Store(depth, idle_ns, limits)
         return cls(id_, subscriber.mode, named, qualities, schedule, store)
@@ -105,8 +106,19 @@ class Subscription:
             layout=layout_of(sample.key),
         )
 
+    def pull(self, pull_id: int, max_samples: int | None, now_ns: int) -> None:
+        """A Pull came; of one pull session the newest counts."""
+        assert self.store is not None
+        self.store.open(pull_id, now_ns)
+        self.pulls.pop(pull_id, None)
+        self.pulls[pull_id] = max_samples
+        while len(self.pulls) > PULL_SESSIONS_COUNT:
+            del self.pulls[next(iter(self.pulls))]
+
     def ready(self, now_ns: int) -> tuple[Sample, int | None] | None:
         """The sample to send next, and the pull session that it is for."""
+        if self.backlog:
+            return self.backlog[0], None
         if self.store is None or not self.is_open(now_ns):
             return None
         if self.mode == PERIODIC_PUSH_MODE_ID:
@@ -122,6 +134,10 @@ class Subscription:
 
     def done(self, pull_id: int | None) -> None:
         """That sample was sent."""
+        if self.backlog:
+            self.backlog.popleft()
+            self.behind_count = min(self.behind_count, len(self.backlog))
+            return
         assert self.store is not None
         if pull_id is None:
             self.store.pop()

@@ -377,8 +377,7 @@ class Acceptor(Generic[_Source]):
                 heapq.heappush(self._timers, (at, pid))
 
     def _flush(self, pid: bytes, entry: _Entry[_Source], now_ns: int) -> None:
-        while (event := entry.session.next_event()) is not None:
-            self._events.append((pid, event))
+        self._events += [(pid, event) for event in entry.session.take_events()]
         for frame in entry.session.data_to_send(now_ns):
             self._out.append((entry.sources[-1], frame))
 

@@ -167,7 +167,6 @@ class Initiator:
         """Take over what happened to the session."""
         if self.session is None:
             return
-        while (event := self.session.next_event()) is not None:
-            self._events.append(event)
+        self._events += self.session.take_events()
         if self.session.state is State.CLOSED and self.phase is Phase.OPEN:
             self.phase = Phase.CLOSED

@@ -7,7 +7,6 @@ first waits for acknowledgements, then for the peer's Close, each no longer than
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -118,7 +117,7 @@ class Session:
         )
         self._out: list[bytes] = []
         self._last: list[bytes] = []  # a Close, behind everything else
-        self._events: deque[SessionEvent] = deque()
+        self._events: list[SessionEvent] = []
         self._received_ns = now_ns
         self._sent_ns = now_ns
         self._wait_ns = 0  # until when to wait, in states that do
@@ -230,9 +229,10 @@ class Session:
             self._sent_ns = now_ns
         return frames
 
-    def next_event(self) -> SessionEvent | None:
+    def take_events(self) -> list[SessionEvent]:
         """What happened, oldest first."""
-        return self._events.popleft() if self._events else None
+        events, self._events = self._events, []
+        return events
 
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""

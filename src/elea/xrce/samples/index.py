@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
-from elea.xrce.data.keys import selects
 from elea.xrce.names import match
+from elea.xrce.samples.keys import selects
 
 _Owner = TypeVar("_Owner", bound=Hashable)
 

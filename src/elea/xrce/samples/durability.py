@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.timestamp import Timestamp
-from elea.xrce.data.keys import selects
-from elea.xrce.data.sample import Sample
+from elea.xrce.samples.keys import selects
+from elea.xrce.samples.sample import Sample
 
 TOMBSTONE_NS: Final = 24 * 3_600 * 1_000_000_000
 _SAMPLE_LEN: Final = 64

@@ -12,13 +12,13 @@ from elea.keyexpr.keyexpr import KeyExpr
 from elea.limits import DEFAULT_LIMITS
 from elea.predicate.layout import parse_layout
 from elea.timestamp import NTP64, Timestamp
-from elea.xrce.data.durability import TOMBSTONE_NS, MemoryStore
-from elea.xrce.data.index import Index
-from elea.xrce.data.keys import key_expressions, selects
-from elea.xrce.data.sample import Sample
-from elea.xrce.data.schedule import Schedule
-from elea.xrce.data.store import Store
 from elea.xrce.names import parse
+from elea.xrce.samples.durability import TOMBSTONE_NS, MemoryStore
+from elea.xrce.samples.index import Index
+from elea.xrce.samples.keys import key_expressions, selects
+from elea.xrce.samples.sample import Sample
+from elea.xrce.samples.schedule import Schedule
+from elea.xrce.samples.store import Store
 from elea.xrce.selections import parse_selection
 from elea.xrce.status import RefusedError
 
@@ -244,7 +244,6 @@ def test_a_newer_sample_replaces_and_an_older_one_does_not() -> None:
     assert [one.payload for one in deep.matching("**")] == [b"2", b"3"]
 
 
-@pytest.mark.line("X-130")
 def test_what_was_deleted_does_not_come_back_late() -> None:
     store = MemoryStore()
     store.write(sample("a", b"1", 1), 0)

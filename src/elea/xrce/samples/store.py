@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.xrce.data.sample import Sample
+from elea.xrce.samples.sample import Sample
 
 PULL_SESSIONS_COUNT: Final = 16  # of one subscriber; the one unused for longest ends
 _SAMPLE_LEN: Final = 64  # what a sample without octets counts as
@@ -88,6 +88,14 @@ class Store:
         number = self._from(reader.at)
         reader.at = self._next if number is None else number + 1
         self._release()
+
+    def drain(self) -> list[Sample]:
+        """All samples, which leave."""
+        found = list(self._samples.values())
+        self._samples.clear()
+        self._by_key.clear()
+        self._length = 0
+        return found
 
     def pop(self) -> None:
         """The oldest sample was sent, whoever reads: for subscribers that do not pull."""
