@@ -73,7 +73,7 @@ DEVICE_LIMITS: Final = dataclasses.replace(
     xrce_endpoints_count=64,
     xrce_transaction_count=64,
 )
-"""What a device keeps at most: about 40 KiB if everything is full."""
+"""What a device keeps at most; docs/topics/xrce.md says it in octets."""
 
 
 @dataclass(slots=True)

@@ -506,3 +506,24 @@ def test_a_closed_session_is_not_written_to() -> None:
     world.run(3)
     assert any(isinstance(one, Ended) for one in world.events[0])
     assert world.gateway.devices == {}
+
+
+@pytest.mark.line("X-103")
+def test_a_publisher_that_comes_back_is_not_believed_to_be_read() -> None:
+    world = World()
+    writer, reader = world.device(), world.device()
+    rid = writer.resource("/a")
+    writer.publisher(rid)
+    world.committed(writer)
+    sid = reader.resource("/a")
+    reader.subscriber(sid)
+    world.committed(reader)
+    assert writer.is_matched(rid)
+    writer.forget_publisher(rid)
+    world.committed(writer)
+    reader.forget(sid)
+    world.committed(reader)
+    writer.publisher(rid)
+    world.committed(writer)
+    assert writer.write(rid, b"x", world.now_ns)
+    assert writer.unmatched_count == 1

@@ -405,3 +405,35 @@ def test_a_sleeper_is_not_left_without_its_result() -> None:
     world.cut.clear()
     world.run(2)
     assert [type(one).__name__ for one in world.events[0]] == ["Opened", "Settled"]
+
+
+def test_a_subscriber_declared_again_gets_its_history_once() -> None:
+    world = World(transient=MemoryStore(), asks=True, silent=True)
+    writer, reader = world.device(), world.device()
+    writer.write_to("/a#transient", b"1", world.now_ns)
+    world.run(0.2)
+    rid = reader.resource("/a#transient")
+    reader.subscriber(rid)
+    world.committed(reader)
+    reader.subscriber(rid)
+    world.committed(reader)
+    for asked in [one for one in world.effects if isinstance(one, Ask)]:
+        world.gateway.answered(asked.query_id, (), world.now_ns)
+    world.run(5)
+    assert world.payloads(1) == [b"1"]
+
+
+def test_answers_that_nobody_goes_on_with_are_forgotten() -> None:
+    world = World(transient=MemoryStore())
+    reader = world.device()
+    for number in range(3):
+        reader.write_to(f"/a/{number}#transient", b"", world.now_ns)
+    rid = reader.resource("/a/*")
+    world.committed(reader)
+    reader.pull(rid, world.now_ns, max_samples=1)
+    world.run(50)
+    device = world.gateway.devices[b"\xde\0"]
+    assert len(device.rests) == 1
+    world.run(20)
+    assert len(device.rests) == 0
+    assert len(world.payloads(0)) == 1

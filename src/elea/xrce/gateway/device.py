@@ -158,6 +158,7 @@ class Device:
             if one.schedule is not None
         ]
         due += [query.deadline_ns for query in self.queries.values()]
+        due += [rest.expires_ns + 1 for rest in self.rests.values()]
         return min(due, default=None)
 
     def is_asleep(self, now_ns: int) -> bool:
@@ -168,6 +169,17 @@ class Device:
         if not self.answered or len(self.periodic) < max(1, len(self.subscriptions)):
             return False
         return not any(one.is_open(now_ns) for one in self.periodic.values())
+
+    def history_queries(self, id_: int) -> list[int]:
+        """What was asked for the history of a subscriber."""
+        asked = self.queries.items()
+        return [number for number, one in asked if one.id == id_ and one.pull_id is None]
+
+    def expire(self, now_ns: int) -> None:
+        """Forget answers that nobody went on with."""
+        for place, rest in list(self.rests.items()):
+            if now_ns > rest.expires_ns:
+                del self.rests[place]
 
     def keep_rest(self, id_: int, pull_id: int, rest: Rest) -> None:
         """Remember what a Pull may go on with."""

@@ -165,6 +165,7 @@ class Gateway(Generic[_Source]):
             if device is None or device.timer_ns != at:
                 continue
             device.timer_ns = None
+            device.expire(now_ns)
             for query_id, query in list(device.queries.items()):
                 if query.deadline_ns <= now_ns:
                     self.answered(query_id, (), now_ns)
@@ -361,8 +362,7 @@ class Gateway(Generic[_Source]):
         if publisher is None or named is None:
             self._publishers.set(owner, None)
             self._durable.set(owner, None)
-            device.matched.discard(id_)
-            device.matched_told.discard(id_)
+            device.matched.discard(id_)  # which it is told as well
             return
         path = named.resource.path
         self._publishers.set(owner, path)
@@ -377,6 +377,8 @@ class Gateway(Generic[_Source]):
         device.periodic.pop(id_, None)
         if old is not None:
             self._stale.around(old.path, now_ns)
+            for query_id in device.history_queries(id_):
+                del device.queries[query_id], self._queries[query_id]
         named = device.table.named(id_)
         if subscriber is None or named is None:
             self._subscribers.set(owner, None)
@@ -403,7 +405,7 @@ class Gateway(Generic[_Source]):
 
     def _refresh(self, now_ns: int) -> None:
         """Look again which publishers have readers, and tell them."""
-        changed: dict[bytes, None] = {}
+        changed: dict[bytes, Device] = {}
         for pid, id_ in self._stale.take():
             device = self.devices.get(pid)
             if device is None or id_ not in device.table.publishers:
@@ -411,9 +413,9 @@ class Gateway(Generic[_Source]):
             matched = self._is_matched(device, id_)
             if matched is not (id_ in device.matched):
                 (device.matched.add if matched else device.matched.discard)(id_)
-                changed[pid] = None
-        for pid in changed:
-            self._pump(self.devices[pid], now_ns)
+                changed[pid] = device
+        for device in changed.values():
+            self._pump(device, now_ns)
 
     def _is_matched(self, device: Device, id_: int) -> bool:
         named, publisher = device.table.named(id_), device.table.publishers[id_]
