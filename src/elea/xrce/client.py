@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from elea.errors import ClosedError, InvalidValueError, RemoteProtocolError
+from elea.errors import ClosedError, InvalidValueError, LimitError, RemoteProtocolError
 from elea.limits import DEFAULT_LIMITS
 from elea.xrce.channel.conduits import Numbered
 from elea.xrce.channel.serial import Serial
@@ -74,6 +74,7 @@ DEVICE_LIMITS: Final = dataclasses.replace(
     xrce_transaction_count=64,
 )
 """What a device keeps at most; docs/topics/xrce.md says it in octets."""
+_NAMES: Final = (ResourceDecl, SelectionDecl, BindingDecl)
 
 
 @dataclass(slots=True)
@@ -250,10 +251,22 @@ class Client:
         """Have all of this applied, or nothing; an event `Settled` says which.
 
         Raises:
-            LimitError: Too many transactions wait already.
+            LimitError: Too many transactions wait already: try again. Or it is more than the device
+                keeps: what was declared since the last commit is dropped.
             ClosedError: There is no session.
         """
         self._session()
+        limits = self._settings.limits
+        asked = [*self._outgoing.unsettled(), *self._declared]
+        for kinds, known, count_max in (
+            (_NAMES, self._mine.names, limits.xrce_names_count),
+            (PublisherDecl, self._mine.publishers, limits.xrce_endpoints_count),
+            (SubscriberDecl, self._mine.subscribers, limits.xrce_endpoints_count),
+        ):
+            count = len(known) + sum(isinstance(one, kinds) for one in asked)
+            if count > count_max:
+                self._declared = []
+                raise LimitError("declarations of a device", count, count_max)
         self._outgoing.ask(self._declared)
         self._declared = []
 

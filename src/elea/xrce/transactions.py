@@ -7,7 +7,7 @@ most n Commits are unanswered. Whoever is asked holds n + 1 and refuses what goe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -171,6 +171,11 @@ class Outgoing:
         self._unanswered[commit.commit_id] = asked
         self._next_id = (commit.commit_id + 1) % COMMIT_IDS
         return (*fitting, commit)
+
+    def unsettled(self) -> Iterator[Declaration]:
+        """What was asked for and is not answered yet."""
+        for asked in (*self._unanswered.values(), *self._waiting):
+            yield from asked.declarations
 
     def result(self, result: ResultDecl) -> Settled | None:
         """A Result came; None if it answers nothing of ours."""

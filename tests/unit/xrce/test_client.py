@@ -8,7 +8,7 @@ import pytest
 from tests.xrce_session import messages
 from tests.xrce_world import World, device_settings
 
-from elea.errors import ClosedError, InvalidValueError
+from elea.errors import ClosedError, InvalidValueError, LimitError
 from elea.xrce.client import DEVICE_LIMITS, Client, Interest, Received
 from elea.xrce.declarations_hot import (
     CommitDecl,
@@ -90,6 +90,23 @@ def test_the_window_holds_writers_back_and_nothing_grows() -> None:
     assert not client.pull(2, 0)
     assert not client.write_batch(2, [b"x"], 0)
     assert client.write(2, b"x", 0, reliable=False), "best effort does not wait"
+
+
+def test_a_device_declares_no_more_than_it_keeps() -> None:
+    client = alone(xrce_names_count=2, xrce_endpoints_count=1)
+    client.subscriber(client.resource("/a"))
+    client.commit()
+    client.resource("/b")
+    client.commit()
+    client.resource("/c")
+    with pytest.raises(LimitError):
+        client.commit()
+    client.commit()  # nothing is left of it
+    client = alone(xrce_endpoints_count=1)
+    client.publisher(2)
+    client.publisher(4)
+    with pytest.raises(LimitError):
+        client.commit()
 
 
 def test_fragments_wait_for_the_window_and_nothing_comes_between() -> None:
