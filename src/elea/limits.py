@@ -190,6 +190,15 @@ class Limits:
     xrce_message_len: int = 16 * 1024 * 1024  # one payload that came in fragments
     xrce_fragments_len: int = 64 * 1024 * 1024  # all unfinished ones of a session
     xrce_fragment_idle_ns: int = 30_000_000_000  # an unfinished one without news is dropped
+    xrce_names_count: int = 65_536  # resources and selections of a session
+    xrce_endpoints_count: int = 8_192  # publishers of a session, and as many subscribers
+    xrce_transaction_count: int = 8_192  # declarations of one transaction
+    xrce_subscriber_count: int = 1_024  # samples kept for a subscriber that pulls, or sleeps
+    xrce_subscriber_len: int = 1024 * 1024  # and their octets; the oldest is dropped
+    xrce_outbox_count: int = 1_024  # samples that wait for a device's window
+    xrce_outbox_len: int = 4 * 1024 * 1024  # and their octets; more end its session
+    xrce_durable_count: int = 100_000  # samples that outlive their writers
+    xrce_durable_len: int = 256 * 1024 * 1024  # and their octets
 
     # REST: what somebody who speaks HTTP may hold (T54).
     web_connections_count: int = 256  # open at once; more are closed at once

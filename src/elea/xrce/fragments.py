@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from elea.errors import InvalidValueError
 from elea.xrce.channel.serial import Serial
 from elea.xrce.closing import CloseReason, violation
+from elea.xrce.encode_hot import encode
 from elea.xrce.framing import Marked
 from elea.xrce.messages_hot import Frag, StreamData, WriteData
 
@@ -28,6 +29,23 @@ class Slice:
 
     make: Callable[[int], Fragmentable]
     marker: Callable[[int], Frag] | None
+
+
+def slices(
+    message: Fragmentable, frame_len: int, serial: Serial, *, fragments: bool = True
+) -> list[Slice]:
+    """A message on conduit 0: whole if it fits, else cut, if the peer reads fragments.
+
+    Returns:
+        Nothing if it cannot be sent in frames of that length.
+    """
+    whole = _with(message, message.payload)
+    if len(encode(whole(serial.modulus - 1))) <= frame_len:
+        return [Slice(whole, None)]
+    try:
+        return cut(message, frame_len, serial) if fragments else []
+    except InvalidValueError:
+        return []
 
 
 def cut(message: Fragmentable, frame_len: int, serial: Serial) -> list[Slice]:

@@ -11,21 +11,39 @@ from dataclasses import dataclass
 from typing import Final
 
 from elea.errors import DecodeError
-from elea.xrce.buffer_hot import Reader, put_nat
+from elea.xrce.buffer_hot import Reader, put_count, put_nat, put_octets
 from elea.xrce.channel.serial import BITS_DEFAULT, BITS_MAX, BITS_MIN
 from elea.xrce.closing import CloseReason, violation
 from elea.xrce.declarations_hot import Property
 
 VENDOR_CODE: Final = b"\xff\x0e"
 
+PARAMETERS_COUNT_MAX: Final = 100  # %0 to %99
+
 VENDOR: Final = 0
 CONDUITS: Final = 2
 SEQUENCE_NUMBER_LENGTH: Final = 4
+RELIABILITY: Final = 6
+DURABILITY: Final = 8
 COMMIT_MODE: Final = 10
 AUTHENTICATION: Final = 12
 CLIENT_HASH: Final = 14
-FRAME_LEN: Final = 7  # ours
-CAPABILITIES: Final = 9  # ours
+# Ours.
+DDS_DESCRIPTION: Final = 1
+ENCODING: Final = 3
+PARAMETERS: Final = 5
+FRAME_LEN: Final = 7
+CAPABILITIES: Final = 9
+DEPTH: Final = 11
+PRIORITY: Final = 13
+
+# Bits of CAPABILITIES.
+ACCEPTS_BATCHES: Final = 1 << 0
+ACCEPTS_FRAGMENTS: Final = 1 << 1
+SELECTS: Final = 1 << 2
+WANTS_PULL_END: Final = 1 << 3
+EMPTY_IS_DELETE: Final = 1 << 4
+WANTS_PUBLISHERS: Final = 1 << 5
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -90,7 +108,7 @@ class SessionProperties:
         found = [
             *(Property(id=one, value=value) for one, value in octets if value is not None),
             *(
-                Property(id=one, value=_nat(value))
+                Property(id=one, value=nat(value))
                 for one, value, default in numbers
                 if value is not None and value != default
             ),
@@ -114,6 +132,37 @@ def nat_in(value: bytes) -> int | None:
         return None
 
 
+def encoded(properties: Iterable[Property]) -> bytes:
+    """The list as octets, as `/property` shows it."""
+    listed = list(properties)
+    out = bytearray()
+    put_count(out, len(listed), "properties")
+    for one in listed:
+        put_nat(out, one.id, "id")
+        put_octets(out, one.value, "value")
+    return bytes(out)
+
+
+def texts_in(value: bytes) -> tuple[str, ...] | None:
+    """The texts a value begins with; None if it holds no list of them."""
+    try:
+        reader = Reader(value)
+        count = reader.count("texts", PARAMETERS_COUNT_MAX)
+        return tuple(reader.octets("text").decode() for _ in range(count))
+    except (DecodeError, UnicodeDecodeError):
+        return None
+
+
+def texts(values: Iterable[str]) -> bytes:
+    """The value that says these texts."""
+    listed = [value.encode() for value in values]
+    out = bytearray()
+    put_count(out, len(listed), "texts", PARAMETERS_COUNT_MAX)
+    for octets in listed:
+        put_octets(out, octets, "text")
+    return bytes(out)
+
+
 def _needed_nat(said: dict[int, bytes], one: int, default: int) -> int:
     if one not in said:
         return default
@@ -123,7 +172,8 @@ def _needed_nat(said: dict[int, bytes], one: int, default: int) -> int:
     return number
 
 
-def _nat(value: int) -> bytes:
+def nat(value: int) -> bytes:
+    """The value that says this number."""
     out = bytearray()
     put_nat(out, value, "property")
     return bytes(out)

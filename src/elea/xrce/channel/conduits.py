@@ -170,19 +170,26 @@ class Conduits:
 
     # Time.
 
-    def handle_timer(self, now_ns: int) -> None:
-        """Do what is due."""
-        for part in self._timed():
+    def handle_timer(self, now_ns: int, *, asleep: bool = False) -> None:
+        """Do what is due; a peer that is asleep is only answered."""
+        for part in self._timed(asleep=asleep):
             part.handle_timer(now_ns)
 
-    def next_timer_ns(self) -> int | None:
+    def next_timer_ns(self, *, asleep: bool = False) -> int | None:
         """When `handle_timer` wants to be called."""
-        due = [at for part in self._timed() if (at := part.next_timer_ns()) is not None]
+        parts = self._timed(asleep=asleep)
+        due = [at for part in parts if (at := part.next_timer_ns()) is not None]
         return min(due, default=None)
 
-    def _timed(self) -> Iterator[ReliableSender | ReliableReceiver[Marked]]:
+    def wake(self, now_ns: int) -> None:
+        """The peer hears us again: what it has not acknowledged is asked about now."""
         for sending in self._outgoing.values():
-            yield sending.reliable
+            sending.reliable.wake(now_ns)
+
+    def _timed(self, *, asleep: bool) -> Iterator[ReliableSender | ReliableReceiver[Marked]]:
+        if not asleep:
+            for sending in self._outgoing.values():
+                yield sending.reliable
         for receiving in self._incoming.values():
             yield receiving.reliable
 

@@ -124,6 +124,13 @@ class ReliableSender:
             self._synch_wait_ns = min(2 * self._synch_wait_ns, SYNCH_MAX_NS)
             self._synch_ns = now_ns + self._synch_wait_ns
 
+    def wake(self, now_ns: int) -> None:
+        """The peer was away: its silence does not count, and a Synch is due."""
+        if self._kept:
+            self.progress_ns = now_ns
+            self._arm(now_ns)
+            self._synch_ns = now_ns
+
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
         return self._synch_ns if self._kept else None

@@ -108,8 +108,12 @@ class Acceptor(Generic[_Source]):
 
     # Inputs.
 
-    def receive(self, frame: bytes, source: _Source, now_ns: int) -> None:
-        """A frame from a source. Messages before an error in it count."""
+    def receive(self, frame: bytes, source: _Source, now_ns: int) -> bytes | None:
+        """A frame from a source. Messages before an error in it count.
+
+        Returns:
+            The pid of the device at that source, if it has a session.
+        """
         try:
             for marked in read_frame(frame):
                 self._message(marked, len(frame), source, now_ns)
@@ -121,6 +125,7 @@ class Acceptor(Generic[_Source]):
                 entry.session.violated(error, now_ns)
                 self._touched[entry.session.peer_pid] = None
         self._collect(now_ns)
+        return self._pids.get(source)
 
     def handle_timer(self, now_ns: int) -> None:
         """Do what is due in the sessions whose time has come."""
@@ -162,6 +167,22 @@ class Acceptor(Generic[_Source]):
         entry = self._entries.get(pid)
         if entry is not None:
             entry.session.close(now_ns)
+            self._touched[pid] = None
+            self._collect(now_ns)
+
+    def violated(self, pid: bytes, error: ProtocolError, now_ns: int) -> None:
+        """A device broke a rule: its session ends for that reason."""
+        entry = self._entries.get(pid)
+        if entry is not None:
+            entry.session.violated(error, now_ns)
+            self._touched[pid] = None
+            self._collect(now_ns)
+
+    def sleep(self, pid: bytes, now_ns: int, *, asleep: bool) -> None:
+        """A device is not to be woken from now on, or is awake again."""
+        entry = self._entries.get(pid)
+        if entry is not None and entry.session.asleep is not asleep:
+            entry.session.sleep(now_ns, asleep=asleep)
             self._touched[pid] = None
             self._collect(now_ns)
 
@@ -261,6 +282,7 @@ class Acceptor(Generic[_Source]):
             session = Session(
                 self._settings, pid, lease_ns, properties.bits, now_ns, wide_masks=ours
             )
+            session.frame_len = min(session.frame_len, properties.frame_len or session.frame_len)
             entry = self._entries[pid] = _Entry(session, [], now_ns)
             self._events.append((pid, Accepted(properties, message.locators)))
         self._reached_at(pid, entry, source, now_ns)
@@ -355,8 +377,7 @@ class Acceptor(Generic[_Source]):
                 heapq.heappush(self._timers, (at, pid))
 
     def _flush(self, pid: bytes, entry: _Entry[_Source], now_ns: int) -> None:
-        while (event := entry.session.next_event()) is not None:
-            self._events.append((pid, event))
+        self._events += [(pid, event) for event in entry.session.take_events()]
         for frame in entry.session.data_to_send(now_ns):
             self._out.append((entry.sources[-1], frame))
 

@@ -154,6 +154,8 @@ class Initiator:
             now_ns,
             wide_masks=properties.is_ours,
         )
+        frame_len = self.session.frame_len
+        self.session.frame_len = min(frame_len, properties.frame_len or frame_len)
         self.phase = Phase.OPEN
         self._events.append(Opened(message.accept_pid, properties))
 
@@ -165,7 +167,6 @@ class Initiator:
         """Take over what happened to the session."""
         if self.session is None:
             return
-        while (event := self.session.next_event()) is not None:
-            self._events.append(event)
+        self._events += self.session.take_events()
         if self.session.state is State.CLOSED and self.phase is Phase.OPEN:
             self.phase = Phase.CLOSED

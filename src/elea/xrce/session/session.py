@@ -7,7 +7,6 @@ first waits for acknowledgements, then for the peer's Close, each no longer than
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -103,6 +102,9 @@ class Session:
         self.state = State.OPEN
         self.peer_pid = peer_pid
         self.peer_lease_ns = peer_lease_ns
+        self.frame_len = settings.frame_len  # what the peer and we can take
+        self.fragments_seen = False  # the peer sends them, so it reads them
+        self.asleep = False  # the peer is not to be woken: nothing is asked of it (13.3)
         # Nobody but us is known to read masks of more than 64 bits.
         mask_bits = settings.limits.xrce_window_count - 1 if wide_masks else MASK_BITS
         self.conduits = Conduits(bits, peer_lease_ns, settings.limits, mask_bits)
@@ -115,7 +117,7 @@ class Session:
         )
         self._out: list[bytes] = []
         self._last: list[bytes] = []  # a Close, behind everything else
-        self._events: deque[SessionEvent] = deque()
+        self._events: list[SessionEvent] = []
         self._received_ns = now_ns
         self._sent_ns = now_ns
         self._wait_ns = 0  # until when to wait, in states that do
@@ -162,6 +164,12 @@ class Session:
         else:
             self._channel(marked, length, now_ns)
 
+    def sleep(self, now_ns: int, *, asleep: bool) -> None:
+        """The peer sleeps from now on, or is awake again: what it missed is told at once."""
+        if self.asleep and not asleep:
+            self.conduits.wake(now_ns)
+        self.asleep = asleep
+
     def touch(self, now_ns: int) -> None:
         """Something came from the peer that says no more than that it lives."""
         self._received_ns = now_ns
@@ -191,8 +199,8 @@ class Session:
                 f"nothing came for {self.peer_lease_ns / 1e9:g} s, the peer's lease", now_ns
             )
             return
-        self.conduits.handle_timer(now_ns)
-        if self.conduits.is_stalled(now_ns):
+        self.conduits.handle_timer(now_ns, asleep=self.asleep)
+        if not self.asleep and self.conduits.is_stalled(now_ns):
             text = "the peer acknowledges nothing"
             self._end(Input.VIOLATED, CloseReason.GENERIC, text, now_ns, announce=True)
             return
@@ -216,20 +224,22 @@ class Session:
         # A Close goes last: what is before it counts, what is behind it would not.
         out = [*self._out, *channel, *self._last]
         self._out, self._last = [], []
-        frames = pack(out, self._settings.frame_len)
+        frames = pack(out, self.frame_len)
         if frames:
             self._sent_ns = now_ns
         return frames
 
-    def next_event(self) -> SessionEvent | None:
+    def take_events(self) -> list[SessionEvent]:
         """What happened, oldest first."""
-        return self._events.popleft() if self._events else None
+        events, self._events = self._events, []
+        return events
 
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
         if self.state is State.CLOSED:
             return None
-        due = [self.conduits.next_timer_ns(), self._keep_ns(), self._next_ping_ns()]
+        channels_ns = self.conduits.next_timer_ns(asleep=self.asleep)
+        due = [channels_ns, self._keep_ns(), self._next_ping_ns()]
         if self.peer_lease_ns:
             due.append(self._received_ns + self.peer_lease_ns + 1)
         if self.state is not State.OPEN:
@@ -245,6 +255,7 @@ class Session:
 
     def _channel(self, marked: Marked, length: int, now_ns: int) -> None:
         found = self.conduits.receive(marked, length, now_ns)
+        self.fragments_seen = self.fragments_seen or marked.fragment is not None
         whole = [done for one in found for done in self._fragments.receive(one, now_ns)]
         message = marked.message
         if isinstance(message, Synch):
@@ -264,6 +275,8 @@ class Session:
     def _next_ping_ns(self) -> int | None:
         """Every few seconds while there is traffic. The first one is repeated until it is answered:
         a session in which nothing comes after its Open is not kept (19.3)."""
+        if self.asleep:
+            return None
         if self.conduits.round_trip.samples_count == 0:
             again = self._pings_count < self._settings.open_count
             return self._pinged_ns + self._settings.open_ns if again else None

@@ -1,0 +1,1 @@
+"""The gateway: devices on one side, the keys of the data space on the other."""

@@ -1,0 +1,75 @@
+"""What a gateway wants done in the data space, by whoever drives it (18.2, 18.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from elea.xrce.properties import SessionProperties
+from elea.xrce.samples.sample import Sample
+
+
+@dataclass(slots=True)
+class Joined:
+    """A device has a session: its liveliness token is to appear."""
+
+    pid: bytes
+    properties: SessionProperties
+
+
+@dataclass(slots=True)
+class Left:
+    """Its session is over, and with it what it declared."""
+
+    pid: bytes
+    reason: int
+    text: str
+
+
+@dataclass(slots=True)
+class Put:
+    """A device wrote this. Devices of this gateway have it already."""
+
+    pid: bytes
+    sample: Sample
+
+
+@dataclass(slots=True)
+class Subscribe:
+    """What others write to this key expression is to be told by `Gateway.put`."""
+
+    key_expr: str
+
+
+@dataclass(slots=True)
+class Unsubscribe:
+    """No device wants it any more."""
+
+    key_expr: str
+
+
+@dataclass(slots=True)
+class Watch:
+    """Whether others read this key expression is to be told by `Gateway.matched`."""
+
+    key_expr: str
+
+
+@dataclass(slots=True)
+class Unwatch:
+    """No device writes to it any more."""
+
+    key_expr: str
+
+
+@dataclass(slots=True)
+class Ask:
+    """What is at rest in the data space is to be told by `Gateway.answered`, all at once."""
+
+    query_id: int
+    key_exprs: tuple[str, ...]
+    predicate: str  # for `_filter`; empty is none
+    timeout_ns: int
+
+
+Effect: TypeAlias = Joined | Left | Put | Subscribe | Unsubscribe | Watch | Unwatch | Ask

@@ -1,0 +1,590 @@
+"""Gateway: all devices, and what they and the data space have to tell each other (12, 13, 15, 18).
+
+It is driven like a session: frames, the time, and what others wrote come in; frames and effects go
+out. Devices of one gateway reach each other here; what they write is told to the data space as
+well, which must not tell it back.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final, Generic, TypeVar
+
+from elea.errors import ClosedError, RemoteProtocolError
+from elea.predicate.layout import Layout
+from elea.xrce.channel.conduits import Numbered
+from elea.xrce.closing import CloseReason, violation
+from elea.xrce.declarations import Changes, Named, Subscriber
+from elea.xrce.declarations_hot import (
+    PUSH_MODE_ID,
+    CommitDecl,
+    ResourceDecl,
+    ResultDecl,
+)
+from elea.xrce.framing import Marked
+from elea.xrce.gateway.device import Device, Query, Rest, Written
+from elea.xrce.gateway.effects import (
+    Ask,
+    Effect,
+    Joined,
+    Left,
+    Put,
+    Subscribe,
+    Unsubscribe,
+    Unwatch,
+    Watch,
+)
+from elea.xrce.gateway.interest import Owner, Registry, Stale, Wanted
+from elea.xrce.gateway.outlet import Outlet
+from elea.xrce.gateway.rest import AtRest
+from elea.xrce.gateway.settings import GatewayCounters, GatewaySettings
+from elea.xrce.gateway.subscription import Subscription
+from elea.xrce.messages_hot import (
+    BatchedData,
+    Declare,
+    Frag,
+    Open,
+    Pull,
+    StreamData,
+    WriteData,
+)
+from elea.xrce.names import Resource, to_key
+from elea.xrce.properties import (
+    ACCEPTS_FRAGMENTS,
+    EMPTY_IS_DELETE,
+)
+from elea.xrce.qualities import Level, is_read_only
+from elea.xrce.samples.keys import key_expressions
+from elea.xrce.samples.sample import Sample
+from elea.xrce.samples.store import Store
+from elea.xrce.session.acceptor import Accepted, Acceptor
+from elea.xrce.session.scouting import ScoutAnswerer
+from elea.xrce.session.session import Delivered, Ended
+from elea.xrce.session.settings import SessionSettings
+from elea.xrce.status import RefusedError, Status
+from elea.xrce.transactions import Settled
+
+HISTORY_NS: Final = 2_000_000_000  # how long other storages may take to answer
+PULL_NS: Final = 10_000_000_000
+REST_NS: Final = 60_000_000_000  # how long a Pull may go on with its answer
+QUERIES_COUNT: Final = 64  # of one device, unanswered
+
+_Source = TypeVar("_Source")
+
+
+class Gateway(Generic[_Source]):
+    """All devices of one broker."""
+
+    def __init__(
+        self,
+        session: SessionSettings,
+        settings: GatewaySettings,
+        *,
+        scouting: ScoutAnswerer | None = None,
+        authenticate: Callable[[Open, bytes | None], bool] = lambda _open, _value: True,
+    ) -> None:
+        self.counters = GatewayCounters()
+        self.acceptor: Acceptor[_Source] = Acceptor(
+            session, scouting=scouting, authenticate=authenticate
+        )
+        self.devices: dict[bytes, Device] = {}
+        self._session = session
+        self._settings = settings
+        self._effects: deque[Effect] = deque()
+        wanted = Wanted(
+            lambda one: self._effects.append(Subscribe(one)),
+            lambda one: self._effects.append(Unsubscribe(one)),
+        )
+        self._watched = Wanted(lambda one: self._effects.append(Watch(one)), self._unwatch)
+        self._subscribers = Registry(wanted)
+        self._publishers = Registry(self._watched)
+        self._durable = Registry(wanted)  # publishers whose data the gateway keeps
+        self._resources = Registry()  # names without wildcards, for their properties
+        self.at_rest = AtRest(settings, self._resources.index, self._named)
+        self._stale = Stale(self._publishers.index)
+        self._read: set[str] = set()  # key expressions with readers elsewhere
+        self._queries: dict[int, bytes] = {}  # which device asked
+        self._next_query_id = 0
+        self._timers: list[tuple[int, bytes]] = []
+
+    def _unwatch(self, key_expr: str) -> None:
+        self._read.discard(key_expr)
+        self._effects.append(Unwatch(key_expr))
+
+    # Inputs.
+
+    def receive(self, frame: bytes, source: _Source, now_ns: int) -> None:
+        """A frame of a device."""
+        pid = self.acceptor.receive(frame, source, now_ns)
+        self._events(now_ns)
+        device = self.devices.get(pid) if pid is not None else None
+        if device is not None:  # its window may have moved on
+            self._pump(device, now_ns)
+
+    def put(self, sample: Sample, now_ns: int) -> None:
+        """Somebody else than our devices wrote, or deleted."""
+        self.at_rest.follow(sample, now_ns)
+        self._offer(sample, now_ns)
+
+    def matched(self, key_expr: str, now_ns: int, *, matched: bool) -> None:
+        """There are readers elsewhere of a key expression that is watched, or none any more."""
+        if matched is (key_expr in self._read) or key_expr not in self._watched:
+            return
+        (self._read.add if matched else self._read.discard)(key_expr)
+        for owner in self._publishers.owners(key_expr):
+            self._stale.add(owner, now_ns)
+
+    def answered(self, query_id: int, samples: Iterable[Sample], now_ns: int) -> None:
+        """All that the data space answers to an `Ask`."""
+        pid = self._queries.pop(query_id, None)
+        device = self.devices.get(pid) if pid is not None else None
+        query = device.queries.pop(query_id, None) if device is not None else None
+        if device is None or query is None:
+            return
+        if query.pull_id is None:
+            self._history(device, query.id, samples, now_ns)
+        else:
+            self._rest(device, query, samples, now_ns)
+        self._pump(device, now_ns)
+
+    def close(self, pid: bytes, now_ns: int) -> None:
+        """End the session of a device in order."""
+        self.acceptor.close(pid, now_ns)
+        self._events(now_ns)
+
+    def handle_timer(self, now_ns: int) -> None:
+        """Do what is due."""
+        self.acceptor.handle_timer(now_ns)
+        self._events(now_ns)
+        while self._timers and self._timers[0][0] <= now_ns:
+            at, pid = heapq.heappop(self._timers)
+            device = self.devices.get(pid)
+            if device is None or device.timer_ns != at:
+                continue
+            device.timer_ns = None
+            device.expire(now_ns)
+            for query_id, query in list(device.queries.items()):
+                if query.deadline_ns <= now_ns:
+                    self.answered(query_id, (), now_ns)
+            self._pump(device, now_ns)
+        if self._stale.due_ns is not None and self._stale.due_ns <= now_ns:
+            self._refresh(now_ns)
+
+    # Outputs.
+
+    def data_to_send(self, now_ns: int) -> list[tuple[_Source, bytes]]:
+        """Frames and where they go, in order."""
+        return self.acceptor.data_to_send(now_ns)
+
+    def next_effect(self) -> Effect | None:
+        """What is to be done in the data space, oldest first."""
+        return self._effects.popleft() if self._effects else None
+
+    def next_timer_ns(self) -> int | None:
+        """When `handle_timer` wants to be called."""
+        due = [self.acceptor.next_timer_ns(), self._stale.due_ns]
+        due.append(self._timers[0][0] if self._timers else None)
+        return min((at for at in due if at is not None), default=None)
+
+    # Sessions.
+
+    def _events(self, now_ns: int) -> None:
+        while (told := self.acceptor.next_event()) is not None:
+            pid, event = told
+            device = self.devices.get(pid)
+            match event:
+                case Accepted():
+                    self._accepted(pid, event)
+                case Ended():
+                    if device is not None:
+                        self._ended(device, event, now_ns)
+                case Delivered():
+                    if device is not None:
+                        self._guarded(device, event.marked, now_ns)
+
+    def _accepted(self, pid: bytes, event: Accepted) -> None:
+        session = self.acceptor.session(pid)
+        lease_ns = session.peer_lease_ns if session is not None else 0
+        frame_len = session.frame_len if session is not None else self._session.frame_len
+        outlet = Outlet(
+            partial(self._send, pid),
+            bits=event.properties.bits,
+            frame_len=frame_len,
+            fragments=partial(self._reads_fragments, pid),
+            limits=self._settings.limits,
+        )
+        self.devices[pid] = Device(
+            pid,
+            event.properties,
+            outlet,
+            lease_ns=lease_ns,
+            commit_mode=self._session.properties.commit_mode,
+            frame_len=frame_len,
+            limits=self._settings.limits,
+            layout_of=self._layout_of,
+            admit=self.at_rest.admit,
+        )
+        self._effects.append(Joined(pid, event.properties))
+
+    def _ended(self, device: Device, event: Ended, now_ns: int) -> None:
+        for id_ in list(device.subscriptions):
+            self._subscribe(device, id_, None, now_ns)
+        for id_ in device.table.publishers:
+            self._publishers.set((device.pid, id_), None)
+            self._durable.set((device.pid, id_), None)
+        for id_ in device.table.names:
+            self._resources.set((device.pid, id_), None)
+        for query_id in device.queries:
+            self._queries.pop(query_id, None)
+        del self.devices[device.pid]
+        self.counters.ended += 1
+        self._effects.append(Left(device.pid, event.reason, event.text))
+
+    def _guarded(self, device: Device, marked: Marked, now_ns: int) -> None:
+        """A message of a device; what it must not say ends its session."""
+        try:
+            self._message(device, marked, now_ns)
+            self._pump(device, now_ns)
+        except RemoteProtocolError as error:
+            self._end(device, error, now_ns)
+
+    def _end(self, device: Device, error: RemoteProtocolError, now_ns: int) -> None:
+        self.acceptor.violated(device.pid, error, now_ns)
+        self._events(now_ns)
+
+    def _send(
+        self,
+        pid: bytes,
+        make: Callable[[int], Numbered],
+        now_ns: int,
+        *,
+        fragment: Callable[[int], Frag] | None = None,
+    ) -> bool:
+        try:
+            return self.acceptor.send(pid, make, now_ns, fragment=fragment)
+        except ClosedError:
+            return True  # it is closing: nobody wants it any more
+
+    def _reads_fragments(self, pid: bytes) -> bool:
+        session = self.acceptor.session(pid)
+        device = self.devices.get(pid)
+        seen = session is not None and session.fragments_seen
+        return seen or (device is not None and device.can(ACCEPTS_FRAGMENTS))
+
+    # Messages.
+
+    def _message(self, device: Device, marked: Marked, now_ns: int) -> None:
+        message = marked.message
+        match message:
+            case Declare():
+                self._declare(device, message, marked.conduit, now_ns)
+            case StreamData() | WriteData() | BatchedData():
+                for written, payload in device.samples(message):
+                    self._write(device, written, payload, now_ns, reliable=message.reliable)
+            case Pull():
+                self._pull(device, message, now_ns)
+            case _:
+                pass  # sessions deal with the rest
+
+    def _declare(self, device: Device, message: Declare, conduit: int, now_ns: int) -> None:
+        device.note_names(message.declarations)
+        for one in message.declarations:
+            if isinstance(one, ResultDecl):
+                settled = device.outgoing.result(one)
+                if settled is not None:
+                    self._settled(device, settled, now_ns)
+        if not message.committed:
+            device.incoming.receive(message, conduit)
+            return
+        facts = [one for one in message.declarations if not isinstance(one, ResultDecl)]
+        if any(isinstance(one, CommitDecl) for one in facts):
+            raise violation(CloseReason.DECLARATION, "a Commit among facts")
+        self._changed(device, device.table.apply(facts), now_ns)
+
+    def _decide(self, device: Device, now_ns: int) -> None:
+        """Answer transactions, as long as answers can be sent: those that wait are held."""
+        while device.outlet.is_clear and (asked := device.incoming.next()) is not None:
+            refused = None
+            changes = None
+            try:
+                changes = device.table.apply(asked.declarations) if not asked.refused else None
+            except RefusedError as error:
+                refused = error
+            device.outlet.declare((asked.result(refused),), now_ns)
+            device.answered = False
+            if changes is not None:
+                self._changed(device, changes, now_ns)
+
+    def _settled(self, device: Device, settled: Settled, now_ns: int) -> None:
+        """The device has an id for a name now, or does not want one."""
+        for one in settled.declarations:
+            if isinstance(one, ResourceDecl):
+                device.asked_rids.discard(one.rid)
+        if settled.status is not Status.SUCCESS:
+            return
+        try:
+            self._changed(device, device.told.apply(settled.declarations), now_ns)
+        except RefusedError:  # the device took the id for something else meanwhile
+            return
+
+    # What devices declare.
+
+    def _changed(self, device: Device, changes: Changes, now_ns: int) -> None:
+        renamed = [change.id for change in changes.names]
+        for id_ in dict.fromkeys(renamed):
+            self._name(device, id_)
+        for id_ in dict.fromkeys([*renamed, *(one.id for one in changes.publishers)]):
+            self._publish(device, id_, now_ns)
+        for id_ in dict.fromkeys([*renamed, *(one.id for one in changes.subscribers)]):
+            self._subscribe(device, id_, device.table.subscribers.get(id_), now_ns)
+
+    def _name(self, device: Device, id_: int) -> None:
+        named = device.table.names.get(id_)
+        resource = named.resource if named is not None and id_ % 2 == 0 else None
+        path = resource.path if resource is not None and resource.is_trivial else None
+        before = self._resources.set((device.pid, id_), path)
+        rids = device.outlet.rids
+        if before is not None and rids.get(before) == id_:
+            del rids[before]
+        if path is not None:
+            rids.setdefault(path, id_)
+
+    def _named(self, owner: Owner) -> Named:
+        pid, id_ = owner
+        return self.devices[pid].table.names[id_]
+
+    def _publish(self, device: Device, id_: int, now_ns: int) -> None:
+        owner = device.pid, id_
+        publisher, named = device.table.publishers.get(id_), device.table.named(id_)
+        if publisher is None or named is None:
+            self._publishers.set(owner, None)
+            self._durable.set(owner, None)
+            device.matched.discard(id_)  # which it is told as well
+            return
+        path = named.resource.path
+        self._publishers.set(owner, path)
+        self._durable.set(owner, path if self.at_rest.keeps(named, publisher) else None)
+        self._stale.add(owner, now_ns)
+
+    def _subscribe(
+        self, device: Device, id_: int, subscriber: Subscriber | None, now_ns: int
+    ) -> None:
+        owner = device.pid, id_
+        old = device.subscriptions.pop(id_, None)
+        device.periodic.pop(id_, None)
+        if old is not None:
+            self._stale.around(old.path, now_ns)
+            for query_id in device.history_queries(id_):
+                del device.queries[query_id], self._queries[query_id]
+        named = device.table.named(id_)
+        if subscriber is None or named is None:
+            self._subscribers.set(owner, None)
+            return
+        limits = self._settings.limits
+        sub = Subscription.of(id_, subscriber, named, device.lease_ns, limits, now_ns)
+        self._subscribers.set(owner, sub.path)
+        device.subscriptions[id_] = sub
+        if sub.is_periodic:
+            device.periodic[id_] = sub
+        self._stale.around(sub.path, now_ns)
+        if sub.requested is Level.VOLATILE:
+            if is_read_only(sub.named.resource):
+                self._history(device, id_, (), now_ns)
+        elif not self._ask(device, Query(id_, None, None, now_ns + HISTORY_NS), named):
+            self._history(device, id_, (), now_ns)
+        else:
+            sub.held = Store(None, HISTORY_NS, limits)
+
+    def _layout_of(self, resource: Resource) -> Layout | None:
+        return self._settings.layout_of(to_key(resource)) if resource.is_trivial else None
+
+    # Interest.
+
+    def _refresh(self, now_ns: int) -> None:
+        """Look again which publishers have readers, and tell them."""
+        changed: dict[bytes, Device] = {}
+        for pid, id_ in self._stale.take():
+            device = self.devices.get(pid)
+            if device is None or id_ not in device.table.publishers:
+                continue
+            matched = self._is_matched(device, id_)
+            if matched is not (id_ in device.matched):
+                (device.matched.add if matched else device.matched.discard)(id_)
+                changed[pid] = device
+        for device in changed.values():
+            self._pump(device, now_ns)
+
+    def _is_matched(self, device: Device, id_: int) -> bool:
+        named, publisher = device.table.named(id_), device.table.publishers[id_]
+        if named is None:
+            return False
+        if self._settings.interest_always or self.at_rest.keeps(named, publisher):
+            return True
+        path = named.resource.path
+        if any(one in self._read for one in key_expressions(path)):
+            return True
+        offered = publisher.qualities.over(named.qualities).offered or Level.VOLATILE
+        owners = self._subscribers.index.matching(path)
+        return any(offered >= self.devices[pid].subscriptions[sid].requested for pid, sid in owners)
+
+    # Samples.
+
+    def _write(
+        self,
+        device: Device,
+        written: Written | None,
+        payload: bytes,
+        now_ns: int,
+        *,
+        reliable: bool,
+    ) -> None:
+        if written is None:
+            self.counters.dropped += 1
+            return
+        said = written.qualities
+        sample = Sample(
+            key=written.key,
+            path=written.path,
+            payload=payload,
+            timestamp=self._settings.stamp(),
+            encoding=written.encoding,
+            reliable=reliable and said.reliable is not False,
+            level=said.offered or Level.VOLATILE,
+            deleted=not payload and device.can(EMPTY_IS_DELETE),
+            priority=said.priority or 5,
+        )
+        if not self.at_rest.keep(sample, now_ns):
+            device.counters.refused += 1
+            self.counters.refused += 1
+            return
+        self.counters.written += 1
+        self._effects.append(Put(device.pid, sample))
+        self._offer(sample, now_ns)
+
+    def _offer(self, sample: Sample, now_ns: int) -> None:
+        """A sample for all devices that want it."""
+        for pid, id_ in list(self._subscribers.index.matching(sample.path)):
+            device = self.devices.get(pid)
+            sub = device.subscriptions.get(id_) if device is not None else None
+            if device is None or sub is None or not sub.wants(sample, self._settings.layout_of):
+                continue
+            if not sample.deleted or device.can(EMPTY_IS_DELETE):
+                self._deliver(device, sub, sample, now_ns)
+
+    def _deliver(self, device: Device, sub: Subscription, sample: Sample, now_ns: int) -> None:
+        store = sub.store if sub.held is None else sub.held
+        if store is None:
+            try:
+                self._push(device, sub, sample, now_ns)
+            except RemoteProtocolError as error:
+                self._end(device, error, now_ns)
+                return
+            if device.asked_rids:  # a name is to get an id
+                self._pump(device, now_ns)
+        else:
+            dropped = store.dropped_count
+            store.put(sample)
+            self.counters.stores_dropped += store.dropped_count - dropped
+            if sub.is_periodic and not sub.is_pulled and sub.is_open(now_ns):
+                self._pump(device, now_ns)
+
+    def _push(self, device: Device, sub: Subscription, sample: Sample, now_ns: int) -> None:
+        if not sub.backlog:
+            device.post(sub.id, sub.named, sub.qualities, sample, now_ns)
+            return
+        if sub.behind_count >= self._settings.limits.xrce_outbox_count:
+            text = f"{sub.behind_count} samples wait behind the history of {sub.path}"
+            raise violation(CloseReason.RESOURCES, text)
+        sub.behind_count += 1
+        sub.backlog.append(sample)
+
+    # Pulls, and what is at rest.
+
+    def _pull(self, device: Device, message: Pull, now_ns: int) -> None:
+        sub = device.subscriptions.get(message.id)
+        if sub is not None and sub.store is not None and sub.is_pulled:
+            sub.pull(message.pull_id, message.max_samples, now_ns)
+            return
+        named = sub.named if sub is not None else device.table.names.get(message.id)
+        if named is None:
+            device.counters.pulls += 1
+            return
+        rest = device.rests.get((message.id, message.pull_id))
+        if rest is not None and now_ns <= rest.expires_ns:
+            rest.wanted, rest.active = message.max_samples, True
+            return
+        query = Query(message.id, message.pull_id, message.max_samples, now_ns + PULL_NS)
+        if sub is not None or not self._ask(device, query, named):
+            self._rest(device, query, (), now_ns)
+
+    def _ask(self, device: Device, query: Query, named: Named) -> bool:
+        """Ask the data space what is at rest there; False if that is not to be."""
+        key_exprs = key_expressions(named.resource.path)
+        if not self._settings.asks or not key_exprs or len(device.queries) >= QUERIES_COUNT:
+            return False
+        query_id = self._next_query_id
+        self._next_query_id += 1
+        device.queries[query_id] = query
+        self._queries[query_id] = device.pid
+        timeout_ns = HISTORY_NS if query.pull_id is None else PULL_NS
+        self._effects.append(Ask(query_id, key_exprs, named.selection.predicate, timeout_ns))
+        return True
+
+    def _history(self, device: Device, id_: int, samples: Iterable[Sample], now_ns: int) -> None:
+        """What a durable subscriber gets first, then what came meanwhile; each once."""
+        sub = device.subscriptions.get(id_)
+        if sub is None:
+            return
+        held = sub.held.drain() if sub.held is not None else []
+        sub.held = None
+        for sample in self.at_rest.merged(sub.named, [*samples, *held]):
+            if not sub.wants(sample, self._settings.layout_of):
+                continue
+            if sub.store is not None:
+                self._deliver(device, sub, sample, now_ns)
+                continue
+            sub.backlog = deque() if sub.backlog is None else sub.backlog
+            sub.backlog.append(sample)
+
+    def _rest(self, device: Device, query: Query, samples: Iterable[Sample], now_ns: int) -> None:
+        assert query.pull_id is not None
+        named = device.table.named(query.id)
+        if named is None:
+            return
+        newest: dict[str, Sample] = {}
+        for sample in self.at_rest.merged(named, samples):
+            newest.pop(sample.key, None)  # so that they stay in order
+            newest[sample.key] = sample
+        probe = Subscription(query.id, PUSH_MODE_ID, named, named.qualities)
+        layout_of = self._settings.layout_of
+        found = deque(one for one in newest.values() if probe.wants(one, layout_of))
+        rest = Rest(named, found, query.wanted, now_ns + REST_NS)
+        device.keep_rest(query.id, query.pull_id, rest)
+
+    # Everything that waits for a device.
+
+    def _pump(self, device: Device, now_ns: int) -> None:
+        """Send what may be sent now, and note when there may be more."""
+        if self.devices.get(device.pid) is not device:
+            return
+        try:
+            if device.outlet.flush(now_ns):
+                self._decide(device, now_ns)
+                device.tell_interest(now_ns)
+                device.serve(now_ns)
+            while device.outlet.is_clear and (said := device.outgoing.next()) is not None:
+                device.outlet.declare(said, now_ns)
+        except RemoteProtocolError as error:
+            self._end(device, error, now_ns)
+            return
+        session = self.acceptor.session(device.pid)
+        if session is not None and not session.conduits.unacknowledged_count:
+            device.answered = True
+        self.acceptor.sleep(device.pid, now_ns, asleep=device.is_asleep(now_ns))
+        at = device.next_timer_ns(now_ns)
+        if at is not None and (device.timer_ns is None or at < device.timer_ns):
+            device.timer_ns = at
+            heapq.heappush(self._timers, (at, device.pid))

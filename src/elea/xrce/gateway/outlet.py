@@ -1,0 +1,174 @@
+"""The way to one device: what its window does not take waits here, in order (12.3, 19.2)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from elea.limits import Limits
+from elea.xrce.channel.conduits import Numbered
+from elea.xrce.channel.serial import Serial
+from elea.xrce.closing import CloseReason, violation
+from elea.xrce.declarations_hot import Declaration
+from elea.xrce.encode_hot import encode
+from elea.xrce.fragments import slices
+from elea.xrce.messages_hot import Declare, Frag, StreamData, WriteData
+from elea.xrce.names import Resource, Style
+from elea.xrce.samples.sample import Sample
+
+NAMED_AFTER: Final = 3  # samples with a full name; then the name gets an id
+_LETTER_LEN: Final = 32  # what one that waits takes besides its octets
+NAMES_COUNT: Final = 1_024  # names without an id that are counted
+
+
+class Send(Protocol):
+    """How messages leave: False if the window of the reliable channel is full."""
+
+    def __call__(
+        self,
+        make: Callable[[int], Numbered],
+        now_ns: int,
+        *,
+        fragment: Callable[[int], Frag] | None = None,
+    ) -> bool: ...
+
+
+@dataclass(slots=True)
+class _Letter:
+    make: Callable[[int], Numbered]
+    fragment: Callable[[int], Frag] | None
+    length: int
+
+
+class Outlet:
+    """Messages to one device.
+
+    Args:
+        send: How they leave.
+        bits: The length of sequence numbers.
+        frame_len: The longest frame that the device takes.
+        fragments: Whether it reads fragments.
+    """
+
+    def __init__(
+        self,
+        send: Send,
+        *,
+        bits: int,
+        frame_len: int,
+        fragments: Callable[[], bool],
+        limits: Limits,
+    ) -> None:
+        self.style = Style.XRCE
+        self.too_long_count = 0  # samples that no frame takes
+        self.sent_count = 0
+        self.rids: dict[str, int] = {}  # ids of names without wildcards that the device knows
+        self._send = send
+        self._serial = Serial(bits)
+        self._frame_len = frame_len
+        self._fragments = fragments
+        self._limits = limits
+        self._letters: list[_Letter] = []  # short: a deque takes 760 octets, for each device
+        self._waiting_len = 0
+        self._unnamed: OrderedDict[str, int] = OrderedDict()  # samples sent by name
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether nothing waits."""
+        return not self._letters
+
+    def flush(self, now_ns: int) -> bool:
+        """Send what waits; whether all of it could be sent."""
+        while self._letters:
+            letter = self._letters[0]
+            if not self._send(letter.make, now_ns, fragment=letter.fragment):
+                return False
+            self._letters.pop(0)
+            self._waiting_len -= letter.length
+        return True
+
+    def declare(
+        self, declarations: tuple[Declaration, ...], now_ns: int, *, committed: bool = False
+    ) -> None:
+        """Send declarations."""
+        self._post(
+            lambda sn: Declare(sync=False, committed=committed, sn=sn, declarations=declarations),
+            now_ns,
+        )
+
+    def sample(
+        self, id_: int, sample: Sample, now_ns: int, *, wild: bool, reliable: bool
+    ) -> str | None:
+        """Send a sample for a subscriber; the name that deserves an id by now, if it has none.
+
+        Raises:
+            RemoteProtocolError: More waits than may; the session is to end with reason 3.
+        """
+        rid = self.rids.get(sample.path) if wild else None
+        name = None
+        message: StreamData | WriteData
+        if wild and rid is None:
+            name = Resource(sample.path).spelled(self.style).encode()
+            message = WriteData(
+                reliable=reliable, sync=False, sn=0, resource=name, payload=sample.payload
+            )
+        else:
+            message = StreamData(
+                reliable=reliable, sync=False, sn=0, id=id_, prid=rid, payload=sample.payload
+            )
+        self._data(message, now_ns)
+        return sample.path if name is not None and self._counted(sample.path) else None
+
+    def end_of_pull(self, id_: int, now_ns: int) -> None:
+        """Say that a Pull has all that there is (A-26)."""
+        self._data(StreamData(reliable=True, sync=False, sn=0, id=id_, prid=0, payload=b""), now_ns)
+
+    def _data(self, message: StreamData | WriteData, now_ns: int) -> None:
+        cut = slices(message, self._frame_len, self._serial, fragments=self._fragments())
+        if not cut:
+            self.too_long_count += 1
+            return
+        self._check_room(message)
+        self.sent_count += 1
+        for one in cut:
+            self._post(one.make, now_ns, fragment=one.marker, reliable=message.reliable)
+
+    def _post(
+        self,
+        make: Callable[[int], Numbered],
+        now_ns: int,
+        *,
+        fragment: Callable[[int], Frag] | None = None,
+        reliable: bool = True,
+    ) -> None:
+        if not reliable:
+            self._send(make, now_ns, fragment=fragment)
+            return
+        if not self._letters and self._send(make, now_ns, fragment=fragment):
+            return
+        length = _LETTER_LEN + len(encode(make(0)))
+        self._letters.append(_Letter(make, fragment, length))
+        self._waiting_len += length
+
+    def _check_room(self, message: StreamData | WriteData) -> None:
+        """One sample may always wait, however many fragments it has."""
+        limits = self._limits
+        if (
+            message.reliable
+            and self._letters
+            and (
+                len(self._letters) >= limits.xrce_outbox_count
+                or self._waiting_len + len(message.payload) > limits.xrce_outbox_len
+            )
+        ):
+            text = f"{len(self._letters)} messages wait, and {self._waiting_len} octets"
+            raise violation(CloseReason.RESOURCES, text)
+
+    def _counted(self, path: str) -> bool:
+        count = self._unnamed.pop(path, 0) + 1
+        self._unnamed[path] = count
+        if len(self._unnamed) > NAMES_COUNT:
+            self._unnamed.popitem(last=False)
+        return count == NAMED_AFTER + 1

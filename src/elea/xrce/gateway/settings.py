@@ -1,0 +1,44 @@
+"""How a gateway serves its devices, and what it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.predicate.layout import Layout
+from elea.timestamp import Timestamp
+from elea.xrce.samples.durability import DurableStore
+
+
+@dataclass(slots=True, kw_only=True)
+class GatewaySettings:
+    """How a gateway serves its devices.
+
+    Args:
+        stamp: A new timestamp of the data space's clock.
+        transient: Where transient samples are kept, if they are.
+        persistent: The same for persistent ones.
+        asks: Whether `Ask` effects are answered: there may be other storages.
+        interest_always: Whether publishers are told of a reader, whether there is one or not.
+        layout_of: The type of what is written to a key, if it is known.
+    """
+
+    stamp: Callable[[], Timestamp]
+    transient: DurableStore | None = None
+    persistent: DurableStore | None = None
+    asks: bool = True
+    interest_always: bool = False
+    layout_of: Callable[[str], Layout | None] = lambda _key: None
+    limits: Limits = DEFAULT_LIMITS
+
+
+@dataclass(slots=True)
+class GatewayCounters:
+    """What happened to all devices together."""
+
+    dropped: int = 0  # samples of devices without a usable name
+    refused: int = 0  # durable samples without room
+    written: int = 0  # samples of devices
+    ended: int = 0  # sessions
+    stores_dropped: int = 0  # samples of subscribers that are gone
