@@ -114,6 +114,29 @@ def test_times_after_2038_keep_their_bits_and_their_order() -> None:
     assert row["ts"].timestamp() == 2_200_000_000
 
 
+@pytest.mark.parametrize("holes", [False, True])
+def test_few_rows_and_many_have_the_same_times(holes: bool) -> None:
+    stamps = [Stamp((number << 40) + 77 * number + 1, bytes([7])) for number in range(40)]
+    rows = Rows()
+    for number, stamp in enumerate(stamps):
+        rows.feed("k", Put(b"", None if holes and number % 3 else stamp))
+    rows.outlet.seal()
+    many = rows.batch().to_pylist()
+    few = []
+    for start in range(0, 40, 10):
+        for number in range(start, start + 10):
+            rows.feed("k", Put(b"", None if holes and number % 3 else stamps[number]))
+        rows.outlet.seal()
+        few += rows.batch().to_pylist()
+    assert few == many
+    assert [row["hlc"] for row in many[:3]] == [
+        1,
+        None if holes else stamps[1].time,
+        *([None] if holes else [stamps[2].time]),
+    ]
+    assert [row["ts"] is None for row in many] == [row["hlc"] is None for row in many]
+
+
 def test_a_batch_is_full_by_rows_or_by_octets() -> None:
     rows = Rows(rows_count=2)
     for number in range(5):
