@@ -209,6 +209,29 @@ def test_the_first_row_does_not_wait_for_ever() -> None:
     session.close()
 
 
+def test_a_batch_after_one_that_was_handed_over_has_its_own_time() -> None:
+    driver = FakeDriver(CallbackThread.CALLER)
+    session = Session(Config(), driver)
+    subscriber = session.declare_subscriber("a", ArrowBatches(rows=1_000, ms=20))
+    face = session._context.core.face
+    for _ in range(5):
+        session.put("a", "x")
+        subscriber.flush()
+        assert subscriber.try_recv() is not None
+    driver.advance(0.015)
+    session.put("a", "x")
+    assert len(face._timers._heap) == 1
+    driver.advance(0.019)
+    assert subscriber.try_recv() is None
+    driver.advance(0.002)
+    assert subscriber.try_recv() is not None
+    assert face.next_timer_ns() is None
+    session.put("a", "x")
+    driver.advance(0.021)
+    assert subscriber.try_recv() is not None
+    session.close()
+
+
 def test_wrong_sizes_are_refused() -> None:
     for wrong in ({"rows": 0}, {"ms": -1}, {"capacity": 0}):
         with pytest.raises(InvalidValueError, match="rows and capacity from 1"):
