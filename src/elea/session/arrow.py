@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from elea.store.log.schema import SCHEMA, TIME
 _MISSING: Final = pa.scalar(-1, pa.int32())
 _MISSING_OCTETS: Final = b"\xff\xff\xff\xff"
 _FEW_COUNT: Final = 16  # rows that are counted with sooner than a kernel is called
+_TEXTS_COUNT: Final = 256  # that are remembered
 _FRACTION: Final = 0xFFFF_FFFF
 _IS_THERE: Final = pa.scalar(1, pa.int8())
 _HALF: Final = pa.scalar(32, pa.uint64())
@@ -43,7 +45,7 @@ def record_batch(rows: Columns) -> pa.RecordBatch:
             _attachments(rows, count),
             _texts(
                 rows.encoding_ids.getvalue(),
-                [str(Encoding.from_parts(id, schema or None)) for id, schema in rows.encodings],
+                [_encoding_text(id, schema) for id, schema in rows.encodings],
                 count,
             ),
             ts,
@@ -69,8 +71,26 @@ def _octets(ends: bytes, data: bytes, count: int) -> pa.Array:
 
 
 def _texts(ids: bytes, texts: list[str], count: int) -> pa.Array:
+    if count == 1:
+        return _text(texts[int.from_bytes(ids, "little")])
     indices = _numbers(pa.int32(), ids, count)
     return pa.DictionaryArray.from_arrays(indices, pa.array(texts, pa.string()))
+
+
+@lru_cache(_TEXTS_COUNT)
+def _text(text: str) -> pa.Array:
+    """One row. Samples that come one by one mostly have what the one before had."""
+    return pa.array([text], pa.string()).dictionary_encode()
+
+
+@lru_cache(_TEXTS_COUNT)
+def _encoding_text(id: int, schema: bytes) -> str:
+    return str(Encoding.from_parts(id, schema or None))
+
+
+@lru_cache(_TEXTS_COUNT)
+def _zid_text(zid: bytes) -> str:
+    return str(ZenohId(zid))
 
 
 def _texts_or_none(ids: pa.Array, texts: list[str]) -> pa.Array:
@@ -88,7 +108,7 @@ def _stamps(rows: Columns, count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
     if not rows.stamped:
         return pa.nulls(count, pa.int64()), _no_texts(count), pa.nulls(count, TIME)
     data, id_data = rows.times.getvalue(), rows.clock_ids.getvalue()
-    clocks = [str(ZenohId(clock)) for clock in rows.clocks]
+    clocks = [_zid_text(clock) for clock in rows.clocks]
     bits = _numbers(pa.int64(), data, count)
     times = _times_of_day(data, count)
     if _all_there(id_data):
@@ -121,7 +141,7 @@ def _sources(rows: Columns, count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
     if not rows.sourced:
         return _no_texts(count), pa.nulls(count, pa.int64()), pa.nulls(count, pa.int64())
     id_data = rows.zid_ids.getvalue()
-    zids = [str(ZenohId(zid)) for zid in rows.zids]
+    zids = [_zid_text(zid) for zid in rows.zids]
     eids = _numbers(pa.int64(), rows.eids.getvalue(), count)
     sns = _numbers(pa.int64(), rows.sns.getvalue(), count)
     if _all_there(id_data):

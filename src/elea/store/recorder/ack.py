@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final, NamedTuple, Protocol
 
 from elea.encoding import Encoding
@@ -41,6 +41,7 @@ _NAME_AT, _VERB_AT, _KEY_AT = 2, 3, 4  # chunks of the key
 _NS: Final = 1_000_000_000
 _WAIT_NS_MIN: Final = 200_000_000  # what was received before has to get to the log
 _WAIT_S_MAX: Final = 60.0
+_ZIDS_COUNT: Final = 256  # that are remembered
 _NUMBER_MAX: Final = 0xFFFF_FFFF
 
 
@@ -189,16 +190,9 @@ class AckServer:
             self._refuse(query, outcome)
             return
         key = f"{PREFIX}/{book.name}/put/{asked.key}"
-        text = json.dumps(
-            {
-                "log": str(book.log_id),
-                "name": book.name,
-                "shard": outcome.shard,
-                "seq": outcome.seq,
-                "duplicate": outcome.duplicate,
-            }
-        )
-        reply = (query, key, text.encode())
+        is_there = "true" if outcome.duplicate else "false"
+        text = f'{book.head}, "shard": {outcome.shard}, "seq": {outcome.seq}'
+        reply = (query, key, f'{text}, "duplicate": {is_there}}}'.encode())
         if row is not None and asked.publishes and not outcome.duplicate:
             self._recording.call(partial(self._publish_first, row, reply))
         else:
@@ -290,7 +284,12 @@ def _identity(given: dict[str, str]) -> Identity | None:
         numbers.append(int(text))
     if max(numbers) > _NUMBER_MAX:
         raise InvalidValueError("eid, sn", f"saw {numbers}; numbers of 32 bits are legal")
-    return Identity(str(ZenohId.parse(zid)), *numbers)
+    return Identity(_zid(zid), *numbers)
+
+
+@lru_cache(_ZIDS_COUNT)
+def _zid(text: str) -> str:
+    return str(ZenohId.parse(text))
 
 
 def _truth(given: dict[str, str], name: str, *, default: bool) -> bool:

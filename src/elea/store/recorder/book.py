@@ -9,6 +9,7 @@ and, where they are missing, appended once more.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -131,6 +132,8 @@ class Book:
         self._newest = open_log()
         self._log: Log | None = self._newest
         self.log_id = self._log.log_id
+        # How every acknowledgement begins.
+        self.head = json.dumps({"log": str(self.log_id), "name": name}).removesuffix("}")
         self._ends = self._log.ends()
         self._windows = self._remembered(self._log)
 
@@ -368,6 +371,9 @@ class Book:
             future.add_done_callback(partial(self._done, log, flight))
             if wait or flight.waiters:
                 _finish(log, future)
+                if not flight.is_told:  # another thread wrote it, and is telling
+                    with self._state:
+                        self._state.wait_for(lambda: flight.is_told)
         self._give()
 
     def _note_rows(self, flight: Flight) -> None:
@@ -384,18 +390,22 @@ class Book:
     def _done(self, log: Log, flight: Flight, future: Future[Stored]) -> None:
         """By whoever wrote: rows are on disk, or not."""
         error = future.exception()
-        with self._state:
-            self._flights.remove(flight)
-            if error is None:
-                self._stored(flight, future.result().ranges)
-            elif log.broken is not None:
-                self._unsure.append(flight)
-            else:
-                self._refuse(flight, Refusal("full", str(error)))
-            self._state.notify_all()
-        if error is not None:
-            self._look()
-        self._give()
+        try:
+            with self._state:
+                self._flights.remove(flight)
+                if error is None:
+                    self._stored(flight, future.result().ranges)
+                elif log.broken is not None:
+                    self._unsure.append(flight)
+                else:
+                    self._refuse(flight, Refusal("full", str(error)))
+            if error is not None:
+                self._look()
+            self._give()
+        finally:
+            with self._state:
+                flight.is_told = True
+                self._state.notify_all()
 
     def _stored(self, flight: Flight, ranges: dict[int, tuple[int, int]]) -> None:
         self.counts.rows += flight.batch.num_rows

@@ -54,6 +54,7 @@ class Flight:
     notes: list[Row] | None = None  # what it is made of, if we tell it ourselves
     told_count: int = 0  # rows that exist nowhere but with somebody who is told
     is_new: bool = False  # it never reached the log
+    is_told: bool = False  # what became of it is known, and whoever waited has the answer
 
 
 class Put(NamedTuple):
