@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from elea.errors import (
@@ -64,6 +65,7 @@ _WAIT_S: Final = 0.5  # a recorder that does not have the sample by then says so
 _GRACE_NS: Final = 500_000_000  # a recorder that has just begun may not be known here yet
 _RETRY_FIRST_NS: Final = 20_000_000
 _RETRY_MAX_NS: Final = 1_000_000_000
+_LOGS_COUNT: Final = 64  # whose names are remembered
 _SN_MAX: Final = 0xFFFF_FFFF
 _EID_FIRST: Final = 0x8000_0000  # the entities that a session declares count from 1
 
@@ -295,7 +297,6 @@ class Attempt:
 
     __slots__ = (
         "_acks",
-        "_clock",
         "_deadline_ns",
         "_done",
         "_entry",
@@ -332,7 +333,6 @@ class Attempt:
         self._is_whole = False  # the sample is in the question
         self._timed_out = False
         self._is_over = False
-        self._clock = CallbackOutlet(lambda _: self.go_on(), None, indirect=False)
 
     def start(self) -> int:
         """Ask for the first time, or once more: SENT, or FULL if whoever puts is to wait."""
@@ -415,7 +415,7 @@ class Attempt:
         face = self._acks.context.core.face
         delay_ns = max(1, min(self._retry_ns, self._deadline_ns - now_ns))
         self._retry_ns = min(2 * self._retry_ns, _RETRY_MAX_NS)
-        clock = self._clock
+        clock = CallbackOutlet(lambda _: self.go_on(), None, indirect=False)
         try:
             self._acks.context.call(
                 lambda: face.call_after(delay_ns, lambda: face.emit(clock, None))
@@ -469,7 +469,7 @@ def _read_ack(octets: bytes) -> StoredAck | None:
     try:
         said = json.loads(octets)
         return StoredAck(
-            log=uuid.UUID(said["log"]),
+            log=_log_id(said["log"]),
             name=str(said["name"]),
             shard=int(said["shard"]),
             seq=int(said["seq"]),
@@ -477,6 +477,11 @@ def _read_ack(octets: bytes) -> StoredAck | None:
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+@lru_cache(_LOGS_COUNT)
+def _log_id(text: str) -> uuid.UUID:
+    return uuid.UUID(text)
 
 
 def _read_refusal(key: str, reply: Reply) -> NotStoredError:

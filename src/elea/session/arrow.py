@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+from array import array
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -15,6 +18,10 @@ from elea.store.log.schema import SCHEMA, TIME
 # Made once: where no pandas is installed pyarrow looks for it each time it is given a plain value,
 # which takes longer than all that is done with it.
 _MISSING: Final = pa.scalar(-1, pa.int32())
+_MISSING_OCTETS: Final = b"\xff\xff\xff\xff"
+_FEW_COUNT: Final = 16  # rows that are counted with sooner than a kernel is called
+_TEXTS_COUNT: Final = 256  # that are remembered
+_FRACTION: Final = 0xFFFF_FFFF
 _IS_THERE: Final = pa.scalar(1, pa.int8())
 _HALF: Final = pa.scalar(32, pa.uint64())
 _LOW: Final = pa.scalar(0xFFFF_FFFF, pa.uint64())
@@ -38,7 +45,7 @@ def record_batch(rows: Columns) -> pa.RecordBatch:
             _attachments(rows, count),
             _texts(
                 rows.encoding_ids.getvalue(),
-                [str(Encoding.from_parts(id, schema or None)) for id, schema in rows.encodings],
+                [_encoding_text(id, schema) for id, schema in rows.encodings],
                 count,
             ),
             ts,
@@ -64,8 +71,26 @@ def _octets(ends: bytes, data: bytes, count: int) -> pa.Array:
 
 
 def _texts(ids: bytes, texts: list[str], count: int) -> pa.Array:
+    if count == 1:
+        return _text(texts[int.from_bytes(ids, "little")])
     indices = _numbers(pa.int32(), ids, count)
     return pa.DictionaryArray.from_arrays(indices, pa.array(texts, pa.string()))
+
+
+@lru_cache(_TEXTS_COUNT)
+def _text(text: str) -> pa.Array:
+    """One row. Samples that come one by one mostly have what the one before had."""
+    return pa.array([text], pa.string()).dictionary_encode()
+
+
+@lru_cache(_TEXTS_COUNT)
+def _encoding_text(id: int, schema: bytes) -> str:
+    return str(Encoding.from_parts(id, schema or None))
+
+
+@lru_cache(_TEXTS_COUNT)
+def _zid_text(zid: bytes) -> str:
+    return str(ZenohId(zid))
 
 
 def _texts_or_none(ids: pa.Array, texts: list[str]) -> pa.Array:
@@ -73,34 +98,60 @@ def _texts_or_none(ids: pa.Array, texts: list[str]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, pa.array(texts, pa.string()))
 
 
+def _all_there(ids: bytes) -> bool:
+    """Whether no row is without one of these; False also where that is not seen at a glance."""
+    return _MISSING_OCTETS not in ids
+
+
 def _stamps(rows: Columns, count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Timestamp, clock and time of day."""
     if not rows.stamped:
         return pa.nulls(count, pa.int64()), _no_texts(count), pa.nulls(count, TIME)
-    ids = _numbers(pa.int32(), rows.clock_ids.getvalue(), count)
+    data, id_data = rows.times.getvalue(), rows.clock_ids.getvalue()
+    clocks = [_zid_text(clock) for clock in rows.clocks]
+    bits = _numbers(pa.int64(), data, count)
+    times = _times_of_day(data, count)
+    if _all_there(id_data):
+        return bits, _texts(id_data, clocks, count), times
+    ids = _numbers(pa.int32(), id_data, count)
     missing = pc.equal(ids, _MISSING)
-    bits = _numbers(pa.uint64(), rows.times.getvalue(), count)
+    return (
+        pc.if_else(missing, _NO_NUMBER, bits),
+        _texts_or_none(ids, clocks),
+        pc.if_else(missing, _NO_TIME, times),
+    )
+
+
+def _times_of_day(data: bytes, count: int) -> pa.Array:
+    """Microseconds since 1970, of the 64 bits of timestamps."""
+    if count <= _FEW_COUNT:
+        micros = array("q")
+        for (one,) in struct.iter_unpack("<Q", data):
+            micros.append((one >> 32) * 1_000_000 + ((one & _FRACTION) * 1_000_000 >> 32))
+        return _numbers(TIME, micros.tobytes(), count)
+    bits = _numbers(pa.uint64(), data, count)
     seconds = pc.shift_right(bits, _HALF)
     fraction = pc.bit_wise_and(bits, _LOW)
     below = pc.shift_right(pc.multiply(fraction, _MICROSECONDS), _HALF)
-    times = pc.add(pc.multiply(seconds, _MICROSECONDS), below)
-    return (
-        pc.if_else(missing, _NO_NUMBER, bits.view(pa.int64())),
-        _texts_or_none(ids, [str(ZenohId(clock)) for clock in rows.clocks]),
-        pc.if_else(missing, _NO_TIME, times.view(TIME)),
-    )
+    return pc.add(pc.multiply(seconds, _MICROSECONDS), below).view(TIME)
 
 
 def _sources(rows: Columns, count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Who published, and its number there."""
     if not rows.sourced:
         return _no_texts(count), pa.nulls(count, pa.int64()), pa.nulls(count, pa.int64())
-    ids = _numbers(pa.int32(), rows.zid_ids.getvalue(), count)
+    id_data = rows.zid_ids.getvalue()
+    zids = [_zid_text(zid) for zid in rows.zids]
+    eids = _numbers(pa.int64(), rows.eids.getvalue(), count)
+    sns = _numbers(pa.int64(), rows.sns.getvalue(), count)
+    if _all_there(id_data):
+        return _texts(id_data, zids, count), eids, sns
+    ids = _numbers(pa.int32(), id_data, count)
     missing = pc.equal(ids, _MISSING)
     return (
-        _texts_or_none(ids, [str(ZenohId(zid)) for zid in rows.zids]),
-        pc.if_else(missing, _NO_NUMBER, _numbers(pa.int64(), rows.eids.getvalue(), count)),
-        pc.if_else(missing, _NO_NUMBER, _numbers(pa.int64(), rows.sns.getvalue(), count)),
+        _texts_or_none(ids, zids),
+        pc.if_else(missing, _NO_NUMBER, eids),
+        pc.if_else(missing, _NO_NUMBER, sns),
     )
 
 

@@ -78,8 +78,7 @@ def sample_delivery(
     outlet = ColumnsOutlet(
         channel, handler.rows, DEFAULT_LIMITS.arrow_batch_len, context.driver.wall_ns
     )
-    delay_ns = int(handler.ms * _NS_PER_MS)
-    outlet.on_first = lambda rows: _seal_later(context, outlet, rows, delay_ns)
+    outlet.on_first = _Patience(context, outlet, int(handler.ms * _NS_PER_MS)).begin
 
     def converted(value: object) -> pa.RecordBatch:
         assert isinstance(value, Columns)
@@ -88,6 +87,35 @@ def sample_delivery(
     return Delivery.of(outlet, Handler[object](channel, converted))
 
 
-def _seal_later(context: Context, outlet: ColumnsOutlet, rows: Columns, delay_ns: int) -> None:
-    """Under the lock: the first row of a batch does not wait for ever."""
-    context.core.face.call_after(delay_ns, lambda: outlet.seal_if(rows))
+class _Patience:
+    """Under the lock: the first row of a batch does not wait for ever.
+
+    One timer at a time, however many batches are handed over before theirs would be due.
+    """
+
+    __slots__ = ("_context", "_delay_ns", "_due_ns", "_newest", "_outlet")
+
+    def __init__(self, context: Context, outlet: ColumnsOutlet, delay_ns: int) -> None:
+        self._context = context
+        self._outlet = outlet
+        self._delay_ns = delay_ns
+        self._due_ns = 0
+        self._newest: Columns | None = None  # None: no timer is set
+
+    def begin(self, rows: Columns) -> None:
+        """A batch has its first row."""
+        face = self._context.core.face
+        is_set = self._newest is not None
+        self._newest = rows
+        self._due_ns = face.now_ns() + self._delay_ns
+        if not is_set:
+            face.call_at(self._due_ns, self._look)
+
+    def _look(self) -> None:
+        face, newest = self._context.core.face, self._newest
+        if self._due_ns > face.now_ns():  # of a batch that came later
+            face.call_at(self._due_ns, self._look)
+            return
+        self._newest = None
+        assert newest is not None
+        self._outlet.seal_if(newest)

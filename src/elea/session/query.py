@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NoReturn, Self, final
 
 from elea.encoding import Encoding
@@ -216,6 +217,26 @@ class Query(Finishing):
         return f"Query({str(self.selector)!r})"
 
     __repr__ = __str__
+
+
+def answer_last(answers: Sequence[tuple[Query, str, bytes]], encoding: Encoding) -> None:
+    """Give queries of one session each its only answer, and finish them: one write for all.
+
+    Raises:
+        ClosedError: the session is closed.
+    """
+    written = wire_encoding(encoding)
+
+    def act() -> None:
+        for query, key, payload in answers:
+            if not query._dropped:
+                query._dropped = True
+                body = Put(payload, None, written)
+                query._exchange.reply(query._eid, key, body, express=False)
+                query._exchange.finish()
+
+    if answers:
+        answers[0][0]._context.call(act)
 
 
 def query_maker(context: Context) -> MakeQuery:

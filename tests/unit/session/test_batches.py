@@ -114,6 +114,29 @@ def test_times_after_2038_keep_their_bits_and_their_order() -> None:
     assert row["ts"].timestamp() == 2_200_000_000
 
 
+@pytest.mark.parametrize("holes", [False, True])
+def test_few_rows_and_many_have_the_same_times(holes: bool) -> None:
+    stamps = [Stamp((number << 40) + 77 * number + 1, bytes([7])) for number in range(40)]
+    rows = Rows()
+    for number, stamp in enumerate(stamps):
+        rows.feed("k", Put(b"", None if holes and number % 3 else stamp))
+    rows.outlet.seal()
+    many = rows.batch().to_pylist()
+    few = []
+    for start in range(0, 40, 10):
+        for number in range(start, start + 10):
+            rows.feed("k", Put(b"", None if holes and number % 3 else stamps[number]))
+        rows.outlet.seal()
+        few += rows.batch().to_pylist()
+    assert few == many
+    assert [row["hlc"] for row in many[:3]] == [
+        1,
+        None if holes else stamps[1].time,
+        *([None] if holes else [stamps[2].time]),
+    ]
+    assert [row["ts"] is None for row in many] == [row["hlc"] is None for row in many]
+
+
 def test_a_batch_is_full_by_rows_or_by_octets() -> None:
     rows = Rows(rows_count=2)
     for number in range(5):
@@ -183,6 +206,29 @@ def test_the_first_row_does_not_wait_for_ever() -> None:
     assert batch.num_rows == 1
     driver.advance(1)
     assert subscriber.try_recv() is None
+    session.close()
+
+
+def test_a_batch_after_one_that_was_handed_over_has_its_own_time() -> None:
+    driver = FakeDriver(CallbackThread.CALLER)
+    session = Session(Config(), driver)
+    subscriber = session.declare_subscriber("a", ArrowBatches(rows=1_000, ms=20))
+    face = session._context.core.face
+    for _ in range(5):
+        session.put("a", "x")
+        subscriber.flush()
+        assert subscriber.try_recv() is not None
+    driver.advance(0.015)
+    session.put("a", "x")
+    assert len(face._timers._heap) == 1
+    driver.advance(0.019)
+    assert subscriber.try_recv() is None
+    driver.advance(0.002)
+    assert subscriber.try_recv() is not None
+    assert face.next_timer_ns() is None
+    session.put("a", "x")
+    driver.advance(0.021)
+    assert subscriber.try_recv() is not None
     session.close()
 
 

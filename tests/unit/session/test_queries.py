@@ -17,7 +17,7 @@ from elea.session.handlers import Callback, Handler
 from elea.session.ports import CallbackThread
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
-from elea.session.query import Query
+from elea.session.query import Query, answer_last
 from elea.session.session import Session
 from elea.wire.network.request import Request
 
@@ -66,6 +66,20 @@ def test_a_query_tells_what_was_asked(world: World) -> None:
         (b"p", Encoding.TEXT_PLAIN, b"x", None),
         ReplyKeyExpr.MATCHING_QUERY,
     ]
+
+
+def test_last_answers_to_many_queries_leave_together(world: World) -> None:
+    a, b = world.open(), world.open()
+    waiting: list[Query] = []
+    b.declare_queryable("q/*", waiting.append)
+    replies = [a.get(f"q/{number}") for number in range(3)]
+    waiting[1].drop()
+    answer_last([(one, str(one.key_expr), b"1") for one in waiting[:1]], Encoding.TEXT_PLAIN)
+    answer_last([(one, "q/2", b"2") for one in waiting], Encoding.TEXT_PLAIN)
+    assert [texts(one) for one in replies] == [["1"], [], ["2"]]
+    with pytest.raises(ClosedError):
+        waiting[2].reply("q/2", "3")
+    answer_last([], Encoding.TEXT_PLAIN)
 
 
 def test_all_kinds_of_answers(world: World) -> None:

@@ -89,7 +89,10 @@ class Log:
         if self._writer.report.cut_len:
             _LOG.warning("cut %d octets that were never acknowledged", self._writer.report.cut_len)
         self._writing = threading.Lock()  # whoever has it uses the writer
-        self._changed = threading.Condition()
+        # Two sides of one lock: who stores by itself does not wake the thread that writes.
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)
+        self._appended = threading.Condition(lock)
         self._queue: deque[_Append] = deque()
         self._queued_len = 0
         self._closing = False
@@ -129,7 +132,7 @@ class Log:
             self._queue.append(_Append(batch, length, future))
             self._queued_len += length
             if wake:
-                self._changed.notify_all()
+                self._appended.notify()
         return future
 
     def store(self, batch: pa.RecordBatch) -> Stored:
@@ -144,9 +147,9 @@ class Log:
 
     def finish(self, future: Future[Stored]) -> Stored:
         """Return when what was appended is on disk; who calls writes, as in `store`."""
-        while not future.done():
-            self._write_group()
-        return future.result()
+        while not future.done() and self._write_group():
+            pass
+        return future.result()  # else somebody has taken it, and is about to tell
 
     def flush(self) -> None:
         """Return when all that was appended before is durable, or refused.
@@ -162,8 +165,8 @@ class Log:
         """The same without `before_flush`: for those who are called by it."""
         with self._changed:
             last = self._queue[-1].future if self._queue else None
-        while last is not None and not last.done():
-            self._write_group()
+        while last is not None and not last.done() and self._write_group():
+            pass
         with self._writing:  # who took the last group has written it
             return
 
@@ -214,6 +217,7 @@ class Log:
                 return
             self._closing = True
             self._changed.notify_all()
+            self._appended.notify_all()
         self._unlisted.release()
         for thread in self._threads:
             thread.join()
@@ -245,7 +249,7 @@ class Log:
         kept_house_s = time.monotonic()
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._queue or self._closing, _KEEP_HOUSE_S)
+                self._appended.wait_for(lambda: self._queue or self._closing, _KEEP_HOUSE_S)
                 if self._closing and not self._queue:
                     return
             self._write_group()
@@ -253,13 +257,24 @@ class Log:
                 self.keep_house()
                 kept_house_s = time.monotonic()
 
-    def _write_group(self) -> None:
-        """Make what waits durable, as one block per shard, and tell who appended it."""
+    def _write_group(self) -> bool:
+        """Make what waits durable, as one block per shard, and tell who appended it.
+
+        False: nothing waits. Who is told may do anything: the writer is free again by then.
+        """
         with self._writing:
             with self._changed:
                 group = self._take()
-            if group:
-                self._commit(group)
+            if not group:
+                return False
+            outcome = self._commit(group)
+        if isinstance(outcome, BaseException):
+            for one in group:
+                one.future.set_exception(outcome)
+        else:
+            for one, where in zip(group, outcome, strict=True):
+                one.future.set_result(where)
+        return True
 
     def _take(self) -> list[_Append]:
         """What becomes one block: all that waits, within bounds."""
@@ -276,13 +291,13 @@ class Log:
             group.append(self._queue.popleft())
         return group
 
-    def _commit(self, group: list[_Append]) -> None:
-        stored: list[Stored] = []
-        failure: BaseException | None = None
+    def _commit(self, group: list[_Append]) -> list[Stored] | BaseException:
+        """Where the rows are, or why they are not; all that waits has failed if nothing can be."""
+        outcome: list[Stored] | BaseException
         try:
-            stored = self._writer.commit([one.batch for one in group])
+            outcome = self._writer.commit([one.batch for one in group])
         except BaseException as error:  # whoever appended is told, whatever it is
-            failure = error
+            outcome = error
         with self._changed:
             self._queued_len -= sum(one.length for one in group)
             if self._writer.broken is not None:
@@ -290,12 +305,7 @@ class Log:
                 self._queue.clear()
                 self._queued_len = 0
             self._changed.notify_all()
-        if failure is not None:
-            for one in group:
-                one.future.set_exception(failure)
-            return
-        for one, where in zip(group, stored, strict=True):
-            one.future.set_result(where)
+        return outcome
 
     def keep_house(self) -> None:
         """Close segments that are old enough and trim; done every second anyway."""

@@ -12,20 +12,20 @@ import math
 import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final, NamedTuple, Protocol
 
 from elea.encoding import Encoding
 from elea.errors import ClosedError, EleaError, InvalidValueError
 from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.parameters import Parameters
 from elea.provenance import SourceInfo
 from elea.qos import CongestionControl
 from elea.session.handlers import Callback
-from elea.session.query import Query
+from elea.session.query import Query, answer_last
 from elea.session.queryable import Queryable
 from elea.session.session import Session
 from elea.store.log.schema import RowKind
@@ -41,6 +41,7 @@ _NAME_AT, _VERB_AT, _KEY_AT = 2, 3, 4  # chunks of the key
 _NS: Final = 1_000_000_000
 _WAIT_NS_MIN: Final = 200_000_000  # what was received before has to get to the log
 _WAIT_S_MAX: Final = 60.0
+_ZIDS_COUNT: Final = 256  # that are remembered
 _NUMBER_MAX: Final = 0xFFFF_FFFF
 
 
@@ -88,6 +89,7 @@ class AckServer:
         # it when it comes back. The number is chosen anew in each life: no life repeats another's.
         self._eid = 1 + secrets.randbelow(_NUMBER_MAX)
         self._next_sn = 0
+        self._ready: deque[tuple[Query, str, bytes]] = deque()  # answers to be sent
         self.refused_count = 0
         names = recording.names
         name = "*" if names.is_template else names.name
@@ -167,7 +169,17 @@ class AckServer:
             identity,
         )
 
-    # By the desk.
+    # By whoever wrote the rows: nothing here waits.
+
+    def send(self) -> None:
+        """Send what was answered: one write for all."""
+        ready = []
+        with suppress(IndexError):
+            while True:
+                ready.append(self._ready.popleft())
+        if ready:
+            with suppress(ClosedError):
+                answer_last(ready, Encoding.APPLICATION_JSON)
 
     def _answer(
         self, query: Query, asked: Asked, book: Book, row: Row | None, outcome: Outcome
@@ -177,20 +189,21 @@ class AckServer:
         if isinstance(outcome, Refusal):
             self._refuse(query, outcome)
             return
+        key = f"{PREFIX}/{book.name}/put/{asked.key}"
+        is_there = "true" if outcome.duplicate else "false"
+        text = f'{book.head}, "shard": {outcome.shard}, "seq": {outcome.seq}'
+        reply = (query, key, f'{text}, "duplicate": {is_there}}}'.encode())
         if row is not None and asked.publishes and not outcome.duplicate:
-            self._publish(row)
-        text = json.dumps(
-            {
-                "log": str(book.log_id),
-                "name": book.name,
-                "shard": outcome.shard,
-                "seq": outcome.seq,
-                "duplicate": outcome.duplicate,
-            }
-        )
-        with suppress(ClosedError), query:
-            key = f"{PREFIX}/{book.name}/put/{asked.key}"
-            query.reply(key, text, encoding=Encoding.APPLICATION_JSON)
+            self._recording.call(partial(self._publish_first, row, reply))
+        else:
+            self._ready.append(reply)
+
+    # By the desk.
+
+    def _publish_first(self, row: Row, reply: tuple[Query, str, bytes]) -> None:
+        self._publish(row)
+        self._ready.append(reply)
+        self.send()
 
     def _publish(self, row: Row) -> None:
         source = None
@@ -226,13 +239,15 @@ class AckServer:
 
 def _parsed(query: Query) -> tuple[str, Asked]:
     """The name that is asked for, and what is asked."""
-    chunks = str(query.key_expr).split("/")
-    key = "/".join(chunks[_KEY_AT:])
+    chunks = str(query.key_expr).split("/", _KEY_AT)
+    key = chunks[_KEY_AT] if len(chunks) > _KEY_AT else ""
     if chunks[_VERB_AT : _VERB_AT + 1] != ["put"] or not key or "*" in key:
         raise InvalidValueError(
             "key", f"saw {str(query.key_expr)!a}; {PREFIX}/NAME/put/KEY without wildcards is legal"
         )
-    given = query.parameters
+    given: dict[str, str] = {}
+    for name, text in query.parameters:
+        given.setdefault(name, text)
     identity = _identity(given)
     kind = _kind(given, has_payload=query.payload is not None)
     if kind is None and identity is None:
@@ -246,7 +261,7 @@ def _parsed(query: Query) -> tuple[str, Asked]:
     return chunks[_NAME_AT], Asked(key, kind, identity, timestamp, publishes, wait_ns)
 
 
-def _kind(given: Parameters, *, has_payload: bool) -> RowKind | None:
+def _kind(given: dict[str, str], *, has_payload: bool) -> RowKind | None:
     text = given.get("kind")
     if text not in (None, "put", "delete"):
         raise InvalidValueError("kind", f"saw {text!a}; put and delete are legal")
@@ -255,7 +270,7 @@ def _kind(given: Parameters, *, has_payload: bool) -> RowKind | None:
     return RowKind.PUT if has_payload or text == "put" else None
 
 
-def _identity(given: Parameters) -> Identity | None:
+def _identity(given: dict[str, str]) -> Identity | None:
     texts = [given.get(name) for name in ("zid", "eid", "sn")]
     if all(text is None for text in texts):
         return None
@@ -269,10 +284,15 @@ def _identity(given: Parameters) -> Identity | None:
         numbers.append(int(text))
     if max(numbers) > _NUMBER_MAX:
         raise InvalidValueError("eid, sn", f"saw {numbers}; numbers of 32 bits are legal")
-    return Identity(str(ZenohId.parse(zid)), *numbers)
+    return Identity(_zid(zid), *numbers)
 
 
-def _truth(given: Parameters, name: str, *, default: bool) -> bool:
+@lru_cache(_ZIDS_COUNT)
+def _zid(text: str) -> str:
+    return str(ZenohId.parse(text))
+
+
+def _truth(given: dict[str, str], name: str, *, default: bool) -> bool:
     text = given.get(name)
     if text is None:
         return default
@@ -281,7 +301,7 @@ def _truth(given: Parameters, name: str, *, default: bool) -> bool:
     return text == "true"
 
 
-def _seconds(given: Parameters) -> float:
+def _seconds(given: dict[str, str]) -> float:
     text = given.get("wait", "0") or "0"
     try:
         seconds = float(text)

@@ -2,12 +2,14 @@
 
 Who brings rows holds `_order` from looking at their numbers to appending them; `_state` is held for
 moments only, as the log's own thread takes it to tell that rows are on disk. Nothing waits for the
-disk unless somebody waits for an acknowledgement. A log whose fsync failed is opened again, and the
-rows of which nobody knew are looked up and, where they are missing, appended once more.
+disk unless somebody waits for an acknowledgement; whoever wrote the rows gives the answers, holding
+neither. A log whose fsync failed is opened again, and the rows of which nobody knew are looked up
+and, where they are missing, appended once more.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -16,7 +18,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -30,6 +32,7 @@ from elea.store.log.writer import Stored, shard_of
 from elea.store.recorder.flight import (
     Answer,
     Flight,
+    Given,
     Outcome,
     Place,
     Put,
@@ -50,12 +53,6 @@ _LOOK_ROWS: Final = 65_536  # rows that are looked through at once, from the end
 _FAIL_S: Final = 10.0  # how long a broken log has to give its rows back
 
 
-class Tell(Protocol):
-    """Has an answer given, soon, by a thread that may wait; without one, looks after the book."""
-
-    def __call__(self, answer: Answer | None, outcome: Outcome | None) -> None: ...
-
-
 @dataclass(slots=True)
 class Counts:
     """What became of the samples of a log since it is recorded to."""
@@ -74,6 +71,9 @@ class Counts:
             setattr(self, name, getattr(self, name) + count)
 
 
+_Sent: TypeAlias = tuple[Flight, Log, Future[Stored]]
+
+
 class _Ask(NamedTuple):
     answer: Answer
     deadline_ns: int
@@ -87,7 +87,8 @@ class Book:
         name: Of the log.
         key: Under which drops are recorded.
         open_log: Opens the log; again after an error of the disk.
-        tell: Has answers given.
+        tell: Gives answers, all that are known at a time. It does not wait.
+        look: Has the book tended, soon, by a thread that may wait.
         clock_ns: A clock that never goes back.
         wall_ns: The time of day.
 
@@ -100,7 +101,8 @@ class Book:
         name: str,
         key: str,
         open_log: Callable[[], Log],
-        tell: Tell,
+        tell: Callable[[list[Given]], None],
+        look: Callable[[], None],
         *,
         limits: Limits = DEFAULT_LIMITS,
         clock_ns: Callable[[], int] = time.monotonic_ns,
@@ -113,6 +115,7 @@ class Book:
         self._key = key
         self._open_log = open_log
         self._tell = tell
+        self._look = look
         self._limits = limits
         self._clock_ns = clock_ns
         self._wall_ns = wall_ns
@@ -121,6 +124,7 @@ class Book:
         self._flights: deque[Flight] = deque()
         self._unsure: list[Flight] = []  # of a log that broke
         self._asks: dict[Identity, list[_Ask]] = {}
+        self._due: list[Given] = []  # answers that are known; given when `_state` is free
         self._lookups: deque[tuple[str, Identity, Answer, bool]] = deque()
         self._notes: deque[Row] = deque(maxlen=limits.record_history_count)
         self._owed_count = 0  # drops that no row tells yet
@@ -128,6 +132,8 @@ class Book:
         self._newest = open_log()
         self._log: Log | None = self._newest
         self.log_id = self._log.log_id
+        # How every acknowledgement begins.
+        self.head = json.dumps({"log": str(self.log_id), "name": name}).removesuffix("}")
         self._ends = self._log.ends()
         self._windows = self._remembered(self._log)
 
@@ -157,14 +163,10 @@ class Book:
         """Record what was received; returns how many rows were new."""
         with self._order:
             sent = self._send(batch, [])
+        count: int = 0 if sent is None else sent[0].batch.num_rows
         if filled:
-            self.counts.filled += 0 if sent is None else sent[0].batch.num_rows
-        if sent is None:
-            return 0
-        flight, log, future = sent
-        if flight.waiters:
-            _finish(log, future)
-        count: int = flight.batch.num_rows
+            self.counts.filled += count
+        self._follow(sent)
         return count
 
     def store(self, puts: Sequence[Put]) -> None:
@@ -185,8 +187,7 @@ class Book:
             self.counts.duplicates += 1
             if put.answer is not None:
                 self.ask(put.row.key, put.row.identity, put.answer, 0, duplicate=True)
-        if sent is not None:
-            _finish(*sent[1:])
+        self._follow(sent, wait=True)
 
     def dropped(self, count: int, reason: str) -> None:
         """Samples were received, and are not recorded."""
@@ -201,20 +202,11 @@ class Book:
         """Answer where a sample is, when it is there; or, after a time, that it is not."""
         with self._state:
             seq = self._windows.ask(identity)
-            if seq is not None:
+            if seq is None:
+                self._wait_for(key, identity, answer, self._clock_ns() + wait_ns, duplicate)
+            else:
                 self._answer(answer, Place(self._shard_of(key), seq, duplicate))
-                return
-            if not self._windows.has(identity):
-                deadline_ns = self._clock_ns() + wait_ns
-                self._asks.setdefault(identity, []).append(_Ask(answer, deadline_ns, duplicate))
-                return
-            for flight in (*self._flights, *self._unsure):
-                row = row_of(flight, identity)
-                if row is not None:
-                    flight.waiters.append(Waiter(row, answer, duplicate))
-                    return
-            self._lookups.append((key, identity, answer, duplicate))
-        self._tell(None, None)
+        self._give()
 
     def heard(self, source: tuple[str, int], last_sn: int) -> None:
         """A publisher says which number it gave last."""
@@ -257,6 +249,7 @@ class Book:
         self._expire()
         self._look_up()
         self._write_notes()
+        self._give()
 
     def flush(self, timeout_s: float) -> bool:
         """Return when all that was appended is on disk; False: not in time."""
@@ -295,8 +288,31 @@ class Book:
             self._lookups.clear()
             for flight in self._unsure:
                 self._refuse(flight, _CLOSED)
+        self._give()
 
     # Within.
+
+    def _wait_for(
+        self, key: str, identity: Identity, answer: Answer, deadline_ns: int, duplicate: bool
+    ) -> None:
+        """Have somebody wait for a sample: it has not come, or is under way, or is looked up."""
+        if not self._windows.has(identity):
+            self._asks.setdefault(identity, []).append(_Ask(answer, deadline_ns, duplicate))
+            return
+        for flight in (*self._flights, *self._unsure):
+            row = row_of(flight, identity)
+            if row is not None:
+                flight.waiters.append(Waiter(row, answer, duplicate))
+                return
+        self._lookups.append((key, identity, answer, duplicate))
+        self._look()
+
+    def _give(self) -> None:
+        """Give the answers that are known. No lock is held."""
+        if self._due:
+            with self._state:
+                due, self._due = self._due, []
+            self._tell(due)
 
     def _sorted(self, puts: Sequence[Put]) -> tuple[list[Put], list[Put]]:
         """Those that are new, and those that are there already."""
@@ -321,7 +337,7 @@ class Book:
         *,
         wake: bool = True,
         notes: list[Row] | None = None,
-    ) -> tuple[Flight, Log, Future[Stored]] | None:
+    ) -> _Sent | None:
         """Under `_order`: append what is new. None: nothing is, or there is no log."""
         log = self._log
         with self._state:
@@ -344,10 +360,21 @@ class Book:
                 flight.is_new = True
                 self._unsure.append(flight)
                 self._state.notify_all()
-            self._tell(None, None)
+            self._look()
             return None
-        future.add_done_callback(partial(self._done, log, flight))
         return flight, log, future
+
+    def _follow(self, sent: _Sent | None, *, wait: bool = False) -> None:
+        """Without a lock: see to the answers for what was appended, writing it if any are due."""
+        if sent is not None:
+            flight, log, future = sent
+            future.add_done_callback(partial(self._done, log, flight))
+            if wait or flight.waiters:
+                _finish(log, future)
+                if not flight.is_told:  # another thread wrote it, and is telling
+                    with self._state:
+                        self._state.wait_for(lambda: flight.is_told)
+        self._give()
 
     def _note_rows(self, flight: Flight) -> None:
         """Note which rows are asked about, now or likely soon."""
@@ -363,17 +390,22 @@ class Book:
     def _done(self, log: Log, flight: Flight, future: Future[Stored]) -> None:
         """By whoever wrote: rows are on disk, or not."""
         error = future.exception()
-        with self._state:
-            self._flights.remove(flight)
-            if error is None:
-                self._stored(flight, future.result().ranges)
-            elif log.broken is not None:
-                self._unsure.append(flight)
-            else:
-                self._refuse(flight, Refusal("full", str(error)))
-            self._state.notify_all()
-        if error is not None:
-            self._tell(None, None)
+        try:
+            with self._state:
+                self._flights.remove(flight)
+                if error is None:
+                    self._stored(flight, future.result().ranges)
+                elif log.broken is not None:
+                    self._unsure.append(flight)
+                else:
+                    self._refuse(flight, Refusal("full", str(error)))
+            if error is not None:
+                self._look()
+            self._give()
+        finally:
+            with self._state:
+                flight.is_told = True
+                self._state.notify_all()
 
     def _stored(self, flight: Flight, ranges: dict[int, tuple[int, int]]) -> None:
         self.counts.rows += flight.batch.num_rows
@@ -392,7 +424,7 @@ class Book:
     def _refuse(self, flight: Flight, refusal: Refusal) -> None:
         self._windows.forget(flight.taken)
         for _, answer, _ in flight.waiters:
-            self._tell(answer, refusal)
+            self._answer(answer, refusal)
         if flight.notes is None:
             self._drop(flight.batch.num_rows - flight.told_count, refusal.detail)
         else:
@@ -414,7 +446,7 @@ class Book:
     def _answer(self, answer: Answer, outcome: Outcome) -> None:
         if isinstance(outcome, Place):
             self.counts.acknowledged += 1
-        self._tell(answer, outcome)
+        self._due.append((answer, outcome))
 
     def _state_text(self) -> str:
         if self._is_closed:
@@ -432,7 +464,7 @@ class Book:
                 for one in asks:
                     if one not in left:
                         detail = "it was not received; put it with its payload"
-                        self._tell(one.answer, Refusal("unknown", detail))
+                        self._answer(one.answer, Refusal("unknown", detail))
                 if left:
                     self._asks[identity] = left
                 else:
@@ -484,8 +516,8 @@ class Book:
                 owed, self._owed_count = self._owed_count, 0
                 if owed:
                     notes.append(drop_row(self._key, owed, self._wall_ns() // 1_000))
-            if notes:
-                self._send(batch_of(notes), [], notes=notes)
+            sent = self._send(batch_of(notes), [], notes=notes) if notes else None
+        self._follow(sent)
 
     def _mend(self) -> None:
         """Open the log again, and append what did not get there."""
@@ -512,8 +544,7 @@ class Book:
             self._log = self._newest = new
             sent = [self._send(one.batch, one.waiters, notes=one.notes) for one in missing]
         for one in sent:
-            if one is not None and one[0].waiters:
-                _finish(*one[1:])
+            self._follow(one)
 
     def _kept(self, flight: Flight, grown: list[int]) -> list[Flight]:
         """The parts of a flight that are not in the log. A block is there whole, or not at all."""

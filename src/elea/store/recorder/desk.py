@@ -1,4 +1,4 @@
-"""Desk: the thread of a recording that gives answers, stores single samples and looks after logs.
+"""Desk: the thread of a recording that stores single samples and looks after logs.
 
 What came for it while it waited for the disk is stored together: those who wait for an
 acknowledgement share one synchronisation.
@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from elea.store.recorder.book import Book
-from elea.store.recorder.flight import Answer, Outcome, Put
+from elea.store.recorder.flight import Put
 
 _LOG: Final = logging.getLogger("elea.store.recorder")
 _TEND_S: Final = 0.25  # between two looks at the logs
@@ -46,13 +46,10 @@ class Desk:
         """Begin."""
         self._worker.start()
 
-    def tell(self, answer: Answer | None, outcome: Outcome | None) -> None:
-        """Give an answer; without one, look after the logs soon. Any thread may call it."""
+    def look(self) -> None:
+        """Look after the logs soon. Any thread may call it."""
         with self._waiting:
-            if answer is None or outcome is None:
-                self._tends_now = True
-            else:
-                self._calls.append(partial(answer, outcome))
+            self._tends_now = True
             self._waiting.notify()
 
     def call(self, act: Callable[[], object]) -> None:
@@ -69,9 +66,10 @@ class Desk:
 
     def hurry(self) -> None:
         """Somebody waits for a sample: look often whether it is time to say no."""
-        with self._waiting:
-            self._is_hurried = True
-            self._waiting.notify()
+        if not self._is_hurried:
+            with self._waiting:
+                self._is_hurried = True
+                self._waiting.notify()
 
     def stop(self) -> None:
         """Do what there is to do, and end."""
@@ -86,26 +84,28 @@ class Desk:
             self._guarded(self._calls.popleft())
 
     def _run(self) -> None:
-        next_s = time.monotonic()
+        looked_s = -_TEND_S
         while True:
             with self._waiting:
-                pause_s = _HURRY_S if self._is_hurried else _TEND_S
                 if not self._has_work():
-                    left_s = min(next_s - time.monotonic(), pause_s)
-                    self._waiting.wait(max(left_s, 0.0))
+                    self._waiting.wait(max(self._next_s(looked_s) - time.monotonic(), 0.0))
                 calls, self._calls = self._calls, deque()
                 puts, self._puts = self._puts, deque()
                 if not calls and not puts and self._stopping:
                     return
-                is_due = self._tends_now or time.monotonic() >= next_s
+                is_due = self._tends_now or time.monotonic() >= self._next_s(looked_s)
                 self._tends_now = False
             for act in calls:
                 self._guarded(act)
             if puts:
                 self._store(puts)
-            if is_due or (self._is_hurried and not calls and not puts):
+            if is_due:
                 self._guarded(self._look_after)
-                next_s = time.monotonic() + _TEND_S
+                looked_s = time.monotonic()
+
+    def _next_s(self, looked_s: float) -> float:
+        """When it is time for the next look at the logs."""
+        return looked_s + (_HURRY_S if self._is_hurried else _TEND_S)
 
     def _has_work(self) -> bool:
         return bool(self._calls or self._puts or self._tends_now or self._stopping)
@@ -119,7 +119,9 @@ class Desk:
             self._guarded(partial(book.store, some))
 
     def _look_after(self) -> None:
-        self._is_hurried = self._tend()
+        self._is_hurried = False  # first: who comes meanwhile hurries it again
+        if self._tend():
+            self._is_hurried = True
 
     def _guarded(self, act: Callable[[], object]) -> None:
         try:

@@ -1,7 +1,8 @@
 """Recording: what is published under some key expressions, into one log or one for each name.
 
 subscribers (Arrow)  ->  one thread each  ->  books  ->  logs
-questions, tokens, answers of caches  ->  the desk  ->  the same books
+questions with samples, tokens  ->  the desk  ->  the same books
+answers  <-  whoever wrote the rows
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from elea.store.recorder.ack import AckServer
 from elea.store.recorder.book import Book, Counts
 from elea.store.recorder.desk import Desk
 from elea.store.recorder.fill import Filler
-from elea.store.recorder.flight import Put
+from elea.store.recorder.flight import Given, Put
 from elea.store.recorder.rows import token_row
 from elea.store.recorder.settings import Names, RecordingSettings
 
@@ -279,7 +280,8 @@ class Recording:
             name,
             self.names.key_exprs[0],
             partial(self._open_log, directory, self.settings.log),
-            self._desk.tell,
+            self._tell,
+            self._desk.look,
             limits=self._limits,
             wall_ns=self._wall_ns,
         )
@@ -304,6 +306,16 @@ class Recording:
             reader, key_exprs = LogReader(log.disk), self.names.key_exprs
             server = LogServer(self._session, book.name, reader, log, key_exprs=key_exprs)
             self._served[book.name] = (log, server)
+
+    def _tell(self, given: list[Given]) -> None:
+        """By whoever knows the answers: give them, together."""
+        for answer, outcome in given:
+            try:
+                answer(outcome)
+            except Exception:  # one that fails leaves the others alone
+                _LOG.exception("a recorder could not answer")
+        if self._acks is not None:
+            self._acks.send()
 
     def _land(self, batch: pa.RecordBatch) -> None:
         """By a subscriber's thread."""

@@ -202,6 +202,8 @@ def _by_source(batch: pa.RecordBatch) -> list[tuple[SourceId, pa.Array | None]]:
     numbers, zids, eids = batch.column("sn"), batch.column("zid"), batch.column("eid")
     if numbers.null_count == len(numbers):
         return []
+    if len(numbers) == 1:  # a call of a kernel costs more than a row
+        return [((zids[0].as_py(), eids[0].as_py()), None)]
     bounds = pc.min_max(eids).as_py()
     if len(zids.dictionary) == 1 and not zids.null_count and bounds["min"] == bounds["max"]:
         return [((zids.dictionary[0].as_py(), bounds["min"]), None)]

@@ -111,6 +111,25 @@ def test_many_appenders_share_a_commit(verb: str, tmp_path: Path) -> None:
         assert numbers_of(list(reader.read(0, seq, seq + 10))) == [*range(first, first + 10)]
 
 
+@pytest.mark.parametrize("verb", ["append", "store"])
+def test_who_is_told_may_use_the_log(verb: str, tmp_path: Path) -> None:
+    """The writer is free when results are told: nothing that is done then waits for itself."""
+    told = threading.Event()
+
+    def again(_: object) -> None:
+        log.flush()
+        log.store(rows(10, 10))
+        told.set()
+
+    with Log(tmp_path, FREE) as log:
+        future = log.append(rows(0, 10), wake=verb == "append")
+        future.add_done_callback(again)
+        if verb == "store":
+            log.finish(future)
+        assert told.wait(20)
+        assert log.ends() == [20]
+
+
 def test_rows_go_to_shards_by_key(tmp_path: Path) -> None:
     writer = writer_on(tmp_path, LogSettings(shards_count=4, low_water_percent=0))
     [first, second] = writer.commit([rows(0, 40, 10), rows(40, 40, 10)])

@@ -18,7 +18,7 @@ from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 from elea.store.log.settings import LogSettings
 from elea.store.recorder.book import Book
-from elea.store.recorder.flight import Answer, Outcome, Place, Put, Refusal
+from elea.store.recorder.flight import Answer, Given, Outcome, Place, Put, Refusal
 from elea.store.recorder.rows import Row, batch_of
 from elea.store.recorder.windows import Identity
 
@@ -41,7 +41,13 @@ class Rig:
     def opened(self) -> Book:
         limits = replace(DEFAULT_LIMITS, record_tail_rows_count=5_000)
         return Book(
-            "log", "k/**", self._open, self._tell, limits=limits, clock_ns=lambda: self.now_ns
+            "log",
+            "k/**",
+            self._open,
+            self._tell,
+            lambda: None,
+            limits=limits,
+            clock_ns=lambda: self.now_ns,
         )
 
     def answer(self, number: int) -> Answer:
@@ -69,8 +75,8 @@ class Rig:
             raise StoreError("the disk is gone")
         return Log(self.disk, self.settings)
 
-    def _tell(self, answer: Answer | None, outcome: Outcome | None) -> None:
-        if answer is not None and outcome is not None:
+    def _tell(self, given: list[Given]) -> None:
+        for answer, outcome in given:
             answer(outcome)
 
 
@@ -133,6 +139,31 @@ def test_who_asks_first_is_answered_when_the_sample_came(rig: Rig) -> None:
     assert rig.outcomes == {}
     rig.book.land(batch(0, 5))
     assert rig.outcomes == {3: Place(0, 3, duplicate=False)}
+
+
+def test_answers_of_one_commit_are_given_together_by_who_wrote(rig: Rig) -> None:
+    given: list[tuple[int, int]] = []
+    told: list[int] = []
+
+    def tell(answers: list[Given]) -> None:
+        given.append((len(answers), threading.get_ident()))
+        for answer, outcome in answers:
+            answer(outcome)
+
+    def take(outcome: Outcome) -> None:
+        assert isinstance(outcome, Place)
+        rig.book.ask("k/1", Identity("ab", 1, 1), lambda again: told.append(outcome.seq), 0)
+        other = threading.Thread(target=rig.book.gaps, args=(0,))  # no lock is held here
+        other.start()
+        other.join(20)
+        assert not other.is_alive()
+
+    rig.book._tell = tell
+    for number in range(4):
+        rig.book.ask(f"k/{number}", Identity("ab", 1, number), take, 10**9)
+    rig.book.land(batch(0, 4))
+    assert given[0] == (4, threading.get_ident())
+    assert told == [0, 1, 2, 3]
 
 
 def test_who_asks_in_vain_is_told_so_in_time(rig: Rig) -> None:
