@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from elea.errors import KeyExprError, LimitError
 from elea.keyexpr.canon import validate
 from elea.routing.context import Context
@@ -16,9 +14,6 @@ from elea.routing.stats import Drop
 from elea.routing.tables import Kind
 from elea.routing.upstream import Upstream
 from elea.wire.fields_hot import WireExpr
-
-_REMEMBERED_COUNT: Final = 1_024  # keys that were found valid
-_REMEMBERED_LEN: Final = 256  # longer ones are looked at each time
 
 
 class Routes:
@@ -33,7 +28,6 @@ class Routes:
         "_stats",
         "_tables",
         "_upstream",
-        "_valid",
     )
 
     def __init__(
@@ -51,21 +45,14 @@ class Routes:
         self._upstream = upstream
         self._network = network
         self._gateways = gateways
-        self._valid: set[str] = set()  # of late: questions on one key come again and again
 
     def is_valid(self, key: str) -> bool:
         """Whether a received text is a canonical key expression; if not it is counted."""
-        if key in self._valid:
-            return True
         try:
             validate(key, self._limits)
         except (KeyExprError, LimitError):
             self._stats.drop(Drop.INVALID_KEY)
             return False
-        if len(key) <= _REMEMBERED_LEN:
-            if len(self._valid) >= _REMEMBERED_COUNT:
-                self._valid.clear()
-            self._valid.add(key)
         return True
 
     def samples(self, cache: RouteCache, key: str) -> list[Destination] | None:
