@@ -360,6 +360,7 @@ def test_rings_deliver_once(seed: int) -> None:
             once(client, "k", others, b"%d" % number)
         # What was sent twice would have arrived by now: every client has sent since.
         everybody = [b"%d" % number for number in range(4)]
+        assert eventually(lambda: all(set(everybody) <= set(one.payloads) for one in takers))
         for taker in takers:
             assert sorted(one for one in taker.payloads if one != b"probe") == everybody
 
