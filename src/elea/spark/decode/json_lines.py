@@ -56,6 +56,7 @@ class JsonDecoder(Decoder):
         return parts, rest
 
     def _parse(self, payloads: pa.Array) -> pa.Array | None:
+        """All of them at once; None if one is not as declared: halves are tried, then each."""
         assert self._parsed is not None
         lines = pa.Array.from_buffers(
             pa.binary(), len(payloads), payloads.buffers(), offset=payloads.offset
