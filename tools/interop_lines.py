@@ -270,6 +270,7 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("H4", "`_filter` and `_project`", OUT),
         ("H5", "an answer that was cut, and how it goes on", OUT),
         ("H6", "history, then live samples of an Eclipse publisher", BOTH),
+        ("H7", "SQL over tables: rows as replies, errors, access rules", OUT),
     ),
     "Recorder": (
         ("R220", "samples, deletions and tokens are recorded with all they have", IN),

@@ -107,6 +107,13 @@ class Limits:
     historian_rows_count: int = 50_000  # replies to one query, half of what a router forwards
     historian_rows_len: int = 32 * 1024 * 1024  # and their octets; twice that while they are sorted
     historian_stall_ns: int = 10_000_000_000  # an asker that takes nothing so long is let go
+    sql_queries_count: int = 16  # that wait or are answered; more are told to ask again
+    sql_workers_count: int = 2  # answered at once, with a thread and the memory below each
+    sql_rows_count: int = 50_000  # of one answer; an administrator may choose another number
+    sql_rows_len: int = 32 * 1024 * 1024  # and their octets
+    sql_time_ns: int = 30_000_000_000  # for one answer; may be chosen as well
+    sql_memory_len: int = 256 * 1024 * 1024  # for one answer; may be chosen as well
+    sql_text_len: int = 64 * 1024  # of a question
     since_held_count: int = 65_536  # live samples that wait for history; then refused, counted
     since_held_len: int = 64 * 1024 * 1024  # and their octets
     since_found_count: int = 1_000_000  # samples of history that wait for an answer to end

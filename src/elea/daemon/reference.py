@@ -53,6 +53,11 @@ KEYS: Final = (
         _JSON,
         "a recording: `key_exprs`, `state`, and `logs` with what was recorded, missing and dropped",
     ),
+    (
+        "/status/plugins/sql/sql",
+        _JSON,
+        "the SQL door: `key`, `tables`, `counts`, `last_error`",
+    ),
     ("/config/<path>", _JSON, "a key of the configuration, secrets as `***`; put and delete"),
 )
 

@@ -27,6 +27,7 @@ BUILT_IN: Final = {
     "historian": "elea.store.historian.service:HistorianService",
     "recorder": "elea.store.recorder.service:RecorderService",
     "rest": "elea.web.service:start",
+    "sql": "elea.store.sql.service:SqlService",
     "storage_manager": "elea.store.manager:StorageManager",
 }
 

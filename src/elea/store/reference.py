@@ -1,4 +1,4 @@
-"""The sections of storages and historians as parts of `docs/reference/config.md`."""
+"""The sections of storages, historians and the SQL door as parts of `docs/reference/config.md`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 from elea.store.historian.service import KEYS
 from elea.store.settings import STORAGE_KEYS, VOLUME_KEYS
+from elea.store.sql.settings import KEYS as SQL_KEYS
 
 # Of the volumes that Elea brings: where it stands, name, which of them, what it means.
 OPTIONS: Final = (
@@ -42,6 +43,15 @@ Answers queries from logs ([query-history.md](../howto/query-history.md)).
 | --- | --- | --- |
 """
 
+_SQL: Final = """
+## `plugins/sql`
+
+Answers SQL over tables ([query-with-sql.md](../howto/query-with-sql.md)).
+
+| key | meaning and default | legal |
+| --- | --- | --- |
+"""
+
 
 def markdown() -> str:
     """The part, to be put behind the others."""
@@ -54,5 +64,8 @@ def markdown() -> str:
         text += f"| `{place}/{name}` | {meaning} | for {which} |\n"
     text += _HISTORIAN
     for name, legal, meaning in KEYS:
+        text += f"| `{name}` | {meaning} | {legal} |\n"
+    text += _SQL
+    for name, legal, meaning in SQL_KEYS:
         text += f"| `{name}` | {meaning} | {legal} |\n"
     return text

@@ -12,9 +12,7 @@ import itertools
 import json
 import logging
 import math
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -36,13 +34,13 @@ from elea.session.session import Session
 from elea.store.historian.gather import fields_of, gather
 from elea.store.historian.selection import Selection
 from elea.store.historian.source import Source
+from elea.store.line import Line, refuse
 from elea.store.log.schema import RowKind
 from elea.store.rows import Row
 
 _LOG: Final = logging.getLogger("elea.store")
 _JSON: Final = Encoding.APPLICATION_JSON
 _LOOK_COUNT: Final = 64  # replies between two looks at the one who asked
-_STOP_S: Final = 30.0  # how long an end waits for answers that are under way
 
 
 @dataclass(slots=True)
@@ -91,20 +89,18 @@ class Historian:
         self._limits = limits
         self._wall_ns = wall_ns
         self._last_error: dict[str, Json] | None = None
-        self._line: deque[tuple[Query, int]] = deque()
-        self._busy_count = 0
-        self._stopping = False
-        self._waiting = threading.Condition()
-        self._workers = [
-            threading.Thread(target=self._run, name=f"historian-{number}", daemon=True)
-            for number in range(limits.historian_workers_count)
-        ]
-        for worker in self._workers:
-            worker.start()
+        self._line = Line(
+            "historian",
+            limits.historian_workers_count,
+            limits.historian_queries_count,
+            self.answer,
+            self._failed,
+            self._full,
+        )
         self._queryables = [
             # Called by whoever brings a query: it only gets in line.
             session.declare_queryable(
-                key, Callback(partial(self._take, number), indirect=False), complete=complete
+                key, Callback(partial(self._line.take, number), indirect=False), complete=complete
             )
             for number, key in enumerate(self.key_exprs)
         ]
@@ -130,51 +126,7 @@ class Historian:
         for queryable in self._queryables:
             with suppress(ClosedError):  # the session went first
                 queryable.undeclare()
-        with self._waiting:
-            self._stopping = True
-            waiting, self._line = list(self._line), deque()
-            self._waiting.notify_all()
-        for query, _ in waiting:
-            with suppress(ClosedError):
-                query.drop()
-        for worker in self._workers:
-            worker.join(_STOP_S)
-
-    # By whoever brings a query.
-
-    def _take(self, number: int, query: Query) -> None:
-        with self._waiting:
-            if not self._stopping and self._busy_count < self._limits.historian_queries_count:
-                self._busy_count += 1
-                self._line.append((query, number))
-                self._waiting.notify()
-                return
-        self.counts.busy += 1
-        with suppress(ClosedError), query:
-            bound = self._limits.historian_queries_count
-            _refuse(query, "busy", f"{bound} queries are being answered; ask again later")
-
-    # By the threads.
-
-    def _run(self) -> None:
-        while True:
-            with self._waiting:
-                self._waiting.wait_for(lambda: self._line or self._stopping)
-                if self._stopping:
-                    return
-                query, number = self._line.popleft()
-            try:
-                self.answer(query, number)
-            except ClosedError:  # the session, or what a source reads
-                pass
-            except Exception as error:  # a source may be somebody else's: it may raise anything
-                self._failed(query, error)
-            finally:
-                with self._waiting:
-                    self._busy_count -= 1
-                with suppress(ClosedError):
-                    query.drop()
-                del query
+        self._line.stop()
 
     def answer(self, query: Query, number: int = 0) -> None:
         """Answer one query, as asked on one of the key expressions."""
@@ -185,7 +137,7 @@ class Historian:
             )
         except EleaError as error:
             self.counts.invalid += 1
-            _refuse(query, "invalid", str(error))
+            refuse(query, "invalid", str(error))
             return
         for source in self._sources:
             source.settle()
@@ -194,7 +146,7 @@ class Historian:
             selection,
             owns=self._owner(number),
             layout_of=self._layout_of,
-            is_wanted=lambda: not self._stopping and query.is_wanted(),
+            is_wanted=lambda: not self._line.stopping and query.is_wanted(),
             limits=self._limits,
         )
         rows = iter(found)
@@ -210,7 +162,7 @@ class Historian:
             return
         if found.cut is not None:
             self.counts.cut += 1
-            _refuse(query, "cut", found.cut.detail, *found.cut.following)
+            refuse(query, "cut", found.cut.detail, *found.cut.following)
 
     def _owner(self, number: int) -> Callable[[str], bool] | None:
         """Of a key, whether this expression answers for it: the first one that includes it does."""
@@ -232,7 +184,10 @@ class Historian:
 
     def _goes_on(self, query: Query) -> bool:
         patience_s = self._limits.historian_stall_ns / 1e9
-        return not self._stopping and query.is_wanted() and query.wait_room(patience_s)
+        return not self._line.stopping and query.is_wanted() and query.wait_room(patience_s)
+
+    def _full(self) -> None:
+        self.counts.busy += 1
 
     def _failed(self, query: Query, error: Exception) -> None:
         self.counts.errors += 1
@@ -240,7 +195,7 @@ class Historian:
         known = isinstance(error, EleaError | OSError)
         _LOG.error("historian: %s", error, exc_info=not known)
         with suppress(ClosedError):
-            _refuse(query, "failed", str(error) or type(error).__name__)
+            refuse(query, "failed", str(error) or type(error).__name__)
 
 
 def _send(query: Query, row: Row) -> None:
@@ -278,10 +233,3 @@ def _plain(value: object) -> object:
             return base64.b64encode(value).decode()
         case _:
             return value
-
-
-def _refuse(query: Query, error: str, detail: str, *following: str) -> None:
-    told: dict[str, Json] = {"error": error, "detail": detail}
-    if following:
-        told["next"] = list(following)
-    query.reply_err(json.dumps(told, ensure_ascii=False), encoding=_JSON)

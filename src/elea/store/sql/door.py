@@ -1,0 +1,262 @@
+"""SqlDoor: questions in SQL come as queries, rows go as replies.
+
+To `@sql/NAME` there is one reply with all rows, as JSON or as a stream of Arrow. To `@sql/NAME/**`
+there is one for each row, or for each batch of Arrow, with its number as the last chunk of the key:
+otherwise whoever consolidates replies would keep one of them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import math
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import date, datetime, timedelta
+from datetime import time as time_of_day
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from elea.encoding import Encoding
+from elea.errors import ClosedError, EleaError, InvalidValueError, LimitError
+from elea.json5 import Json
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.session.handlers import Callback
+from elea.session.query import Query
+from elea.session.session import Session
+from elea.store.line import Line, refuse
+from elea.store.sql.engine import Answer, Bounds, Engine
+from elea.store.sql.settings import SqlSettings
+from elea.store.tables.table import format_of
+
+_LOG: Final = logging.getLogger("elea.store")
+_JSON: Final = Encoding.APPLICATION_JSON
+_ARROW: Final = Encoding("application/vnd.apache.arrow.stream")
+_FORMATS: Final = ("json", "arrow")
+_PARAMETERS: Final = ("q", "format", "rows")
+_STALL_S: Final = 10.0  # an asker that takes nothing so long is let go
+_LOOK_COUNT: Final = 64  # replies between two looks at the one who asked
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a door did since it was opened."""
+
+    queries: int = 0
+    rows: int = 0
+    busy: int = 0  # too many questions at once
+    invalid: int = 0  # not SQL, or not legal here, or it needs too much
+    cut: int = 0  # an answer was longer than may be
+    abandoned: int = 0  # the one who asked was gone, or took nothing
+    errors: int = 0  # a table could not be read; `last_error` tells
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    text: str
+    format: str
+    rows_count: int
+    is_single: bool  # one reply with all rows
+
+
+class SqlDoor:
+    """Answers questions in SQL, until `stop`.
+
+    Args:
+        session: Whose queries it gets.
+        settings: Which tables, and how much one question may use.
+    """
+
+    def __init__(
+        self, session: Session, settings: SqlSettings, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        self.key = f"@sql/{settings.name}"
+        self.counts = Counts()
+        self._settings = settings
+        self._limits = limits
+        self._last_error: dict[str, Json] | None = None
+        self._line = Line(
+            "sql",
+            limits.sql_workers_count,
+            limits.sql_queries_count,
+            self._answer,
+            self._failed,
+            self._full,
+        )
+        self._queryable = session.declare_queryable(
+            f"{self.key}/**", Callback(partial(self._line.take, 0), indirect=False), complete=True
+        )
+
+    def tables(self) -> dict[str, Path]:
+        """What may be asked about."""
+        given = self._settings.tables
+        if not isinstance(given, Path):
+            return dict(given)
+        with suppress(FileNotFoundError):
+            below = sorted(one for one in given.iterdir() if one.name.isidentifier())
+            return {one.name: one for one in below if format_of(one) is not None}
+        return {}
+
+    def status(self) -> dict[str, Json]:
+        """What it answers about, what it did, and what is wrong."""
+        tables: dict[str, Json] = {name: str(path) for name, path in self.tables().items()}
+        return {
+            "key": self.key,
+            "tables": tables,
+            "counts": asdict(self.counts),
+            "last_error": self._last_error,
+        }
+
+    def stop(self) -> None:
+        """Take no more questions, and end the answers that are under way."""
+        with suppress(ClosedError):  # the session went first
+            self._queryable.undeclare()
+        self._line.stop()
+
+    # By the threads.
+
+    def _answer(self, query: Query, _: int) -> None:
+        self.counts.queries += 1
+        try:
+            question = self._question(query)
+            engine = Engine(self.tables(), self._limits)
+            answer = engine.ask(
+                question.text,
+                Bounds(question.rows_count, self._settings.time_s, self._settings.memory_len),
+            )
+        except (InvalidValueError, LimitError) as error:
+            self.counts.invalid += 1
+            refuse(query, "invalid", str(error))
+            return
+        try:
+            self._send(query, question, answer)
+        except (InvalidValueError, LimitError) as error:
+            self.counts.invalid += 1
+            refuse(query, "invalid", str(error))
+        finally:
+            answer.close()
+
+    def _question(self, query: Query) -> _Question:
+        parameters = query.parameters
+        for name, _ in parameters:
+            if name not in _PARAMETERS and not name.startswith("_"):
+                legal = ", ".join(_PARAMETERS)
+                raise InvalidValueError("parameter", f"saw {name!a}; legal are {legal}")
+        body = query.payload
+        try:
+            text = parameters.get("q") or ("" if body is None else body.to_string())
+        except UnicodeDecodeError as error:
+            raise InvalidValueError("SQL", f"the payload is no text: {error}") from None
+        if not text.strip():
+            legal = "the parameter q or a payload has it"
+            raise InvalidValueError("SQL", f"saw none; {legal}, such as ?q=select 1")
+        format = parameters.get("format") or "json"
+        if format not in _FORMATS:
+            raise InvalidValueError("format", f"saw {format!a}; legal are {', '.join(_FORMATS)}")
+        most = self._settings.rows_count
+        rows = parameters.get("rows") or str(most)
+        if not rows.isdecimal() or not 1 <= int(rows) <= most:
+            raise InvalidValueError("number of rows", f"saw {rows!a}; legal are 1 to {most}")
+        return _Question(text, format, int(rows), str(query.key_expr) == self.key)
+
+    def _send(self, query: Query, question: _Question, answer: Answer) -> None:
+        pieces = _arrow(answer) if question.format == "arrow" else _json(answer)
+        encoding = _ARROW if question.format == "arrow" else _JSON
+        sent: list[bytes] = []
+        length = number = 0
+        for piece, rows_count in pieces:
+            length += len(piece)
+            if length > self._limits.sql_rows_len:
+                answer.is_cut = True
+                break
+            self.counts.rows += rows_count
+            if question.is_single:
+                sent.append(piece)
+            else:
+                query.reply(f"{self.key}/{number}", piece, encoding=encoding)
+                number += 1
+            if number % _LOOK_COUNT == 0 and not self._goes_on(query):
+                self.counts.abandoned += 1
+                return
+        if question.is_single:
+            whole = (
+                _stream(answer.schema, sent)
+                if question.format == "arrow"
+                else b"[" + b",\n".join(sent) + b"]"
+            )
+            query.reply(self.key, whole, encoding=encoding)
+        if answer.is_cut:
+            self.counts.cut += 1
+            most = f"{question.rows_count} rows or {self._limits.sql_rows_len} octets"
+            refuse(query, "cut", f"the answer has more than {most}; ask for less, or for LIMIT")
+
+    def _goes_on(self, query: Query) -> bool:
+        return not self._line.stopping and query.is_wanted() and query.wait_room(_STALL_S)
+
+    def _full(self) -> None:
+        self.counts.busy += 1
+
+    def _failed(self, query: Query, error: Exception) -> None:
+        self.counts.errors += 1
+        self._last_error = {"text": str(error), "time_ns": time.time_ns()}
+        known = isinstance(error, EleaError | OSError)
+        _LOG.error("sql: %s", error, exc_info=not known)
+        with suppress(ClosedError):
+            refuse(query, "failed", str(error) or type(error).__name__)
+
+
+def _json(answer: Answer) -> Iterator[tuple[bytes, int]]:
+    """Each row as an object."""
+    for batch in answer:
+        for row in batch.to_pylist():
+            yield json.dumps(_plain(row), ensure_ascii=False).encode(), 1
+
+
+def _arrow(answer: Answer) -> Iterator[tuple[bytes, int]]:
+    """Each batch as a stream of its own."""
+    for batch in answer:
+        yield _written([batch], batch.schema), batch.num_rows
+
+
+def _stream(schema: pa.Schema, streams: list[bytes]) -> bytes:
+    """One stream of all."""
+    batches = [batch for one in streams for batch in pa.ipc.open_stream(one)]
+    return _written(batches, schema)
+
+
+def _written(batches: list[pa.RecordBatch], schema: pa.Schema) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _plain(value: object) -> object:
+    """A value of a row, as JSON has it: times as RFC 3339, octets in base64."""
+    match value:
+        case dict():
+            return {str(name): _plain(one) for name, one in value.items()}
+        case tuple() | list():
+            return [_plain(one) for one in value]
+        case float():
+            return value if math.isfinite(value) else None
+        case bool() | int() | str() | None:
+            return value
+        case datetime() | date() | time_of_day():
+            return value.isoformat().replace("+00:00", "Z")
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case timedelta():
+            return value.total_seconds()
+        case bytes():
+            return base64.b64encode(value).decode()
+        case _:
+            return str(value)

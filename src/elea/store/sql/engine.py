@@ -1,0 +1,159 @@
+"""Engine: one SELECT over tables, by DuckDB in this process, within bounds.
+
+A question gets a database of its own, in memory, which knows the tables that it names and nothing
+else: no file, no network, no variable of this process, no other setting. What it may use of memory,
+time and rows is bounded; nothing is written to a disk.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from elea.errors import EleaError, InvalidValueError, LimitError
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.store.tables.dataset import dataset
+
+_BATCH_ROWS: Final = 4_096
+_CONFIG: Final = {
+    "allow_community_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+    "python_enable_replacements": "false",  # the variables of our own functions are no tables
+    "threads": "1",  # as many questions as there are threads to answer them
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one question may use."""
+
+    rows_count: int
+    time_s: float
+    memory_len: int
+
+    @classmethod
+    def of(cls, limits: Limits = DEFAULT_LIMITS) -> Bounds:
+        """The ones that limits name."""
+        return cls(limits.sql_rows_count, limits.sql_time_ns / 1e9, limits.sql_memory_len)
+
+
+class Engine:
+    """Answers questions about tables.
+
+    Args:
+        tables: Their directories by the names that questions use.
+        limits: How long a question may be.
+    """
+
+    def __init__(self, tables: Mapping[str, Path], limits: Limits = DEFAULT_LIMITS) -> None:
+        self.tables = dict(tables)
+        self._limits = limits
+
+    def ask(self, text: str, bounds: Bounds) -> Answer:
+        """Begin to answer; the rows come as the answer is iterated. Close it when done.
+
+        Raises:
+            InvalidValueError: not one SELECT over these tables.
+            LimitError: the question is too long, or needs more time or memory than it may.
+            StoreError: a table cannot be read.
+        """
+        size = len(text.encode())
+        if size > self._limits.sql_text_len:
+            raise LimitError("sql_text_len", size, self._limits.sql_text_len)
+        own = duckdb.connect(
+            ":memory:", config={**_CONFIG, "memory_limit": f"{bounds.memory_len}B"}
+        )
+        try:
+            for name in self._named(own, text):
+                own.register(name, dataset(self.tables[name]))
+            own.execute("SET lock_configuration = true")
+            return Answer(own, text, bounds)
+        except BaseException:
+            own.close()
+            raise
+
+    def _named(self, own: Any, text: str) -> list[str]:
+        """The tables that a question is about."""
+        try:
+            statements = own.extract_statements(text)
+            kinds = [str(one.type).rpartition(".")[2] for one in statements]
+            if kinds != ["SELECT"]:
+                seen = ", ".join(kinds) or "nothing"
+                raise InvalidValueError("SQL", f"saw {seen}; legal is one SELECT")
+            named = {name.lower() for name in own.get_table_names(text)}
+        except duckdb.Error as error:
+            raise InvalidValueError("SQL", str(error)) from None
+        # Of no table may also be a function or what a WITH names: the database tells.
+        return [name for name in self.tables if name.lower() in named]
+
+
+class Answer:
+    """Rows, as they are found.
+
+    Args:
+        own: The database, which is closed with it.
+    """
+
+    def __init__(self, own: Any, text: str, bounds: Bounds) -> None:
+        self.is_cut = False  # it has more rows than may be given
+        self._own = own
+        self._bounds = bounds
+        self._is_late = False
+        self._clock = threading.Timer(bounds.time_s, self._late)
+        self._clock.daemon = True
+        self._clock.start()
+        try:
+            self._rows = own.sql(text).to_arrow_reader(_BATCH_ROWS)
+        except BaseException as error:
+            self._clock.cancel()
+            raise self._told(error) from None
+        self.schema: pa.Schema = self._rows.schema
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        left = self._bounds.rows_count
+        while True:
+            try:
+                batch = self._rows.read_next_batch()
+            except StopIteration:
+                return
+            except (duckdb.Error, pa.ArrowException, OSError) as error:
+                raise self._told(error) from None
+            if batch.num_rows > left:
+                self.is_cut = True
+                batch = batch.slice(0, left)
+            left -= batch.num_rows
+            if batch.num_rows:
+                yield batch
+            if self.is_cut:
+                return
+
+    def close(self) -> None:
+        """End it, whether or not all rows were taken."""
+        self._clock.cancel()
+        self._own.close()
+
+    def _late(self) -> None:
+        self._is_late = True
+        self._own.interrupt()
+
+    def _told(self, error: BaseException) -> BaseException:
+        """What is raised: an error of ours for each of theirs."""
+        if self._is_late:
+            seen = f"more than {self._bounds.time_s:g} s"
+            return InvalidValueError("SQL", f"the answer took {seen}; ask for less")
+        if isinstance(error, duckdb.OutOfMemoryException):
+            legal = f"{self._bounds.memory_len // 2**20} MiB"
+            return InvalidValueError("SQL", f"the answer needs more memory than {legal}; ask less")
+        if isinstance(error, duckdb.Error):
+            return InvalidValueError("SQL", str(error))
+        if isinstance(error, pa.ArrowException | OSError):
+            return EleaError(str(error))
+        return error
