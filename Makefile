@@ -4,12 +4,16 @@
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 
+# JOBS processes run tests; each waits for sockets now and then, so more than there are cores.
 # Arguments passed on: make test PYTEST_ARGS="-k keyexpr", make fuzz FUZZ_ARGS="--runs 1000".
 PYTEST_ARGS ?=
+JOBS ?= 3
 FUZZ_ARGS ?=
 BENCH_ARGS ?=
 CHAOS_ARGS ?=
 CONVERSATION ?= $(firstword $(wildcard examples/conversation.jsonl tests/vectors/put_delete_publisher.jsonl))
+
+PARALLEL := -n $(JOBS) --dist loadgroup
 
 # What also has to hold for the interpreted sources: everything that runs through hot modules.
 BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/transport tests/unit/keyexpr \
@@ -41,13 +45,13 @@ test: lint ## everything that must hold before a change lands
 	if $(PY) -c 'import sys; from elea.version import COMPILED; sys.exit(not COMPILED)'; then \
 	  build=compiled; \
 	  echo "==> pytest, interpreted sources: codec and key expressions"; \
-	  ELEA_PURE=1 $(PY) -m pytest -q --build interpreted $(BOTH_BUILDS) $(PYTEST_ARGS); \
+	  ELEA_PURE=1 $(PY) -m pytest -q $(PARALLEL) --build interpreted $(BOTH_BUILDS) $(PYTEST_ARGS); \
 	else \
 	  build=interpreted; \
 	  echo "==> the hot modules are not compiled: one run, interpreted, covers everything"; \
 	fi; \
 	echo "==> pytest, all tests, $$build build"; \
-	$(PY) -m pytest -q --build $$build $(PYTEST_ARGS)
+	$(PY) -m pytest -q $(PARALLEL) --build $$build $(PYTEST_ARGS)
 
 run: hot ## explain a captured conversation, byte by byte
 	@.venv/bin/elea explain "$(CONVERSATION)"

@@ -56,6 +56,27 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--build compiled: there are no hot modules")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several processes (`-n`): what shares something runs in one, what takes long first."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item.path)))
+    if config.getoption("numprocesses", None) or hasattr(config, "workerinput"):
+        items.sort(key=lambda item: _LONG_FIRST.get(item.path.parent.name, len(_LONG_FIRST)))
+
+
+# Folders, in the order in which they are begun with.
+_LONG_FIRST = {name: place for place, name in enumerate(("spark", "sim", "interop", "attack"))}
+
+
+def _group(path: Path) -> str:
+    """Spark is started once; nodes that look for each other would find those of other tests."""
+    if path.parent == Path(__file__).parent / "spark":
+        return "spark"
+    return "scouting" if "scout" in path.name or "discover" in path.name else str(path)
+
+
 def pytest_report_header() -> str:
     return f"elea {version.VERSION}, wire version {version.WIRE_VERSION}, {_build()} hot modules"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,7 @@ def page() -> str:
     return text
 
 
+@cache
 def shown_by() -> dict[str, list[str]]:
     """`file::test` by the name of each line it shows."""
     found: dict[str, list[str]] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 import zenoh
+from tests.ports import free_port
 
 import elea
 
@@ -27,14 +27,6 @@ _ALONE: Final[dict[str, object]] = {
     "scouting/gossip/enabled": False,
     "transport/shared_memory/enabled": False,
 }
-
-
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    """A port of loopback that nobody uses."""
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def free_endpoint() -> str:

@@ -27,10 +27,13 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 MESSAGE_PACKAGES = ("scouting", "transport", "network", "data")
 
 
-@pytest.mark.parametrize("name", sorted(gen_docs.pages()))
+PAGES = gen_docs.pages()
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
 def test_generated_pages_are_current(name: str) -> None:
     page = ROOT / "docs" / "reference" / name
-    assert page.read_text(encoding="utf-8") == gen_docs.pages()[name], "run `make docs`"
+    assert page.read_text(encoding="utf-8") == PAGES[name], "run `make docs`"
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=relative)

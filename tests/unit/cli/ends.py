@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Callable
+
+from tests.ports import free_port
 
 from elea.cli.main import main
 
@@ -13,8 +14,7 @@ WAIT_S = 20
 
 
 def free_endpoint() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return f"tcp/127.0.0.1:{probe.getsockname()[1]}"
+    return f"tcp/127.0.0.1:{free_port()}"
 
 
 def eventually(condition: Callable[[], object]) -> bool:
