@@ -32,6 +32,7 @@ class Refusal(NamedTuple):
 
 Outcome: TypeAlias = Place | Refusal
 Answer: TypeAlias = Callable[[Outcome], None]
+Receipt: TypeAlias = Callable[[Identity, Outcome], None]
 Given: TypeAlias = tuple[Answer, Outcome]
 
 
@@ -55,6 +56,11 @@ class Flight:
     told_count: int = 0  # rows that exist nowhere but with somebody who is told
     is_new: bool = False  # it never reached the log
     is_told: bool = False  # what became of it is known, and whoever waited has the answer
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for it, as far as is known."""
+        return bool(self.waiters or self.rows)
 
 
 class Put(NamedTuple):

@@ -25,6 +25,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.provenance import SampleKind
 from elea.sample import Sample
 from elea.session.batches import ArrowBatches
+from elea.session.columns_hot import Haste
 from elea.session.handlers import Callback, Handler
 from elea.session.session import Session
 from elea.session.subscriber import Subscriber
@@ -57,9 +58,8 @@ class _Intake:
         self._land = land
         self._told_count = 0  # drops that were told
         self._landed = threading.Condition()
-        self._is_busy = False
-        self._hurries = False  # somebody waits for what comes next
-        batches = ArrowBatches(_BATCH_ROWS, _BATCH_MS)
+        self._haste = Haste()
+        batches = ArrowBatches(_BATCH_ROWS, _BATCH_MS, haste=self._haste)
         self._subscriber: Subscriber[Handler[pa.RecordBatch]] = session.declare_subscriber(
             key_expr, batches
         )
@@ -69,15 +69,21 @@ class _Intake:
 
     def hurry(self) -> None:
         """Land what was received, soon."""
-        self._hurries = True
-        if not self._is_busy:  # else the worker does, when it is done with what it has
+        self._haste.is_due = True
+        if not self._haste.is_busy:  # else the worker does, when it is done with what it has
             self._flush()
+
+    def hasten(self, eids: set[int]) -> None:
+        """From now on, land at once what these entities number."""
+        self._haste.eids = eids
 
     def settle(self) -> None:
         """Return when what was received is landed, or a moment later."""
         self._flush()
         with self._landed:
-            self._landed.wait_for(lambda: not self._is_busy and not len(self._handler), _ORDER_S)
+            self._landed.wait_for(
+                lambda: not self._haste.is_busy and not len(self._handler), _ORDER_S
+            )
 
     def newly_dropped(self) -> int:
         """Samples for which there was no room since this was asked last."""
@@ -94,23 +100,21 @@ class _Intake:
             _LOG.error("recording %s: its disk does not answer; it is left", self.key_expr)
 
     def _flush(self) -> None:
-        self._hurries = False
         with suppress(ClosedError):
             self._subscriber.flush()
 
     def _run(self) -> None:
+        haste = self._haste
         for batch in self._handler:
-            self._is_busy = True
+            haste.is_busy = True
             try:
                 self._land(batch)
             except Exception:  # what follows is recorded all the same
                 _LOG.exception("recording %s: %d rows are lost", self.key_expr, batch.num_rows)
-            if self._hurries:
-                self._flush()
             with self._landed:
-                self._is_busy = False
+                haste.is_busy = False
                 self._landed.notify_all()
-            if self._hurries:
+            if haste.is_due:
                 self._flush()
 
 
@@ -258,6 +262,11 @@ class Recording:
             if intake.key_expr == key_expr:
                 intake.hurry()
         self._desk.hurry()
+
+    def hasten(self, eids: set[int]) -> None:
+        """What these entities number does not wait for other rows."""
+        for intake in self._intakes:
+            intake.hasten(eids)
 
     def settle(self) -> None:
         """By the desk: what was received before what it is about to store comes first."""
