@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from elea.session.columns_hot import Columns, ColumnsOutlet, Haste
+    from elea.store.log.single import Single
 
 _NS_PER_MS: Final = 1_000_000
 
@@ -33,7 +34,7 @@ class ArrowBatches:
         rows: A batch has at most so many rows.
         ms: And its first row waits at most so many milliseconds.
         capacity: So many batches may wait for the reader.
-        haste: Whose rows do not wait.
+        haste: Whose rows do not wait; a row that is alone is handed over as a `Single`.
 
     Raises:
         MissingDependencyError: when a subscriber is declared, without `pip install 'elea[arrow]'`.
@@ -76,7 +77,7 @@ def sample_delivery(
     if not isinstance(handler, ArrowBatches):
         return Delivery(handler, context.pressure)
     try:
-        from elea.session.arrow import record_batch
+        from elea.session.arrow import record_batch, single
         from elea.session.columns_hot import Columns, ColumnsOutlet
     except ImportError as error:
         raise MissingDependencyError("ArrowBatches", "arrow") from error
@@ -90,8 +91,10 @@ def sample_delivery(
     outlet.haste = handler.haste
     outlet.on_first = _Patience(context, outlet, int(handler.ms * _NS_PER_MS)).begin
 
-    def converted(value: object) -> pa.RecordBatch:
+    def converted(value: object) -> pa.RecordBatch | Single:
         assert isinstance(value, Columns)
+        if value.rows_count == 1 and handler.haste is not None:
+            return single(value)
         return record_batch(value)
 
     return Delivery.of(outlet, Handler[object](channel, converted))

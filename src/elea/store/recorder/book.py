@@ -20,14 +20,13 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
-import pyarrow as pa
-
 from elea.errors import EleaError, StoreError
 from elea.json5 import Json
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
+from elea.store.log.single import Rows
 from elea.store.log.writer import Stored, shard_of
 from elea.store.recorder.flight import (
     Answer,
@@ -41,6 +40,7 @@ from elea.store.recorder.flight import (
     Waiter,
     by_shard,
     places_of,
+    received_us,
     row_of,
     rows_of,
 )
@@ -161,7 +161,7 @@ class Book:
 
     # Rows in.
 
-    def land(self, batch: pa.RecordBatch, *, filled: bool = False) -> int:
+    def land(self, batch: Rows, *, filled: bool = False) -> int:
         """Record what was received; returns how many rows were new."""
         with self._order:
             sent = self._send(batch, [])
@@ -349,7 +349,7 @@ class Book:
 
     def _send(
         self,
-        batch: pa.RecordBatch,
+        batch: Rows,
         waiters: list[Waiter],
         *,
         wake: bool = True,
@@ -428,8 +428,7 @@ class Book:
         self.counts.rows += flight.batch.num_rows
         for shard, (_, end) in ranges.items():
             self._ends[shard] = max(self._ends[shard], end)
-        received_us = flight.batch.column("recv_ts")[0].value
-        self.lag_ns = max(self._wall_ns() - received_us * 1_000, 0)
+        self.lag_ns = max(self._wall_ns() - received_us(flight.batch) * 1_000, 0)
         if not flight.waiters and not flight.rows:
             return
         places = places_of(flight.batch, ranges, len(self._ends))

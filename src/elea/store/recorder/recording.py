@@ -32,6 +32,7 @@ from elea.session.subscriber import Subscriber
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.settings import LogSettings
+from elea.store.log.single import Rows, Single
 from elea.store.logserver import LogServer
 from elea.store.recorder.ack import AckServer
 from elea.store.recorder.book import Book, Counts
@@ -53,16 +54,14 @@ OpenLog = Callable[[Path, LogSettings], Log]
 class _Intake:
     """One subscriber and its thread."""
 
-    def __init__(self, session: Session, key_expr: str, land: Callable[[pa.RecordBatch], None]):
+    def __init__(self, session: Session, key_expr: str, land: Callable[[Rows], None]):
         self.key_expr = key_expr
         self._land = land
         self._told_count = 0  # drops that were told
         self._landed = threading.Condition()
         self._haste = Haste()
         batches = ArrowBatches(_BATCH_ROWS, _BATCH_MS, haste=self._haste)
-        self._subscriber: Subscriber[Handler[pa.RecordBatch]] = session.declare_subscriber(
-            key_expr, batches
-        )
+        self._subscriber: Subscriber[Handler[Rows]] = session.declare_subscriber(key_expr, batches)
         self._handler = self._subscriber.handler
         self._worker = threading.Thread(target=self._run, name=f"record {key_expr}", daemon=True)
         self._worker.start()
@@ -326,7 +325,7 @@ class Recording:
         if self._acks is not None:
             self._acks.send()
 
-    def _land(self, batch: pa.RecordBatch) -> None:
+    def _land(self, batch: Rows) -> None:
         """By a subscriber's thread."""
         for book, part in self._by_book(batch):
             if book is None:
@@ -334,9 +333,11 @@ class Recording:
             else:
                 book.land(part)
 
-    def _by_book(self, batch: pa.RecordBatch) -> list[tuple[Book | None, pa.RecordBatch]]:
+    def _by_book(self, batch: Rows) -> list[tuple[Book | None, Rows]]:
         if not self.names.is_template:
             return [(self._books[self.names.name], batch)]
+        if isinstance(batch, Single):
+            return [(self.open_book(batch.key), batch)]
         keys = batch.column("key")
         books = [self.open_book(key) for key in keys.dictionary.to_pylist()]
         distinct = list(dict.fromkeys(books))
