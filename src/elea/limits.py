@@ -89,6 +89,7 @@ class Limits:
     log_reply_len: int = 1024 * 1024  # blocks of a log that go into one reply; one at least
     spark_sources_count: int = 4_096  # sources of Spark sinks whose repeats are known as such
     acks_count: int = 512  # acknowledged puts of a session under way, half of `queries_count`
+    receipt_keys_count: int = 4_096  # of a session, whose puts are acknowledged without a question
     spool_memory_len: int = 16 * 1024 * 1024  # octets that wait in memory, unless it says
     spool_disk_len: int = 1024 * 1024 * 1024  # the same on disk
     spool_window_count: int = 256  # of a spool on the way to a recorder, each key one by one
@@ -99,6 +100,7 @@ class Limits:
     record_places_count: int = 4_096  # acknowledged samples of one whose places are remembered
     record_tail_rows_count: int = 524_288  # of each shard, looked at when a log is opened
     record_waiting_count: int = 4_096  # who wait for an acknowledgement; more are told "busy"
+    record_receipts_count: int = 4_096  # publishers that get receipts; one more, and all ask anew
     record_history_count: int = 65_536  # samples of caches that wait for the end of an answer
     storage_queue_len: int = 64 * 1024 * 1024  # updates that wait for a slow disk; then refused
     storage_problems_count: int = 100  # damaged entries that are told one by one

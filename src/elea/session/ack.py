@@ -6,7 +6,8 @@
                                                 <------  log, shard, seq
 
 So the payload travels once. A recorder that did not get the sample says so, and is asked again with
-the sample in the question. However often it is asked, it stores a sample (zid, eid, sn) once.
+the sample in the question. However often it is asked, it stores a sample (zid, eid, sn) once. Where
+recorders send `receipts`, only the first put of a key asks.
 
 Nothing here waits: an `Attempt` goes on when a reply or a timer comes, and its outcome is the
 result of a future, for threads and for coroutines alike.
@@ -45,6 +46,7 @@ from elea.session.convert import key_text, nanoseconds
 from elea.session.outlet_hot import CallbackOutlet
 from elea.session.ports import FULL, SENT, CallbackThread
 from elea.session.queries import TIMEOUT_ERROR, Ask, PendingGet
+from elea.session.receipts import PATIENCE_NS, Receipt, Receipts
 from elea.timestamp import NTP64, Timestamp
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
@@ -200,6 +202,7 @@ class Acks:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.spool: Spool | None = None
+        self.receipts = Receipts(context)
         self.lock = threading.Lock()
         self._active: set[Attempt] = set()
         self._waiting: deque[Attempt] = deque()
@@ -250,7 +253,7 @@ class Acks:
         if following is not None:
             following.go_on()
 
-    def identify(self, body: Put | Del) -> None:
+    def identify(self, body: Put | Del) -> SourceRef:
         """Give a sample its time and its number, unless it has them. Under the node's lock.
 
         The number of the entity is made of the time: a node that starts again with the identity it
@@ -260,12 +263,13 @@ class Acks:
         if body.timestamp is None:
             body.timestamp = stamp()
         if body.source is not None:
-            return
+            return body.source
         if self._eid == 0 or self._sn > _SN_MAX:
             self._eid = _EID_FIRST | zlib.crc32(stamp().time.to_bytes(8, "big"))
             self._sn = 0
-        body.source = SourceRef(self.context.zid.to_bytes(), self._eid, self._sn)
+        source = body.source = SourceRef(self.context.zid.to_bytes(), self._eid, self._sn)
         self._sn += 1
+        return source
 
     def publish(self, entry: Entry) -> int:
         """Send a sample to its subscribers. Under the node's lock."""
@@ -300,15 +304,18 @@ class Attempt:
         "_deadline_ns",
         "_done",
         "_entry",
+        "_expected",
         "_get",
         "_grace_until_ns",
-        "_is_over",
+        "_is_unasked",
         "_is_unknown",
         "_is_whole",
         "_refusal",
         "_retry_ns",
         "_timed_out",
         "_timeout_ns",
+        "is_over",
+        "key",
     )
 
     def __init__(
@@ -332,7 +339,10 @@ class Attempt:
         self._is_unknown = False
         self._is_whole = False  # the sample is in the question
         self._timed_out = False
-        self._is_over = False
+        self._is_unasked = False  # a receipt is to come without a question
+        self._expected: SourceRef | None = None  # of which sample a receipt may come
+        self.key = entry.key
+        self.is_over = False
 
     def start(self) -> int:
         """Ask for the first time, or once more: SENT, or FULL if whoever puts is to wait."""
@@ -343,19 +353,34 @@ class Attempt:
             self.give_up(self._refusal or self._late())
             return SENT
         self._refusal, self._is_unknown, self._timed_out = None, False, False
-        outlet = CallbackOutlet(self._heard, self._ended, indirect=False)
-        self._is_whole = entry.published
+        self._is_whole = entry.published and not self._is_unasked
+        self._is_unasked = self._needs_no_question(left_ns)
 
         def ask() -> int:
+            self._expect()
             result = self._acks.publish(entry)
-            self._get = core.get(_question(entry, left_ns, whole=self._is_whole), outlet)
+            if not self._is_unasked:
+                outlet = CallbackOutlet(self._heard, self._ended, indirect=False)
+                question = _question(entry, left_ns, whole=self._is_whole)
+                self._get = core.get(question, outlet)
             return result
 
         return context.call(ask)
 
+    def receive(self, receipt: Receipt) -> None:
+        """A recorder says what became of the sample."""
+        if receipt.seq is not None:
+            try:
+                log = _log_id(receipt.log)
+            except ValueError:
+                return
+            self.give_up(StoredAck(log, receipt.name, receipt.shard, receipt.seq))
+        elif self._is_unasked:
+            self.go_on()  # who asks is told why it was refused
+
     def go_on(self) -> None:
         """The same where nobody would be told of a failure."""
-        if self._is_over:
+        if self.is_over:
             return
         try:
             self.start()
@@ -365,18 +390,33 @@ class Attempt:
     def give_up(self, outcome: Outcome) -> None:
         """End with an outcome, if it has not ended."""
         with self._acks.lock:
-            if self._is_over:
+            if self.is_over:
                 return
-            self._is_over = True
+            self.is_over = True
         get, context = self._get, self._acks.context
+        if self._expected is not None:
+            self._acks.receipts.forget(self._expected.eid, self._expected.sn)
         if get is not None and not get.ended:
             context.call(lambda: context.core.gets.cancel(get))
         self._acks.left(self)
         self._done(outcome)
 
+    def _needs_no_question(self, left_ns: int) -> bool:
+        entry = self._entry
+        is_first = not entry.published and entry.body.source is None
+        return is_first and left_ns > 2 * PATIENCE_NS and self._acks.receipts.come_for(entry.key)
+
+    def _expect(self) -> None:
+        """Under the node's lock, before the sample is sent: receipts are for numbers of ours."""
+        acks, body = self._acks, self._entry.body
+        if body.source is None:
+            acks.receipts.declare()
+            source = self._expected = acks.identify(body)
+            acks.receipts.expect(source.eid, source.sn, self, is_asked=not self._is_unasked)
+
     def _heard(self, value: object) -> None:
         assert isinstance(value, Reply)
-        if self._is_over:
+        if self.is_over:
             return
         if value.ok is not None:
             ack = _read_ack(value.ok.payload.to_bytes())
@@ -395,7 +435,7 @@ class Attempt:
 
     def _ended(self) -> None:
         """All that were asked have answered, and none of them has the sample on disk."""
-        if self._is_over:
+        if self.is_over:
             return
         now_ns = self._acks.context.driver.now_ns()
         if self._timed_out:
@@ -450,7 +490,7 @@ def _question(entry: Entry, timeout_ns: int, *, whole: bool) -> Ask:
         else:
             parameters += ";kind=delete"
     else:
-        parameters += f";wait={min(_WAIT_S, timeout_ns / 1e9):g}"
+        parameters += f";wait={min(_WAIT_S, timeout_ns / 1e9):g};receipts=true"
     return Ask(
         key=_ANY_LOG + entry.key,
         parameters=parameters,

@@ -14,6 +14,7 @@ from elea.encoding import Encoding
 from elea.ids import ZenohId
 from elea.session.columns_hot import Columns
 from elea.store.log.schema import SCHEMA, TIME
+from elea.store.log.single import Single
 
 # Made once: where no pandas is installed pyarrow looks for it each time it is given a plain value,
 # which takes longer than all that is done with it.
@@ -58,6 +59,33 @@ def record_batch(rows: Columns) -> pa.RecordBatch:
             _numbers(TIME, rows.received.getvalue(), count),
         ],
         schema=SCHEMA,
+    )
+
+
+def single(rows: Columns) -> Single:
+    """The only row of what was gathered."""
+    time_us = hlc = clock = zid = eid = sn = attachment = None
+    if rows.stamped:
+        octets = rows.times.getvalue()
+        bits = int.from_bytes(octets, "little")
+        hlc = int.from_bytes(octets, "little", signed=True)
+        time_us = (bits >> 32) * 1_000_000 + ((bits & _FRACTION) * 1_000_000 >> 32)
+        clock = _zid_text(next(iter(rows.clocks)))
+    if rows.sourced:
+        zid = _zid_text(next(iter(rows.zids)))
+        eid = int.from_bytes(rows.eids.getvalue(), "little")
+        sn = int.from_bytes(rows.sns.getvalue(), "little")
+    if rows.attached:
+        attachment = rows.attachments.getvalue()
+    return Single(
+        next(iter(rows.keys)),
+        rows.kinds.getvalue()[0],
+        rows.payloads.getvalue(),
+        attachment,
+        _encoding_text(*next(iter(rows.encodings))),
+        *(time_us, hlc, clock, zid, eid, sn),
+        int.from_bytes(rows.qos.getvalue(), "little", signed=True),
+        int.from_bytes(rows.received.getvalue(), "little", signed=True),
     )
 
 

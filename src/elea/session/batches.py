@@ -14,7 +14,8 @@ from elea.session.outlet_hot import Channel
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from elea.session.columns_hot import Columns, ColumnsOutlet
+    from elea.session.columns_hot import Columns, ColumnsOutlet, Haste
+    from elea.store.log.single import Single
 
 _NS_PER_MS: Final = 1_000_000
 
@@ -33,6 +34,7 @@ class ArrowBatches:
         rows: A batch has at most so many rows.
         ms: And its first row waits at most so many milliseconds.
         capacity: So many batches may wait for the reader.
+        haste: Whose rows do not wait; a row that is alone is handed over as a `Single`.
 
     Raises:
         MissingDependencyError: when a subscriber is declared, without `pip install 'elea[arrow]'`.
@@ -43,9 +45,16 @@ class ArrowBatches:
         (1000, 20)
     """
 
-    __slots__ = ("capacity", "ms", "rows")
+    __slots__ = ("capacity", "haste", "ms", "rows")
 
-    def __init__(self, rows: int = 8_192, ms: float = 50, *, capacity: int = 8) -> None:
+    def __init__(
+        self,
+        rows: int = 8_192,
+        ms: float = 50,
+        *,
+        capacity: int = 8,
+        haste: Haste | None = None,
+    ) -> None:
         if rows < 1 or ms < 0 or capacity < 1:
             raise InvalidValueError(
                 "ArrowBatches",
@@ -55,6 +64,7 @@ class ArrowBatches:
         self.rows = rows
         self.ms = ms
         self.capacity = capacity
+        self.haste = haste
 
     def __repr__(self) -> str:
         return f"ArrowBatches(rows={self.rows}, ms={self.ms}, capacity={self.capacity})"
@@ -67,7 +77,7 @@ def sample_delivery(
     if not isinstance(handler, ArrowBatches):
         return Delivery(handler, context.pressure)
     try:
-        from elea.session.arrow import record_batch
+        from elea.session.arrow import record_batch, single
         from elea.session.columns_hot import Columns, ColumnsOutlet
     except ImportError as error:
         raise MissingDependencyError("ArrowBatches", "arrow") from error
@@ -78,10 +88,13 @@ def sample_delivery(
     outlet = ColumnsOutlet(
         channel, handler.rows, DEFAULT_LIMITS.arrow_batch_len, context.driver.wall_ns
     )
+    outlet.haste = handler.haste
     outlet.on_first = _Patience(context, outlet, int(handler.ms * _NS_PER_MS)).begin
 
-    def converted(value: object) -> pa.RecordBatch:
+    def converted(value: object) -> pa.RecordBatch | Single:
         assert isinstance(value, Columns)
+        if value.rows_count == 1 and handler.haste is not None:
+            return single(value)
         return record_batch(value)
 
     return Delivery.of(outlet, Handler[object](channel, converted))

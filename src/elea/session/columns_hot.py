@@ -107,6 +107,26 @@ def blank(writer: BytesWriter, count: i64, item: bytes) -> None:
     writer.write(item * times)
 
 
+class Haste:
+    """Whose rows are handed over when they come, unless the reader has something to do.
+
+    The reader clears `is_busy` before it looks at `is_due`; rows are marked before `is_busy` is
+    looked at: one of the two sees to them.
+
+    Attributes:
+        eids: The entities that number these samples.
+        is_due: Whether such a row waits.
+        is_busy: Whether the reader will look at `is_due` by itself, soon.
+    """
+
+    __slots__ = ("eids", "is_busy", "is_due")
+
+    def __init__(self) -> None:
+        self.eids: set[int] = set()
+        self.is_due = False
+        self.is_busy = False
+
+
 class ColumnsOutlet(RowSink):
     """An outlet that gathers samples into columns and hands them to a channel.
 
@@ -130,6 +150,7 @@ class ColumnsOutlet(RowSink):
         "_rows_count_max",
         "_wall_ns",
         "channel",
+        "haste",
         "now_us",
         "on_first",
     )
@@ -139,6 +160,7 @@ class ColumnsOutlet(RowSink):
     ) -> None:
         self.channel = channel
         self.on_first: Callable[[Columns], None] | None = None
+        self.haste: Haste | None = None
         self._wall_ns = wall_ns
         self.now_us: i64 = 0  # when what comes next was received
         self._rows = Columns()
@@ -153,6 +175,7 @@ class ColumnsOutlet(RowSink):
             self.channel.accept(END)
         elif isinstance(value, Sample):
             self._add_sample(value)
+            self.end()
 
     def add(self, key: str, plain: PlainPush) -> None:
         """Take a sample as it stands in its batch."""
@@ -179,8 +202,16 @@ class ColumnsOutlet(RowSink):
         """What comes next is received now."""
         self.now_us = self._wall_ns() // 1_000
 
+    def end(self) -> None:
+        """Nothing more comes now."""
+        haste = self.haste
+        if haste is not None and haste.is_due and not haste.is_busy and len(self.channel) == 0:
+            self.seal()
+
     def seal(self) -> None:
         """Hand over what is there."""
+        if self.haste is not None:
+            self.haste.is_due = False
         rows = self._rows
         if rows.rows_count == 0:
             return
@@ -249,6 +280,9 @@ class ColumnsOutlet(RowSink):
         zid_id: i64 = -1
         if sourced:
             zid_id = number_of_octets(rows.zids, zid)
+            haste = self.haste
+            if haste is not None and haste.eids and eid in haste.eids:
+                haste.is_due = True
         write_number(rows.zid_ids, zid_id)
         write_i64_le(rows.eids, eid if sourced else 0)
         write_i64_le(rows.sns, sn if sourced else 0)

@@ -158,6 +158,8 @@ class Inbox(RawSink):
         """That was the last one."""
         self.due.end()
         self.due_now.end()
+        for rows in self.remote.rows:
+            rows.end()
 
     def raw(self, key: str, plain: PlainPush) -> None:
         """A sample from outside, still where it was received."""

@@ -184,6 +184,9 @@ class RowSink:
     def begin(self) -> None:
         """What comes next is received now."""
 
+    def end(self) -> None:
+        """Nothing more comes now."""
+
     def seal(self) -> None:
         """Hand over what is there."""
 

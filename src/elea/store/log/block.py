@@ -20,10 +20,11 @@ import pyarrow.compute as pc
 from elea.errors import StoreError
 from elea.store.log.record import TEXT_LEN, Record
 from elea.store.log.schema import SCHEMA, length_of, times
+from elea.store.log.single import Rows, Single, Stencils, batch_of
 
 _MARK: Final = b"elea.block:"
 _ZEROS: Final = b"0" * TEXT_LEN
-_METADATA: Final = {"elea": (_MARK + _ZEROS).decode()}
+_METADATA: Final = pa.KeyValueMetadata({"elea": (_MARK + _ZEROS).decode()})
 HEADER: Final[bytes] = SCHEMA.serialize().to_pybytes()  # how every segment begins
 
 BLOCK_LEN_MAX: Final = 1 << 30  # the format has four octets for it; Arrow offsets are signed
@@ -47,26 +48,20 @@ _SPARE: Final[deque[bytearray]] = deque(maxlen=4)
 
 
 def encode(
-    batch: pa.RecordBatch, first_seq: int, epoch: int, offset: int, seed: int, compression: str
+    rows: Rows, first_seq: int, epoch: int, offset: int, seed: int, compression: str
 ) -> tuple[memoryview, Record]:
     """The octets of a block that is to be at `offset` of its segment, and its record.
 
     When they are written, `recycle` takes their memory.
     """
-    length = length_of(batch)
-    if length > BLOCK_LEN_MAX:
-        raise StoreError(
-            f"a block of {length} octets; legal are {BLOCK_LEN_MAX}: append less at once"
-        )
-    data = _stream(batch, length, _options(length, batch.num_rows, compression))
-    time_min, time_max = _span(batch)
+    data, marker, (time_min, time_max) = _block(rows, compression)
     record = Record(
         first_seq=first_seq,
-        rows_count=batch.num_rows,
+        rows_count=rows.num_rows,
         epoch=epoch,
         offset=offset,
         length=len(data),
-        marker=_marker_of(data),
+        marker=marker,
         time_min=time_min,
         time_max=time_max,
         data_crc=zlib.crc32(data, seed),
@@ -74,6 +69,22 @@ def encode(
     text = record.to_bytes(seed).hex().encode()
     data[record.marker : record.marker + TEXT_LEN] = text
     return data, record
+
+
+def _block(rows: Rows, compression: str) -> tuple[memoryview, int, tuple[int, int]]:
+    """The octets of a block, where its record goes, and the times of its rows."""
+    if isinstance(rows, Single):
+        stencil = _STENCILS.of(rows)
+        if stencil is not None:
+            return memoryview(stencil.filled(rows)), stencil.marker, (rows.bits, rows.bits)
+    batch = batch_of(rows)
+    length = length_of(batch)
+    if length > BLOCK_LEN_MAX:
+        raise StoreError(
+            f"a block of {length} octets; legal are {BLOCK_LEN_MAX}: append less at once"
+        )
+    data = _stream(batch, length, _options(length, batch.num_rows, compression))
+    return data, _marker_of(data), _span(batch)
 
 
 def _options(length: int, rows_count: int, compression: str) -> pa.ipc.IpcWriteOptions:
@@ -112,6 +123,15 @@ def _stream(batch: pa.RecordBatch, length: int, options: pa.ipc.IpcWriteOptions)
                 raise
             continue
         return memoryview(memory)[len(HEADER) : end]
+
+
+def _plain(batch: pa.RecordBatch) -> tuple[bytes, int]:
+    """A block that is not compressed, and where its record goes."""
+    data = _stream(batch, length_of(batch), _OPTIONS["none"])
+    return bytes(data), _marker_of(data)
+
+
+_STENCILS: Final = Stencils(_plain)
 
 
 def _span(batch: pa.RecordBatch) -> tuple[int, int]:

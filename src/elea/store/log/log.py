@@ -18,16 +18,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-import pyarrow as pa
-
 from elea.errors import ClosedError, CorruptLogError, StoreError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.store.log import consumers as consumer_files
 from elea.store.log import index
 from elea.store.log.disk import Disk, RealDisk
 from elea.store.log.record import seed_of
-from elea.store.log.schema import checked, length_of
 from elea.store.log.settings import LogSettings
+from elea.store.log.single import Rows, checked_length
 from elea.store.log.writer import Report, Stored, Writer
 
 _LOG: Final = logging.getLogger("elea.store.log")
@@ -44,7 +42,7 @@ def opened(directory: Path) -> Log | None:
 
 
 class _Append(NamedTuple):
-    batch: pa.RecordBatch
+    rows: Rows
     length: int  # in octets
     future: Future[Stored]
 
@@ -106,7 +104,7 @@ class Log:
         if self._directory is not None:
             _OPEN[self._directory] = self
 
-    def append(self, batch: pa.RecordBatch, *, wake: bool = True) -> Future[Stored]:
+    def append(self, rows: Rows, *, wake: bool = True) -> Future[Stored]:
         """Keep rows of `SCHEMA`. The result, when it is there, says where on disk they are.
 
         Waits while too much is to be written already.
@@ -115,27 +113,27 @@ class Log:
             wake: Whether the thread that writes is woken. If not, `finish` is to be called.
 
         Raises:
-            InvalidValueError: the columns are not those of the schema.
+            InvalidValueError: the columns are not those of the schema, or a row without a timestamp
+                was received before 1970.
             ClosedError: the log was closed.
             StoreError: writing failed before, and the log has to be opened again.
         """
-        checked(batch)
+        length = checked_length(rows)
         future: Future[Stored] = Future()
         future.set_running_or_notify_cancel()
-        length = length_of(batch)
         with self._changed:
             self._changed.wait_for(self._has_room)
             if self._closing:
                 raise ClosedError("the log was closed")
             if self._writer.broken is not None:
                 raise StoreError(f"the log cannot be written: {self._writer.broken}; open it again")
-            self._queue.append(_Append(batch, length, future))
+            self._queue.append(_Append(rows, length, future))
             self._queued_len += length
             if wake:
                 self._appended.notify()
         return future
 
-    def store(self, batch: pa.RecordBatch) -> Stored:
+    def store(self, rows: Rows) -> Stored:
         """Keep rows, and return when they are on disk: `append` and its result, with less delay.
 
         Who calls writes, for all who wait, unless somebody is writing already.
@@ -143,7 +141,7 @@ class Log:
         Raises:
             StoreError: they are not kept; and what `append` raises.
         """
-        return self.finish(self.append(batch, wake=False))
+        return self.finish(self.append(rows, wake=False))
 
     def finish(self, future: Future[Stored]) -> Stored:
         """Return when what was appended is on disk; who calls writes, as in `store`."""
@@ -281,7 +279,7 @@ class Log:
         group: list[_Append] = []
         rows_count = length = 0
         while self._queue:
-            rows_count += self._queue[0].batch.num_rows
+            rows_count += self._queue[0].rows.num_rows
             length += self._queue[0].length
             if group and (
                 rows_count > self._limits.log_block_rows_count
@@ -295,7 +293,7 @@ class Log:
         """Where the rows are, or why they are not; all that waits has failed if nothing can be."""
         outcome: list[Stored] | BaseException
         try:
-            outcome = self._writer.commit([one.batch for one in group])
+            outcome = self._writer.commit([one.rows for one in group])
         except BaseException as error:  # whoever appended is told, whatever it is
             outcome = error
         with self._changed:

@@ -61,7 +61,7 @@ def checked(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch that is about to be kept.
 
     Raises:
-        InvalidValueError: its columns are not those of `SCHEMA`.
+        InvalidValueError: its columns are not those of `SCHEMA`, or a row has no time that can be.
     """
     if batch.schema != SCHEMA:
         for seen, legal in zip(batch.schema, SCHEMA, strict=False):
@@ -71,7 +71,23 @@ def checked(batch: pa.RecordBatch) -> pa.RecordBatch:
             "rows of a log",
             f"saw the columns {batch.schema.names}; legal are {SCHEMA.names}, in this order",
         )
+    if batch.column("hlc").null_count:
+        check_received(pc.min(batch.column("recv_ts").view(pa.int64())).as_py())
     return batch
+
+
+def check_received(first_us: int) -> None:
+    """Rows without a timestamp happened when they were received, which is not before 1970.
+
+    Raises:
+        InvalidValueError: it is.
+    """
+    if first_us < 0:
+        raise InvalidValueError(
+            "rows of a log",
+            f"saw a row without hlc whose recv_ts is {first_us} us; legal is 0, which is 1970, and"
+            " later: give it a timestamp, or the time at which it was received",
+        )
 
 
 def length_of(batch: pa.RecordBatch) -> int:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 from typing import Final
 
-import pyarrow as pa
-
 from elea import crash
 from elea.errors import StoreError
 from elea.store.log import block
@@ -18,6 +16,7 @@ from elea.store.log.disk import Disk, File
 from elea.store.log.record import RECORD_LEN, Record
 from elea.store.log.segment import DATA, INDEX, directory_of, stem_of
 from elea.store.log.settings import LogSettings
+from elea.store.log.single import Rows
 
 _HEADER_LEN: Final = len(block.HEADER)
 
@@ -88,7 +87,7 @@ class ShardWriter:
         """The name of the segment."""
         return stem_of(self.shard, self.first_seq)
 
-    def write(self, batch: pa.RecordBatch, now_ns: int) -> Record:
+    def write(self, rows: Rows, now_ns: int) -> Record:
         """Write a block. It is not durable, and nobody sees it."""
         assert self._pending is None, "one block at a time"
         if self.is_due(now_ns):
@@ -99,7 +98,7 @@ class ShardWriter:
         if not self._blocks_count:
             self._began_ns = now_ns
         data, record = block.encode(
-            batch, self.next_seq, self._epoch, self.data_len, self._seed, self._settings.compression
+            rows, self.next_seq, self._epoch, self.data_len, self._seed, self._settings.compression
         )
         crash.point("log.before_write")
         try:

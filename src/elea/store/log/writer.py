@@ -38,6 +38,7 @@ from elea.store.log.segment import (
 )
 from elea.store.log.settings import LogSettings
 from elea.store.log.shard import ShardWriter, refusal
+from elea.store.log.single import Rows, Single, batch_of
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -123,7 +124,7 @@ class Writer:
         """Why nothing can be appended any more."""
         return self._broken
 
-    def commit(self, batches: Sequence[pa.RecordBatch]) -> list[Stored]:
+    def commit(self, batches: Sequence[Rows]) -> list[Stored]:
         """Make rows durable, all of these together, and return where they are.
 
         Raises:
@@ -131,9 +132,9 @@ class Writer:
         """
         if self._broken is not None:
             raise StoreError(f"this log is not written to any more: {self._broken}; open it again")
-        parts = [_split(checked(batch), len(self._shards)) for batch in batches]
+        parts = [_split(rows, len(self._shards)) for rows in batches]
         blocks = {
-            shard: joined([part[shard] for part in parts if shard in part])
+            shard: _joined([part[shard] for part in parts if shard in part])
             for shard in range(len(self._shards))
             if any(shard in part for part in parts)
         }
@@ -184,7 +185,7 @@ class Writer:
         self._lock.close()
         self._broken = self._broken or "it was closed"
 
-    def _write(self, blocks: dict[int, pa.RecordBatch]) -> list[Record]:
+    def _write(self, blocks: dict[int, Rows]) -> list[Record]:
         now = self._wall_ns()
         try:
             for shard, batch in blocks.items():
@@ -210,8 +211,8 @@ class Writer:
         self._broken = reason
         return StoreError(f"{reason}; what was appended may be on disk or not: open the log again")
 
-    def _check_room(self, blocks: dict[int, pa.RecordBatch]) -> None:
-        more = sum(length_of(batch) for batch in blocks.values())
+    def _check_room(self, blocks: dict[int, Rows]) -> None:
+        more = sum(_length_of(rows) for rows in blocks.values())
         reason = refusal(self.used_len, more, self._disk.space(), self._settings)
         if reason is not None:
             self.report.refused_count += sum(batch.num_rows for batch in blocks.values())
@@ -308,8 +309,11 @@ def shard_of(key: str, shards_count: int) -> int:
     return zlib.crc32(key.encode()) % shards_count
 
 
-def _split(batch: pa.RecordBatch, shards_count: int) -> dict[int, pa.RecordBatch]:
-    """The rows of a batch by shard."""
+def _split(rows: Rows, shards_count: int) -> dict[int, Rows]:
+    """Rows by shard."""
+    if isinstance(rows, Single):
+        return {shard_of(rows.key, shards_count): rows}
+    batch = checked(rows)
     if not batch.num_rows:
         return {}
     keys = batch.column("key")
@@ -323,7 +327,15 @@ def _split(batch: pa.RecordBatch, shards_count: int) -> dict[int, pa.RecordBatch
     }
 
 
-def _stored(parts: list[dict[int, pa.RecordBatch]], firsts: dict[int, int]) -> list[Stored]:
+def _joined(parts: list[Rows]) -> Rows:
+    return parts[0] if len(parts) == 1 else joined([batch_of(rows) for rows in parts])
+
+
+def _length_of(rows: Rows) -> int:
+    return rows.length if isinstance(rows, Single) else length_of(rows)
+
+
+def _stored(parts: list[dict[int, Rows]], firsts: dict[int, int]) -> list[Stored]:
     next_seq = dict(firsts)
     stored = []
     for part in parts:

@@ -2,7 +2,8 @@
 
 With a payload the sample is recorded, then answered; with an identity (zid, eid, sn) it is recorded
 once, however often it is asked for. Without a payload the answer says where the sample of that
-identity is, which was received in the ordinary way.
+identity is, which was received in the ordinary way. Who asks with `receipts=true` is told of all
+other samples of its entity without a question: `@elea/log/NAME/stored/ZID`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from elea.session.queryable import Queryable
 from elea.session.session import Session
 from elea.store.log.schema import RowKind
 from elea.store.recorder.book import Book
-from elea.store.recorder.flight import Outcome, Put, Refusal
+from elea.store.recorder.flight import Outcome, Place, Put, Refusal
 from elea.store.recorder.rows import Row
 from elea.store.recorder.settings import Names
 from elea.store.recorder.windows import Identity
@@ -55,6 +56,8 @@ class Recording(Protocol):
     def call(self, act: Callable[[], None]) -> None: ...
     def put(self, book: Book, put: Put) -> None: ...
     def hurry(self, key_expr: str) -> None: ...
+    def hasten(self, eids: set[int]) -> None: ...
+    def books(self) -> list[Book]: ...
 
 
 class Asked(NamedTuple):
@@ -65,6 +68,7 @@ class Asked(NamedTuple):
     identity: Identity | None
     timestamp: Timestamp | None
     publishes: bool
+    receipts: bool
     wait_ns: int
 
 
@@ -90,6 +94,7 @@ class AckServer:
         self._eid = 1 + secrets.randbelow(_NUMBER_MAX)
         self._next_sn = 0
         self._ready: deque[tuple[Query, str, bytes]] = deque()  # answers to be sent
+        self._receipts: deque[tuple[str, str, str]] = deque()  # log, zid and row of each
         self.refused_count = 0
         names = recording.names
         name = "*" if names.is_template else names.name
@@ -143,12 +148,20 @@ class AckServer:
     def _line_up(self, key_expr: str, query: Query, asked: Asked, book: Book) -> None:
         if asked.kind is None:
             assert asked.identity is not None
+            if asked.receipts:
+                self._send_receipts(book, asked.identity)
             answer = partial(self._answer, query, asked, book, None)
             book.ask(asked.key, asked.identity, answer, asked.wait_ns)
             self._recording.hurry(key_expr)
             return
         row = self._row(query, asked)
         self._recording.put(book, Put(row, partial(self._answer, query, asked, book, row)))
+
+    def _send_receipts(self, book: Book, identity: Identity) -> None:
+        """From now on, tell who publishes under this identity of each sample."""
+        if book.tell_all(identity.source, partial(self._receipt, book)):
+            books = self._recording.books()
+            self._recording.hasten(set().union(*(one.told_of_all() for one in books)))
 
     def _row(self, query: Query, asked: Asked) -> Row:
         assert asked.kind is not None
@@ -172,7 +185,9 @@ class AckServer:
     # By whoever wrote the rows: nothing here waits.
 
     def send(self) -> None:
-        """Send what was answered: one write for all."""
+        """Send what was answered: receipts first, who hears both needs only them."""
+        if self._receipts:
+            self._publish_receipts()
         ready = []
         with suppress(IndexError):
             while True:
@@ -180,6 +195,29 @@ class AckServer:
         if ready:
             with suppress(ClosedError):
                 answer_last(ready, Encoding.APPLICATION_JSON)
+
+    def _receipt(self, book: Book, identity: Identity, outcome: Outcome) -> None:
+        shard, seq = (outcome.shard, outcome.seq) if isinstance(outcome, Place) else (0, "null")
+        row = f"[{identity.eid},{identity.sn},{shard},{seq}]"
+        self._receipts.append((book.name, identity.zid, row))
+
+    def _publish_receipts(self) -> None:
+        rows: dict[tuple[str, str], list[str]] = {}
+        with suppress(IndexError):
+            while True:
+                name, zid, row = self._receipts.popleft()
+                rows.setdefault((name, zid), []).append(row)
+        heads = {book.name: book.head for book in self._recording.books()}
+        for (name, zid), some in rows.items():
+            text = f'{heads[name]}, "stored": [{",".join(some)}]}}'
+            # Who cannot take it now asks: nobody else waits for one who is slow.
+            with suppress(ClosedError):
+                self._session.put(
+                    f"{PREFIX}/{name}/stored/{zid}",
+                    text.encode(),
+                    encoding=Encoding.APPLICATION_JSON,
+                    congestion_control=CongestionControl.DROP,
+                )
 
     def _answer(
         self, query: Query, asked: Asked, book: Book, row: Row | None, outcome: Outcome
@@ -256,9 +294,12 @@ def _parsed(query: Query) -> tuple[str, Asked]:
         )
     stamp = given.get("ts")
     publishes = _truth(given, "publish", default=identity is None)
+    receipts = _truth(given, "receipts", default=False)
     wait_ns = max(int(_seconds(given) * _NS), _WAIT_NS_MIN)
     timestamp = None if stamp is None else Timestamp.parse(stamp)
-    return chunks[_NAME_AT], Asked(key, kind, identity, timestamp, publishes, wait_ns)
+    return chunks[_NAME_AT], Asked(
+        *(key, kind, identity, timestamp, publishes), receipts=receipts, wait_ns=wait_ns
+    )
 
 
 def _kind(given: dict[str, str], *, has_payload: bool) -> RowKind | None:

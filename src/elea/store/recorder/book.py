@@ -20,14 +20,13 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
-import pyarrow as pa
-
 from elea.errors import EleaError, StoreError
 from elea.json5 import Json
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
+from elea.store.log.single import Rows
 from elea.store.log.writer import Stored, shard_of
 from elea.store.recorder.flight import (
     Answer,
@@ -36,15 +35,17 @@ from elea.store.recorder.flight import (
     Outcome,
     Place,
     Put,
+    Receipt,
     Refusal,
     Waiter,
     by_shard,
     places_of,
+    received_us,
     row_of,
     rows_of,
 )
 from elea.store.recorder.rows import Row, batch_of, drop_row, gap_row
-from elea.store.recorder.windows import Gap, Identity, Windows
+from elea.store.recorder.windows import Gap, Identity, SourceId, Windows
 
 _LOG: Final = logging.getLogger("elea.store.recorder")
 _LOOKED_AT: Final = ("key", "zid", "eid", "sn")
@@ -125,6 +126,7 @@ class Book:
         self._unsure: list[Flight] = []  # of a log that broke
         self._asks: dict[Identity, list[_Ask]] = {}
         self._due: list[Given] = []  # answers that are known; given when `_state` is free
+        self._receipts: dict[SourceId, Receipt] = {}  # who is told of each sample, unasked
         self._lookups: deque[tuple[str, Identity, Answer, bool]] = deque()
         self._notes: deque[Row] = deque(maxlen=limits.record_history_count)
         self._owed_count = 0  # drops that no row tells yet
@@ -159,7 +161,7 @@ class Book:
 
     # Rows in.
 
-    def land(self, batch: pa.RecordBatch, *, filled: bool = False) -> int:
+    def land(self, batch: Rows, *, filled: bool = False) -> int:
         """Record what was received; returns how many rows were new."""
         with self._order:
             sent = self._send(batch, [])
@@ -208,7 +210,22 @@ class Book:
                 self._answer(answer, Place(self._shard_of(key), seq, duplicate))
         self._give()
 
-    def heard(self, source: tuple[str, int], last_sn: int) -> None:
+    def tell_all(self, source: SourceId, receipt: Receipt) -> bool:
+        """Have a publisher told of each of its samples; whether that is new."""
+        with self._state:
+            if source in self._receipts:
+                return False
+            if len(self._receipts) >= self._limits.record_receipts_count:
+                self._receipts.clear()  # who hears nothing asks again
+            self._receipts[source] = receipt
+            return True
+
+    def told_of_all(self) -> set[int]:
+        """The numbers of the entities for which `tell_all` was called."""
+        with self._state:
+            return {eid for _, eid in self._receipts}
+
+    def heard(self, source: SourceId, last_sn: int) -> None:
         """A publisher says which number it gave last."""
         with self._state:
             self._windows.heard(source, last_sn, self._clock_ns())
@@ -332,7 +349,7 @@ class Book:
 
     def _send(
         self,
-        batch: pa.RecordBatch,
+        batch: Rows,
         waiters: list[Waiter],
         *,
         wake: bool = True,
@@ -353,7 +370,7 @@ class Book:
             self._note_rows(flight)
             self._flights.append(flight)
         try:
-            future = log.append(kept, wake=wake and not flight.waiters)
+            future = log.append(kept, wake=wake and not flight.is_awaited)
         except StoreError:  # it broke: looked at when it is opened again
             with self._state:
                 self._flights.remove(flight)
@@ -369,7 +386,7 @@ class Book:
         if sent is not None:
             flight, log, future = sent
             future.add_done_callback(partial(self._done, log, flight))
-            if wait or flight.waiters:
+            if wait or flight.is_awaited:
                 _finish(log, future)
                 if not flight.is_told:  # another thread wrote it, and is telling
                     with self._state:
@@ -379,7 +396,7 @@ class Book:
     def _note_rows(self, flight: Flight) -> None:
         """Note which rows are asked about, now or likely soon."""
         for id in flight.taken:
-            if not self._windows.is_asked(id):
+            if id not in self._receipts and not self._windows.is_asked(id):
                 continue
             for row, sn in rows_of(flight.batch, id):
                 identity = Identity(*id, sn)
@@ -411,18 +428,26 @@ class Book:
         self.counts.rows += flight.batch.num_rows
         for shard, (_, end) in ranges.items():
             self._ends[shard] = max(self._ends[shard], end)
-        received_us = flight.batch.column("recv_ts")[0].value
-        self.lag_ns = max(self._wall_ns() - received_us * 1_000, 0)
+        self.lag_ns = max(self._wall_ns() - received_us(flight.batch) * 1_000, 0)
         if not flight.waiters and not flight.rows:
             return
         places = places_of(flight.batch, ranges, len(self._ends))
+        asked = {row for row, _, _ in flight.waiters}
         for identity, row in flight.rows.items():
             self._windows.place(identity, places[row][1])
+            receipt = self._receipts.get(identity.source)
+            if receipt is not None:
+                self.counts.acknowledged += row not in asked
+                self._due.append((partial(receipt, identity), Place(*places[row], False)))
         for row, answer, duplicate in flight.waiters:
             self._answer(answer, Place(*places[row], duplicate))
 
     def _refuse(self, flight: Flight, refusal: Refusal) -> None:
         self._windows.forget(flight.taken)
+        for identity in flight.rows:
+            receipt = self._receipts.get(identity.source)
+            if receipt is not None:
+                self._due.append((partial(receipt, identity), refusal))
         for _, answer, _ in flight.waiters:
             self._answer(answer, refusal)
         if flight.notes is None:

@@ -9,10 +9,11 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.store.log.single import Rows, Single, batch_of
 from elea.store.log.writer import shard_of
 from elea.store.recorder.rows import Row
 from elea.store.recorder.spans import unwrapped
-from elea.store.recorder.windows import Identity, Taken
+from elea.store.recorder.windows import Identity, SourceId, Taken
 
 
 class Place(NamedTuple):
@@ -32,6 +33,7 @@ class Refusal(NamedTuple):
 
 Outcome: TypeAlias = Place | Refusal
 Answer: TypeAlias = Callable[[Outcome], None]
+Receipt: TypeAlias = Callable[[Identity, Outcome], None]
 Given: TypeAlias = tuple[Answer, Outcome]
 
 
@@ -47,7 +49,7 @@ class Waiter(NamedTuple):
 class Flight:
     """Rows that were appended and are not known to be on disk."""
 
-    batch: pa.RecordBatch
+    batch: Rows
     taken: Taken
     waiters: list[Waiter] = field(default_factory=list)
     rows: dict[Identity, int] = field(default_factory=dict)  # of publishers that are asked about
@@ -55,6 +57,11 @@ class Flight:
     told_count: int = 0  # rows that exist nowhere but with somebody who is told
     is_new: bool = False  # it never reached the log
     is_told: bool = False  # what became of it is known, and whoever waited has the answer
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for it, as far as is known."""
+        return bool(self.waiters or self.rows)
 
 
 class Put(NamedTuple):
@@ -64,8 +71,10 @@ class Put(NamedTuple):
     answer: Answer | None
 
 
-def rows_of(batch: pa.RecordBatch, id: tuple[str, int]) -> list[tuple[int, int]]:
+def rows_of(batch: Rows, id: SourceId) -> list[tuple[int, int]]:
     """The rows of a publisher, with their numbers."""
+    if isinstance(batch, Single):
+        return [(0, batch.sn)] if batch.sn is not None and (batch.zid, batch.eid) == id else []
     if batch.num_rows == 1:  # a call of a kernel costs more than a row
         only, eid, sn = (batch.column(name)[0].as_py() for name in ("zid", "eid", "sn"))
         return [(0, sn)] if (only, eid) == id else []
@@ -91,14 +100,24 @@ def row_of(flight: Flight, identity: Identity) -> int | None:
     return None
 
 
-def _shards_of(batch: pa.RecordBatch, shards_count: int) -> list[int]:
+def received_us(batch: Rows) -> int:
+    """When the first row was received."""
+    if isinstance(batch, Single):
+        return batch.received_us
+    found: int = batch.column("recv_ts")[0].value
+    return found
+
+
+def _shards_of(batch: Rows, shards_count: int) -> list[int]:
+    if isinstance(batch, Single):
+        return [shard_of(batch.key, shards_count)]
     keys = batch.column("key")
     of_key = [shard_of(key, shards_count) for key in keys.dictionary.to_pylist()]
     return [of_key[index] for index in keys.indices.to_pylist()]
 
 
 def places_of(
-    batch: pa.RecordBatch, ranges: dict[int, tuple[int, int]], shards_count: int
+    batch: Rows, ranges: dict[int, tuple[int, int]], shards_count: int
 ) -> list[tuple[int, int]]:
     """Shard and number of each row."""
     next_seq = {shard: start for shard, (start, _) in ranges.items()}
@@ -111,9 +130,9 @@ def places_of(
 
 def by_shard(flight: Flight, shards_count: int) -> list[tuple[int, Flight]]:
     """A flight as one per shard."""
-    if shards_count == 1:
-        return [(0, flight)]
-    shards = _shards_of(flight.batch, shards_count)
+    shards = _shards_of(flight.batch, shards_count) if shards_count > 1 else [0]
+    if len(set(shards)) == 1:
+        return [(shards[0], flight)]
     parts = []
     for shard in sorted(set(shards)):
         rows = [row for row, one in enumerate(shards) if one == shard]
@@ -122,7 +141,7 @@ def by_shard(flight: Flight, shards_count: int) -> list[tuple[int, Flight]]:
             (
                 shard,
                 Flight(
-                    flight.batch.take(pa.array(rows, pa.int64())),
+                    batch_of(flight.batch).take(pa.array(rows, pa.int64())),
                     {},
                     [
                         one._replace(row=new_row[one.row])

@@ -25,12 +25,14 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.provenance import SampleKind
 from elea.sample import Sample
 from elea.session.batches import ArrowBatches
+from elea.session.columns_hot import Haste
 from elea.session.handlers import Callback, Handler
 from elea.session.session import Session
 from elea.session.subscriber import Subscriber
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.settings import LogSettings
+from elea.store.log.single import Rows, Single
 from elea.store.logserver import LogServer
 from elea.store.recorder.ack import AckServer
 from elea.store.recorder.book import Book, Counts
@@ -52,32 +54,35 @@ OpenLog = Callable[[Path, LogSettings], Log]
 class _Intake:
     """One subscriber and its thread."""
 
-    def __init__(self, session: Session, key_expr: str, land: Callable[[pa.RecordBatch], None]):
+    def __init__(self, session: Session, key_expr: str, land: Callable[[Rows], None]):
         self.key_expr = key_expr
         self._land = land
         self._told_count = 0  # drops that were told
         self._landed = threading.Condition()
-        self._is_busy = False
-        self._hurries = False  # somebody waits for what comes next
-        batches = ArrowBatches(_BATCH_ROWS, _BATCH_MS)
-        self._subscriber: Subscriber[Handler[pa.RecordBatch]] = session.declare_subscriber(
-            key_expr, batches
-        )
+        self._haste = Haste()
+        batches = ArrowBatches(_BATCH_ROWS, _BATCH_MS, haste=self._haste)
+        self._subscriber: Subscriber[Handler[Rows]] = session.declare_subscriber(key_expr, batches)
         self._handler = self._subscriber.handler
         self._worker = threading.Thread(target=self._run, name=f"record {key_expr}", daemon=True)
         self._worker.start()
 
     def hurry(self) -> None:
         """Land what was received, soon."""
-        self._hurries = True
-        if not self._is_busy:  # else the worker does, when it is done with what it has
+        self._haste.is_due = True
+        if not self._haste.is_busy:  # else the worker does, when it is done with what it has
             self._flush()
+
+    def hasten(self, eids: set[int]) -> None:
+        """From now on, land at once what these entities number."""
+        self._haste.eids = eids
 
     def settle(self) -> None:
         """Return when what was received is landed, or a moment later."""
         self._flush()
         with self._landed:
-            self._landed.wait_for(lambda: not self._is_busy and not len(self._handler), _ORDER_S)
+            self._landed.wait_for(
+                lambda: not self._haste.is_busy and not len(self._handler), _ORDER_S
+            )
 
     def newly_dropped(self) -> int:
         """Samples for which there was no room since this was asked last."""
@@ -94,23 +99,21 @@ class _Intake:
             _LOG.error("recording %s: its disk does not answer; it is left", self.key_expr)
 
     def _flush(self) -> None:
-        self._hurries = False
         with suppress(ClosedError):
             self._subscriber.flush()
 
     def _run(self) -> None:
+        haste = self._haste
         for batch in self._handler:
-            self._is_busy = True
+            haste.is_busy = True
             try:
                 self._land(batch)
             except Exception:  # what follows is recorded all the same
                 _LOG.exception("recording %s: %d rows are lost", self.key_expr, batch.num_rows)
-            if self._hurries:
-                self._flush()
             with self._landed:
-                self._is_busy = False
+                haste.is_busy = False
                 self._landed.notify_all()
-            if self._hurries:
+            if haste.is_due:
                 self._flush()
 
 
@@ -259,6 +262,11 @@ class Recording:
                 intake.hurry()
         self._desk.hurry()
 
+    def hasten(self, eids: set[int]) -> None:
+        """What these entities number does not wait for other rows."""
+        for intake in self._intakes:
+            intake.hasten(eids)
+
     def settle(self) -> None:
         """By the desk: what was received before what it is about to store comes first."""
         for intake in self._intakes:
@@ -317,7 +325,7 @@ class Recording:
         if self._acks is not None:
             self._acks.send()
 
-    def _land(self, batch: pa.RecordBatch) -> None:
+    def _land(self, batch: Rows) -> None:
         """By a subscriber's thread."""
         for book, part in self._by_book(batch):
             if book is None:
@@ -325,9 +333,11 @@ class Recording:
             else:
                 book.land(part)
 
-    def _by_book(self, batch: pa.RecordBatch) -> list[tuple[Book | None, pa.RecordBatch]]:
+    def _by_book(self, batch: Rows) -> list[tuple[Book | None, Rows]]:
         if not self.names.is_template:
             return [(self._books[self.names.name], batch)]
+        if isinstance(batch, Single):
+            return [(self.open_book(batch.key), batch)]
         keys = batch.column("key")
         books = [self.open_book(key) for key in keys.dictionary.to_pylist()]
         distinct = list(dict.fromkeys(books))

@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.store.log.schema import RowKind
+from elea.store.log.schema import SCHEMA, RowKind
+from elea.store.log.single import Rows, Single
 from elea.store.recorder.spans import Span, Spans, unwrapped
 
 _ONE: Final = pa.scalar(1, pa.int64())
+NO_ROWS: Final = pa.RecordBatch.from_pylist([], SCHEMA)
 _DELETE: Final = pa.scalar(int(RowKind.DELETE), pa.int8())
 
 SourceId: TypeAlias = tuple[str, int]  # zid, eid
@@ -67,8 +69,10 @@ class Windows:
         self._gapped: dict[SourceId, int] = {}  # since when, for those that may have gaps
         self.forgotten_count = 0  # publishers for which there was no room any more
 
-    def take(self, batch: pa.RecordBatch, now_ns: int = 0) -> tuple[pa.RecordBatch, Taken]:
+    def take(self, batch: Rows, now_ns: int = 0) -> tuple[Rows, Taken]:
         """The rows that are no repetition, and the numbers that were new."""
+        if isinstance(batch, Single):
+            return self._take_single(batch, now_ns)
         taken: Taken = {}
         refused: list[int] = []
         for id, rows in _by_source(batch):
@@ -83,6 +87,19 @@ class Windows:
             legal = pa.array(sorted(set(range(batch.num_rows)) - set(refused)), pa.int64())
             batch = batch.take(legal)
         return batch, {id: spans for id, spans in taken.items() if spans}
+
+    def _take_single(self, row: Single, now_ns: int) -> tuple[Rows, Taken]:
+        if row.sn is None or row.zid is None or row.eid is None:
+            return row, {}
+        id = row.zid, row.eid
+        source = self._source(id)
+        number = unwrapped(row.sn, source.spans.end)
+        is_new = number not in source.spans
+        if is_new:
+            source.spans.add(number, number + 1)
+        source.key = row.key
+        self._watch(id, source, now_ns)
+        return (row, {id: [(number, number + 1)]}) if is_new else (NO_ROWS, {})
 
     def remember(self, batch: pa.RecordBatch) -> None:
         """Rows that are in the log already."""

@@ -1,0 +1,138 @@
+"""Receipts: recorders tell, unasked, which samples of this session they have on disk.
+
+    session                                          recorder of a log
+       GET @elea/log/*/put/key?...;receipts=true  ->   from now on samples of this publisher are
+                                                       stored at once, and each is told:
+       PUT key, from (zid, eid, sn)               ->
+                                                  <-   PUT @elea/log/NAME/stored/ZID
+
+A question is a query through two sessions and all routers between; a receipt is a sample, and one
+tells of all that were stored together. Receipts are not relied on: whoever gets none in a moment
+asks. A key is put without a question only after a receipt for it came, so that where none get
+through (an older recorder, an access rule) nobody ever waits for one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
+
+from elea.errors import EleaError
+from elea.limits import DEFAULT_LIMITS
+from elea.qos import Locality
+from elea.sample_hot import Sample
+from elea.session.context import Context
+from elea.session.outlet_hot import CallbackOutlet
+
+PATIENCE_NS: Final = 250_000_000  # a receipt that is not there by then is asked for
+
+
+class Receipt(NamedTuple):
+    """What one recorder says of one sample."""
+
+    eid: int
+    sn: int
+    log: str
+    name: str
+    shard: int
+    seq: int | None  # None: it was refused, who asks is told why
+
+
+class Awaiting(Protocol):
+    """A put that is under way."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def is_over(self) -> bool: ...
+
+    def receive(self, receipt: Receipt) -> None:
+        """A recorder says what became of it."""
+
+    def go_on(self) -> None:
+        """No receipt came: ask."""
+
+
+class Receipts:
+    """The receipts of one session."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._is_declared = False
+        self._awaiting: dict[tuple[int, int], Awaiting] = {}  # by entity and number
+        self._unasked: deque[tuple[int, Awaiting]] = deque()  # when to ask; ascending
+        self._has_timer = False
+        self._keys: dict[str, None] = {}  # for which receipts come; the oldest first
+        self._asking = CallbackOutlet(self._ask, None, indirect=False)
+
+    def come_for(self, key: str) -> bool:
+        """Whether samples of a key need no question."""
+        return key in self._keys
+
+    def declare(self) -> None:
+        """Begin to receive. Under the node's lock."""
+        if not self._is_declared:
+            self._is_declared = True
+            outlet = CallbackOutlet(self._heard, None, indirect=False)
+            key = f"@elea/log/*/stored/{self._context.zid}"
+            self._context.core.subscribe(key, outlet, Locality.ANY)
+
+    def expect(self, eid: int, sn: int, awaiting: Awaiting, *, is_asked: bool) -> None:
+        """A sample is about to be sent. Under the node's lock."""
+        self._awaiting[eid, sn] = awaiting
+        if is_asked:
+            return
+        face = self._context.core.face
+        due_ns = face.now_ns() + PATIENCE_NS
+        self._unasked.append((due_ns, awaiting))
+        if not self._has_timer:
+            self._has_timer = True
+            face.call_at(due_ns, self._look)
+
+    def forget(self, eid: int, sn: int) -> None:
+        """Nobody waits for this any more."""
+        self._awaiting.pop((eid, sn), None)
+
+    def _heard(self, value: object) -> None:
+        assert isinstance(value, Sample)
+        for receipt in read_receipts(value.payload.to_bytes()):
+            awaiting = self._awaiting.pop((receipt.eid, receipt.sn), None)
+            if awaiting is None:
+                continue
+            key = awaiting.key
+            if key not in self._keys:
+                if len(self._keys) >= DEFAULT_LIMITS.receipt_keys_count:
+                    self._keys.pop(next(iter(self._keys)), None)
+                self._keys[key] = None
+            awaiting.receive(receipt)
+
+    def _look(self) -> None:
+        """By the clock, under the node's lock: who has waited long enough asks."""
+        face, unasked = self._context.core.face, self._unasked
+        now_ns = face.now_ns()
+        while unasked and (unasked[0][1].is_over or unasked[0][0] <= now_ns):
+            _, awaiting = unasked.popleft()
+            if not awaiting.is_over:
+                self._keys.pop(awaiting.key, None)
+                face.emit(self._asking, awaiting)
+        self._has_timer = bool(unasked)
+        if unasked:
+            face.call_at(unasked[0][0], self._look)
+
+    def _ask(self, value: object) -> None:
+        awaiting: Awaiting = value  # type: ignore[assignment]  # put there by `_look`
+        awaiting.go_on()
+
+
+def read_receipts(octets: bytes) -> Iterator[Receipt]:
+    """What a recorder says; nothing, if it is no recorder that says it."""
+    try:
+        said = json.loads(octets)
+        log, name = str(said["log"]), str(said["name"])
+        for eid, sn, shard, seq in said["stored"]:
+            place = None if seq is None else int(seq)
+            yield Receipt(int(eid), int(sn), log, name, int(shard), place)
+    except (ValueError, KeyError, TypeError, AttributeError, EleaError):
+        return
