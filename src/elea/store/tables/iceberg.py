@@ -27,7 +27,16 @@ from pyiceberg.types import PrimitiveType
 
 from elea.errors import StoreError
 from elea.store.tables.files import DataFile, Part, Stats, pruned
-from elea.store.tables.layout import BUCKET, DATE, WITH_STATS, Layout, discard, old_partials, sync
+from elea.store.tables.layout import (
+    BUCKET,
+    COLUMNS,
+    DATE,
+    WITH_STATS,
+    Layout,
+    discard,
+    old_partials,
+    sync,
+)
 from elea.store.tables.table import (
     ATTEMPTS_MAX,
     advanced,
@@ -55,13 +64,15 @@ class Iceberg:
 
     format = "iceberg"
 
-    def __init__(self, root: Path, buckets: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, root: Path, buckets: Mapping[str, str] | None, columns: pa.Schema = COLUMNS
+    ) -> None:
         root.mkdir(parents=True, exist_ok=True)
         self._root = root
         try:
             table = self._load()
         except NoSuchTableError:
-            table = self._made(buckets or {})
+            table = self._made(buckets or {}, columns)
         stored = json.loads(table.properties.get(_BUCKETS, "{}"))
         self.layout = Layout(str(root), stored, partitions_inside=True)
 
@@ -179,7 +190,7 @@ class Iceberg:
     def _load(self) -> IcebergTable:
         return self._catalog().load_table(NAME)
 
-    def _made(self, buckets: Mapping[str, str]) -> IcebergTable:
+    def _made(self, buckets: Mapping[str, str], columns: pa.Schema) -> IcebergTable:
         layout = Layout(str(self._root), buckets, partitions_inside=True)
         catalog = self._catalog()
         catalog.create_namespace_if_not_exists(NAME.split(".")[0])
@@ -188,7 +199,7 @@ class Iceberg:
             with (
                 catalog.create_table_transaction(
                     NAME,
-                    schema=layout.table_schema,
+                    schema=layout.table_schema(columns),
                     location=self._root.as_uri(),
                     properties=properties,
                 ) as step,
