@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from elea.cli.output import painter
+from elea.cli.output import Json, painter
 from elea.cli.samples import Printer, add_output_options
 from elea.errors import EleaError, MissingDependencyError
 
@@ -101,6 +101,6 @@ def _check(args: argparse.Namespace) -> int:
         kind = type(table).__name__.lower()
         sources = sources_of(pipeline, table) or ("log",)
         text = f"{paint(table.name)} ({kind}) from {', '.join(sources)}"
-        told = {"table": table.name, "kind": kind, "from": list(sources)}
+        told: dict[str, Json] = {"table": table.name, "kind": kind, "from": list(sources)}
         printer.record(told, text)
     return 0

@@ -85,7 +85,7 @@ def test_functions_of_a_file_are_tables_of_a_pipeline(tmp_path: Path) -> None:
     assert list(by_name["many"].flows) == ["one"]
     [sink] = made.sinks
     assert (sink.format, list(sink.flows)) == ("zenoh", ["two"])
-    assert by_name["fast"].flows["fast"]() == "stream"  # type: ignore[union-attr,comparison-overlap]
+    assert by_name["fast"].flows["fast"]() == "stream"  # type: ignore[union-attr]
 
 
 def test_a_file_of_python_is_a_pipeline(tmp_path: Path) -> None:
@@ -122,8 +122,10 @@ def test_names_are_taken_once_and_targets_exist(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "verb",
-    ["table", "materialized_view", "temporary_view", "append_flow", "create_sink"]
-    + ["create_streaming_table"],
+    [
+        *("table", "materialized_view", "temporary_view"),
+        *("append_flow", "create_sink", "create_streaming_table"),
+    ],
 )
 def test_verbs_take_what_those_of_spark_take(verb: str) -> None:
     """A file runs under both, with another import."""
