@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from elea.cli import pipeline_runs
 from elea.cli.output import Json, painter
 from elea.cli.samples import Printer, add_output_options
 from elea.errors import EleaError, MissingDependencyError
@@ -62,6 +63,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     init = add("init", "write a file to begin with, with a comment for each key", _init)
     init.add_argument("--name", default="fleet", help="the name of the pipeline (%(default)s)")
     add("check", "tell what is wrong with a file, and what it makes", _check)
+    summary = "run it until Ctrl-C; it goes on where it ended, each row is in each table once"
+    pipeline_runs.configure_run(add("run", summary, pipeline_runs.run))
+    add("status", "tell how it does, from another shell: rows, lag, errors", pipeline_runs.status)
+    stop = add(
+        "stop", "ask it to stop, from another shell, and wait until it has", pipeline_runs.stop
+    )
+    stop.add_argument(
+        "--timeout",
+        type=float,
+        default=120.0,
+        metavar="SECONDS",
+        help="how long to wait (%(default)s)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

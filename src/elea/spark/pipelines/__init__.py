@@ -3,6 +3,8 @@
 from elea.spark.pipelines.definition import Pipeline
 from elea.spark.pipelines.problems import Problem
 from elea.spark.pipelines.reading import check, load
+from elea.spark.pipelines.runner import Run, run
+from elea.spark.pipelines.state import Status, TableStatus
 from elea.spark.pipelines.verbs import (
     append_flow,
     bronze,
@@ -21,6 +23,9 @@ from elea.spark.pipelines.verbs import (
 __all__ = [
     "Pipeline",
     "Problem",
+    "Run",
+    "Status",
+    "TableStatus",
     "append_flow",
     "bronze",
     "check",
@@ -32,6 +37,7 @@ __all__ = [
     "load",
     "materialized_view",
     "pipeline",
+    "run",
     "silver",
     "table",
     "temporary_view",

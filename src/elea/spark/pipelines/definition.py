@@ -62,7 +62,7 @@ class Decoded:
     plan: Plan
     key_exprs: tuple[str, ...]
     key: str | None = None  # a template, whose fields are columns
-    deletes: bool = False
+    deletes: bool = True
     drift: str = "add"  # or "ignore"
     publish: Publish | None = None
 

@@ -58,7 +58,7 @@ DECODE: Final = {
     "message": "the name of a message type, for `protobuf` and `cdr`",
     "definitions": "a file beside this one, with that message",
     "into": "one column for all of it, as a structure",
-    "deletes": "whether deletions are rows as well, without values; `false` if not given",
+    "deletes": "whether deletions are rows too, of kind 1 and without values; `true` if not given",
     "drift": "`add` columns for members that nobody declared (if not given), or `ignore` them",
     "publish": "send new rows",
 }
@@ -290,7 +290,7 @@ class _Reader:
         except CAUGHT as error:
             problems.error(place, error)
             return None
-        deletes = flag_of(problems, f"{place}.deletes", entry.get("deletes", False))
+        deletes = flag_of(problems, f"{place}.deletes", entry.get("deletes", True))
         publish = self._publish(place, entry)
         made = Decoded(name, plan, key_exprs, key, deletes, str(drift), publish)
         columns = [column.lower() for column in (*COLUMNS.names, DATE, ERROR, *plan.schema.names)]
