@@ -1,4 +1,4 @@
-"""A bounded reader of CBOR (RFC 8949).
+"""A bounded reader of CBOR (RFC 8949), and a writer of plain values.
 
 It takes one item, well-formed and definite or indefinite, and nothing after it; what it holds at a
 time is bounded by the octets it was given and by `DEPTH_MAX`.
@@ -43,6 +43,52 @@ class Map:
 
 
 Item: TypeAlias = "bool | int | float | str | bytes | list[Item] | Map | Tagged | Simple | None"
+
+
+Plain: TypeAlias = "bool | int | float | str | bytes | list[Plain] | dict[str, Plain] | None"
+
+
+def dumps(value: Plain) -> bytes:
+    """A value as CBOR: lengths are definite, integers as short as can be, floats have 64 bits.
+
+    Raises:
+        TypeError: there is a value of another type in it.
+        OverflowError: an integer has more than 64 bits.
+
+    Example:
+        >>> dumps({"t": 1, "ok": True}).hex()
+        'a2617401626f6bf5'
+    """
+    match value:
+        case None:
+            return b"\xf6"
+        case bool():
+            return b"\xf5" if value else b"\xf4"
+        case int():
+            return _head(_UNSIGNED, value) if value >= 0 else _head(_NEGATIVE, -1 - value)
+        case float():
+            return b"\xfb" + struct.pack(">d", value)
+        case bytes():
+            return _head(_BYTES, len(value)) + value
+        case str():
+            octets = value.encode()
+            return _head(_TEXT, len(octets)) + octets
+        case list():
+            return _head(_ARRAY, len(value)) + b"".join(map(dumps, value))
+        case dict():
+            pairs = (dumps(name) + dumps(inner) for name, inner in value.items())
+            return _head(_MAP, len(value)) + b"".join(pairs)
+        case _:
+            raise TypeError(f"saw {type(value).__name__}; legal are plain values")
+
+
+def _head(major: int, count: int) -> bytes:
+    if count < 24:
+        return bytes([major << 5 | count])
+    for code, width in ((24, 1), (25, 2), (26, 4), (27, 8)):
+        if count < 1 << (8 * width):
+            return bytes([major << 5 | code]) + count.to_bytes(width, "big")
+    raise OverflowError(f"{count} has more than 64 bits")
 
 
 def loads(data: bytes) -> Item:

@@ -58,6 +58,7 @@ VERBS: Final[Mapping[str, str]] = {
     "log": "elea.cli.log",
     "xrce": "elea.cli.xrce",
     "spark": "elea.cli.spark",
+    "pipeline": "elea.cli.pipeline",
     "replay": "elea.cli.replay",
     "historian": "elea.cli.historian",
     "sim": "elea.cli.sim",

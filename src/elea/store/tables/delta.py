@@ -23,7 +23,7 @@ from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Tra
 
 from elea.errors import StoreError
 from elea.store.tables.files import DataFile, Part, Stats, pruned
-from elea.store.tables.layout import BUCKET, DATE, Layout, discard, old_partials, sync
+from elea.store.tables.layout import BUCKET, COLUMNS, DATE, Layout, discard, old_partials, sync
 from elea.store.tables.table import ATTEMPTS_MAX, advanced, check_types, log_of
 
 _BUCKETS: Final = "elea.buckets"
@@ -39,12 +39,14 @@ class DeltaLake:
 
     format = "delta"
 
-    def __init__(self, root: Path, buckets: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, root: Path, buckets: Mapping[str, str] | None, columns: pa.Schema = COLUMNS
+    ) -> None:
         self._root = str(root)
         try:
             table = DeltaTable(self._root)
         except TableNotFoundError:
-            table = self._made(buckets or {})
+            table = self._made(buckets or {}, columns)
         stored = table.metadata().configuration.get(_BUCKETS)
         self.layout = Layout(self._root, json.loads(stored) if stored else {})
 
@@ -133,11 +135,11 @@ class DeltaLake:
                 (root / path).unlink(missing_ok=True)
         return sorted({*found, *partials})
 
-    def _made(self, buckets: Mapping[str, str]) -> DeltaTable:
+    def _made(self, buckets: Mapping[str, str], columns: pa.Schema) -> DeltaTable:
         layout = Layout(self._root, buckets)
         return DeltaTable.create(
             self._root,
-            Schema.from_arrow(layout.table_schema),
+            Schema.from_arrow(layout.table_schema(columns)),
             mode="ignore",  # somebody else may make it now
             partition_by=layout.partitions,
             configuration={_BUCKETS: json.dumps(buckets)} if buckets else None,

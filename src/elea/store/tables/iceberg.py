@@ -27,7 +27,16 @@ from pyiceberg.types import PrimitiveType
 
 from elea.errors import StoreError
 from elea.store.tables.files import DataFile, Part, Stats, pruned
-from elea.store.tables.layout import BUCKET, DATE, WITH_STATS, Layout, discard, old_partials, sync
+from elea.store.tables.layout import (
+    BUCKET,
+    COLUMNS,
+    DATE,
+    WITH_STATS,
+    Layout,
+    discard,
+    old_partials,
+    sync,
+)
 from elea.store.tables.table import (
     ATTEMPTS_MAX,
     advanced,
@@ -55,13 +64,15 @@ class Iceberg:
 
     format = "iceberg"
 
-    def __init__(self, root: Path, buckets: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, root: Path, buckets: Mapping[str, str] | None, columns: pa.Schema = COLUMNS
+    ) -> None:
         root.mkdir(parents=True, exist_ok=True)
         self._root = root
         try:
             table = self._load()
         except NoSuchTableError:
-            table = self._made(buckets or {})
+            table = self._made(buckets or {}, columns)
         stored = json.loads(table.properties.get(_BUCKETS, "{}"))
         self.layout = Layout(str(root), stored, partitions_inside=True)
 
@@ -103,7 +114,7 @@ class Iceberg:
     def schema(self) -> pa.Schema:
         """As `Table`."""
         found = schema_to_pyarrow(self._load().schema(), include_field_ids=False)
-        return pa.schema([pa.field(one.name, _small(one.type)) for one in found])
+        return pa.schema([pa.field(one.name, small(one.type)) for one in found])
 
     def replace(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
         """As `Table`."""
@@ -179,7 +190,7 @@ class Iceberg:
     def _load(self) -> IcebergTable:
         return self._catalog().load_table(NAME)
 
-    def _made(self, buckets: Mapping[str, str]) -> IcebergTable:
+    def _made(self, buckets: Mapping[str, str], columns: pa.Schema) -> IcebergTable:
         layout = Layout(str(self._root), buckets, partitions_inside=True)
         catalog = self._catalog()
         catalog.create_namespace_if_not_exists(NAME.split(".")[0])
@@ -188,7 +199,7 @@ class Iceberg:
             with (
                 catalog.create_table_transaction(
                     NAME,
-                    schema=layout.table_schema,
+                    schema=layout.table_schema(columns),
                     location=self._root.as_uri(),
                     properties=properties,
                 ) as step,
@@ -232,7 +243,7 @@ def _name(consumer: str, log_id: UUID) -> str:
     return f"elea.ends.{consumer}.{log_id}"
 
 
-def _small(type: pa.DataType) -> pa.DataType:
+def small(type: pa.DataType) -> pa.DataType:
     if pa.types.is_large_string(type):
         return pa.string()
     return pa.binary() if pa.types.is_large_binary(type) else type

@@ -43,6 +43,8 @@ _OPEN_FILES_MAX: Final = 16  # of one range; late rows of more days than that ar
 _DAY_S: Final = 86_400
 _EPOCH: Final = date(1970, 1, 1)
 TEXTS: Final = ("key", "encoding", "hlc_id", "zid", "log")
+_DICTIONARY: Final = pa.dictionary(pa.int32(), pa.string())
+_TEXT_TYPES: Final = (pa.string(), _DICTIONARY)
 _DELTAS: Final = ("ts", "hlc", "sn", "recv_ts", "seq")
 WITH_STATS: Final = ("key", "ts", "hlc", "recv_ts", "shard", "seq", "log", DATE, BUCKET)
 
@@ -84,12 +86,14 @@ class Layout:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the files."""
+        """The columns of the files, if they are those of a log's rows."""
+        return self.schema_of(COLUMNS)
+
+    def schema_of(self, columns: pa.Schema) -> pa.Schema:
+        """The columns of files with these columns."""
         if not self.partitions_inside:
-            return COLUMNS
-        fields = [
-            pa.field(one.name, pa.int32() if one.type == pa.int8() else one.type) for one in COLUMNS
-        ]
+            return columns
+        fields = [pa.field(one.name, _wide(one.type)) for one in columns]
         return pa.schema([*fields, *self.partition_fields])
 
     @property
@@ -98,12 +102,12 @@ class Layout:
         found = [pa.field(DATE, pa.date32())]
         return [*found, pa.field(BUCKET, pa.string())] if self.buckets else found
 
-    @property
-    def table_schema(self) -> pa.Schema:
-        """All columns of the table."""
+    def table_schema(self, columns: pa.Schema = COLUMNS) -> pa.Schema:
+        """All columns of a table with these columns."""
+        found = self.schema_of(columns)
         if self.partitions_inside:
-            return self.schema
-        return pa.schema([*self.schema, *self.partition_fields])
+            return found
+        return pa.schema([*found, *self.partition_fields])
 
     def directory(self, day: str, bucket: str | None) -> str:
         """Where files of a partition are, below the table."""
@@ -136,6 +140,19 @@ def checked_buckets(buckets: Mapping[str, str]) -> dict[str, str]:
     return dict(buckets)
 
 
+def _wide(type: pa.DataType) -> pa.DataType:
+    """A type that Iceberg has: its smallest integers have 32 bits."""
+    if type in (pa.int8(), pa.int16()):
+        return pa.int32()
+    if pa.types.is_struct(type):
+        return pa.struct([pa.field(one.name, _wide(one.type)) for one in type])
+    if pa.types.is_list(type):
+        return pa.list_(pa.field(type.value_field.name, _wide(type.value_type)))
+    if pa.types.is_map(type):
+        return pa.map_(_wide(type.key_type), _wide(type.item_type))
+    return type
+
+
 def write_part(
     layout: Layout,
     batches: Iterable[pa.RecordBatch],
@@ -149,23 +166,55 @@ def write_part(
     Args:
         batches: All rows of the range, with their numbers; texts as dictionaries.
     """
-    name = f"{shard:04d}-{first:012d}-{end:012d}-{log_id.hex[:8]}"
-    writer = RowWriter(layout, name)
+    writer = PartWriter(layout, log_id, shard, first, end)
     try:
         for batch in batches:
-            log = pa.DictionaryArray.from_arrays(
-                pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows), pa.array([str(log_id)])
-            )
-            for day, bucket, rows in _partitioned(batch, layout.buckets):
-                logs = log.slice(0, rows.num_rows)
-                fields = [*rows.schema, pa.field("log", logs.type)]
-                rows = pa.RecordBatch.from_arrays([*rows.columns, logs], schema=pa.schema(fields))
-                writer.add(day, bucket, rows)
-        files = writer.finish()
+            writer.add(batch)
+        return writer.finish()
     except BaseException:
         writer.abandon()
         raise
-    return Part(log_id, shard, first, end, tuple(files))
+
+
+class PartWriter:
+    """The same, batch by batch.
+
+    Args:
+        columns: Of the rows, if they are not those of a log.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        log_id: UUID,
+        shard: int,
+        first: int,
+        end: int,
+        columns: pa.Schema = COLUMNS,
+    ) -> None:
+        name = f"{shard:04d}-{first:012d}-{end:012d}-{log_id.hex[:8]}"
+        self._writer = RowWriter(layout, name, layout.schema_of(columns))
+        self._layout = layout
+        self._place = (log_id, shard, first, end)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """More rows, with their numbers; keys as a dictionary."""
+        log = pa.DictionaryArray.from_arrays(
+            pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows), pa.array([str(self._place[0])])
+        )
+        for day, bucket, rows in _partitioned(batch, self._layout.buckets):
+            logs = log.slice(0, rows.num_rows)
+            fields = [*rows.schema, pa.field("log", logs.type)]
+            rows = pa.RecordBatch.from_arrays([*rows.columns, logs], schema=pa.schema(fields))
+            self._writer.add(day, bucket, rows)
+
+    def finish(self) -> Part:
+        """The files, which are durable now."""
+        return Part(*self._place, tuple(self._writer.finish()))
+
+    def abandon(self) -> None:
+        """Take away what was written."""
+        self._writer.abandon()
 
 
 class RowWriter:
@@ -296,10 +345,9 @@ class _OpenFile:
 
 def with_dictionaries(schema: pa.Schema) -> pa.Schema:
     """As rows are handed to the writer; what is in the file is the same."""
-    dictionary = pa.dictionary(pa.int32(), pa.string())
     return pa.schema(
         [
-            pa.field(one.name, dictionary) if one.name in TEXTS else pa.field(one.name, one.type)
+            pa.field(one.name, _DICTIONARY) if one.name in TEXTS else pa.field(one.name, one.type)
             for one in schema
         ]
     )
@@ -311,7 +359,7 @@ def _parquet(schema: pa.Schema) -> dict[str, object]:
     return {
         "compression": "zstd",
         "compression_level": 1,
-        "use_dictionary": [name for name in (*TEXTS, BUCKET) if name in names],
+        "use_dictionary": [one.name for one in schema if one.type in _TEXT_TYPES],
         "column_encoding": {name: "DELTA_BINARY_PACKED" for name in _DELTAS if name in names},
         "write_statistics": [name for name in WITH_STATS if name in names],
         "store_schema": False,  # else texts would come back as dictionaries
@@ -320,7 +368,7 @@ def _parquet(schema: pa.Schema) -> dict[str, object]:
 
 def stats_of(metadata: pq.FileMetaData) -> Stats:
     """What a file says of itself."""
-    numbers = {metadata.schema.column(at).name: at for at in range(metadata.num_columns)}
+    numbers = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
 
     def bounds(name: str) -> tuple[list[object], int]:
         found: list[object] = []

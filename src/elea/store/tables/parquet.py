@@ -27,6 +27,7 @@ from elea.errors import StoreError
 from elea.store.tables.files import DataFile, Part, pruned
 from elea.store.tables.layout import (
     BUCKET,
+    COLUMNS,
     DATE,
     PARTIAL,
     STAGING,
@@ -50,14 +51,18 @@ class PlainParquet:
 
     format = "parquet"
 
-    def __init__(self, root: Path, buckets: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, root: Path, buckets: Mapping[str, str] | None, columns: pa.Schema = COLUMNS
+    ) -> None:
         self._root = root
         self._own = root / _OWN
         self._own.mkdir(parents=True, exist_ok=True)
         with self._locked():
             about = self._read(_TABLE)
             if about is None:
-                about = {"version": _VERSION, "buckets": dict(buckets or {}), "columns": ""}
+                made = Layout(str(root), dict(buckets or {}), staged=True)
+                told = "" if columns == COLUMNS else _hex(made.table_schema(columns))
+                about = {"version": _VERSION, "buckets": made.buckets, "columns": told}
                 self._write(_TABLE, about)
             if about["version"] != _VERSION:
                 reason = f"saw version {about['version']}; this release knows {_VERSION}"
@@ -114,8 +119,7 @@ class PlainParquet:
             have = self._schema(about)
             missing = check_types(have, fields)
             if missing:
-                made = pa.schema([*have, *missing]).serialize().to_pybytes()
-                self._write(_TABLE, about | {"columns": made.hex()})
+                self._write(_TABLE, about | {"columns": _hex(pa.schema([*have, *missing]))})
 
     def vacuum(self, older_than_s: int, *, dry_run: bool = False) -> list[str]:
         """As `Table`."""
@@ -169,7 +173,7 @@ class PlainParquet:
 
     def _schema(self, about: Mapping[str, Any]) -> pa.Schema:
         octets = bytes.fromhex(about["columns"])
-        return ipc.read_schema(pa.py_buffer(octets)) if octets else self.layout.table_schema
+        return ipc.read_schema(pa.py_buffer(octets)) if octets else self.layout.table_schema()
 
     def _ends(self, consumer: str, log_id: UUID) -> dict[int, int]:
         told = (self._read(_ENDS) or {}).get(consumer, {}).get(str(log_id), {})
@@ -192,6 +196,11 @@ class PlainParquet:
             os.fsync(file.fileno())
         partial.replace(self._own / name)
         sync(self._own)
+
+
+def _hex(schema: pa.Schema) -> str:
+    octets: bytes = schema.serialize().to_pybytes()
+    return octets.hex()
 
 
 @lru_cache(maxsize=65_536)  # what has its name never changes, and to open it costs a millisecond

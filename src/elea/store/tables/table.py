@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from elea.errors import ConfigError, ConflictError, MissingDependencyError, StoreError
 from elea.store.tables.files import DataFile, Part
-from elea.store.tables.layout import Layout, checked_buckets
+from elea.store.tables.layout import COLUMNS, Layout, checked_buckets
 
 FORMATS: Final = ("delta", "iceberg", "parquet")
 ATTEMPTS_MAX: Final = 20  # at a commit while others commit too; each looks at the table anew
@@ -73,13 +73,18 @@ class Table(Protocol):
 
 
 def open_table(
-    path: str | Path, format: str | None = None, *, buckets: Mapping[str, str] | None = None
+    path: str | Path,
+    format: str | None = None,
+    *,
+    buckets: Mapping[str, str] | None = None,
+    columns: pa.Schema = COLUMNS,
 ) -> Table:
     """A table, which is made if there is none and a format is given.
 
     Args:
         format: One of `FORMATS`; of a table that exists, None means the one it has.
         buckets: Names, and how the keys begin that each stands for; chosen when it is made.
+        columns: Of a table that is made; those of a log's rows if not given.
 
     Raises:
         ConfigError: there is no such format, or the table is of another one, or has other buckets.
@@ -97,7 +102,7 @@ def open_table(
     wanted = None if buckets is None else checked_buckets(buckets)
     kind = found or format or ""
     try:
-        table = _opened(root, kind, wanted)
+        table = _opened(root, kind, wanted, columns)
     except ModuleNotFoundError as error:
         extra = "arrow" if kind == "parquet" else kind
         raise MissingDependencyError(f"a table of format {kind}", extra) from error
@@ -107,19 +112,21 @@ def open_table(
     return table
 
 
-def _opened(root: Path, format: str, buckets: Mapping[str, str] | None) -> Table:
+def _opened(
+    root: Path, format: str, buckets: Mapping[str, str] | None, columns: pa.Schema
+) -> Table:
     # Late: each needs packages that the others do not.
     if format == "delta":
         from elea.store.tables.delta import DeltaLake
 
-        return DeltaLake(root, buckets)
+        return DeltaLake(root, buckets, columns)
     if format == "iceberg":
         from elea.store.tables.iceberg import Iceberg
 
-        return Iceberg(root, buckets)
+        return Iceberg(root, buckets, columns)
     from elea.store.tables.parquet import PlainParquet
 
-    return PlainParquet(root, buckets)
+    return PlainParquet(root, buckets, columns)
 
 
 def format_of(root: Path) -> str | None:

@@ -1,0 +1,120 @@
+"""`elea pipeline`: write, check and run a pipeline, and look after one that runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from elea.cli import pipeline_runs
+from elea.cli.output import Json, painter
+from elea.cli.samples import Printer, add_output_options
+from elea.errors import EleaError, MissingDependencyError
+
+NAME: Final = "pipeline"
+SUMMARY: Final = "write, check and run a pipeline: tables of a log, kept up to date by Spark"
+
+_FILE: Final = "pipeline.yaml"
+_EPILOG: Final = """\
+exit status:
+  0  done; with check, the file can be used; with status, it runs
+  1  failed; with check, the file has problems; with status, it does not run
+  2  wrong usage
+
+examples:
+  elea pipeline init
+  elea pipeline check
+  elea pipeline run
+  elea pipeline run --once
+  elea pipeline status --json
+  elea pipeline stop
+"""
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs of the verb."""
+    verbs = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
+
+    def add(name: str, summary: str, run: Run) -> argparse.ArgumentParser:
+        verb = verbs.add_parser(
+            name,
+            help=summary,
+            description=summary,
+            epilog=_EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        verb.add_argument(
+            "file",
+            metavar="FILE",
+            type=Path,
+            nargs="?",
+            default=Path(_FILE),
+            help="the pipeline: YAML, or Python with the verbs (%(default)s)",
+        )
+        add_output_options(verb)
+        verb.set_defaults(pipeline_verb=run)
+        return verb
+
+    init = add("init", "write a file to begin with, with a comment for each key", _init)
+    init.add_argument("--name", default="fleet", help="the name of the pipeline (%(default)s)")
+    add("check", "tell what is wrong with a file, and what it makes", _check)
+    summary = "run it until Ctrl-C; it goes on where it ended, each row is in each table once"
+    pipeline_runs.configure_run(add("run", summary, pipeline_runs.run))
+    add("status", "tell how it does, from another shell: rows, lag, errors", pipeline_runs.status)
+    stop = add(
+        "stop", "ask it to stop, from another shell, and wait until it has", pipeline_runs.stop
+    )
+    stop.add_argument(
+        "--timeout",
+        type=float,
+        default=120.0,
+        metavar="SECONDS",
+        help="how long to wait (%(default)s)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the command line asked for; returns the exit status."""
+    # Modules of Spark are imported by the verbs: the command works without the extra.
+    try:
+        status: int = args.pipeline_verb(args)
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError("elea pipeline", "spark") from error
+    return status
+
+
+def _init(args: argparse.Namespace) -> int:
+    from elea.spark.pipelines.template import text
+
+    try:
+        with args.file.open("x", encoding="utf-8") as file:
+            file.write(text(args.name))
+    except FileExistsError:
+        raise EleaError(f"{args.file} is there already; name another file") from None
+    shown = f"{args.file}: change it, then `elea pipeline check {args.file}`"
+    Printer.of(args).record({"file": str(args.file)}, shown)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    from elea.spark.pipelines.graph import sources_of
+    from elea.spark.pipelines.reading import examined
+
+    printer, paint = Printer.of(args), painter(args.color, sys.stdout)
+    pipeline, problems = examined(args.file)
+    for one in problems.found:
+        printer.record({"place": one.place, "problem": one.reason}, str(one))
+    if problems.found or pipeline is None:
+        return 1
+    for table in pipeline.tables:
+        kind = type(table).__name__.lower()
+        sources = sources_of(pipeline, table) or ("log",)
+        text = f"{paint(table.name)} ({kind}) from {', '.join(sources)}"
+        told: dict[str, Json] = {"table": table.name, "kind": kind, "from": list(sources)}
+        printer.record(told, text)
+    return 0

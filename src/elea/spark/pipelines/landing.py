@@ -1,0 +1,356 @@
+"""Landing: one read of a log becomes files of many tables, each row in each table once.
+
+A task reads a range of the log once. It writes the samples as they are to the files of archives,
+decodes those that other tables are made of, and writes them to files of these. Rows that cannot be
+decoded are in a table of their own, with the reason. To Spark it gives one row for each file; when
+all tasks of a batch are done, each table takes its files in one step, with the numbers up to which
+it has the log. So a batch that runs again adds nothing to any of them, and a table that is new, or
+behind the others after a crash, gets what it lacks.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import pyarrow as pa
+
+from elea.errors import EleaError
+from elea.spark.decode.drift import Drift
+from elea.spark.options import Source
+from elea.spark.pipelines.definition import BAD, Archive, Decoded, Pipeline
+from elea.spark.pipelines.silver import BAD_COLUMNS, Silver
+from elea.spark.rows import raw_range
+from elea.store.log.ranges import of_keys
+from elea.store.tables.files import DataFile, Part
+from elea.store.tables.layout import COLUMNS, PARTIAL, Layout, PartWriter, sync
+from elea.store.tables.table import Table, open_table
+
+_LOG: Final = logging.getLogger("elea.spark")
+_GATHER_ROWS: Final = 8_192  # small batches are joined before they are decoded
+_EMPTY_EVERY: Final = 16  # batches without rows for a table, of which one is noted in it
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where tables are, and under which name they know how far they have the log."""
+
+    storage: str
+    format: str
+    consumer: str
+    lossy: bool = False
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> Place:
+        """That of a pipeline."""
+        lossy = pipeline.options.get("failOnDataLoss", "true").lower() == "false"
+        return cls(pipeline.storage, pipeline.format, pipeline.name, lossy)
+
+    def path(self, name: str) -> Path:
+        """The directory of a table."""
+        return Path(self.storage) / name
+
+    def open(self, name: str, columns: pa.Schema = COLUMNS) -> Table:
+        """A table, which is made if it is not there."""
+        return open_table(self.path(name), self.format, columns=columns)
+
+    def layout(self, name: str) -> Layout:
+        """That of a table, without looking at it: each task would, for each table."""
+        return Layout(
+            str(self.path(name).absolute()),
+            staged=self.format == "parquet",
+            partitions_inside=self.format == "iceberg",
+        )
+
+
+def prepare(place: Place, tables: Sequence[Archive | Decoded]) -> None:
+    """Make the tables that are not there, and add columns that are new.
+
+    Raises:
+        ConfigError: a table is of another format.
+        StoreError: a column has another type in the table than in its definition.
+    """
+    for table in tables:
+        if isinstance(table, Archive):
+            place.open(table.name)
+            continue
+        columns = Silver(table, drift_of(place, table.name)).columns
+        made = place.open(table.name, columns)
+        made.add_columns(list(made.layout.schema_of(columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What a task made of one range for one table."""
+
+    table: str
+    part: Part
+    drift: tuple[Drift, ...] = ()
+
+
+def land_range(
+    source: Source,
+    place: Place,
+    tables: Sequence[Archive | Decoded],
+    drift: Mapping[str, Sequence[Drift]],
+    span: tuple[UUID, int, int, int],
+) -> list[Landed]:
+    """Write one range of a log for some tables.
+
+    Args:
+        drift: By table, members that are columns beside the declared ones.
+        span: The log, the shard, and the numbers of the first row and after the last one.
+
+    Raises:
+        OffsetError: rows were trimmed.
+        StoreError: rows are damaged, or it is another log.
+    """
+    writers = [_writer(place, table, drift.get(table.name, ()), span) for table in tables]
+    try:
+        for batch in raw_range(source, *span):
+            for writer in writers:
+                writer.add(batch)
+        return [landed for writer in writers for landed in writer.finish()]
+    except BaseException:
+        for writer in writers:
+            writer.abandon()
+        raise
+
+
+def _writer(
+    place: Place,
+    table: Archive | Decoded,
+    drift: Sequence[Drift],
+    span: tuple[UUID, int, int, int],
+) -> _Raw | _Decoding:
+    if isinstance(table, Archive):
+        return _Raw(place, table, span)
+    return _Decoding(place, Silver(table, drift), span)
+
+
+class _Raw:
+    """Samples as they are."""
+
+    def __init__(self, place: Place, table: Archive, span: tuple[UUID, int, int, int]) -> None:
+        self._table = table
+        self._writer = PartWriter(place.layout(table.name), *span)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        rows = of_keys(batch, self._table.key_exprs)
+        if rows.num_rows:
+            self._writer.add(rows)
+
+    def finish(self) -> list[Landed]:
+        return [Landed(self._table.name, self._writer.finish())]
+
+    def abandon(self) -> None:
+        self._writer.abandon()
+
+
+class _Decoding:
+    """Samples with columns in place of payloads."""
+
+    def __init__(self, place: Place, silver: Silver, span: tuple[UUID, int, int, int]) -> None:
+        self._place, self._silver, self._span = place, silver, span
+        layout = place.layout(silver.table.name)
+        self._good = PartWriter(layout, *span, silver.columns)
+        self._bad: PartWriter | None = None
+        self._drift: dict[tuple[int, str], Drift] = {}
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_count = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        rows = self._silver.wanted(batch)
+        if not rows.num_rows:
+            return
+        self._waiting.append(rows)
+        self._waiting_count += rows.num_rows
+        if self._waiting_count >= _GATHER_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.Table.from_batches(self._waiting).unify_dictionaries().combine_chunks()
+        self._waiting, self._waiting_count = [], 0
+        for batch in table.to_batches():
+            found = self._silver.split(batch)
+            if found.good.num_rows:
+                self._good.add(found.good)
+            if found.bad is not None and found.bad.num_rows:
+                if self._bad is None:
+                    layout = self._place.layout(self._silver.table.name + BAD)
+                    self._bad = PartWriter(layout, *self._span, BAD_COLUMNS)
+                self._bad.add(found.bad)
+            for one in found.drift:
+                self._drift.setdefault((one.rule, one.name), one)
+
+    def finish(self) -> list[Landed]:
+        self._flush()
+        table = self._silver.table
+        drift = tuple(self._drift.values()) if table.drift == "add" else ()
+        made = [Landed(table.name, self._good.finish(), drift)]
+        if self._bad is not None:
+            # First: when the table has the range, it is not asked for again.
+            made.insert(0, Landed(table.name + BAD, self._bad.finish()))
+        return made
+
+    def abandon(self) -> None:
+        self._good.abandon()
+        if self._bad is not None:
+            self._bad.abandon()
+
+
+def to_rows(landed: Iterable[Landed]) -> list[dict[str, Any]]:
+    """What tasks made, as the rows that Spark carries to the driver."""
+    rows = []
+    for one in landed:
+        part = one.part
+        place = {"table": one.table, "log": str(part.log_id), "shard": part.shard}
+        place |= {"lo": part.first, "hi": part.end}
+        if one.drift:
+            place["drift"] = json.dumps([asdict(each) for each in one.drift])
+        files = [
+            place | {"rows": file.rows_count, "bytes": file.octets_count, "file": file.to_json()}
+            for file in part.files
+        ]
+        rows += files or [place]
+    return rows
+
+
+def from_rows(rows: Iterable[Mapping[str, Any]]) -> list[Landed]:
+    """The same."""
+    files: dict[tuple[str, str, int, int, int], list[DataFile]] = {}
+    drift: dict[tuple[str, str, int, int, int], tuple[Drift, ...]] = {}
+    for row in rows:
+        place = (row["table"], row["log"], row["shard"], row["lo"], row["hi"])
+        found = files.setdefault(place, [])
+        if row.get("file") is not None:
+            found.append(DataFile.from_json(row["file"]))
+        if row.get("drift") is not None:
+            drift[place] = tuple(Drift(**one) for one in json.loads(row["drift"]))
+    return [
+        Landed(place[0], Part(UUID(place[1]), *place[2:], tuple(found)), drift.get(place, ()))
+        for place, found in files.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a batch added to one table."""
+
+    table: str
+    rows_count: int
+    octets_count: int
+
+
+def commit(
+    place: Place, tables: Sequence[Archive | Decoded], landed: Sequence[Landed], number: int
+) -> list[Committed]:
+    """Take what the tasks of a batch made into the tables.
+
+    Args:
+        tables: All that land together. The first of them has every batch without a gap.
+        number: Of the batch.
+
+    Raises:
+        ConflictError: somebody else brought some of these rows, or rows in between are missing.
+    """
+    by_table: dict[str, list[Landed]] = {}
+    for one in landed:
+        by_table.setdefault(one.table, []).append(one)
+    done = []
+    for table in tables:
+        is_first = table is tables[0]
+        for name in (table.name + BAD, table.name):
+            ones = by_table.get(name, [])
+            if is_first or number % _EMPTY_EVERY == 0 or any(one.part.files for one in ones):
+                done += _taken(place, name, ones, lossy=place.lossy or not is_first)
+        drift = _distinct(one for each in by_table.get(table.name, []) for one in each.drift)
+        if drift and isinstance(table, Decoded):
+            _adopt(place, table, drift)
+    return done
+
+
+def _taken(place: Place, name: str, landed: Sequence[Landed], *, lossy: bool) -> list[Committed]:
+    if not landed:
+        return []
+    columns = BAD_COLUMNS if name.endswith(BAD) else COLUMNS  # others are made by `prepare`
+    table = place.open(name, columns)
+    ends = table.ends(place.consumer, landed[0].part.log_id)
+    parts = [one.part for one in landed]
+    fresh = [part for part in parts if part.end > ends.get(part.shard, part.end - 1)]
+    known = [part for part in parts if part not in fresh]
+    if fresh:
+        table.commit(place.consumer, fresh, lossy=lossy)
+    if known:  # their files are discarded
+        table.commit(place.consumer, known, lossy=True)
+    files = [file for part in fresh for file in part.files]
+    rows_count = sum(file.rows_count for file in files)
+    return [Committed(name, rows_count, sum(file.octets_count for file in files))]
+
+
+def _distinct(drift: Iterable[Drift]) -> tuple[Drift, ...]:
+    found: dict[tuple[int, str], Drift] = {}
+    for one in drift:
+        found.setdefault((one.rule, one.name.lower()), one)
+    return tuple(found.values())
+
+
+def drift_of(place: Place, table: str) -> tuple[Drift, ...]:
+    """Members that were found in payloads of a table, and are columns of it."""
+    try:
+        told = json.loads(_drift_file(place, table).read_bytes())
+    except FileNotFoundError:
+        return ()
+    return tuple(Drift(**one) for one in told)
+
+
+def _adopt(place: Place, table: Decoded, drift: Sequence[Drift]) -> None:
+    """Columns for members that are new; rows have them from the next batch on."""
+    known = list(drift_of(place, table.name))
+    names = {one.name.lower() for one in known}
+    fresh = [one for one in drift if one.name.lower() not in names and _fits(table, known, one)]
+    if not fresh:
+        return
+    for one in fresh:
+        _LOG.warning(
+            "table %s: payloads hold %a, %s: a column now", table.name, one.name, one.layout
+        )
+    made = place.open(table.name)
+    made.add_columns(list(made.layout.schema_of(Silver(table, [*known, *fresh]).columns)))
+    file = _drift_file(place, table.name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.name}{PARTIAL}")
+    partial.write_text(json.dumps([asdict(one) for one in (*known, *fresh)]), encoding="utf-8")
+    sync(partial)
+    partial.replace(file)
+    sync(file.parent)
+
+
+def _fits(table: Decoded, known: Sequence[Drift], one: Drift) -> bool:
+    """Whether a member can be a column: rows have none of that name, and not too many."""
+    try:
+        names = [name.lower() for name in Silver(table, [*known, one]).columns.names]
+    except EleaError as error:
+        _tell_unfit(table.name, one.name, str(error))
+        return False
+    if len(set(names)) < len(names):
+        _tell_unfit(table.name, one.name, "rows have a column of that name")
+        return False
+    return True
+
+
+@lru_cache(maxsize=1_024)  # once for each
+def _tell_unfit(table: str, name: str, reason: str) -> None:
+    _LOG.warning("table %s: payloads hold %a, which is left out: %s", table, name, reason)
+
+
+def _drift_file(place: Place, table: str) -> Path:
+    return Path(place.storage) / "_elea" / "drift" / f"{table}.json"

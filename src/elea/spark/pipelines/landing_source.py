@@ -1,0 +1,153 @@
+"""The source of a landing: a stream over a log whose tasks write files of many tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+from uuid import UUID
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import StructType
+
+from elea.spark import places
+from elea.spark.decode.drift import Drift
+from elea.spark.options import Options, Stream
+from elea.spark.pipelines import travel
+from elea.spark.pipelines.definition import Archive, Decoded
+from elea.spark.pipelines.landing import Place, drift_of, land_range, to_rows
+from elea.spark.starts import initial
+from elea.spark.stream import Range, StreamReader
+
+NAME: Final = "zenoh_landing"
+OPTION: Final = "landing"
+
+# One row for each file, or one for a table and range without rows.
+MANIFEST: Final = pa.schema(
+    [
+        pa.field("table", pa.string()),
+        pa.field("log", pa.string()),
+        pa.field("shard", pa.int32()),
+        pa.field("lo", pa.int64()),
+        pa.field("hi", pa.int64()),
+        pa.field("rows", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("file", pa.string()),  # the rest, as JSON
+        pa.field("drift", pa.string()),
+    ]
+)
+_SQL: Final = (
+    "`table` STRING, log STRING, shard INT, lo BIGINT, hi BIGINT, rows BIGINT, bytes BIGINT,"
+    " file STRING, drift STRING"
+)
+
+
+def option_of(place: Place, tables: Sequence[Archive | Decoded]) -> str:
+    """What a landing is, as an option of its source."""
+    return json.dumps({"place": asdict(place), "tables": travel.dumps(tables)})
+
+
+class LandingSource(DataSource):
+    """Made by `elea.spark.pipelines`."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+        given = {name: value for name, value in options.items() if name.lower() != OPTION}
+        [told] = [json.loads(value) for name, value in options.items() if name.lower() == OPTION]
+        self._place, self._tables = Place(**told["place"]), travel.loads(told["tables"])
+        self._stream = Options(given).stream()
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return _SQL
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return LandingReader(self._stream, self._place, self._tables)
+
+
+class LandingRange(Range):
+    """Rows of one shard, for the tables that lack them."""
+
+    def __init__(
+        self,
+        span: tuple[UUID, int, int, int],
+        tables: Sequence[str],
+        drift: Mapping[str, Sequence[Drift]],
+    ) -> None:
+        super().__init__(*span)
+        self.tables = tuple(tables)
+        self.drift = {name: tuple(ones) for name, ones in drift.items()}
+
+
+class LandingReader(StreamReader):
+    """A log as a stream of files."""
+
+    def __init__(self, options: Stream, place: Place, tables: Sequence[Archive | Decoded]) -> None:
+        super().__init__(options)
+        self._target = place
+        self._tables = tuple(tables)
+        self._held_ends: dict[str, dict[int, int]] | None = None
+
+    def _initial(self, place: places.Place) -> dict[int, int]:
+        """Where the table ends that is most behind; one that is new begins as options say."""
+        first = initial(self._options, place)
+        found = [first | ends for ends in self._held(place.log_id).values()]
+        return {shard: min(one[shard] for one in found) for shard in first}
+
+    def _held(self, log_id: UUID) -> dict[str, dict[int, int]]:
+        """By table, up to where each shard is in it; as it was when the query began.
+
+        Later it is further: then files are written that are not wanted, and not committed.
+        """
+        if self._held_ends is None:
+            consumer = self._target.consumer
+            self._held_ends = {
+                table.name: self._target.open(table.name).ends(consumer, log_id)
+                for table in self._tables
+            }
+        return self._held_ends
+
+    def _limited(
+        self, place: places.Place, starts: list[int], ends: list[int], limit: ReadLimit
+    ) -> list[int]:
+        """A batch ends where a table ends, so that each table has all of it or nothing."""
+        ends = super()._limited(place, starts, ends, limit)
+        for held in self._held(place.log_id).values():
+            for shard, (start, end) in enumerate(zip(starts, ends, strict=True)):
+                if start < held.get(shard, 0) < end:
+                    ends[shard] = held[shard]
+        return ends
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        found = super().partitions(start, end)
+        drift = {
+            table.name: drift_of(self._target, table.name)
+            for table in self._tables
+            if isinstance(table, Decoded)
+        }
+        parts: list[InputPartition] = []
+        for part in found:
+            assert isinstance(part, Range)
+            span = (part.log_id, part.shard, part.first, part.end)
+            held = self._held(part.log_id)
+            names = [
+                table.name
+                for table in self._tables
+                if held[table.name].get(part.shard, part.first) < part.end
+            ]
+            if names:
+                parts.append(LandingRange(span, names, drift))
+        return parts
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, LandingRange)
+        span = (partition.log_id, partition.shard, partition.first, partition.end)
+        wanted = [table for table in self._tables if table.name in partition.tables]
+        landed = land_range(self._options.source, self._target, wanted, partition.drift, span)
+        yield pa.RecordBatch.from_pylist(to_rows(landed), schema=MANIFEST)

@@ -1,0 +1,143 @@
+"""Rows as samples: a key made of columns, and the row as JSON or CBOR."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import logging
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Final
+
+import pyarrow as pa
+
+from elea.cbor import Plain, dumps
+from elea.errors import EleaError
+from elea.keyexpr.template import KeyFormat
+from elea.spark.options import Options
+from elea.spark.pipelines.definition import Pipeline, Publish
+
+_LOG: Final = logging.getLogger("elea.spark")
+
+# What a sink takes.
+SAMPLES: Final = pa.schema(
+    [
+        pa.field("key", pa.string()),
+        pa.field("payload", pa.binary()),
+        pa.field("encoding", pa.string()),
+    ]
+)
+SQL: Final = "`key` STRING, `payload` BINARY, `encoding` STRING"
+_ENCODINGS: Final = {"json": "application/json", "cbor": "application/cbor"}
+_SHOWN: Final = 3  # rows without a key that are told of, in each batch
+
+
+def samples(rows: pa.Table | pa.RecordBatch, publish: Publish) -> pa.RecordBatch:
+    """Rows as a sink takes them, in an order that is theirs; those without a key are told of."""
+    format = KeyFormat(publish.key)
+    encoding = _ENCODINGS[publish.encoding]
+    found: list[tuple[str, bytes]] = []
+    dropped: list[str] = []
+    for row in rows.to_pylist():
+        try:
+            key = str(format.build(**{name: _text(row, name) for name in format.fields}))
+        except EleaError as error:
+            dropped.append(str(error))
+            continue
+        found.append((key, payload(row, publish.encoding)))
+    for reason in dropped[:_SHOWN]:
+        _LOG.error("a row has no key of %s: %s", publish.key, reason)
+    if len(dropped) > _SHOWN:
+        _LOG.error("%d rows have no key of %s", len(dropped), publish.key)
+    found.sort()
+    columns = ([key for key, _ in found], [octets for _, octets in found])
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(columns[0], pa.string()),
+            pa.array(columns[1], pa.binary()),
+            pa.array([encoding] * len(found), pa.string()),
+        ],
+        schema=SAMPLES,
+    )
+
+
+def send_rows(pipeline: Pipeline, table: str, publish: Publish, rows: pa.Table) -> int:
+    """Send rows, and return when the router has them; how many there were.
+
+    Who is told the same rows again drops them: `elea.spark.once`, and recorders do.
+
+    Raises:
+        LinkError: nobody can be reached, or the connection broke.
+    """
+    from elea.spark.sink import send  # late: it needs Spark
+
+    batch = samples(rows, publish)
+    if not batch.num_rows:
+        return 0
+    digest = hashlib.sha256()
+    for column in batch.columns[:2]:
+        for value in column.to_pylist():
+            digest.update(value if isinstance(value, bytes) else value.encode())
+    origin = f"{pipeline.name}/{table}/{digest.hexdigest()}"
+    send(Options(sink_options(pipeline, publish)).sink(), iter([batch]), origin, 0)
+    return len(batch)
+
+
+def sink_options(pipeline: Pipeline, publish: Publish) -> dict[str, str]:
+    """Options of the sink."""
+    return {**pipeline.reach(), "express": str(publish.express).lower()}
+
+
+def payload(row: Mapping[str, object], encoding: str) -> bytes:
+    """A row as the octets of a sample.
+
+    Example:
+        >>> payload({"robot": "r1", "ax": 1.5}, "json")
+        b'{"robot":"r1","ax":1.5}'
+    """
+    plain = {name: _plain(value, encoding) for name, value in row.items()}
+    if encoding == "cbor":
+        return dumps(plain)
+    return json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _plain(value: object, encoding: str) -> Plain:
+    """A value as JSON and CBOR have it; times as RFC 3339, octets in JSON as base64."""
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return value if -(1 << 64) <= value < 1 << 64 else str(value)
+        case float():
+            return value if math.isfinite(value) or encoding == "cbor" else None
+        case datetime():
+            moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+            return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case bytes():
+            return value if encoding == "cbor" else base64.b64encode(value).decode()
+        case list():
+            return [_plain(one, encoding) for one in value]
+        case dict():
+            return {str(name): _plain(one, encoding) for name, one in value.items()}
+        case _:
+            return str(value)
+
+
+def _text(row: Mapping[str, object], name: str) -> str:
+    """The value of a column as a part of a key.
+
+    Raises:
+        EleaError: it is null, or there is no such column.
+    """
+    value = row.get(name)
+    if value is None:
+        reason = "is null" if name in row else f"is none of {', '.join(row)}"
+        raise EleaError(f"{name} {reason}")
+    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else str(value)

@@ -1,0 +1,128 @@
+"""Rows of a decoded table: columns from keys and payloads, and the rows that are bad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from elea.errors import EleaError
+from elea.keyexpr.template import KeyFormat
+from elea.spark.decode.drift import Drift
+from elea.spark.decode.plan import DEAD_COLUMNS, PAYLOAD, Plan, decode
+from elea.spark.pipelines.definition import Decoded
+from elea.store.log.ranges import of_keys
+from elea.store.log.schema import RowKind
+from elea.store.tables.layout import COLUMNS
+
+BAD_COLUMNS: Final = pa.schema([*COLUMNS, *DEAD_COLUMNS])
+_KEYS_COUNT: Final = 65_536  # keys whose fields are remembered
+_MISFIT: Final = ("key", "the key does not fit the template")
+
+
+@dataclass(slots=True)
+class Split:
+    """What a batch of a log became."""
+
+    good: pa.RecordBatch
+    bad: pa.RecordBatch | None
+    drift: tuple[Drift, ...] = ()
+
+
+@dataclass(slots=True)
+class Silver:
+    """Turns rows of a log into rows of one table.
+
+    Args:
+        table: What it is.
+        drift: Members that were found in payloads before, and are columns now.
+    """
+
+    table: Decoded
+    drift: Sequence[Drift] = ()
+    _plan: Plan = field(init=False)
+    _format: KeyFormat | None = field(init=False)
+    _known: dict[str, dict[str, str] | None] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._plan = self.table.plan.widened(self.drift) if self.drift else self.table.plan
+        self._format = None if self.table.key is None else KeyFormat(self.table.key)
+
+    @property
+    def columns(self) -> pa.Schema:
+        """Of good rows; those that drifted in come last."""
+        known = self.table.plan.schema
+        added = [one for one in self._plan.schema if one.name not in known.names]
+        return pa.schema([*self._columns(known), *added])
+
+    def _columns(self, decoded: pa.Schema) -> list[pa.Field]:
+        envelope = [one for one in COLUMNS if one.name != PAYLOAD]
+        return [*envelope, *(pa.field(one, pa.string()) for one in self.table.fields), *decoded]
+
+    def wanted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a log that are for this table."""
+        rows = of_keys(batch, self.table.key_exprs)
+        last = RowKind.DELETE if self.table.deletes else RowKind.PUT
+        return rows.filter(pc.less_equal(rows.column("kind"), int(last)))
+
+    def split(self, batch: pa.RecordBatch) -> Split:
+        """Rows that are wanted, as they are in the table, and those that are bad."""
+        misfits = None
+        if self._format is not None:
+            fits = self._fits(batch.column("key"))
+            if not all(fits):
+                mask = pa.array(fits).take(batch.column("key").indices)
+                misfits = _dead(batch.filter(pc.invert(mask)), *_MISFIT)
+                batch = batch.filter(mask)
+        found = decode(batch, self._plan)
+        good, bad = found.rows, found.dead
+        if bad is not None and self.drift:
+            # A member that nobody declared does not make a row bad.
+            again = decode(bad.drop_columns([one.name for one in DEAD_COLUMNS]), self.table.plan)
+            missing = [one for one in good.schema if one.name not in again.rows.schema.names]
+            rows = again.rows
+            for one in missing:
+                rows = rows.append_column(one, pa.nulls(rows.num_rows, one.type))
+            good = pa.concat_batches([good, rows.select(good.schema.names).cast(good.schema)])
+            bad = again.dead
+        if misfits is not None:
+            bad = misfits if bad is None else pa.concat_batches([bad, misfits.cast(bad.schema)])
+        return Split(self._with_fields(good), bad, found.drift)
+
+    def _with_fields(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if self._format is None:
+            return rows
+        keys = _encoded(rows.column("key"))
+        values = [self._known.get(key) or {} for key in keys.dictionary.to_pylist()]
+        for name in self.table.fields:
+            texts = pa.array([one.get(name) for one in values], pa.string())
+            rows = rows.append_column(pa.field(name, pa.string()), texts.take(keys.indices))
+        return rows
+
+    def _fits(self, keys: pa.DictionaryArray) -> list[bool]:
+        """For each key of the dictionary, whether it fits the template."""
+        assert self._format is not None
+        if len(self._known) > _KEYS_COUNT:
+            self._known.clear()
+        found = []
+        for key in keys.dictionary.to_pylist():
+            if key not in self._known:
+                try:
+                    self._known[key] = self._format.parse(key)
+                except EleaError:
+                    self._known[key] = None
+            found.append(self._known[key] is not None)
+        return found
+
+
+def _encoded(texts: pa.Array) -> pa.DictionaryArray:
+    return texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
+
+
+def _dead(rows: pa.RecordBatch, decoder: str, reason: str) -> pa.RecordBatch:
+    for column, text in zip(DEAD_COLUMNS, (decoder, reason), strict=True):
+        rows = rows.append_column(column, pa.repeat(pa.scalar(text), rows.num_rows))
+    return rows

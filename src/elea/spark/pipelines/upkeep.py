@@ -1,0 +1,246 @@
+"""Upkeep: gold tables and views, brought up to date in rounds, each after what it is made of."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from elea.spark.pipelines import graph
+from elea.spark.pipelines.definition import Gold, Pipeline, Publish, Table, View
+from elea.spark.pipelines.gold import KINDS, refresh
+from elea.spark.pipelines.gold import Gold as Refreshable
+from elea.spark.pipelines.gold.frames import collected
+from elea.spark.pipelines.gold.inputs import frame_of
+from elea.spark.pipelines.publish import payload, send_rows
+from elea.spark.pipelines.state import Board
+from elea.spark.pipelines.supervision import Supervision
+from elea.store.tables.results import Removal, is_results, open_results
+from elea.store.tables.table import format_of, open_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LOG: Final = logging.getLogger("elea.spark")
+_WAIT_S: Final = 0.25
+
+
+class Upkeep:
+    """The gold tables and views of one run.
+
+    Args:
+        is_final: Nothing more is to come: what is open is closed.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, spark: SparkSession, board: Board, *, is_final: bool = False
+    ) -> None:
+        self._pipeline = pipeline
+        self._spark = spark
+        self._board = board
+        self._is_final = is_final
+        self._tables = [one for one in graph.ordered(pipeline) if isinstance(one, (Gold, View))]
+        self._supervised = {one.name: Supervision() for one in self._tables}
+        self._seen: dict[str, tuple[int, ...]] = {}
+        self._stopping = threading.Event()
+        self._rounds: threading.Thread | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self._tables)
+
+    @property
+    def failed(self) -> list[str]:
+        """Tables that were given up."""
+        return [name for name, one in self._supervised.items() if one.is_given_up]
+
+    def start(self) -> None:
+        """Rounds from now on, in a thread."""
+        self._rounds = threading.Thread(target=self._loop, name="elea-pipeline", daemon=True)
+        self._rounds.start()
+
+    def stop(self) -> None:
+        """End after the round that runs."""
+        self._stopping.set()
+        if self._rounds is not None:
+            self._rounds.join()
+
+    def _loop(self) -> None:
+        next_s = time.monotonic()
+        while not self._stopping.is_set():
+            if time.monotonic() < next_s or not self._wants_round():
+                self._stopping.wait(_WAIT_S)
+                continue
+            next_s = time.monotonic() + self._pipeline.refresh_s
+            self.round()
+
+    def _wants_round(self) -> bool:
+        """Whether something is new, or has to be tried again."""
+        if self._board.news.is_set():
+            return True
+        now_s = time.monotonic()
+        return any(one.failures_count and one.may_begin(now_s) for one in self._supervised.values())
+
+    def round(self) -> bool:
+        """Each table once; whether all of them could be brought up to date."""
+        self._board.news.clear()
+        is_good = True
+        for table in self._tables:
+            supervised = self._supervised[table.name]
+            now_s = time.monotonic()
+            if isinstance(table, View) and table.is_temporary:
+                continue
+            if not supervised.may_begin(now_s):
+                is_good = False
+                continue
+            sources = self._sources(table)
+            changes = self._board.changes(sources)
+            if self._seen.get(table.name) == changes and not supervised.failures_count:
+                continue
+            supervised.begins(now_s)
+            try:
+                self._one(table)
+            except Exception as error:  # of Spark, of SQL of a user, of a disk: it is told
+                supervised.fails(error, time.monotonic())
+                is_good = False
+                self._failed(table.name, supervised)
+                continue
+            supervised.works()
+            self._seen[table.name] = changes
+            took_s = time.monotonic() - now_s
+            self._board.table(table.name, state="running", batch_s=round(took_s, 3))
+        return is_good
+
+    def _failed(self, name: str, supervised: Supervision) -> None:
+        state = "failed" if supervised.is_given_up else "failing"
+        self._board.table(
+            name, state=state, error=supervised.error, restarts=supervised.restarts_count
+        )
+        self._board.event(f"{name}: {supervised.error}")
+        _LOG.error("table %s: %s", name, supervised.error)
+
+    def _sources(self, table: Table) -> tuple[str, ...]:
+        """What it is made of; all others, if that is not known."""
+        found = graph.sources_of(self._pipeline, table)
+        if found or not isinstance(table, View) or table.sql is not None:
+            return found
+        return tuple(
+            name
+            for one in self._pipeline.tables
+            if one.name != table.name
+            for name in graph.names_of(one)
+        )
+
+    def _one(self, table: Gold | View) -> None:
+        if isinstance(table, Gold):
+            self._gold(table)
+        else:
+            self._view(table)
+
+    def _gold(self, table: Gold) -> None:
+        pipeline = self._pipeline
+        made = refresh(
+            self._spark,
+            gold_of(pipeline, table),
+            is_final=self._is_final,
+            publish=self._publisher(table.name, table.publish),
+        )
+        if made.rows_count or made.removed_count:
+            self._board.grown(table.name, made.rows_count, rows_of(pipeline, table.name))
+        self._board.table(table.name, batch=made.number)
+        if made.late_count:
+            self._board.event(f"{table.name}: {made.late_count} rows came too late")
+
+    def _view(self, table: View) -> None:
+        frame = self._frame(table)
+        if frame is None:
+            return
+        rows = collected(frame)
+        path = self._pipeline.path(table.name)
+        results = open_results(path, self._pipeline.format)
+        have = results.rows()
+        if have is not None and have.schema.names != rows.schema.names and is_results(path):
+            shutil.rmtree(path)  # its definition has changed, and all of it is made anew
+            results, have = open_results(path, self._pipeline.format), None
+        if have is not None and have.equals(rows.cast(have.schema)):
+            return
+        fresh = _new_rows(have, rows)
+        publish = self._publisher(table.name, table.publish)
+        if publish is not None and fresh.num_rows:
+            publish(fresh)
+        results.change(results.number() + 1, rows, _everything(have))
+        self._board.grown(table.name, fresh.num_rows, rows.num_rows)
+        self._board.table(table.name, batch=results.number())
+
+    def _frame(self, table: View) -> DataFrame | None:
+        """What a view is now; None: what it is made of is not there yet."""
+        temporary = {
+            one.name: one
+            for one in self._pipeline.tables
+            if isinstance(one, View) and one.is_temporary and one.name != table.name
+        }
+        for name in self._sources(table):
+            if name in temporary:
+                continue
+            found = frame_of(self._spark, self._pipeline.path(name))
+            if found is not None:
+                found.createOrReplaceTempView(name)
+            elif table.sql is not None:
+                return None
+        for name, one in temporary.items():
+            assert one.query is not None
+            one.query().createOrReplaceTempView(name)
+        if table.sql is not None:
+            return self._spark.sql(table.sql)
+        assert table.query is not None
+        return table.query()
+
+    def _publisher(self, name: str, publish: Publish | None) -> Callable[[pa.Table], None] | None:
+        if publish is None:
+            return None
+
+        def send(rows: pa.Table) -> None:
+            send_rows(self._pipeline, name, publish, rows)
+
+        return send
+
+
+def gold_of(pipeline: Pipeline, table: Gold) -> Refreshable:
+    """A gold table with the directories it is made of."""
+    sources = [pipeline.path(name) for name in table.sources]
+    path = pipeline.path(table.name)
+    return Refreshable(KINDS[table.kind], table.options, sources, path, pipeline.format)
+
+
+def rows_of(pipeline: Pipeline, name: str) -> int:
+    """How many rows a table has; 0: there is none yet."""
+    path = pipeline.path(name)
+    if is_results(path):
+        return sum(pq.read_metadata(file).num_rows for file in open_results(path).paths())
+    if format_of(path) is None:
+        return 0
+    return sum(file.rows_count for file in open_table(path).files())
+
+
+def _new_rows(have: pa.Table | None, rows: pa.Table) -> pa.Table:
+    """Rows that were not there before."""
+    if have is None:
+        return rows
+    known = {payload(row, "json") for row in have.to_pylist()}
+    return rows.filter(
+        pa.array([payload(row, "json") not in known for row in rows.to_pylist()], pa.bool_())
+    )
+
+
+def _everything(have: pa.Table | None) -> list[Removal]:
+    if have is None or not have.num_columns:
+        return []
+    column = have.schema.names[0]
+    return [Removal((column,), lambda rows: pa.repeat(pa.scalar(True), rows.num_rows))]

@@ -1,0 +1,231 @@
+"""Runs with queries that are told what to do: restarts, ends, state for other processes."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.spark.pipelines import fleet
+
+from elea.cli.main import main
+from elea.errors import EleaError, StoreError
+from elea.spark.pipelines import state
+from elea.spark.pipelines.definition import Pipeline
+from elea.spark.pipelines.queries import Handle, Job, progress_of
+from elea.spark.pipelines.runner import Run
+from elea.spark.pipelines.state import Board, Lease, Status, now_status
+from elea.spark.pipelines.supervision import Supervision, told
+from elea.spark.pipelines.upkeep import Upkeep
+
+
+class Fake:
+    """A query that does as it is told."""
+
+    def __init__(self, error: str | None, *, ends: bool) -> None:
+        self._error = error
+        self._active = not ends
+        self.stopped = False
+
+    def is_active(self) -> bool:
+        return self._active
+
+    def error(self) -> str | None:
+        return self._error
+
+    def progress(self) -> Mapping[str, Any]:
+        return {"batch": 3, "lag": 7}
+
+    def stop(self) -> None:
+        self.stopped, self._active = True, False
+
+
+@dataclass
+class Starts:
+    """Starts queries, one after the other; the last one again and again."""
+
+    fakes: list[Callable[[], Handle]]
+    count: int = 0
+    made: list[Any] = field(default_factory=list)
+
+    def __call__(self) -> Handle:
+        make = self.fakes[min(self.count, len(self.fakes) - 1)]
+        self.count += 1
+        self.made.append(make())
+        handle: Handle = self.made[-1]
+        return handle
+
+
+def eventually(condition: Callable[[], bool], limit_s: float = 30.0) -> bool:
+    end_s = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > end_s:
+            return False
+        threading.Event().wait(0.02)
+    return True
+
+
+def made(
+    pipeline: Pipeline, starts: Starts, *, once: bool = False, attempts_max: int = 3
+) -> tuple[Run, Board]:
+    board = Board(now_status(pipeline.name))
+    upkeep = Upkeep(pipeline, None, board)  # type: ignore[arg-type]  # there is nothing to do
+    jobs = [Job("landing", ("bronze", "imu"), starts, is_vital=True)]
+    lease = Lease(pipeline.own)
+    run = Run(pipeline, lease, board, jobs, upkeep, once=once, attempts_max=attempts_max)
+    run.start()
+    return run, board
+
+
+def fails() -> Handle:
+    return Fake("the disk is full", ends=True)
+
+
+def raises() -> Handle:
+    raise StoreError("cannot be opened")
+
+
+def lasts() -> Handle:
+    return Fake(None, ends=False)
+
+
+def ends() -> Handle:
+    return Fake(None, ends=True)
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elea.spark.pipelines.supervision._FIRST_S", 0.01)
+
+
+def test_what_fails_is_begun_again(tmp_path: Path) -> None:
+    pipeline = fleet.pipeline(tmp_path)
+    starts = Starts([fails, raises, lasts])
+    run, board = made(pipeline, starts)
+    assert eventually(lambda: starts.count == 3 and board.status().tables["imu"].lag == 7)
+    found = run.status().tables["imu"]
+    assert (found.restarts, found.batch) == (2, 3)
+    assert "cannot be opened" in (found.error or "")
+    assert "the disk is full" in run.status().events[0]
+    assert run.stop(30)
+    assert starts.made[-1].stopped
+    assert (run.failed, run.status().state) == ([], "stopped")
+    run.check()
+
+
+def test_what_fails_too_often_is_given_up(tmp_path: Path) -> None:
+    run, _ = made(fleet.pipeline(tmp_path), starts := Starts([fails]))
+    assert run.wait(30)
+    assert starts.count == 3
+    assert (run.failed, run.status().state) == (["landing"], "failed")
+    assert run.status().tables["bronze"].state == "failed"
+    with pytest.raises(EleaError, match="given up: landing: the disk is full"):
+        run.check()
+
+
+def test_once_is_over_when_all_queries_are(tmp_path: Path) -> None:
+    run, _ = made(fleet.pipeline(tmp_path), Starts([fails, ends]), once=True)
+    assert run.wait(30)
+    assert run.status().tables["imu"].state == "done"
+
+
+def test_one_runner_at_a_time(tmp_path: Path) -> None:
+    pipeline = fleet.pipeline(tmp_path)
+    run, _ = made(pipeline, Starts([lasts]))
+    with run, pytest.raises(StoreError, match="runs already"):
+        Lease(pipeline.own)
+    Lease(pipeline.own).release()
+
+
+def test_status_and_stop_from_another_shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipeline = fleet.pipeline(tmp_path)
+    file = str(tmp_path / "pipeline.yaml")
+    assert main(["pipeline", "status", file]) == 1
+    assert "it never ran" in capsys.readouterr().err
+    assert main(["pipeline", "stop", file]) == 1
+    assert "does not run" in capsys.readouterr().err
+    run, _ = made(pipeline, Starts([lasts]))
+    assert eventually(lambda: (pipeline.own / "state.json").exists())
+    assert eventually(lambda: _told(pipeline).tables["imu"].lag == 7)
+    assert main(["pipeline", "status", file, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["state"], told["tables"]["imu"]["batch"]) == ("running", 3)
+    assert main(["pipeline", "stop", file]) == 0
+    assert run.wait(30)
+    capsys.readouterr()
+    assert main(["pipeline", "status", file]) == 1
+    shown = capsys.readouterr().out
+    assert "fleet: stopped" in shown
+    assert "imu" in shown
+
+
+def _told(pipeline: Pipeline) -> Status:
+    found = state.read(pipeline.own)
+    assert found is not None
+    return found
+
+
+def _runs(folder: Path) -> None:
+    made(fleet.pipeline(folder), Starts([lasts]))
+    threading.Event().wait(60)
+
+
+def test_a_runner_that_was_killed_is_dead(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipeline = fleet.pipeline(tmp_path)
+    process = multiprocessing.get_context("fork").Process(target=_runs, args=(tmp_path,))
+    process.start()
+    try:
+        assert eventually(
+            lambda: (found := state.read(pipeline.own)) is not None and found.is_alive
+        )
+    finally:
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+    assert main(["pipeline", "status", str(tmp_path / "pipeline.yaml")]) == 1
+    assert "goes on where it ended" in capsys.readouterr().out
+    (pipeline.own / "state.json").write_text("{")
+    with pytest.raises(StoreError, match="is damaged"):
+        state.read(pipeline.own)
+
+
+def test_failures_in_a_row_wait_longer_and_longer() -> None:
+    one = Supervision(attempts_max=3)
+    assert one.may_begin(0.0)
+    one.begins(0.0)
+    one.fails("x", 1.0)
+    assert not one.may_begin(1.005)
+    assert one.may_begin(1.02)
+    one.begins(1.02)
+    assert one.restarts_count == 1
+    one.fails(ValueError("y"), 400.0)  # it worked for long: that is no row
+    assert (one.failures_count, one.error) == (1, "ValueError: y")
+    one.works()
+    for _ in range(3):
+        one.fails("z", 401.0)
+    assert one.is_given_up
+    assert not one.may_begin(1e9)
+
+
+def test_an_error_is_told_in_a_line() -> None:
+    text = "Query ended\n  ConflictError: rows\n\nJVM stacktrace:\n\tat org.x.Y\n"
+    assert told(text) == "Query ended ConflictError: rows"
+
+
+def test_progress_of_spark_in_few_words() -> None:
+    offsets = {"endOffset": '{"s": {"0": 5}}', "latestOffset": '{"s": {"0": 7, "1": 3}}'}
+    told = {"batchId": 4, "durationMs": {"triggerExecution": 1500}, "sources": [offsets]}
+    assert progress_of(told) == {"batch": 4, "batch_s": 1.5, "lag": 5}
+    assert progress_of({"batchId": 4, "sources": [{"endOffset": None}]}) == {"batch": 4}
