@@ -103,7 +103,7 @@ class Iceberg:
     def schema(self) -> pa.Schema:
         """As `Table`."""
         found = schema_to_pyarrow(self._load().schema(), include_field_ids=False)
-        return pa.schema([pa.field(one.name, _small(one.type)) for one in found])
+        return pa.schema([pa.field(one.name, small(one.type)) for one in found])
 
     def replace(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
         """As `Table`."""
@@ -232,7 +232,7 @@ def _name(consumer: str, log_id: UUID) -> str:
     return f"elea.ends.{consumer}.{log_id}"
 
 
-def _small(type: pa.DataType) -> pa.DataType:
+def small(type: pa.DataType) -> pa.DataType:
     if pa.types.is_large_string(type):
         return pa.string()
     return pa.binary() if pa.types.is_large_binary(type) else type

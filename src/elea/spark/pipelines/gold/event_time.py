@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pyarrow as pa
 
 from elea.spark.pipelines.gold.frames import collected, moment, puts, require
-from elea.spark.pipelines.gold.rounds import Changes, Round
+from elea.spark.pipelines.gold.rounds import Changes, Input, Round
 from elea.spark.pipelines.gold.watermark import Device, Life, watermark
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def closed(
     source = round.inputs[0]
     before = round.mark.get(CLOSED)
     names = devices_of(round, source.fresh())
-    seen = advance(round, [source.fresh()], names, spans)
+    seen = advance(round, [source], names, spans)
     after = seen.closed_us
     if round.is_final and seen.positions:
         after = max(after, max(seen.positions.values()) + spans.every_us)
@@ -94,14 +94,15 @@ class Seen:
         return pa.table(columns)
 
 
-def advance(round: Round, frames: Sequence[DataFrame], names: Sequence[str], spans: Spans) -> Seen:
+def advance(round: Round, inputs: Sequence[Input], names: Sequence[str], spans: Spans) -> Seen:
     """Positions and the time of the log, with what is new."""
     positions = _remembered(round.state, names)
     now_us = round.mark.get(NOW, 0)
     before = round.mark.get(CLOSED)
     late_count = 0
-    for frame in frames:
-        for row in _told(frame, names, spans, before).to_pylist():
+    for one in inputs:
+        told = _told(one.fresh(), names, spans, None if one.is_whole else before)
+        for row in told.to_pylist():
             device = tuple(str(row[name]) for name in names)
             positions[device] = max(positions.get(device, 0), row["position"])
             now_us = max(now_us, row["received"])

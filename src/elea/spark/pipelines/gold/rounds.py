@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 class Input(Protocol):
     """A source, as one round sees it: what comes in meanwhile is for the next one."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether `fresh` gives all rows, as it is not known which are new."""
+
     def rows(self, since_us: int | None = None, until_us: int | None = None) -> DataFrame:
         """Rows of a span of time, in microseconds since 1970; files without any are not read."""
 

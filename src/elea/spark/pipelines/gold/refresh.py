@@ -1,0 +1,140 @@
+"""Bring a gold table up to date: one round.
+
+A round reads what is new in the sources, asks the kind what becomes of the table, and changes it in
+one step together with what is remembered. It may be repeated, killed and begun again at any point:
+the next one sees the table as it is, and what was remembered with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from elea.errors import ConfigError
+from elea.spark.pipelines.gold.base import Kind, Options
+from elea.spark.pipelines.gold.inputs import Made, Rows, opened
+from elea.spark.pipelines.gold.memory import Memory, Remembered, Seen
+from elea.spark.pipelines.gold.rounds import Changes, Round
+from elea.store.tables.results import Removal, open_results, removal_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What a round did.
+
+    Args:
+        rows: That were added or changed; None: none.
+        removed_count: Rows that went.
+        late_count: Rows that came after what they belong to was closed.
+        number: Of the table's last change.
+    """
+
+    rows: pa.Table | None = None
+    removed_count: int = 0
+    late_count: int = 0
+    number: int = 0
+
+    @property
+    def rows_count(self) -> int:
+        """How many rows were added or changed."""
+        return 0 if self.rows is None else self.rows.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """A gold table.
+
+    Args:
+        kind: What it is.
+        options: As `Kind.parsed` gave them.
+        sources: The directories of the tables it is made of, in their order.
+        path: Its own directory.
+        format: `delta`, `iceberg` or `parquet`.
+    """
+
+    kind: Kind
+    options: Options
+    sources: Sequence[Path]
+    path: Path
+    format: str = "delta"
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that name a row."""
+        return self.kind.identity(self.options)
+
+    @property
+    def definition(self) -> str:
+        """What makes it what it is, as text: a table is of one definition."""
+        told = {"kind": self.kind.name, **{name: str(one) for name, one in self.options.items()}}
+        return json.dumps(told, sort_keys=True)
+
+    def removals(self, changes: Changes) -> list[Removal]:
+        """Which rows go for what changes."""
+        found = []
+        if self.kind.mode == "update" and changes.rows is not None:
+            found.append(removal_of(changes.rows.select(list(self.identity))))
+        if changes.removed is not None:
+            found.append(removal_of(changes.removed))
+        return [one for one in found if one is not None]
+
+
+def refresh(
+    spark: SparkSession,
+    gold: Gold,
+    *,
+    now_us: int | None = None,
+    is_final: bool = False,
+    publish: Callable[[pa.Table], None] | None = None,
+) -> Refreshed:
+    """One round of a table.
+
+    Args:
+        now_us: The time of day, in microseconds since 1970, if nothing that was received before it
+            is missing in the sources; else the time of the log is that of the last row of them.
+        is_final: Nothing more is to come: close what is open.
+        publish: Called with rows that were added or changed, before they are in the table. A round
+            that is repeated publishes them again.
+
+    Raises:
+        ConfigError: the table was made by another definition, or a column is missing.
+        StoreError: somebody else changes the table, or it is damaged.
+    """
+    results = open_results(gold.path, gold.format)
+    memory = Memory(results.root)
+    number = results.number()
+    known = memory.load(number) or Remembered(gold.definition)
+    if known.definition != gold.definition:
+        reason = f"made as {known.definition}, now {gold.definition}; make it anew by a back-fill"
+        raise ConfigError(str(gold.path), reason)
+    seen = known.seen or [Seen()] * len(gold.sources)
+    inputs: list[Rows | Made] = []
+    for path, one in zip(gold.sources, seen, strict=True):
+        found = opened(spark, path, one)
+        if found is None:
+            return Refreshed(number=number)
+        inputs.append(found)
+    if not (is_final or now_us is not None or any(one.has_new for one in inputs)):
+        return Refreshed(number=number)
+    round = Round(spark, inputs, gold.options, known.mark, known.state, results, now_us, is_final)
+    changes = gold.kind.refresh(round)
+    told = Remembered(gold.definition, [one.seen() for one in inputs], changes.mark, changes.state)
+    removed_count = 0 if changes.removed is None else changes.removed.num_rows
+    if changes.is_empty:
+        memory.store(number, told)
+    else:
+        if publish is not None and changes.rows is not None:
+            publish(changes.rows)
+        number += 1
+        memory.store(number, told)
+        results.change(number, changes.rows, gold.removals(changes))
+        memory.forget(number)
+    return Refreshed(changes.rows, removed_count, changes.late_count, number)

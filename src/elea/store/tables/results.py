@@ -1,0 +1,287 @@
+"""Results: tables of any columns that are changed in rounds, small beside what they are made of.
+
+A change takes rows away and adds others. It has a number, and becomes part of the table together
+with it, or not at all. Files that lose rows are written anew, and small ones become one now and
+then. What a format has to do is `Catalog`: which files there are, and to change that in one step.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from elea.errors import ConfigError, MissingDependencyError, StoreError
+from elea.store.tables.layout import PARTIAL, sync
+from elea.store.tables.table import FORMATS, format_of
+
+DATA: Final = "rows"  # the directory of the files; no other table has one of that name
+_FILES_MAX: Final = 64  # of a table, before small ones become one
+_SMALL_LEN: Final = 16 << 20  # octets
+_READ_S: Final = 3_600  # files that are not of the table any more stay that long, for readers
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A Parquet file, by its path below the table."""
+
+    path: str
+    rows_count: int
+    octets_count: int
+
+
+class Catalog(Protocol):
+    """What a format keeps."""
+
+    root: Path
+
+    def number(self) -> int:
+        """Of the last change; 0: none yet."""
+
+    def schema(self) -> pa.Schema | None:
+        """The columns; None: there is no table yet."""
+
+    def files(self) -> list[File]:
+        """The files, in the order of their paths."""
+
+    def commit(
+        self, number: int, gone: Sequence[File], come: Sequence[File], schema: pa.Schema
+    ) -> bool:
+        """One change, in one step; False: somebody else was faster.
+
+        Args:
+            schema: The columns, for a table that is made by this.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Which rows go.
+
+    Args:
+        columns: What has to be looked at for that,
+        marked: and from these columns, a boolean for each row.
+    """
+
+    columns: tuple[str, ...]
+    marked: Callable[[pa.Table], pa.Array]
+
+
+def removal_of(names: pa.Table) -> Removal | None:
+    """Rows with the same values as some, in all columns that those have; None: there are none."""
+    if not names.num_rows:
+        return None
+    columns = tuple(names.column_names)
+    gone = set(_tuples(names))
+
+    def marked(rows: pa.Table) -> pa.Array:
+        return pa.array([name in gone for name in _tuples(rows.select(columns))], pa.bool_())
+
+    return Removal(columns, marked)
+
+
+def removal_between(column: str, since: pa.Scalar | None, until: pa.Scalar | None) -> Removal:
+    """Rows of a span of time: from a moment on, and before another."""
+
+    def marked(rows: pa.Table) -> pa.Array:
+        found = pa.repeat(pa.scalar(True), rows.num_rows)
+        if since is not None:
+            found = pc.and_(found, pc.greater_equal(rows[column], since))
+        if until is not None:
+            found = pc.and_(found, pc.less(rows[column], until))
+        return pc.fill_null(found, False)
+
+    return Removal((column,), marked)
+
+
+class Results:
+    """A table of results."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self.root = catalog.root
+
+    def number(self) -> int:
+        """Of its last change; 0: none yet."""
+        return self._catalog.number()
+
+    def schema(self) -> pa.Schema | None:
+        """Its columns; None: there is no table yet."""
+        return self._catalog.schema()
+
+    def paths(self) -> list[str]:
+        """Its Parquet files, from the root of the file system."""
+        return [str(self.root / file.path) for file in self._catalog.files()]
+
+    def rows(self, columns: Sequence[str] | None = None) -> pa.Table | None:
+        """All rows; None: there is no table yet."""
+        schema = self.schema()
+        if schema is None:
+            return None
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in columns])
+        return self._read([file.path for file in self._catalog.files()], schema)
+
+    def change(
+        self,
+        number: int,
+        rows: pa.Table | None,
+        removals: Sequence[Removal] = (),
+    ) -> None:
+        """Take rows away and add others, in one step.
+
+        Args:
+            number: Of this change: the one after the last.
+
+        Raises:
+            StoreError: it does not follow the last one, so that somebody else changes the table;
+                or the rows have other columns than the table.
+        """
+        catalog = self._catalog
+        have = catalog.number()
+        if number != have + 1:
+            raise _taken(self.root, number, have)
+        schema = catalog.schema()
+        if schema is None:
+            if rows is None:
+                return
+            schema = rows.schema
+        elif rows is not None:
+            rows = _fitting(self.root, schema, rows)
+        gone, kept = self._without(removals, schema)
+        parts = kept if rows is None or not rows.num_rows else [*kept, rows]
+        rest = [file for file in catalog.files() if file not in gone]
+        small = [file for file in rest if file.octets_count < _SMALL_LEN]
+        if len(small) >= _FILES_MAX:
+            parts.insert(0, self._read([file.path for file in small], schema))
+            gone += small
+        (self.root / DATA).mkdir(parents=True, exist_ok=True)
+        come = [self._written(number, pa.concat_tables(parts))] if parts else []
+        if not catalog.commit(number, gone, come, schema):
+            for file in come:
+                (self.root / file.path).unlink(missing_ok=True)
+            raise _taken(self.root, number, catalog.number())
+        if number % _FILES_MAX == 0:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Take away files that no reader can still be at."""
+        used = {file.path for file in self._catalog.files()}
+        before_s = time.time() - _READ_S
+        for path in (self.root / DATA).iterdir():
+            if f"{DATA}/{path.name}" not in used and path.stat().st_mtime < before_s:
+                path.unlink(missing_ok=True)
+
+    def _without(
+        self, removals: Sequence[Removal], schema: pa.Schema
+    ) -> tuple[list[File], list[pa.Table]]:
+        """Files that lose rows, and the rows of them that stay."""
+        gone: list[File] = []
+        kept: list[pa.Table] = []
+        if not removals:
+            return gone, kept
+        columns = {name for one in removals for name in one.columns}
+        looked_at = pa.schema([field for field in schema if field.name in columns])
+        for file in self._catalog.files():
+            some = self._read([file.path], looked_at)
+            mask = removals[0].marked(some)
+            for one in removals[1:]:
+                mask = pc.or_(mask, one.marked(some))
+            if not pc.any(mask).as_py():
+                continue
+            gone.append(file)
+            stay = self._read([file.path], schema).filter(pc.invert(mask))
+            if stay.num_rows:
+                kept.append(stay)
+        return gone, kept
+
+    def _read(self, paths: Sequence[str], schema: pa.Schema) -> pa.Table:
+        tables = [
+            pq.read_table(self.root / path, columns=schema.names).cast(schema) for path in paths
+        ]
+        return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    def _written(self, number: int, rows: pa.Table) -> File:
+        path = f"{DATA}/{number:012d}-{secrets.token_hex(4)}.parquet"
+        file = self.root / path
+        partial = file.with_name(f".{file.name}{PARTIAL}")
+        pq.write_table(rows, partial, compression="zstd", store_schema=False)
+        with partial.open("rb+") as written:
+            os.fsync(written.fileno())
+        partial.replace(file)
+        sync(file.parent)
+        return File(path, rows.num_rows, file.stat().st_size)
+
+
+def open_results(path: str | Path, format: str | None = None) -> Results:
+    """A table of results; it exists once it was changed.
+
+    Args:
+        format: One of `FORMATS`; of one that exists, None means the one it has.
+
+    Raises:
+        ConfigError: there is no such format, or the table is of another one.
+        StoreError: there is no table, and no format is given.
+        MissingDependencyError: the packages for that format are not installed.
+    """
+    root = Path(path).absolute()
+    if format is not None and format not in FORMATS:
+        raise ConfigError("format", f"saw {format!a}; legal are {', '.join(FORMATS)}")
+    found = format_of(root)
+    if found is not None and format not in (None, found):
+        raise ConfigError("format", f"saw {format!a}; the table at {root} is of format {found}")
+    kind = found or format
+    if kind is None:
+        raise StoreError(f"{root}: no table; legal are directories of {', '.join(FORMATS)}")
+    try:
+        return Results(_catalog(root, kind))
+    except ModuleNotFoundError as error:
+        extra = "arrow" if kind == "parquet" else kind
+        raise MissingDependencyError(f"a table of format {kind}", extra) from error
+
+
+def is_results(path: str | Path) -> bool:
+    """Whether there is a table of results."""
+    return (Path(path) / DATA).is_dir()
+
+
+def _catalog(root: Path, format: str) -> Catalog:
+    # Late: each needs packages that the others do not.
+    if format == "delta":
+        from elea.store.tables.delta_results import DeltaCatalog
+
+        return DeltaCatalog(root)
+    if format == "iceberg":
+        from elea.store.tables.iceberg_results import IcebergCatalog
+
+        return IcebergCatalog(root)
+    from elea.store.tables.parquet_results import ParquetCatalog
+
+    return ParquetCatalog(root)
+
+
+def _taken(root: Path, number: int, have: int) -> StoreError:
+    reason = f"saw change {number}, after {have} comes {have + 1}; does somebody else write it?"
+    return StoreError(f"{root}: {reason}")
+
+
+def _fitting(root: Path, schema: pa.Schema, rows: pa.Table) -> pa.Table:
+    if set(schema.names) != set(rows.schema.names):
+        seen, legal = ", ".join(rows.schema.names), ", ".join(schema.names)
+        raise StoreError(f"{root}: saw rows with {seen}; it has {legal}. Make the table anew")
+    try:
+        return rows.select(schema.names).cast(schema)
+    except pa.ArrowInvalid as error:
+        raise StoreError(f"{root}: saw rows of other types: {error}. Make it anew") from error
+
+
+def _tuples(rows: pa.Table) -> list[tuple[object, ...]]:
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
