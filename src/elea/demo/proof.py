@@ -1,7 +1,7 @@
 """Proof: the ledger of a fleet held against what is in a log and in tables, sample by sample.
 
-Tables are read from their files. What recorder and pipeline counted has no part in it: they are
-what is to be checked.
+Tables are read from their files, as `deltalake` lists them. What recorder and pipeline counted, and
+the code by which they read, has no part in it: they are what is to be checked.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final, NamedTuple, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from deltalake import DeltaTable
 
 from elea.demo.ledger import STORED, WAITING, Id, Ledger
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
-from elea.store.tables.table import open_table
 
 _IDS: Final = ("zid", "eid", "sn")
 _COLUMNS: Final = ("kind", *_IDS)
@@ -81,13 +81,32 @@ class Evidence:
         return self.rows - len(self.found)
 
 
+def is_table(path: Path) -> bool:
+    """Whether a table is there, with a first commit."""
+    return any((path / "_delta_log").glob("*.json"))
+
+
+def rows_of(path: Path) -> ds.Dataset | None:
+    """The rows of a table as it is now; None: there is none, or nothing in it."""
+    files = DeltaTable(str(path)).file_uris() if is_table(path) else []
+    return ds.dataset(files, format="parquet") if files else None
+
+
 def scan(path: Path, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
     """Rows of a table, from its files; none if there is no table yet."""
-    if not path.is_dir():
-        return
-    files = [str(path / file.path) for file in open_table(path).files()]
-    if files:
-        yield from ds.dataset(files, format="parquet").to_batches(columns=list(columns))
+    rows = rows_of(path)
+    if rows is not None:
+        yield from rows.to_batches(columns=list(columns))
+
+
+def counts_of(lake: Path) -> dict[str, int]:
+    """How many rows each table below a directory has."""
+    found = {}
+    for path in sorted(lake.iterdir()) if lake.is_dir() else ():
+        if is_table(path):
+            rows = rows_of(path)
+            found[path.name] = 0 if rows is None else rows.count_rows()
+    return found
 
 
 class Check(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,20 +15,32 @@ from elea.daemon.effective import Options
 from elea.demo import files, queries
 from elea.demo.fleet import LEDGER
 from elea.demo.fleet_process import FleetProcess
+from elea.demo.gold import prove_gold, some_rows
 from elea.demo.ledger import Ledger
 from elea.demo.plan import OVERHEATS, STREAMS, Plan
-from elea.demo.proof import Check, Evidence, Expected, missing, prove, prove_decoded
+from elea.demo.progress import Progress
+from elea.demo.progress import read as read_progress
+from elea.demo.proof import (
+    Check,
+    Evidence,
+    Expected,
+    counts_of,
+    is_table,
+    missing,
+    prove,
+    prove_decoded,
+)
 from elea.demo.robot_page import page_of
 from elea.demo.stack import OUTPUT, Recorded, Stack, pipeline_command
 from elea.demo.supervisor import State
 from elea.errors import EleaError, StoreError
 from elea.sample import Sample
 from elea.session.handlers import Callback
-from elea.store.tables.table import format_of, open_table
 
 LOG: Final = Path("log") / "fleet"
 LAKE: Final = Path("lake")
 BRONZE: Final = "bronze"
+GARBLED: Final = "imu_bad"
 RESULTS: Final = ("gold/**", "alerts/**")
 _LISTEN: Final = "tcp/127.0.0.1:0"
 _POLL_S: Final = 0.5
@@ -36,7 +48,8 @@ _TICK_S: Final = 2.0
 _RESTARTS_MAX: Final = 3
 _READY_S: Final = 180.0  # for Java and Spark to start on a busy machine
 _SETTLE_S: Final = 60.0  # for the recorder to ask for what is missing
-_DRAIN_S: Final = 180.0  # for the pipeline to come to the end of the log
+_DRAIN_S: Final = 300.0  # for the pipeline to come to the end of the log
+_STOP_S: Final = 300.0  # and to make gold tables of the last rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +61,7 @@ class Tick:
     stored: int
     late_ms: int
     recorded: Recorded
-    tables: Mapping[str, int]  # rows of each
+    pipeline: Progress
     results: int  # samples that the pipeline published
 
 
@@ -61,6 +74,7 @@ class Summary:
     interrupted: bool = False
     checks: list[Check] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
+    gold: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # some rows
     results: int = 0
     restarts: int = 0
 
@@ -98,6 +112,7 @@ class Run:
         self._tick = on_tick
         self._on_result = on_result
         self._command = command
+        self._restarts_max = _RESTARTS_MAX
         self._interrupted = threading.Event()
         self._start_s = 0.0
         self._results = 0
@@ -130,6 +145,9 @@ class Run:
             if not self._interrupted.is_set():
                 self._watch_fleet(stack, summary.endpoint)
                 self._drain(stack)
+                self._step("gold tables of the last rows")
+                if not stack.stop_pipeline(_STOP_S):
+                    self._step("the pipeline did not end in time, and was killed")
             summary.results = self._results
             summary.restarts = stack.pipeline.restarts if stack.pipeline else 0
         summary.interrupted = self._interrupted.is_set()
@@ -145,16 +163,19 @@ class Run:
         finally:
             if self._fleet is not None:
                 self._fleet.leave()
-            self._step("stopping")
             stack.stop()
 
     def _start_pipeline(self, stack: Stack) -> None:
         self._step("starting Spark (local mode, two cores)")
         command = self._command(self._directory / files.PIPELINE)
-        stack.start_pipeline(command, self._directory / OUTPUT, restarts_max=_RESTARTS_MAX)
+        stack.start_pipeline(command, self._directory / OUTPUT, restarts_max=self._restarts_max)
         began_s = time.monotonic()
-        bronze = self._directory / LAKE / BRONZE
-        self._until(lambda: format_of(bronze) is not None, _READY_S, "start of the pipeline")
+        lake = self._directory / LAKE
+        self._until(
+            lambda: read_progress(lake).state == "running" or is_table(lake / BRONZE),
+            _READY_S,
+            "start of the pipeline",
+        )
         self._step(f"pipeline runs after {time.monotonic() - began_s:.0f} s")
 
     def _watch_fleet(self, stack: Stack, endpoint: str) -> None:
@@ -224,7 +245,7 @@ class Run:
                 stored=said.stored if said else 0,
                 late_ms=said.late_ms if said else 0,
                 recorded=stack.recorded(),
-                tables=rows_of_tables(self._directory / LAKE),
+                pipeline=read_progress(self._directory / LAKE),
                 results=self._results,
             )
         )
@@ -246,23 +267,23 @@ class Run:
             lost=plan.lost_count(),
             garbled=plan.garbled_count(),
         )
-        summary.checks = prove(ledger, bronze, None if summary.interrupted else expected)
+        if summary.interrupted:
+            summary.checks = prove(ledger, bronze, None)
+        else:
+            summary.checks = prove(ledger, bronze, expected)
         for stream in STREAMS:
             good, bad = lake / stream.name, lake / f"{stream.name}_bad"
-            if format_of(good) is not None:
+            if is_table(good):
                 summary.checks += prove_decoded(stream.name, ledger, bronze, good, bad)
-        summary.tables = rows_of_tables(lake)
+        summary.tables = counts_of(lake)
+        if not summary.interrupted and GARBLED in summary.tables:
+            seen = summary.tables[GARBLED]
+            summary.checks.append(Check("garbled payloads", seen, expected.garbled, "kept apart"))
+        lives = sum(len(plan.lives(robot)) for robot in range(1, plan.robots + 1))
+        summary.checks += prove_gold(lake, None if summary.interrupted else lives)
+        summary.gold = some_rows(lake)
         text = page_of(lake / BRONZE, OVERHEATS, summary.checks)
         (self._directory / queries.PLOT).write_text(text, encoding="utf-8")
-
-
-def rows_of_tables(lake: Path) -> dict[str, int]:
-    """The rows of each table below a directory, by what its files say."""
-    found = {}
-    for path in sorted(lake.iterdir()) if lake.is_dir() else ():
-        if not path.name.startswith("_") and format_of(path) is not None:
-            found[path.name] = sum(file.rows_count for file in open_table(path).files())
-    return found
 
 
 def _covers(log: Path, sent: int) -> bool:
@@ -280,7 +301,7 @@ def _is_drained(ledger: Ledger, log: Path, lake: Path) -> bool:
     return all(
         check.holds
         for stream in STREAMS
-        if format_of(lake / stream.name) is not None
+        if is_table(lake / stream.name)
         for check in prove_decoded(
             stream.name, ledger, bronze, lake / stream.name, lake / f"{stream.name}_bad"
         )

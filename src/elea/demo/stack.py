@@ -20,6 +20,8 @@ from elea.errors import EleaError
 from elea.json5 import Json
 
 OUTPUT: Final = "pipeline.log"
+LOCAL: Final = "local[2,4]"  # two cores; a task may fail three times
+_STOP_S: Final = 120.0  # a batch and a round of gold tables, on a busy machine
 _RECORDER: Final = "recorder"
 
 
@@ -37,9 +39,13 @@ class Recorded:
     problem: str | None = None  # why a recording does not run
 
 
-def pipeline_command(file: Path) -> list[str]:
-    """How a pipeline is started, by this Python."""
-    return [sys.executable, "-m", "elea.cli.main", "pipeline", "run", str(file)]
+def pipeline_command(file: Path, master: str = LOCAL) -> list[str]:
+    """How a pipeline is started, by this Python.
+
+    Args:
+        master: Where Spark runs.
+    """
+    return [sys.executable, "-m", "elea.cli.main", "pipeline", "run", str(file), "--master", master]
 
 
 class Stack:
@@ -90,10 +96,13 @@ class Stack:
         words = self.pipeline.last_words()
         return f"{self.pipeline.state.value}: {words}" if words else self.pipeline.state.value
 
-    def stop(self) -> None:
+    def stop_pipeline(self, timeout_s: float) -> bool:
+        """Have the pipeline finish what it is at; whether it did so in time."""
+        return self.pipeline is None or self.pipeline.stop(timeout_s)
+
+    def stop(self, timeout_s: float = _STOP_S) -> None:
         """First who reads the log, then who writes it."""
-        if self.pipeline is not None:
-            self.pipeline.stop()
+        self.stop_pipeline(timeout_s)
         if self._serving is not None:
             self.router.stop()
             self._serving.join()

@@ -13,7 +13,6 @@ from elea.errors import EleaError
 
 _BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 _STEADY_S: Final = 300.0  # one that ran so long begins anew with the shortest pause
-_STOP_S: Final = 60.0  # to finish what it is at
 _TAIL_LEN: Final = 2_000
 
 
@@ -115,7 +114,7 @@ class Supervisor:
         lines = octets.decode(errors="replace").splitlines()
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
-    def stop(self, timeout_s: float = _STOP_S) -> bool:
+    def stop(self, timeout_s: float) -> bool:
         """Ask it to end, and wait; whether it did so in time. One that did not is killed."""
         if self._process.poll() is None:
             self._process.terminate()

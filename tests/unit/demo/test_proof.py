@@ -46,7 +46,7 @@ def test_all_is_well(tmp_path: Path) -> None:
     token = Row("fleet/r01", RowKind.TOKEN_PUT, b"", 1)
     log = log_of(tmp_path, [row(0), token, row(2), row(1, RowKind.GAP, b"1")])
     assert off(prove(ledger, Evidence.of_log(log), Expected(3, 1, 1, 0))) == {}
-    target, options = prepared(str(log), tmp_path / "table", "parquet", "c", None, None)
+    target, options = prepared(str(log), tmp_path / "table", "delta", "c", None, None)
     list(archive_local(target, options))
     found = Evidence.of_archive(tmp_path / "table")
     assert (found.rows, len(found.told_lost)) == (2, 1)
@@ -95,7 +95,7 @@ def test_decoded_rows_and_bad_ones_together_are_the_samples(tmp_path: Path) -> N
     bronze = Evidence.of_log(log_of(tmp_path, [row(0), row(1)]))
     for name, sn in (("imu", 0), ("imu_bad", 1), ("twice", 0)):
         log = log_of(tmp_path / name, [row(sn)])
-        target, options = prepared(str(log), tmp_path / name / "t", "parquet", "c", None, None)
+        target, options = prepared(str(log), tmp_path / name / "t", "delta", "c", None, None)
         list(archive_local(target, options))
     good, bad, twice = (tmp_path / name / "t" for name in ("imu", "imu_bad", "twice"))
     assert off(prove_decoded("imu", ledger, bronze, good, bad)) == {}

@@ -46,7 +46,7 @@ def test_it_is_started_again_and_given_up(tmp_path: Path) -> None:
     assert one.restarts == 2
     assert one.last_words() == "it rained"
     assert (tmp_path / "out").read_text().count("it rained") == 3
-    assert one.stop()
+    assert one.stop(30)
 
 
 def test_one_that_ran_long_begins_anew(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_one_that_ran_long_begins_anew(tmp_path: Path) -> None:
         until(lambda: one.tend() is State.WAITING)
         clock.now_s += 1
         assert one.tend() is State.RUNNING
-    one.stop()
+    one.stop(30)
 
 
 def test_one_that_is_done_is_left_alone(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_it_ends_when_told_to(tmp_path: Path) -> None:
     one = Supervisor(python(kind + " flush=True); time.sleep(60)"), tmp_path / "out")
     until(lambda: one.last_words() == "here")
     assert one.tend() is State.RUNNING
-    assert one.stop()
+    assert one.stop(30)
     assert one.state is State.STOPPED
     deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True)"
     other = Supervisor(python(deaf + "; time.sleep(60)"), tmp_path / "deaf")
