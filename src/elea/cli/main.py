@@ -62,6 +62,8 @@ VERBS: Final[Mapping[str, str]] = {
     "replay": "elea.cli.replay",
     "historian": "elea.cli.historian",
     "sim": "elea.cli.sim",
+    "demo": "elea.cli.demo",
+    "up": "elea.cli.up",
 }
 
 

@@ -1,0 +1,192 @@
+"""Plan: what a fleet will publish, sample by sample, before anything runs.
+
+How many samples there are, what is in them and which of them get lost follows from the plan alone,
+so that what arrived can be held against it. Only the time of day is not in it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from elea.demo.payloads import pose_to_cdr, to_cbor, to_json
+from elea.errors import InvalidValueError
+
+ROOT: Final = "fleet"
+ROBOTS_MIN: Final = 6  # each of those below is one
+ROBOTS_MAX: Final = 99
+# What is wrong with a robot, by its number.
+CACHED_RADIO: Final = 2  # long samples do not pass; it keeps them for who asks
+RADIO: Final = 3  # the same, and it keeps none
+RESTARTS: Final = 4
+OVERHEATS: Final = 5
+GARBLES: Final = 6  # some of its payloads are cut off
+
+LENGTH_MAX: Final = 512  # octets of a sample that pass a bad radio; the router's filter says so
+_LONG_EVERY: Final = 40
+_GARBLED_EVERY: Final = 100
+_NOTE: Final = "diagnosis " * 60
+_DOWN: Final = (0.45, 0.55)  # the part of the time in which the one that restarts is away
+_HOT: Final = (0.35, 0.60)
+_WARM_C: Final = 45.0
+_HEAT_C: Final = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One kind of sample that every robot publishes.
+
+    Args:
+        name: The last chunk of its keys.
+        hertz: How often.
+        encoding: Of its payloads.
+        acknowledged: Whether each put waits until it is on disk.
+    """
+
+    name: str
+    hertz: float
+    encoding: str
+    acknowledged: bool
+
+
+IMU: Final = Stream("imu", 25.0, "application/json", acknowledged=False)
+POSE: Final = Stream("pose", 5.0, "application/cdr", acknowledged=True)
+BATTERY: Final = Stream("battery", 1.0, "application/cbor", acknowledged=True)
+STREAMS: Final = (IMU, POSE, BATTERY)
+
+
+class Due(NamedTuple):
+    """One sample: when it is due, in seconds from the start, and which one of its stream it is."""
+
+    at_s: float
+    stream: Stream
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a fleet publishes.
+
+    Args:
+        robots: How many.
+        duration_s: For how long.
+        rate: How many times as many samples as usual.
+        seed: Of all that looks random.
+
+    Raises:
+        InvalidValueError: there are too few robots or too many, or no time.
+    """
+
+    robots: int = 20
+    duration_s: float = 60.0
+    rate: float = 1.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not ROBOTS_MIN <= self.robots <= ROBOTS_MAX:
+            legal = f"legal are {ROBOTS_MIN} to {ROBOTS_MAX}"
+            raise InvalidValueError("robots", f"saw {self.robots}; {legal}")
+        for name, value in (("duration", self.duration_s), ("rate", self.rate)):
+            if not 0 < value < math.inf:
+                raise InvalidValueError(name, f"saw {value}; legal is more than 0")
+
+    def lives(self, robot: int) -> list[tuple[float, float]]:
+        """From when to when a robot is there."""
+        if robot != RESTARTS:
+            return [(0.0, self.duration_s)]
+        return [(0.0, _DOWN[0] * self.duration_s), (_DOWN[1] * self.duration_s, self.duration_s)]
+
+    def samples(self, life: tuple[float, float]) -> Iterator[Due]:
+        """All samples of one robot during a part of the time, in order."""
+        return heapq.merge(*(self._of(stream, *life) for stream in STREAMS), key=_at)
+
+    def _of(self, stream: Stream, start_s: float, end_s: float) -> Iterator[Due]:
+        hertz = stream.hertz * self.rate
+        for number in range(math.ceil(start_s * hertz), math.ceil(end_s * hertz)):
+            yield Due(number / hertz, stream, number)
+
+    def count(self, *, acknowledged_only: bool = False) -> int:
+        """How many samples the whole fleet publishes."""
+        return sum(
+            due.stream.acknowledged or not acknowledged_only
+            for robot in range(1, self.robots + 1)
+            for life in self.lives(robot)
+            for due in self.samples(life)
+        )
+
+    def lost_count(self) -> int:
+        """How many of those nobody will ever have: a radio lost them, and there is no cache."""
+        imu = self._of(IMU, 0.0, self.duration_s)
+        return sum(is_long(RADIO, due) for due in imu)
+
+    def garbled_count(self) -> int:
+        """How many of those cannot be decoded."""
+        return sum(is_garbled(GARBLES, due) for due in self._of(IMU, 0.0, self.duration_s))
+
+    def payload(self, robot: int, due: Due, time_ns: int) -> bytes:
+        """What a robot says at a time of day."""
+        dice = random.Random(f"{self.seed}/{robot}/{due.stream.name}/{due.number}")
+        phase = due.at_s / 5 + robot
+        if due.stream is POSE:
+            return pose_to_cdr(
+                time_ns,
+                10 * robot + 4 * math.cos(phase),
+                4 * math.sin(phase),
+                math.sin(phase / 2),
+                math.cos(phase / 2),
+            )
+        if due.stream is BATTERY:
+            left = max(0.0, 1 - due.at_s / (20 * self.duration_s) - robot / 200)
+            cells = [round(3.3 + 0.9 * left + dice.gauss(0, 0.002), 4) for _ in range(3)]
+            volts = round(sum(cells), 4)
+            return to_cbor({"volts": volts, "percent": round(100 * left), "cells": cells})
+        return self._imu(robot, due, dice, phase)
+
+    def _imu(self, robot: int, due: Due, dice: random.Random, phase: float) -> bytes:
+        said: dict[str, float | int | str] = {
+            "n": due.number,
+            "ax": round(0.6 * math.cos(phase) + dice.gauss(0, 0.05), 4),
+            "ay": round(0.6 * math.sin(phase) + dice.gauss(0, 0.05), 4),
+            "az": round(9.81 + dice.gauss(0, 0.02), 4),
+            "temp": round(self._celsius(robot, due.at_s) + dice.gauss(0, 0.2), 2),
+        }
+        if is_long(robot, due):
+            said["note"] = _NOTE
+        text = to_json(said)
+        return text[: len(text) // 2] if is_garbled(robot, due) else text
+
+    def _celsius(self, robot: int, at_s: float) -> float:
+        first, last = (part * self.duration_s for part in _HOT)
+        if robot != OVERHEATS or not first <= at_s <= last:
+            return _WARM_C
+        return _WARM_C + _HEAT_C * math.sin(math.pi * (at_s - first) / (last - first))
+
+
+def _at(due: Due) -> float:
+    return due.at_s
+
+
+def name_of(robot: int) -> str:
+    """A robot's chunk in its keys."""
+    return f"r{robot:02d}"
+
+
+def key_of(robot: int, stream: Stream) -> str:
+    """Where a robot publishes."""
+    return f"{ROOT}/{name_of(robot)}/{stream.name}"
+
+
+def is_long(robot: int, due: Due) -> bool:
+    """Whether a sample is too long for the radio of its robot."""
+    has_radio = robot in (CACHED_RADIO, RADIO) and due.stream is IMU
+    return has_radio and due.number % _LONG_EVERY == _LONG_EVERY // 2
+
+
+def is_garbled(robot: int, due: Due) -> bool:
+    """Whether a payload is cut off."""
+    is_one = robot == GARBLES and due.stream is IMU
+    return is_one and due.number % _GARBLED_EVERY == _GARBLED_EVERY // 2

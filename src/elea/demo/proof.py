@@ -1,0 +1,196 @@
+"""Proof: the ledger of a fleet held against what is in a log and in tables, sample by sample.
+
+Tables are read from their files, as `deltalake` lists them. What recorder and pipeline counted, and
+the code by which they read, has no part in it: they are what is to be checked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+
+from elea.demo.ledger import STORED, WAITING, Id, Ledger
+from elea.store.log.reader import LogReader
+from elea.store.log.schema import RowKind
+
+_IDS: Final = ("zid", "eid", "sn")
+_COLUMNS: Final = ("kind", *_IDS)
+_SHOWN: Final = 3
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What rows say: how often each sample is there, and which ones nobody has."""
+
+    found: Counter[Id] = field(default_factory=Counter)
+    told_lost: set[Id] = field(default_factory=set)
+    rows: int = 0
+
+    @classmethod
+    def of_log(cls, directory: Path) -> Self:
+        """Of all rows of a log now."""
+        reader, made = LogReader(directory), cls()
+        for shard in range(reader.shards_count):
+            first = reader.bounds(shard).first
+            made.take(reader.read(shard, first, columns=[*_COLUMNS, "payload"]))
+        return made
+
+    @classmethod
+    def of_archive(cls, path: Path) -> Self:
+        """Of all rows of a table that has the columns of a log."""
+        made = cls()
+        made.take(scan(path, [*_COLUMNS, "payload"]))
+        return made
+
+    @classmethod
+    def of_decoded(cls, *paths: Path) -> Self:
+        """Of all rows of tables whose rows are samples, and those that could not be decoded."""
+        made = cls()
+        for path in paths:
+            for batch in scan(path, _IDS):
+                made._samples(batch)
+        return made
+
+    def take(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Look at more rows."""
+        for batch in batches:
+            kinds = batch.column("kind")
+            self._samples(batch.filter(pc.less_equal(kinds, int(RowKind.DELETE))))
+            gaps = batch.filter(pc.equal(kinds, int(RowKind.GAP)))
+            for row in gaps.select([*_IDS, "payload"]).to_pylist():
+                first, count = row["sn"], int(row["payload"])
+                lost = (Id(row["zid"], row["eid"], sn) for sn in range(first, first + count))
+                self.told_lost.update(lost)
+
+    def _samples(self, batch: pa.RecordBatch) -> None:
+        self.rows += batch.num_rows
+        columns = (batch.column(name).to_pylist() for name in _IDS)
+        self.found.update(map(Id._make, zip(*columns, strict=True)))
+
+    @property
+    def repeated(self) -> int:
+        """Rows that are there already."""
+        return self.rows - len(self.found)
+
+
+def is_table(path: Path) -> bool:
+    """Whether a table is there, with a first commit."""
+    return any((path / "_delta_log").glob("*.json"))
+
+
+def rows_of(path: Path) -> ds.Dataset | None:
+    """The rows of a table as it is now; None: there is none, or nothing in it."""
+    files = DeltaTable(str(path)).file_uris() if is_table(path) else []
+    return ds.dataset(files, format="parquet") if files else None
+
+
+def scan(path: Path, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    """Rows of a table, from its files; none if there is no table yet."""
+    rows = rows_of(path)
+    if rows is not None:
+        yield from rows.to_batches(columns=list(columns))
+
+
+def counts_of(lake: Path) -> dict[str, int]:
+    """How many rows each table below a directory has."""
+    found = {}
+    for path in sorted(lake.iterdir()) if lake.is_dir() else ():
+        if is_table(path):
+            rows = rows_of(path)
+            found[path.name] = 0 if rows is None else rows.count_rows()
+    return found
+
+
+class Check(NamedTuple):
+    """One thing that was to be shown."""
+
+    name: str
+    seen: int
+    wanted: int
+    note: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is as it should be."""
+        return self.seen == self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a plan says, if it was carried out to its end."""
+
+    sent: int
+    acknowledged: int
+    lost: int
+    garbled: int
+
+
+def missing(ledger: Ledger, evidence: Evidence) -> list[Id]:
+    """What was sent, is not there, and is not known to be lost."""
+    return [id for id in ledger.keys if id not in evidence.found and id not in evidence.told_lost]
+
+
+def unstored(ledger: Ledger, evidence: Evidence) -> list[Id]:
+    """What was acknowledged as stored and is not there."""
+    stored = (id for id, state in ledger.states.items() if state == STORED)
+    return [id for id in stored if id not in evidence.found]
+
+
+def prove(ledger: Ledger, bronze: Evidence, expected: Expected | None) -> list[Check]:
+    """Everything that must hold between what was sent and what is in the table.
+
+    Args:
+        expected: None if the fleet was ended before its time.
+    """
+    sent = ledger.count()
+    stored = ledger.count(STORED)
+    lost = bronze.told_lost - bronze.found.keys()
+    gone, strange = missing(ledger, bronze), [id for id in bronze.found if id not in ledger.keys]
+    not_there = unstored(ledger, bronze)
+    return [
+        Check("samples sent", sent, expected.sent if expected else sent, "as planned"),
+        Check(
+            "acknowledged as stored",
+            stored,
+            expected.acknowledged if expected else stored + ledger.count(WAITING),
+            "each waited for",
+        ),
+        Check("rows of samples", bronze.rows, sent - len(lost), "sent, but for those below"),
+        Check(
+            "lost on a bad radio",
+            len(lost),
+            expected.lost if expected else len(lost),
+            "each named by a row",
+        ),
+        Check("missing", len(gone), 0, _some(ledger, gone)),
+        Check("duplicates", bronze.repeated, 0),
+        Check("acknowledged and not there", len(not_there), 0, _some(ledger, not_there)),
+        Check("of nobody", len(strange), 0),
+        Check("identities given twice", len(ledger.repeated), 0),
+    ]
+
+
+def prove_decoded(
+    name: str, ledger: Ledger, bronze: Evidence, good: Path, bad: Path
+) -> list[Check]:
+    """That a decoded table has each sample of its stream once, or those that are bad have it."""
+    chunk = f"/{name}"
+    wanted = {id for id in bronze.found if ledger.keys.get(id, "").endswith(chunk)}
+    found = Evidence.of_decoded(good, bad)
+    return [
+        Check(f"rows of {name}", len(found.found.keys() & wanted), len(wanted), "as in bronze"),
+        Check(f"duplicates of {name}", found.repeated + len(found.found.keys() - wanted), 0),
+    ]
+
+
+def _some(ledger: Ledger, ids: list[Id]) -> str:
+    shown = ", ".join(f"{ledger.keys[id]} {id.sn}" for id in ids[:_SHOWN])
+    return f"{shown} ..." if len(ids) > _SHOWN else shown

@@ -1,0 +1,308 @@
+"""A run of the demo: all parts started, a fleet for a while, drained, and everything proved."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from elea.daemon.effective import Options
+from elea.demo import files, queries
+from elea.demo.fleet import LEDGER
+from elea.demo.fleet_process import FleetProcess
+from elea.demo.gold import prove_gold, some_rows
+from elea.demo.ledger import Ledger
+from elea.demo.plan import OVERHEATS, STREAMS, Plan
+from elea.demo.progress import Progress
+from elea.demo.progress import read as read_progress
+from elea.demo.proof import (
+    Check,
+    Evidence,
+    Expected,
+    counts_of,
+    is_table,
+    missing,
+    prove,
+    prove_decoded,
+)
+from elea.demo.robot_page import page_of
+from elea.demo.stack import OUTPUT, Recorded, Stack, pipeline_command
+from elea.demo.supervisor import State
+from elea.errors import EleaError, StoreError
+from elea.sample import Sample
+from elea.session.handlers import Callback
+
+LOG: Final = Path("log") / "fleet"
+LAKE: Final = Path("lake")
+BRONZE: Final = "bronze"
+GARBLED: Final = "imu_bad"
+RESULTS: Final = ("gold/**", "alerts/**")
+_LISTEN: Final = "tcp/127.0.0.1:0"
+_POLL_S: Final = 0.5
+_TICK_S: Final = 2.0
+_RESTARTS_MAX: Final = 3
+_READY_S: Final = 180.0  # for Java and Spark to start on a busy machine
+_SETTLE_S: Final = 60.0  # for the recorder to ask for what is missing
+_DRAIN_S: Final = 300.0  # for the pipeline to come to the end of the log
+_STOP_S: Final = 300.0  # and to make gold tables of the last rows
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """How it goes, every two seconds."""
+
+    elapsed_s: float
+    sent: int
+    stored: int
+    late_ms: int
+    recorded: Recorded
+    pipeline: Progress
+    results: int  # samples that the pipeline published
+
+
+@dataclass(slots=True)
+class Summary:
+    """What came out of it."""
+
+    directory: Path
+    endpoint: str = ""
+    interrupted: bool = False
+    checks: list[Check] = field(default_factory=list)
+    tables: dict[str, int] = field(default_factory=dict)
+    gold: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # some rows
+    results: int = 0
+    restarts: int = 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether every count is as it should be."""
+        return bool(self.checks) and all(check.holds for check in self.checks)
+
+
+class Run:
+    """One run in a directory of its own.
+
+    Args:
+        plan: What the fleet does.
+        directory: Where everything is kept; it is made, and must not be there.
+        on_step: Told what is done now.
+        on_tick: Told how it goes.
+        on_result: Told what the pipeline published, by a thread of the session.
+        command: How a pipeline is started, by its file.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        directory: Path,
+        *,
+        on_step: Callable[[str], None],
+        on_tick: Callable[[Tick], None],
+        on_result: Callable[[Sample], None],
+        command: Callable[[Path], Sequence[str]] = pipeline_command,
+    ) -> None:
+        self._plan = plan
+        self._directory = directory.absolute()
+        self._step = on_step
+        self._tick = on_tick
+        self._on_result = on_result
+        self._command = command
+        self._restarts_max = _RESTARTS_MAX
+        self._interrupted = threading.Event()
+        self._start_s = 0.0
+        self._results = 0
+        self._stack: Stack | None = None
+        self._fleet: FleetProcess | None = None
+
+    def interrupt(self) -> None:
+        """End the fleet before its time; what was sent is still drained and proved."""
+        self._interrupted.set()
+
+    def run(self) -> Summary:
+        """All of it.
+
+        Raises:
+            EleaError: a part cannot be started, or falls again and again.
+        """
+        self._directory.mkdir(parents=True)
+        summary = Summary(self._directory)
+        recorder = json.dumps(str(self._directory / LOG.parts[0]))
+        router = self._directory / files.ROUTER
+        files.lay_out(self._directory)
+        queries.write(self._directory)
+        cfg = (f"plugins/recorder/directory:{recorder}",)
+        stack = Stack(Options(config=str(router), listen=(_LISTEN,), cfg=cfg))
+        with self._running(stack):
+            summary.endpoint = stack.start_router()
+            files.lay_out(self._directory, summary.endpoint)
+            self._step(f"router and recorder at {summary.endpoint}")
+            self._start_pipeline(stack)
+            if not self._interrupted.is_set():
+                self._watch_fleet(stack, summary.endpoint)
+                self._drain(stack)
+                self._step("gold tables of the last rows")
+                if not stack.stop_pipeline(_STOP_S):
+                    self._step("the pipeline did not end in time, and was killed")
+            summary.results = self._results
+            summary.restarts = stack.pipeline.restarts if stack.pipeline else 0
+        summary.interrupted = self._interrupted.is_set()
+        self._prove(summary)
+        return summary
+
+    @contextmanager
+    def _running(self, stack: Stack) -> Iterator[None]:
+        """Whatever happens: the fleet goes first, then who reads, then who records."""
+        self._stack = stack
+        try:
+            yield
+        finally:
+            if self._fleet is not None:
+                self._fleet.leave()
+            stack.stop()
+
+    def _start_pipeline(self, stack: Stack) -> None:
+        self._step("starting Spark (local mode, two cores)")
+        command = self._command(self._directory / files.PIPELINE)
+        stack.start_pipeline(command, self._directory / OUTPUT, restarts_max=self._restarts_max)
+        began_s = time.monotonic()
+        lake = self._directory / LAKE
+        self._until(
+            lambda: read_progress(lake).state == "running" or is_table(lake / BRONZE),
+            _READY_S,
+            "start of the pipeline",
+        )
+        self._step(f"pipeline runs after {time.monotonic() - began_s:.0f} s")
+
+    def _watch_fleet(self, stack: Stack, endpoint: str) -> None:
+        session = stack.router.session
+        for key_expr in RESULTS:
+            session.declare_subscriber(key_expr, Callback(self._heard, indirect=False))
+        self._step(f"{self._plan.robots} robots for {self._plan.duration_s:g} s")
+        self._start_s = time.monotonic()
+        fleet = self._fleet = FleetProcess(self._plan, endpoint, self._directory)
+        while not fleet.is_over:
+            self._show(stack, fleet)
+            if self._interrupted.wait(_TICK_S):
+                fleet.end()
+                time.sleep(_POLL_S)
+        if fleet.has_fallen:
+            raise EleaError(f"the fleet ended before its time: see {fleet.output}")
+        self._show(stack, fleet)
+
+    def _drain(self, stack: Stack) -> None:
+        """Until all that was sent is in the log, and all of that in the tables."""
+        fleet = self._fleet
+        assert fleet is not None
+        self._step("waiting for what is still on its way")
+        log, ledger_file = self._directory / LOG, self._directory / LEDGER
+        expected = fleet.said.sent
+        self._until(lambda: _covers(log, expected), _SETTLE_S, None)
+        fleet.leave()
+        ledger = Ledger.read(ledger_file)
+        self._step("draining the log into the tables")
+        lake = self._directory / LAKE
+        self._until(lambda: _is_drained(ledger, log, lake), _DRAIN_S, None, stack=stack)
+
+    def _until(
+        self,
+        is_so: Callable[[], bool],
+        timeout_s: float,
+        what: str | None,
+        *,
+        stack: Stack | None = None,
+    ) -> None:
+        """Wait for something; if it does not come, raise, or leave it to the proof."""
+        assert self._stack is not None
+        until_s = time.monotonic() + timeout_s
+        shown_s = time.monotonic()
+        while not is_so():
+            pipeline = self._stack.pipeline
+            problem = self._stack.pipeline_problem()
+            if pipeline is not None and pipeline.state in (State.FAILED, State.ENDED):
+                raise EleaError(f"the pipeline {problem}; see {self._directory / OUTPUT}")
+            if time.monotonic() > until_s:
+                if what is None:
+                    return
+                raise EleaError(f"no {what} within {timeout_s:g} s: {problem or 'it runs'}")
+            if what is not None and self._interrupted.is_set():
+                return
+            if stack is not None and time.monotonic() - shown_s >= _TICK_S:
+                shown_s = time.monotonic()
+                self._show(stack, self._fleet)
+            time.sleep(_POLL_S)
+
+    def _show(self, stack: Stack, fleet: FleetProcess | None) -> None:
+        said = fleet.said if fleet is not None else None
+        self._tick(
+            Tick(
+                elapsed_s=time.monotonic() - self._start_s,
+                sent=said.sent if said else 0,
+                stored=said.stored if said else 0,
+                late_ms=said.late_ms if said else 0,
+                recorded=stack.recorded(),
+                pipeline=read_progress(self._directory / LAKE),
+                results=self._results,
+            )
+        )
+
+    def _heard(self, sample: Sample) -> None:
+        self._results += 1
+        self._on_result(sample)
+
+    def _prove(self, summary: Summary) -> None:
+        lake = self._directory / LAKE
+        ledger_file = self._directory / LEDGER
+        if not ledger_file.exists():
+            return  # it was interrupted before there was a fleet
+        ledger, bronze = Ledger.read(ledger_file), Evidence.of_archive(lake / BRONZE)
+        plan = self._plan
+        expected = Expected(
+            sent=plan.count(),
+            acknowledged=plan.count(acknowledged_only=True),
+            lost=plan.lost_count(),
+            garbled=plan.garbled_count(),
+        )
+        if summary.interrupted:
+            summary.checks = prove(ledger, bronze, None)
+        else:
+            summary.checks = prove(ledger, bronze, expected)
+        for stream in STREAMS:
+            good, bad = lake / stream.name, lake / f"{stream.name}_bad"
+            if is_table(good):
+                summary.checks += prove_decoded(stream.name, ledger, bronze, good, bad)
+        summary.tables = counts_of(lake)
+        if not summary.interrupted and GARBLED in summary.tables:
+            seen = summary.tables[GARBLED]
+            summary.checks.append(Check("garbled payloads", seen, expected.garbled, "kept apart"))
+        lives = sum(len(plan.lives(robot)) for robot in range(1, plan.robots + 1))
+        summary.checks += prove_gold(lake, None if summary.interrupted else lives)
+        summary.gold = some_rows(lake)
+        text = page_of(lake / BRONZE, OVERHEATS, summary.checks)
+        (self._directory / queries.PLOT).write_text(text, encoding="utf-8")
+
+
+def _covers(log: Path, sent: int) -> bool:
+    try:
+        evidence = Evidence.of_log(log)
+    except StoreError:
+        return False
+    return len(evidence.found.keys() | evidence.told_lost) >= sent
+
+
+def _is_drained(ledger: Ledger, log: Path, lake: Path) -> bool:
+    bronze = Evidence.of_archive(lake / BRONZE)
+    if missing(ledger, bronze) or bronze.rows < Evidence.of_log(log).rows:
+        return False
+    return all(
+        check.holds
+        for stream in STREAMS
+        if is_table(lake / stream.name)
+        for check in prove_decoded(
+            stream.name, ledger, bronze, lake / stream.name, lake / f"{stream.name}_bad"
+        )
+    )

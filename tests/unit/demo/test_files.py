@@ -1,0 +1,26 @@
+"""The files that the demo runs are those of the examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.meta.tree import ROOT
+
+from elea.daemon.effective import Effective, Options
+from elea.demo import files
+
+
+@pytest.mark.parametrize("name", files.NAMES)
+def test_the_examples_are_what_is_run(name: str) -> None:
+    example = ROOT / "examples" / "fleet" / name
+    assert example.read_text(encoding="utf-8") == files.text(name)
+
+
+def test_files_are_laid_out_for_an_endpoint(tmp_path: Path) -> None:
+    files.lay_out(tmp_path, "tcp/127.0.0.1:17777")
+    assert "connect: tcp/127.0.0.1:17777" in (tmp_path / files.PIPELINE).read_text()
+    config = Effective.of(Options(config=str(tmp_path / files.ROUTER))).config
+    assert [str(one) for group in config.endpoints("listen") for one in group] == [
+        "tcp/127.0.0.1:17777"
+    ]

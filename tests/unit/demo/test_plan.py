@@ -1,0 +1,127 @@
+"""What a fleet says is planned, can be read by others, and is wrong where it is meant to be."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from elea import cbor, json5
+from elea.demo import files, plan
+from elea.demo.payloads import to_cbor
+from elea.demo.plan import BATTERY, IMU, POSE, STREAMS, Due, Plan
+from elea.errors import InvalidValueError
+from elea.predicate.layout import Structure
+from elea.spark.decode.plan import Plan as DecodePlan
+from elea.spark.decode.plan import decode
+from elea.spark.decode.ros import ros_layout
+from elea.spark.decode.rules import Rule
+
+NOW_NS = 1_700_000_000_123_456_789
+
+
+def test_amounts_follow_from_the_plan() -> None:
+    made = Plan(robots=6, duration_s=10.0)
+    whole = list(made.samples((0.0, 10.0)))
+    assert [sum(due.stream is one for due in whole) for one in STREAMS] == [250, 50, 10]
+    assert whole == sorted(whole, key=lambda due: due.at_s)
+    first, second = made.lives(plan.RESTARTS)
+    assert first[1] < second[0]
+    away = sum(first[1] <= due.at_s < second[0] for due in whole)
+    assert away > 0
+    assert made.count() == 6 * len(whole) - away
+    lives = [life for robot in range(1, 7) for life in made.lives(robot)]
+    acked = [due for life in lives for due in made.samples(life) if due.stream is not IMU]
+    assert made.count(acknowledged_only=True) == len(acked)
+
+
+def test_the_same_seed_says_the_same() -> None:
+    due = Due(1.0, IMU, 25)
+    said = {Plan(seed=seed).payload(1, due, NOW_NS) for seed in (1, 1, 2)}
+    assert len(said) == 2
+
+
+def test_payloads_can_be_read() -> None:
+    made = Plan()
+    imu = json.loads(made.payload(1, Due(0.4, IMU, 10), NOW_NS))
+    assert set(imu) == {"n", "ax", "ay", "az", "temp"}
+    battery = cbor.loads(made.payload(1, Due(3.0, BATTERY, 3), NOW_NS))
+    assert isinstance(battery, cbor.Map)
+    assert dict(battery.pairs)["percent"] in range(101)
+
+
+def test_a_pose_is_what_its_definition_says() -> None:
+    definition = files.text("PoseStamped.msg")
+    assert isinstance(ros_layout(definition, "geometry_msgs/msg/PoseStamped"), Structure)
+    rule = Rule(
+        decoder="cdr", message="geometry_msgs/msg/PoseStamped", definitions=definition.encode()
+    )
+    octets = Plan().payload(3, Due(0.0, POSE, 0), NOW_NS)
+    batch = pa.RecordBatch.from_pydict(
+        {"key": ["k"], "kind": [0], "payload": [octets], "encoding": [POSE.encoding]}
+    )
+    [row] = decode(batch, DecodePlan((rule,), "dead")).rows.to_pylist()
+    assert row["header"]["stamp"] == {"sec": 1_700_000_000, "nanosec": 123_456_789}
+    assert row["header"]["frame_id"] == "map"
+    turned = row["pose"]["orientation"]
+    assert turned["z"] ** 2 + turned["w"] ** 2 == pytest.approx(1.0)
+
+
+def test_bad_radios_are_those_of_the_router() -> None:
+    router = json5.loads(files.text(files.ROUTER))
+    assert isinstance(router, dict)
+    items = router["low_pass_filter"]
+    assert isinstance(items, list)
+    [item] = items
+    assert isinstance(item, dict)
+    radios = [plan.key_of(robot, IMU) for robot in (plan.CACHED_RADIO, plan.RADIO)]
+    assert item["key_exprs"] == radios
+    assert item["size_limit"] == plan.LENGTH_MAX
+    made = Plan(duration_s=10.0)
+    for robot in (plan.RADIO, plan.GARBLES):
+        samples = [due for due in made.samples((0.0, 10.0)) if due.stream is IMU]
+        long = [len(made.payload(robot, due, NOW_NS)) > plan.LENGTH_MAX for due in samples]
+        assert long == [plan.is_long(robot, due) for due in samples]
+        # Whoever comes after a sample that is lost tells that it is.
+        assert not long[-1]
+        assert sum(long) == (made.lost_count() if robot == plan.RADIO else 0)
+    garbled = 0
+    for due in (due for due in made.samples((0.0, 10.0)) if due.stream is IMU):
+        try:
+            json.loads(made.payload(plan.GARBLES, due, NOW_NS))
+        except ValueError:
+            garbled += 1
+    assert garbled == made.garbled_count() > 0
+
+
+def test_one_overheats() -> None:
+    made = Plan(duration_s=60.0)
+
+    def celsius(robot: int, at_s: float) -> float:
+        said = json.loads(made.payload(robot, Due(at_s, IMU, int(at_s * 25)), NOW_NS))
+        return float(said["temp"])
+
+    assert celsius(plan.OVERHEATS, 28.5) > 80
+    assert celsius(plan.OVERHEATS, 5.0) < 50
+    assert celsius(1, 28.5) < 50
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"robots": 5}, {"robots": 100}, {"duration_s": 0.0}, {"rate": float("inf")}]
+)
+def test_plans_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(InvalidValueError, match="legal"):
+        Plan(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "value", [0, 23, 24, 255, 256, 65_535, 65_536, -1, -500, 1.5, True, "ä", [1, [2]], {"a": {}}]
+)
+def test_cbor_is_read_back(value: object) -> None:
+    def plain(item: object) -> object:
+        if isinstance(item, cbor.Map):
+            return {name: plain(one) for name, one in item.pairs}
+        return [plain(one) for one in item] if isinstance(item, list) else item
+
+    assert plain(cbor.loads(to_cbor(value))) == value  # type: ignore[arg-type]
