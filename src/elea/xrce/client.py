@@ -63,9 +63,10 @@ from elea.xrce.transactions import Incoming, Outgoing, Settled
 
 DEVICE_LIMITS: Final = dataclasses.replace(
     DEFAULT_LIMITS,
-    xrce_window_count=16,
+    xrce_flight_count=16,
+    xrce_window_count=32,
     xrce_window_len=4_096,
-    xrce_store_count=16,
+    xrce_store_count=32,
     xrce_store_len=4_096,
     xrce_message_len=8_192,
     xrce_fragments_len=8_192,

@@ -36,6 +36,7 @@ FRAME_LEN: Final = 7
 CAPABILITIES: Final = 9
 DEPTH: Final = 11
 PRIORITY: Final = 13
+STORE: Final = 15
 
 # Bits of CAPABILITIES.
 ACCEPTS_BATCHES: Final = 1 << 0
@@ -58,6 +59,7 @@ class SessionProperties:
     client_hash: bytes | None = None
     frame_len: int | None = None
     capabilities: int = 0
+    store: tuple[int, int] | None = None  # messages and octets that may come too early
 
     @property
     def is_ours(self) -> bool:
@@ -89,6 +91,7 @@ class SessionProperties:
             client_hash=said.get(CLIENT_HASH),
             frame_len=nat_in(said.get(FRAME_LEN, b"")) if ours else None,
             capabilities=(nat_in(said.get(CAPABILITIES, b"")) if ours else None) or 0,
+            store=_two_nats(said.get(STORE, b"")) if ours else None,
         )
 
     def listed(self) -> tuple[Property, ...]:
@@ -104,6 +107,7 @@ class SessionProperties:
             (VENDOR, self.vendor or None),
             (AUTHENTICATION, self.authentication),
             (CLIENT_HASH, self.client_hash),
+            (STORE, b"".join(map(nat, self.store)) if self.store is not None else None),
         ]
         found = [
             *(Property(id=one, value=value) for one, value in octets if value is not None),
@@ -170,6 +174,14 @@ def _needed_nat(said: dict[int, bytes], one: int, default: int) -> int:
     if number is None:
         raise violation(CloseReason.PARAMETER, f"property {one} holds no number")
     return number
+
+
+def _two_nats(value: bytes) -> tuple[int, int] | None:
+    reader = Reader(value)
+    try:
+        return reader.nat("property"), reader.nat("property")
+    except DecodeError:
+        return None
 
 
 def nat(value: int) -> bytes:

@@ -33,7 +33,13 @@ from elea.xrce.properties import AUTHENTICATION, SessionProperties, first_of_eac
 from elea.xrce.session.rates import RateLimit
 from elea.xrce.session.scouting import ScoutAnswerer
 from elea.xrce.session.session import Delivered, Ended, Session, State
-from elea.xrce.session.settings import PID_LEN_MAX, VERSION, SessionSettings, lease_ns_of
+from elea.xrce.session.settings import (
+    PID_LEN_MAX,
+    VERSION,
+    SessionSettings,
+    lease_ns_of,
+    said_in_open,
+)
 
 _Source = TypeVar("_Source")
 
@@ -278,11 +284,7 @@ class Acceptor(Generic[_Source]):
             self._drop(pid, "the device began anew", now_ns)
             entry = None
         if entry is None:
-            ours = properties.is_ours
-            session = Session(
-                self._settings, pid, lease_ns, properties.bits, now_ns, wide_masks=ours
-            )
-            session.frame_len = min(session.frame_len, properties.frame_len or session.frame_len)
+            session = Session(self._settings, pid, lease_ns, properties, now_ns)
             entry = self._entries[pid] = _Entry(session, [], now_ns)
             self._events.append((pid, Accepted(properties, message.locators)))
         self._reached_at(pid, entry, source, now_ns)
@@ -296,7 +298,7 @@ class Acceptor(Generic[_Source]):
             open_pid=pid,
             accept_pid=self._settings.pid,
             lease=self._settings.lease_units,
-            properties=self._settings.properties.listed() or None,
+            properties=said_in_open(self._settings),
         )
         self._say(source, accept)
 

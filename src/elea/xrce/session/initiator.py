@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, TypeAlias
@@ -13,7 +14,7 @@ from elea.xrce.framing import Marked, read_frame
 from elea.xrce.messages_hot import Accept, Close, Open
 from elea.xrce.properties import SessionProperties
 from elea.xrce.session.session import Delivered, Ended, Session, State
-from elea.xrce.session.settings import VERSION, SessionSettings, lease_ns_of
+from elea.xrce.session.settings import VERSION, SessionSettings, lease_ns_of, said_in_open
 
 
 class Phase(Enum):
@@ -114,7 +115,7 @@ class Initiator:
             pid=self._settings.pid,
             lease=self._settings.lease_units,
             locators=self._locators,
-            properties=self._settings.properties.listed() or None,
+            properties=said_in_open(self._settings),
         )
         self._out.append(encode(opening))
 
@@ -145,17 +146,9 @@ class Initiator:
             self._out.append(encode(refusal))
             self._give_up(CloseReason.PARAMETER, str(error))
             return
-        bits = self._settings.properties.bits
-        self.session = Session(
-            self._settings,
-            message.accept_pid,
-            lease_ns,
-            bits,
-            now_ns,
-            wide_masks=properties.is_ours,
-        )
-        frame_len = self.session.frame_len
-        self.session.frame_len = min(frame_len, properties.frame_len or frame_len)
+        # The length of numbers is ours to say; an Accept does not repeat it (8.4).
+        properties = dataclasses.replace(properties, bits=self._settings.properties.bits)
+        self.session = Session(self._settings, message.accept_pid, lease_ns, properties, now_ns)
         self.phase = Phase.OPEN
         self._events.append(Opened(message.accept_pid, properties))
 

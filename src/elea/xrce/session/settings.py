@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Final
 
 from elea.errors import InvalidValueError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.xrce.closing import CloseReason, violation
+from elea.xrce.declarations_hot import Property
 from elea.xrce.properties import SessionProperties
 
 SECOND_NS: Final = 1_000_000_000
@@ -47,6 +49,15 @@ class SessionSettings:
     def lease_units(self) -> int:
         """The lease as messages say it: in tenths of a second, rounded down to be safe."""
         return self.lease_ns // LEASE_UNIT_NS
+
+
+def said_in_open(settings: SessionSettings) -> tuple[Property, ...] | None:
+    """The properties of an Open or Accept of ours. What we store is told to those who read it."""
+    said, limits = settings.properties, settings.limits
+    store = limits.xrce_store_count, limits.xrce_store_len
+    if said.is_ours and store != (DEFAULT_LIMITS.xrce_store_count, DEFAULT_LIMITS.xrce_store_len):
+        said = dataclasses.replace(said, store=store)
+    return said.listed() or None
 
 
 def lease_ns_of(units: int) -> int:
