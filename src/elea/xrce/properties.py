@@ -7,7 +7,7 @@ belong to a vendor, and ours are understood only from a peer that names our vend
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from elea.errors import DecodeError
@@ -55,7 +55,7 @@ class SessionProperties:
     conduits_count: int = 1
     bits: int = BITS_DEFAULT
     commit_mode: int = 0
-    authentication: bytes | None = None
+    authentication: bytes | None = field(default=None, repr=False)  # it is not for logs
     client_hash: bytes | None = None
     frame_len: int | None = None
     capabilities: int = 0

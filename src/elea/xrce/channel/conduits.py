@@ -107,11 +107,16 @@ class Conduits:
 
     def data_to_send(self) -> list[bytes]:
         """Messages with their markers. Any number of them, in this order, may share a frame."""
-        out, self._best_effort_out = self._best_effort_out, []
+        out = self.best_effort_to_send()
         for sending in self._outgoing.values():
             out += sending.reliable.data_to_send()
         for conduit, receiving in self._incoming.items():
             out += [_lead(conduit) + encode(ack) for ack in receiving.reliable.acks_to_send()]
+        return out
+
+    def best_effort_to_send(self) -> list[bytes]:
+        """Those of them that nobody acknowledges, if they go another way."""
+        out, self._best_effort_out = self._best_effort_out, []
         return out
 
     def _begin(self, conduit: int) -> _Outgoing:

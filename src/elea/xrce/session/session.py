@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, TypeAlias
 
-from elea.errors import ClosedError, DecodeError, ProtocolError
+from elea.errors import ClosedError, DecodeError, InvalidValueError, ProtocolError
 from elea.xrce.channel.conduits import NUMBERED, Conduits, Numbered, window_of
 from elea.xrce.channel.receiver import MASK_BITS
 from elea.xrce.channel.serial import Serial
@@ -104,6 +104,7 @@ class Session:
         # What the peer and we can take.
         self.frame_len = min(settings.frame_len, peer.frame_len or settings.frame_len)
         self.fragments_seen = False  # the peer sends them, so it reads them
+        self._peer_conduits_count = max(peer.conduits_count, 1)
         self.asleep = False  # the peer is not to be woken: nothing is asked of it (13.3)
         limits = settings.limits
         # Nobody but us is known to read masks of more than 64 bits, or to store more than 256.
@@ -147,9 +148,13 @@ class Session:
 
         Raises:
             ClosedError: The session is closing, or closed.
+            InvalidValueError: The peer does not have that many conduits.
         """
         if self.state is not State.OPEN:
             raise ClosedError(f"the session is {self.state.name.lower()}")
+        if conduit >= self._peer_conduits_count:
+            text = f"{conduit}; the peer has {self._peer_conduits_count}, from 0 on"
+            raise InvalidValueError("conduit", text)
         self._active = True
         return self.conduits.send(make, now_ns, conduit=conduit, fragment=fragment, flush=flush)
 
@@ -229,6 +234,13 @@ class Session:
         out = [*self._out, *channel, *self._last]
         self._out, self._last = [], []
         frames = pack(out, self.frame_len)
+        if frames:
+            self._sent_ns = now_ns
+        return frames
+
+    def best_effort_to_send(self, now_ns: int) -> list[bytes]:
+        """Of these frames, those that need no answer, if they go another way."""
+        frames = pack(self.conduits.best_effort_to_send(), self.frame_len)
         if frames:
             self._sent_ns = now_ns
         return frames

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -36,6 +37,8 @@ class SessionSettings:
     drain_ns: int = 2 * SECOND_NS
     ping_ns: int = 5 * SECOND_NS
     idle_ns: int = 10 * SECOND_NS  # for the first message after an Accept
+    # Property 12 of each Open: told the pid, the version and the lease as the message has them.
+    prove: Callable[[bytes, int, int], bytes] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.pid) <= PID_LEN_MAX:
@@ -51,10 +54,16 @@ class SessionSettings:
         return self.lease_ns // LEASE_UNIT_NS
 
 
-def said_in_open(settings: SessionSettings) -> tuple[Property, ...] | None:
-    """The properties of an Open or Accept of ours. What we store is told to those who read it."""
+def said_of(settings: SessionSettings, *, proven: bool = False) -> tuple[Property, ...] | None:
+    """The properties of an Accept of ours, or, with a proof of who we are, of an Open.
+
+    What we store is told to those who read it.
+    """
     said, limits = settings.properties, settings.limits
     store = limits.xrce_store_count, limits.xrce_store_len
+    if settings.prove is not None and proven:
+        proof = settings.prove(settings.pid, VERSION, settings.lease_units)
+        said = dataclasses.replace(said, authentication=proof)
     if said.is_ours and store != (DEFAULT_LIMITS.xrce_store_count, DEFAULT_LIMITS.xrce_store_len):
         said = dataclasses.replace(said, store=store)
     return said.listed() or None
