@@ -65,6 +65,7 @@ class World:
         self._queue: list[tuple[int, int, int, bool, bytes]] = []
         self._order = 0
         self.frames_count = 0  # that were sent, both ways
+        self.frame_lengths: dict[int, list[int]] = {}  # of those, by device
         self.restart()
 
     def restart(self) -> None:
@@ -125,6 +126,7 @@ class World:
     def _carry(self, number: int, up: bool, frame: bytes) -> None:
         faults, rng = self.faults, self.rng
         self.frames_count += 1
+        self.frame_lengths.setdefault(number, []).append(len(frame))
         if number in self.cut or rng.random() < faults.loss:
             return
         for _ in range(2 if rng.random() < faults.repeat else 1):

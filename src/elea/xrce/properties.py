@@ -59,7 +59,8 @@ class SessionProperties:
     client_hash: bytes | None = None
     frame_len: int | None = None
     capabilities: int = 0
-    store: tuple[int, int] | None = None  # messages and octets that may come too early
+    # Messages that may come too early, and their octets, if these are a bound as well.
+    store: tuple[int, int | None] | None = None
 
     @property
     def is_ours(self) -> bool:
@@ -91,7 +92,7 @@ class SessionProperties:
             client_hash=said.get(CLIENT_HASH),
             frame_len=nat_in(said.get(FRAME_LEN, b"")) if ours else None,
             capabilities=(nat_in(said.get(CAPABILITIES, b"")) if ours else None) or 0,
-            store=_two_nats(said.get(STORE, b"")) if ours else None,
+            store=_one_or_two_nats(said.get(STORE, b"")) if ours else None,
         )
 
     def listed(self) -> tuple[Property, ...]:
@@ -107,7 +108,7 @@ class SessionProperties:
             (VENDOR, self.vendor or None),
             (AUTHENTICATION, self.authentication),
             (CLIENT_HASH, self.client_hash),
-            (STORE, b"".join(map(nat, self.store)) if self.store is not None else None),
+            (STORE, _nats(self.store) if self.store is not None else None),
         ]
         found = [
             *(Property(id=one, value=value) for one, value in octets if value is not None),
@@ -176,12 +177,13 @@ def _needed_nat(said: dict[int, bytes], one: int, default: int) -> int:
     return number
 
 
-def _two_nats(value: bytes) -> tuple[int, int] | None:
-    reader = Reader(value)
-    try:
-        return reader.nat("property"), reader.nat("property")
-    except DecodeError:
-        return None
+def _one_or_two_nats(value: bytes) -> tuple[int, int | None] | None:
+    first = nat_in(value)
+    return None if first is None else (first, nat_in(value[len(nat(first)) :]))
+
+
+def _nats(values: Iterable[int | None]) -> bytes:
+    return b"".join(nat(one) for one in values if one is not None)
 
 
 def nat(value: int) -> bytes:

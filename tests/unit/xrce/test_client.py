@@ -128,9 +128,9 @@ def test_fragments_wait_for_the_window_and_nothing_comes_between() -> None:
 
 def test_a_payload_that_no_frame_takes_is_refused() -> None:
     world = World()
-    client = world.device(device_settings(0, frame_len=20))
-    assert client.write(2, b"12", world.now_ns)
-    with pytest.raises(InvalidValueError, match="frames of 20"):
+    client = world.device(device_settings(0, frame_len=9))
+    assert client.write(2, b"1", world.now_ns)
+    with pytest.raises(InvalidValueError, match="frames of 9"):
         client.write(2, bytes(100), world.now_ns)
 
 

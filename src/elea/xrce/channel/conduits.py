@@ -224,7 +224,7 @@ def is_reliable(message: Numbered) -> bool:
     return isinstance(message, Declare | Pull) or message.reliable
 
 
-def window_of(limits: Limits, store: tuple[int, int] | None = None) -> Window:
+def window_of(limits: Limits, store: tuple[int, int | None] | None = None) -> Window:
     """What may be under way to a peer that stores so many messages and octets that come too early.
 
     Half of the messages, so that as many can wait behind one that was lost.
@@ -232,7 +232,7 @@ def window_of(limits: Limits, store: tuple[int, int] | None = None) -> Window:
     ours = Window(limits.xrce_window_count, limits.xrce_window_len, limits.xrce_flight_count)
     if store is None:
         return ours
-    count, length = max(store[0], 1), max(store[1], 1)
+    count, length = max(store[0], 1), ours.kept_len if store[1] is None else max(store[1], 1)
     return Window(
         min(ours.kept_count, count),
         min(ours.kept_len, length),

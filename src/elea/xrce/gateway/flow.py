@@ -32,6 +32,7 @@ HISTORY_NS: Final = 2_000_000_000  # how long other storages may take to answer
 PULL_NS: Final = 10_000_000_000
 REST_NS: Final = 60_000_000_000  # how long a Pull may go on with its answer
 QUERIES_COUNT: Final = 64  # of one device, unanswered
+PRESS_NS: Final = 2_000_000_000  # how long one slow device may hold back all others
 
 
 class Flow:
@@ -68,6 +69,8 @@ class Flow:
         self._tell = tell
         self._pump = pump
         self._end = end
+        self.holding: dict[bytes, None] = {}  # devices with samples that wait for others
+        self._pressed: dict[bytes, int] = {}  # devices for which too much waits, since when
         self._queries: dict[int, bytes] = {}  # which device asked
         self._next_query_id = 0
 
@@ -80,6 +83,7 @@ class Flow:
         *,
         reliable: bool,
     ) -> None:
+        """A device wrote a sample; None is one that it must not write."""
         if written is None:
             self._counters.dropped += 1
             return
@@ -121,6 +125,7 @@ class Flow:
             except RemoteProtocolError as error:
                 self._end(device, error, now_ns)
                 return
+            self.weigh(device, now_ns, sub)
             if device.asked_rids:  # a name is to get an id
                 self._pump(device, now_ns)
         else:
@@ -203,6 +208,30 @@ class Flow:
         rest = Rest(named, found, query.wanted, now_ns + REST_NS)
         device.keep_rest(query.id, query.pull_id, rest)
 
+    # What devices cannot take yet.
+
+    def weigh(self, device: Device, now_ns: int, sub: Subscription | None = None) -> None:
+        """Look at what waits for a device, behind the history of a subscriber too."""
+        if device.outlet.is_holding:
+            self.holding[device.pid] = None
+        behind_count = sub.behind_count if sub is not None else 0
+        if device.outlet.is_pressed or 2 * behind_count >= self._settings.limits.xrce_outbox_count:
+            self._pressed.setdefault(device.pid, now_ns)
+        elif sub is None or not sub.backlog:
+            self._pressed.pop(device.pid, None)
+
+    def release(self, now_ns: int) -> None:
+        """Send what waits for other samples of its id."""
+        holding, self.holding = self.holding, {}
+        for pid in holding:
+            device = self._devices.get(pid)
+            if device is not None:
+                device.outlet.release(now_ns)
+
+    def is_pressed(self, now_ns: int) -> bool:
+        """Whether too much waits for a device, and not for so long that it is its own fault."""
+        return any(now_ns - since_ns < PRESS_NS for since_ns in self._pressed.values())
+
     # Questions to the data space.
 
     def begin(self, device: Device, sub: Subscription, now_ns: int) -> None:
@@ -240,6 +269,8 @@ class Flow:
             del device.queries[query_id], self._queries[query_id]
 
     def forget(self, device: Device) -> None:
-        """Nothing is awaited any more for a device."""
+        """Nothing is awaited any more for a device, and nothing waits for it."""
+        self.holding.pop(device.pid, None)
+        self._pressed.pop(device.pid, None)
         for query_id in device.queries:
             self._queries.pop(query_id, None)

@@ -51,6 +51,7 @@ from elea.xrce.messages_hot import (
 )
 from elea.xrce.names import Resource, to_key
 from elea.xrce.properties import (
+    ACCEPTS_BATCHES,
     ACCEPTS_FRAGMENTS,
 )
 from elea.xrce.qualities import Level
@@ -67,7 +68,16 @@ _Source = TypeVar("_Source")
 
 
 class Gateway(Generic[_Source]):
-    """All devices of one broker."""
+    """All devices of one broker.
+
+    Args:
+        session: Who the broker is.
+        settings: How it serves its devices.
+        scouting: What is answered to Scouts; None answers nothing.
+        authenticate: Told an Open and its property 12, says whether that is good enough.
+        moves: Whether a session follows its pid to another source (A-15).
+        is_stream: Whether a source is a stream.
+    """
 
     def __init__(
         self,
@@ -76,10 +86,16 @@ class Gateway(Generic[_Source]):
         *,
         scouting: ScoutAnswerer | None = None,
         authenticate: Callable[[Open, bytes | None], bool] = lambda _open, _value: True,
+        moves: bool = True,
+        is_stream: Callable[[_Source], bool] = lambda _source: False,
     ) -> None:
         self.counters = GatewayCounters()
         self.acceptor: Acceptor[_Source] = Acceptor(
-            session, scouting=scouting, authenticate=authenticate
+            session,
+            scouting=scouting,
+            authenticate=authenticate,
+            moves=moves,
+            is_stream=is_stream,
         )
         self.devices: dict[bytes, Device] = {}
         self._session = session
@@ -165,7 +181,17 @@ class Gateway(Generic[_Source]):
 
     def data_to_send(self, now_ns: int) -> list[tuple[_Source, bytes]]:
         """Frames and where they go, in order."""
+        self._flow.release(now_ns)
         return self.acceptor.data_to_send(now_ns)
+
+    def is_pressed(self, now_ns: int) -> bool:
+        """Whether more waits for some device than should: the data space is to hold back.
+
+        Whoever drives a gateway calls `put` no more until this is False, so that its own queue
+        fills, and those behind it. One device can do this for two seconds; then what waits for it
+        grows until its session ends.
+        """
+        return self._flow.is_pressed(now_ns)
 
     def next_effect(self) -> Effect | None:
         """What is to be done in the data space, oldest first."""
@@ -202,6 +228,7 @@ class Gateway(Generic[_Source]):
             bits=event.properties.bits,
             frame_len=frame_len,
             fragments=partial(self._reads_fragments, pid),
+            batches=bool(event.properties.capabilities & ACCEPTS_BATCHES),
             limits=self._settings.limits,
         )
         self.devices[pid] = Device(
@@ -419,13 +446,15 @@ class Gateway(Generic[_Source]):
         try:
             if device.outlet.flush(now_ns):
                 self._decide(device, now_ns)
-                device.tell_interest(now_ns)
+                if not device.is_asleep(now_ns):
+                    device.tell_interest(now_ns)
                 device.serve(now_ns)
             while device.outlet.is_clear and (said := device.outgoing.next()) is not None:
                 device.outlet.declare(said, now_ns)
         except RemoteProtocolError as error:
             self._end(device, error, now_ns)
             return
+        self._flow.weigh(device, now_ns)
         session = self.acceptor.session(device.pid)
         if session is not None and not session.conduits.unacknowledged_count:
             device.answered = True

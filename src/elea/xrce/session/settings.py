@@ -60,12 +60,14 @@ def said_of(settings: SessionSettings, *, proven: bool = False) -> tuple[Propert
     What we store is told to those who read it.
     """
     said, limits = settings.properties, settings.limits
-    store = limits.xrce_store_count, limits.xrce_store_len
+    count, length = limits.xrce_store_count, limits.xrce_store_len
     if settings.prove is not None and proven:
         proof = settings.prove(settings.pid, VERSION, settings.lease_units)
         said = dataclasses.replace(said, authentication=proof)
-    if said.is_ours and store != (DEFAULT_LIMITS.xrce_store_count, DEFAULT_LIMITS.xrce_store_len):
-        said = dataclasses.replace(said, store=store)
+    if said.is_ours and count != DEFAULT_LIMITS.xrce_store_count:
+        # Nothing is longer than a frame, so that the octets need not be said if they all have room.
+        needed = length if count * settings.frame_len > length else None
+        said = dataclasses.replace(said, store=(count, needed))
     return said.listed() or None
 
 
