@@ -64,6 +64,8 @@ class World:
         self.to_device: list[list[Message]] = []
         self._queue: list[tuple[int, int, int, bool, bytes]] = []
         self._order = 0
+        self.frames_count = 0  # that were sent, both ways
+        self.frame_lengths: dict[int, list[int]] = {}  # of those, by device
         self.restart()
 
     def restart(self) -> None:
@@ -123,6 +125,8 @@ class World:
 
     def _carry(self, number: int, up: bool, frame: bytes) -> None:
         faults, rng = self.faults, self.rng
+        self.frames_count += 1
+        self.frame_lengths.setdefault(number, []).append(len(frame))
         if number in self.cut or rng.random() < faults.loss:
             return
         for _ in range(2 if rng.random() < faults.repeat else 1):
@@ -137,27 +141,32 @@ class World:
         """Let that much time pass."""
         end_ns = self.now_ns + int(seconds * SECOND_NS)
         self.flush()
-        while True:
-            due = [self._queue[0][0]] if self._queue else []
-            timers = [self.gateway.next_timer_ns(), *(one.next_timer_ns() for one in self.clients)]
-            due += [at for at in timers if at is not None]
-            if not due or min(due) > end_ns:
-                break
-            self.now_ns = max(self.now_ns, min(due))
-            self.gateway.handle_timer(self.now_ns)
-            for client in self.clients:
-                client.handle_timer(self.now_ns)
-            while self._queue and self._queue[0][0] <= self.now_ns:
-                _, _, number, up, frame = heapq.heappop(self._queue)
-                if number in self.cut:
-                    continue
-                if up:
-                    self.gateway.receive(frame, number, self.now_ns)
-                else:
-                    self.clients[number].receive(frame, self.now_ns)
-            self.flush()
+        while self.step(end_ns):
+            pass
         self.now_ns = end_ns
         self.flush()
+
+    def step(self, end_ns: int | None = None) -> bool:
+        """Go to what happens next; False if nothing does until then."""
+        due = [self._queue[0][0]] if self._queue else []
+        timers = [self.gateway.next_timer_ns(), *(one.next_timer_ns() for one in self.clients)]
+        due += [at for at in timers if at is not None]
+        if not due or (end_ns is not None and min(due) > end_ns):
+            return False
+        self.now_ns = max(self.now_ns, min(due))
+        self.gateway.handle_timer(self.now_ns)
+        for client in self.clients:
+            client.handle_timer(self.now_ns)
+        while self._queue and self._queue[0][0] <= self.now_ns:
+            _, _, number, up, frame = heapq.heappop(self._queue)
+            if number in self.cut:
+                continue
+            if up:
+                self.gateway.receive(frame, number, self.now_ns)
+            else:
+                self.clients[number].receive(frame, self.now_ns)
+        self.flush()
+        return True
 
     def committed(self, client: Client, run_s: float = 0.2) -> Settled:
         """Commit what a device declared, and wait for what becomes of it."""

@@ -192,9 +192,10 @@ class Limits:
     xrce_pings_source_count: int = 100  # Pings of one stranger answered per second
     xrce_pings_count: int = 1_000  # and of all together
     xrce_conduits_count: int = 8  # per session and direction
-    xrce_window_count: int = 256  # messages of a conduit that are not acknowledged
+    xrce_flight_count: int = 256  # messages of a conduit that the peer is not known to have
+    xrce_window_count: int = 1_024  # and with them those that it stores, but cannot deliver yet
     xrce_window_len: int = 1024 * 1024  # and their octets; then writers wait
-    xrce_store_count: int = 256  # messages of a conduit that came too early
+    xrce_store_count: int = 1_024  # messages of a conduit that came too early
     xrce_store_len: int = 1024 * 1024  # and their octets; more are asked for again
     xrce_message_len: int = 16 * 1024 * 1024  # one payload that came in fragments
     xrce_fragments_len: int = 64 * 1024 * 1024  # all unfinished ones of a session

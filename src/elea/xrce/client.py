@@ -63,9 +63,10 @@ from elea.xrce.transactions import Incoming, Outgoing, Settled
 
 DEVICE_LIMITS: Final = dataclasses.replace(
     DEFAULT_LIMITS,
-    xrce_window_count=16,
+    xrce_flight_count=16,
+    xrce_window_count=32,
     xrce_window_len=4_096,
-    xrce_store_count=16,
+    xrce_store_count=32,
     xrce_store_len=4_096,
     xrce_message_len=8_192,
     xrce_fragments_len=8_192,
@@ -111,13 +112,20 @@ class Client:
     Args:
         settings: Who it is; its limits bound what it keeps.
         locators: Where else it can be reached.
+        two_ways: Whether the broker is reached by a stream and by datagrams: see `ways_to_send`.
     """
 
-    def __init__(self, settings: SessionSettings, locators: tuple[bytes, ...] = ()) -> None:
+    def __init__(
+        self,
+        settings: SessionSettings,
+        locators: tuple[bytes, ...] = (),
+        *,
+        two_ways: bool = False,
+    ) -> None:
         self.unmatched_count = 0  # samples that nobody reads, not sent
         self.unknown_count = 0  # samples that came under an id that means nothing here
         self._settings = settings
-        self._initiator = Initiator(settings, locators)
+        self._initiator = Initiator(settings, locators, two_ways=two_ways)
         self._events: deque[ClientEvent] = deque()
         self._declared: list[Declaration] = []  # since the last commit
         self._next_rid = 2
@@ -168,6 +176,11 @@ class Client:
         """Frames for the broker, in order."""
         self._pump(now_ns)
         return self._initiator.data_to_send(now_ns)
+
+    def ways_to_send(self, now_ns: int) -> tuple[list[bytes], list[bytes]]:
+        """Frames for the broker by a stream, and by datagrams; both ways lead to one session."""
+        self._pump(now_ns)
+        return self._initiator.ways_to_send(now_ns)
 
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from elea.errors import InvalidValueError
 from elea.xrce.channel.serial import Serial
@@ -17,10 +17,9 @@ from elea.xrce.closing import CloseReason, violation
 from elea.xrce.encode_hot import encode
 from elea.xrce.framing import Marked
 from elea.xrce.messages_hot import Frag, StreamData, WriteData
+from elea.xrce.properties import nat
 
 Fragmentable: TypeAlias = StreamData | WriteData
-_MARKERS_LEN: Final = 22  # a Conduit and a Frag marker, at their longest
-_NUMBER_LEN: Final = 10
 
 
 @dataclass(slots=True, frozen=True)
@@ -58,16 +57,20 @@ def cut(message: Fragmentable, frame_len: int, serial: Serial) -> list[Slice]:
         InvalidValueError: The frames are too short for any payload, or it would take more fragments
             than there are sequence numbers to tell apart.
     """
-    name_len = len(message.resource) if isinstance(message, WriteData) else 2 * _NUMBER_LEN
-    rest_len = 1 + 2 * _NUMBER_LEN + name_len
-    payload = message.payload
-    if rest_len + _MARKERS_LEN // 2 + len(payload) <= frame_len:
-        return [Slice(_with(message, payload), None)]
-    room = frame_len - rest_len - _MARKERS_LEN
-    if room < 1:
-        needed = rest_len + _MARKERS_LEN + 1
-        raise InvalidValueError("frame length", f"{frame_len}; fragments need {needed} octets")
-    count = -(-len(payload) // room)
+    payload, last_sn = message.payload, serial.modulus - 1
+    whole = _with(message, payload)
+    if len(encode(whole(last_sn))) <= frame_len:
+        return [Slice(whole, None)]
+    bare_len = len(encode(_with(message, b"")(last_sn)))
+    digits, count = 0, 1
+    while count >= 128**digits:  # the marker says how many, in as many octets as that takes
+        digits += 1
+        marker = Frag(sn_base=last_sn, n=128**digits - 1)
+        room = _payload_room(frame_len - bare_len - len(encode(marker)))
+        if room < 1:
+            needed = bare_len + len(encode(marker)) + 1
+            raise InvalidValueError("frame length", f"{frame_len}; fragments need {needed} octets")
+        count = -(-len(payload) // room)
     if count > serial.window_max:
         text = f"{len(payload)} octets are {count} fragments, at most {serial.window_max} are legal"
         raise InvalidValueError("payload", text)
@@ -75,6 +78,14 @@ def cut(message: Fragmentable, frame_len: int, serial: Serial) -> list[Slice]:
         Slice(_with(message, payload[at * room : (at + 1) * room]), _marker(serial, at, count))
         for at in range(count)
     ]
+
+
+def _payload_room(free_len: int) -> int:
+    """How many octets of payload fit, if the first octet of their count has its place already."""
+    room = free_len
+    while room > 0 and room + len(nat(room)) - 1 > free_len:
+        room -= 1
+    return room
 
 
 def _marker(serial: Serial, at: int, count: int) -> Callable[[int], Frag]:

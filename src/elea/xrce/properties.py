@@ -7,7 +7,7 @@ belong to a vendor, and ours are understood only from a peer that names our vend
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from elea.errors import DecodeError
@@ -36,6 +36,7 @@ FRAME_LEN: Final = 7
 CAPABILITIES: Final = 9
 DEPTH: Final = 11
 PRIORITY: Final = 13
+STORE: Final = 15
 
 # Bits of CAPABILITIES.
 ACCEPTS_BATCHES: Final = 1 << 0
@@ -54,10 +55,12 @@ class SessionProperties:
     conduits_count: int = 1
     bits: int = BITS_DEFAULT
     commit_mode: int = 0
-    authentication: bytes | None = None
+    authentication: bytes | None = field(default=None, repr=False)  # it is not for logs
     client_hash: bytes | None = None
     frame_len: int | None = None
     capabilities: int = 0
+    # Messages that may come too early, and their octets, if these are a bound as well.
+    store: tuple[int, int | None] | None = None
 
     @property
     def is_ours(self) -> bool:
@@ -89,6 +92,7 @@ class SessionProperties:
             client_hash=said.get(CLIENT_HASH),
             frame_len=nat_in(said.get(FRAME_LEN, b"")) if ours else None,
             capabilities=(nat_in(said.get(CAPABILITIES, b"")) if ours else None) or 0,
+            store=_one_or_two_nats(said.get(STORE, b"")) if ours else None,
         )
 
     def listed(self) -> tuple[Property, ...]:
@@ -104,6 +108,7 @@ class SessionProperties:
             (VENDOR, self.vendor or None),
             (AUTHENTICATION, self.authentication),
             (CLIENT_HASH, self.client_hash),
+            (STORE, _nats(self.store) if self.store is not None else None),
         ]
         found = [
             *(Property(id=one, value=value) for one, value in octets if value is not None),
@@ -170,6 +175,15 @@ def _needed_nat(said: dict[int, bytes], one: int, default: int) -> int:
     if number is None:
         raise violation(CloseReason.PARAMETER, f"property {one} holds no number")
     return number
+
+
+def _one_or_two_nats(value: bytes) -> tuple[int, int | None] | None:
+    first = nat_in(value)
+    return None if first is None else (first, nat_in(value[len(nat(first)) :]))
+
+
+def _nats(values: Iterable[int | None]) -> bytes:
+    return b"".join(nat(one) for one in values if one is not None)
 
 
 def nat(value: int) -> bytes:

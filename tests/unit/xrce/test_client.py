@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from tests.xrce_footprint import client_octets
 from tests.xrce_session import messages
 from tests.xrce_world import World, device_settings
 
@@ -127,9 +128,9 @@ def test_fragments_wait_for_the_window_and_nothing_comes_between() -> None:
 
 def test_a_payload_that_no_frame_takes_is_refused() -> None:
     world = World()
-    client = world.device(device_settings(0, frame_len=20))
-    assert client.write(2, b"12", world.now_ns)
-    with pytest.raises(InvalidValueError, match="frames of 20"):
+    client = world.device(device_settings(0, frame_len=9))
+    assert client.write(2, b"1", world.now_ns)
+    with pytest.raises(InvalidValueError, match="frames of 9"):
         client.write(2, bytes(100), world.now_ns)
 
 
@@ -209,3 +210,24 @@ def test_a_reliable_sample_of_two_octets_takes_six() -> None:
     client.write_batch(2, [b"1"] * 10, 0)
     # Each sample has its length; 4 octets are for all of them.
     assert [len(frame) for frame in client.data_to_send(0)] == [4 + 10 * 2]
+
+
+def test_a_client_takes_no_more_memory_than_is_documented() -> None:
+    """docs/topics/xrce.md has the figures; `bench/xrce_channel.py` prints them."""
+    octets = client_octets()
+    assert octets["new"] < 6 * 1024
+    assert octets["idle"] < 12 * 1024
+    assert octets["full"] < 42 * 1024
+
+
+def test_a_device_tells_what_it_stores_and_is_sent_no_more() -> None:
+    world = World()
+    client = world.device(dataclasses.replace(device_settings(0), limits=DEVICE_LIMITS))
+    client.subscriber(client.resource("/d"))
+    world.committed(client)
+    session = world.gateway.acceptor.session(bytes((0xDE, 0)))
+    assert session is not None
+    world.cut.add(0)
+    for _ in range(100):
+        world.put("d", b"x")
+    assert session.conduits.unacknowledged_count == DEVICE_LIMITS.xrce_store_count // 2

@@ -97,10 +97,24 @@ def test_names_are_repeated_in_every_fragment() -> None:
     assert carried(pair(), message, 100) == [bytes(300)]
 
 
-@pytest.mark.parametrize(("frame_len", "words"), [(20, "fragments need"), (70, "at most 8190")])
+@pytest.mark.parametrize(("frame_len", "words"), [(9, "fragments need"), (20, "at most 8190")])
 def test_what_cannot_be_cut_is_refused(frame_len: int, words: str) -> None:
     with pytest.raises(InvalidValueError, match=words):
         cut(whole(bytes(100_000)), frame_len, NUMBERS)
+
+
+@pytest.mark.parametrize("payload_len", [10, 11, 1_270, 1_280, 20_000])
+@pytest.mark.parametrize("frame_len", [20, 139, 140, 141, 16_500])
+def test_no_fragment_is_longer_than_its_frame(frame_len: int, payload_len: int) -> None:
+    payload = bytes(payload_len)
+    pieces = cut(whole(payload), frame_len, NUMBERS)
+    for at, piece in enumerate(pieces):
+        sn = NUMBERS.after(NUMBERS.modulus - 1, at)
+        markers = encode(piece.marker(sn)) if piece.marker is not None else b""
+        assert len(markers + encode(piece.make(sn))) <= frame_len
+    lengths = [len(piece.make(0).payload) for piece in pieces]
+    assert sum(lengths) == payload_len
+    assert len(set(lengths[:-1])) <= 1
 
 
 @pytest.mark.line("X-116")

@@ -80,7 +80,7 @@ def test_lengths_of_sequence_numbers_are_used(bits: int) -> None:
     assert session.conduits.bits == made.device.session.conduits.bits == bits
 
 
-@pytest.mark.parametrize(("vendor", "bits"), [(VENDOR_CODE, 255), (b"\x01\x10", 31), (b"", 31)])
+@pytest.mark.parametrize(("vendor", "bits"), [(VENDOR_CODE, 1_024), (b"\x01\x10", 31), (b"", 31)])
 def test_masks_are_wide_only_towards_our_own_kind(vendor: bytes, bits: int) -> None:
     said = SessionProperties(vendor=vendor)
     made = pair(

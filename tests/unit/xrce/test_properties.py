@@ -69,7 +69,9 @@ def test_odd_ids_are_ours_only_from_our_vendor() -> None:
     assert read(ours, (7, "80 08"), (9, "03")).capabilities == 3
     stranger = read((0, "01 10"), (7, "80 08"), (9, "03"))
     assert (stranger.frame_len, stranger.capabilities) == (None, 0)
-    assert read(ours, (7, "80"), (9, "")) == read(ours)
+    assert read(ours, (7, "80"), (9, ""), (15, "80")) == read(ours)
+    assert read(ours, (15, "20 80 20 ff")).store == (32, 4_096)
+    assert read(ours, (15, "20")).store == (32, None)
 
 
 def test_what_is_said_reads_back() -> None:
@@ -82,9 +84,10 @@ def test_what_is_said_reads_back() -> None:
         client_hash=b"h",
         frame_len=20,
         capabilities=6,
+        store=(32, 4_096),
     )
     assert SessionProperties.read(said.listed()) == said
-    assert [one.id for one in said.listed()] == [0, 2, 4, 7, 9, 10, 12, 14]
+    assert [one.id for one in said.listed()] == [0, 2, 4, 7, 9, 10, 12, 14, 15]
 
 
 def test_messages_share_frames_in_order() -> None:

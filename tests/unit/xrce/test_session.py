@@ -29,6 +29,7 @@ from tests.xrce_session import (
 from elea.errors import ClosedError, DecodeError, InvalidValueError
 from elea.xrce.encode_hot import encode
 from elea.xrce.messages_hot import Close, KeepAlive, Message, Ping, Pong
+from elea.xrce.properties import SessionProperties
 from elea.xrce.session.initiator import Phase
 from elea.xrce.session.session import TRANSITIONS, Delivered, Ended, Input, Session, State
 from elea.xrce.session.settings import SECOND_NS, SessionSettings
@@ -328,7 +329,7 @@ def test_strangers_are_not_answered_without_end() -> None:
 
 
 def test_a_peer_that_acknowledges_nothing_is_let_go() -> None:
-    session = Session(settings(), BROKER, 10 * SECOND_NS, 14, 0)
+    session = Session(settings(), BROKER, 10 * SECOND_NS, SessionProperties(), 0)
     session.send(sample(b"x"), 0)
     for second in range(1, 11):
         session.touch(second * SECOND_NS)
@@ -339,7 +340,7 @@ def test_a_peer_that_acknowledges_nothing_is_let_go() -> None:
 
 
 def test_malformed_octets_for_a_session_that_ended_are_ignored() -> None:
-    session = Session(settings(), BROKER, 0, 14, 0)
+    session = Session(settings(), BROKER, 0, SessionProperties(), 0)
     for _ in range(2):
         session.violated(DecodeError("no", 0), 0)
     (event,) = session.take_events()

@@ -15,7 +15,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.xrce.channel.besteffort import BestEffortReceiver
 from elea.xrce.channel.receiver import MASK_BITS, ReliableReceiver
 from elea.xrce.channel.rtt import RoundTrip
-from elea.xrce.channel.sender import ReliableSender
+from elea.xrce.channel.sender import ReliableSender, Window
 from elea.xrce.channel.serial import BITS_DEFAULT, Serial
 from elea.xrce.closing import CloseReason, violation
 from elea.xrce.encode_hot import encode
@@ -53,13 +53,15 @@ class Conduits:
     """Both directions of every conduit of a session.
 
     `lease_ns` is the peer's, 0 if it is infinite. `mask_bits` is how many messages one AckNack may
-    ask for: with wide masks everything that is missing is asked for at once.
+    ask for: with wide masks everything that is missing is asked for at once. `window` is what may
+    be under way to the peer; what our own limits allow, if it is not given.
     """
 
     bits: int = BITS_DEFAULT
     lease_ns: int = 0
     limits: Limits = DEFAULT_LIMITS
     mask_bits: int = MASK_BITS
+    window: Window | None = None
     round_trip: RoundTrip = field(default_factory=RoundTrip)
     stray_acks_count: int = 0  # about conduits that were never used
     _serial: Serial = field(init=False)
@@ -105,21 +107,21 @@ class Conduits:
 
     def data_to_send(self) -> list[bytes]:
         """Messages with their markers. Any number of them, in this order, may share a frame."""
-        out, self._best_effort_out = self._best_effort_out, []
+        out = self.best_effort_to_send()
         for sending in self._outgoing.values():
             out += sending.reliable.data_to_send()
         for conduit, receiving in self._incoming.items():
             out += [_lead(conduit) + encode(ack) for ack in receiving.reliable.acks_to_send()]
         return out
 
+    def best_effort_to_send(self) -> list[bytes]:
+        """Those of them that nobody acknowledges, if they go another way."""
+        out, self._best_effort_out = self._best_effort_out, []
+        return out
+
     def _begin(self, conduit: int) -> _Outgoing:
-        sender = ReliableSender(
-            self._serial,
-            self.round_trip,
-            window_count=self.limits.xrce_window_count,
-            window_len=self.limits.xrce_window_len,
-            lead=_lead(conduit),
-        )
+        window = self.window or window_of(self.limits)
+        sender = ReliableSender(self._serial, self.round_trip, window, lead=_lead(conduit))
         return self._outgoing.setdefault(conduit, _Outgoing(sender))
 
     # Receiving.
@@ -220,6 +222,22 @@ class Conduits:
 def is_reliable(message: Numbered) -> bool:
     """The channel of a message: Declare and Pull have no choice (6.2)."""
     return isinstance(message, Declare | Pull) or message.reliable
+
+
+def window_of(limits: Limits, store: tuple[int, int | None] | None = None) -> Window:
+    """What may be under way to a peer that stores so many messages and octets that come too early.
+
+    Half of the messages, so that as many can wait behind one that was lost.
+    """
+    ours = Window(limits.xrce_window_count, limits.xrce_window_len, limits.xrce_flight_count)
+    if store is None:
+        return ours
+    count, length = max(store[0], 1), ours.kept_len if store[1] is None else max(store[1], 1)
+    return Window(
+        min(ours.kept_count, count),
+        min(ours.kept_len, length),
+        min(ours.flight_count, (count + 1) // 2),
+    )
 
 
 def _lead(conduit: int) -> bytes:

@@ -18,6 +18,8 @@ ACK_COUNT: Final = 64  # messages that may wait for one acknowledgement
 ACK_NS: Final = 100_000_000
 MASK_BITS: Final = 31  # of those sent to peers we know nothing about; any are understood
 RESTART_NS: Final = 2_000_000_000
+AGAIN_COUNT: Final = 5  # requests in a row without news; then the peer's Synch is waited for
+SPREAD: Final = 8  # requests of one round trip, if there is always something new to ask for
 
 _Item = TypeVar("_Item")
 
@@ -54,8 +56,9 @@ class ReliableReceiver(Generic[_Item]):
         self._placed = False  # a Synch or a delivery has fixed where the numbers are
         self._stored: dict[int, _Stored[_Item]] = {}
         self._stored_len = 0
-        self._asked_sn: int | None = None  # the gap that was asked for last
-        self._asked_ns = 0
+        self._asked_ns: int | None = None  # when something was asked for last
+        self._ask_ns: int | None = None  # when to ask next
+        self._again_count = 0
         self._unacknowledged_count = 0
         self._acknowledge_ns: int | None = None
         self._stale_since_ns: int | None = None
@@ -67,6 +70,7 @@ class ReliableReceiver(Generic[_Item]):
         """A message came; what can be delivered now, in order."""
         ahead = self._serial.distance(self._serial.check(sn), self.expected_sn)
         delivered: list[_Item] = []
+        beyond = self._serial.distance(sn, self._top_sn)  # above 0: something before it is missing
         if ahead < 0:
             self.duplicates_count += 1
         elif ahead >= self._serial.window_max:  # no sender is so far ahead: a very late one
@@ -82,7 +86,8 @@ class ReliableReceiver(Generic[_Item]):
             else:
                 self._store(sn, item, length)
         self._unacknowledged_count += 1
-        self._answer(now_ns, at_once=answer)
+        # A gap that was filled has held the window of the peer: it is told soon, too.
+        self._answer(now_ns, at_once=answer, news=beyond > 0 or len(delivered) > 1)
         return delivered
 
     def synch(self, message: Synch, now_ns: int) -> list[_Item]:
@@ -100,17 +105,21 @@ class ReliableReceiver(Generic[_Item]):
         else:
             self._stale_since_ns = None
             self._raise_top(sn)
-        self._answer(now_ns, at_once=message.sync)
+        self._answer(now_ns, at_once=message.sync, news=False)
         return delivered
 
     def handle_timer(self, now_ns: int) -> None:
-        """Send the acknowledgement that has waited for more."""
-        if self._acknowledge_ns is not None and now_ns >= self._acknowledge_ns:
+        """Send the acknowledgement that has waited for more, or ask again."""
+        due_ns = self.next_timer_ns()
+        if due_ns is not None and now_ns >= due_ns:
+            self._again_count += 1
             self._acknowledge(now_ns)
 
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
-        return self._acknowledge_ns
+        if self._ask_ns is None or self._acknowledge_ns is None:
+            return self._ask_ns if self._acknowledge_ns is None else self._acknowledge_ns
+        return min(self._ask_ns, self._acknowledge_ns)
 
     def acks_to_send(self) -> list[AckNack]:
         """What to tell the peer."""
@@ -183,22 +192,22 @@ class ReliableReceiver(Generic[_Item]):
 
     # What the peer is told.
 
-    def _answer(self, now_ns: int, *, at_once: bool) -> None:
-        missing = self._serial.distance(self._top_sn, self.expected_sn) > 0
-        if at_once:
+    def _answer(self, now_ns: int, *, at_once: bool, news: bool) -> None:
+        self._again_count = 0
+        if at_once or self._unacknowledged_count >= ACK_COUNT:
             self._acknowledge(now_ns)
-        elif missing:
-            asked = self._asked_sn == self.expected_sn
-            if not asked or now_ns - self._asked_ns >= self._round_trip.rtt_ns:
+        elif news or self._serial.distance(self._top_sn, self.expected_sn) > 0:
+            wait_ns = self._round_trip.rtt_ns // (SPREAD if news else 1)
+            due_ns = now_ns if self._asked_ns is None else max(now_ns, self._asked_ns + wait_ns)
+            self._ask_ns = due_ns if self._ask_ns is None else min(due_ns, self._ask_ns)
+            if self._ask_ns <= now_ns:
                 self._acknowledge(now_ns)
-        elif self._unacknowledged_count >= ACK_COUNT:
-            self._acknowledge(now_ns)
         elif self._acknowledge_ns is None and self._unacknowledged_count:
             self._acknowledge_ns = now_ns + ACK_NS
 
     def _acknowledge(self, now_ns: int) -> None:
         self._unacknowledged_count = 0
-        self._acknowledge_ns = None
+        self._acknowledge_ns = self._ask_ns = None
         known = self._serial.distance(self._top_sn, self.expected_sn)
         if known <= 0:
             self._out.append(AckNack(sn=self.expected_sn))
@@ -207,5 +216,7 @@ class ReliableReceiver(Generic[_Item]):
         for bit in range(min(known - 1, self._mask_bits)):
             if self._serial.after(self.expected_sn, bit + 1) not in self._stored:
                 mask |= 1 << bit
-        self._asked_sn, self._asked_ns = self.expected_sn, now_ns
+        self._asked_ns = now_ns
+        if self._again_count < AGAIN_COUNT:
+            self._ask_ns = now_ns + self._round_trip.rtt_ns
         self._out.append(AckNack(sn=self.expected_sn, mask=mask))

@@ -1,15 +1,16 @@
 """The sending end of a reliable channel (11.1).
 
 Messages stay, as octets, until they are acknowledged. A Synch at growing intervals makes the loss
-of the last ones visible; a request sends them again, their octets unchanged but for S. The window
-bounds what is kept: when it is full, `has_room` says so and the writer waits.
+of the last ones visible; a request sends them again, their octets unchanged but for S. Two counts
+bound what is kept: messages under way, and with them those that the peer has, but cannot deliver
+before others. When either is full, `has_room` says so and the writer waits.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from elea.xrce.channel.rtt import RoundTrip
 from elea.xrce.channel.serial import Serial
@@ -20,6 +21,14 @@ SYNCH_MAX_NS: Final = 1_000_000_000
 _FLAG_S: Final = 0x20  # the same bit of every message that has a sequence number
 
 
+class Window(NamedTuple):
+    """What may be kept: messages, their octets, and messages that may be under way at once."""
+
+    kept_count: int
+    kept_len: int
+    flight_count: int
+
+
 @dataclass(slots=True)
 class _Kept:
     """A message that is not acknowledged yet."""
@@ -28,19 +37,14 @@ class _Kept:
     message: bytearray
     sent_ns: int
     skipped: bool = False  # the last request for it was not honoured
+    stored: bool = False  # the peer has it, and misses one before it
 
 
 class ReliableSender:
     """One direction of one conduit."""
 
     def __init__(
-        self,
-        serial: Serial,
-        round_trip: RoundTrip,
-        *,
-        window_count: int,
-        window_len: int,
-        lead: bytes = b"",
+        self, serial: Serial, round_trip: RoundTrip, window: Window, *, lead: bytes = b""
     ) -> None:
         self.next_sn = 0
         self.ignored_count = 0  # AckNacks about what was never sent, or long ago
@@ -48,11 +52,14 @@ class ReliableSender:
         self.progress_ns: int | None = None  # since when nothing was acknowledged; None if idle
         self._serial = serial
         self._round_trip = round_trip
-        self._window_count = min(window_count, serial.window_max)
-        self._window_len = window_len
+        self._window_count = min(window.kept_count, serial.window_max)
+        self._window_len = window.kept_len
+        self._flight_count = min(window.flight_count, self._window_count)
         self._lead = lead  # the marker of the conduit, in front of everything
         self._kept: deque[_Kept] = deque()
         self._kept_len = 0
+        self._stored_count = 0  # of those kept
+        self._probe: tuple[int, int] | None = None  # a number sent with S, and when
         self._out: list[bytes] = []
         self._begun = False  # the peer was told where the numbers start
         self._full_told = False
@@ -65,6 +72,11 @@ class ReliableSender:
         return len(self._kept)
 
     @property
+    def flight_count(self) -> int:
+        """Messages that the peer is not known to have."""
+        return len(self._kept) - self._stored_count
+
+    @property
     def oldest_sn(self) -> int:
         """The first number that is not acknowledged."""
         return self._serial.after(self.next_sn, -len(self._kept))
@@ -73,7 +85,11 @@ class ReliableSender:
         """Whether a message of so many octets may be sent now. One always may if none is kept."""
         if not self._kept:
             return True
-        return len(self._kept) < self._window_count and self._kept_len + length <= self._window_len
+        return (
+            len(self._kept) < self._window_count
+            and self.flight_count < self._flight_count
+            and self._kept_len + length <= self._window_len
+        )
 
     def wait_for_room(self) -> None:
         """A writer is held up: ask the peer, once, for what would make room."""
@@ -97,7 +113,9 @@ class ReliableSender:
         self._kept_len += len(markers) + len(message)
         self.next_sn = self._serial.after(self.next_sn)
         # At three quarters an answer comes in time for the window to move on.
-        crossing = len(self._kept) * 4 // 3 == self._window_count
+        crossing = self.flight_count == self._flight_count - self._flight_count // 4
+        if flush or crossing:
+            self._probe = self.next_sn, now_ns
         self._transmit(kept, now_ns, answer=flush or crossing)
 
     def acknack(self, message: AckNack, now_ns: int) -> bool:
@@ -109,6 +127,8 @@ class ReliableSender:
         for _ in range(done):
             kept = self._kept.popleft()
             self._kept_len -= len(kept.markers) + len(kept.message)
+            self._stored_count -= kept.stored
+        self._measure(message.sn, now_ns)
         if done:
             self._full_told = False
             self.progress_ns = now_ns if self._kept else None
@@ -148,10 +168,12 @@ class ReliableSender:
         """Send again what bit 0, the oldest, and the bits above it ask for."""
         fresh_ns = now_ns - self._round_trip.rtt_ns
         chosen: list[_Kept] = []
-        for place, kept in enumerate(self._kept):
-            if not wanted >> place:
-                break
-            if not wanted >> place & 1:
+        for place, kept in zip(range(wanted.bit_length()), self._kept, strict=False):
+            asked = bool(wanted >> place & 1)
+            # What lies between requests is there. It stays kept: only an acknowledgement binds.
+            self._stored_count += (not asked) - kept.stored
+            kept.stored = not asked
+            if not asked:
                 continue
             # It may be under way still. To ignore a request once is allowed, twice is not.
             if kept.sent_ns > fresh_ns and not (place == 0 and kept.skipped):
@@ -161,7 +183,19 @@ class ReliableSender:
         for kept in chosen:
             kept.skipped = False
             self.resent_count += 1
+            self._probe = None  # which of the two would be answered?
             self._transmit(kept, now_ns, answer=kept is chosen[-1])
+
+    def _measure(self, acknowledged_sn: int, now_ns: int) -> None:
+        """An answer to an S is a round trip, if nothing was sent again since (11.3)."""
+        if self._probe is None:
+            return
+        wanted_sn, sent_ns = self._probe
+        ahead = self._serial.distance(acknowledged_sn, wanted_sn)
+        if ahead >= 0:
+            self._probe = None
+        if ahead == 0:
+            self._round_trip.sample(now_ns - sent_ns)
 
     def _transmit(self, kept: _Kept, now_ns: int, *, answer: bool) -> None:
         kept.sent_ns = now_ns

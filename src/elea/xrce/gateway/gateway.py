@@ -11,7 +11,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from elea.errors import ClosedError, RemoteProtocolError
 from elea.predicate.layout import Layout
@@ -19,24 +19,22 @@ from elea.xrce.channel.conduits import Numbered
 from elea.xrce.closing import CloseReason, violation
 from elea.xrce.declarations import Changes, Named, Subscriber
 from elea.xrce.declarations_hot import (
-    PUSH_MODE_ID,
     CommitDecl,
     ResourceDecl,
     ResultDecl,
 )
 from elea.xrce.framing import Marked
-from elea.xrce.gateway.device import Device, Query, Rest, Written
+from elea.xrce.gateway.device import Device
 from elea.xrce.gateway.effects import (
-    Ask,
     Effect,
     Joined,
     Left,
-    Put,
     Subscribe,
     Unsubscribe,
     Unwatch,
     Watch,
 )
+from elea.xrce.gateway.flow import Flow
 from elea.xrce.gateway.interest import Owner, Registry, Stale, Wanted
 from elea.xrce.gateway.outlet import Outlet
 from elea.xrce.gateway.rest import AtRest
@@ -53,13 +51,12 @@ from elea.xrce.messages_hot import (
 )
 from elea.xrce.names import Resource, to_key
 from elea.xrce.properties import (
+    ACCEPTS_BATCHES,
     ACCEPTS_FRAGMENTS,
-    EMPTY_IS_DELETE,
 )
-from elea.xrce.qualities import Level, is_read_only
+from elea.xrce.qualities import Level
 from elea.xrce.samples.keys import key_expressions
 from elea.xrce.samples.sample import Sample
-from elea.xrce.samples.store import Store
 from elea.xrce.session.acceptor import Accepted, Acceptor
 from elea.xrce.session.scouting import ScoutAnswerer
 from elea.xrce.session.session import Delivered, Ended
@@ -67,16 +64,20 @@ from elea.xrce.session.settings import SessionSettings
 from elea.xrce.status import RefusedError, Status
 from elea.xrce.transactions import Settled
 
-HISTORY_NS: Final = 2_000_000_000  # how long other storages may take to answer
-PULL_NS: Final = 10_000_000_000
-REST_NS: Final = 60_000_000_000  # how long a Pull may go on with its answer
-QUERIES_COUNT: Final = 64  # of one device, unanswered
-
 _Source = TypeVar("_Source")
 
 
 class Gateway(Generic[_Source]):
-    """All devices of one broker."""
+    """All devices of one broker.
+
+    Args:
+        session: Who the broker is.
+        settings: How it serves its devices.
+        scouting: What is answered to Scouts; None answers nothing.
+        authenticate: Told an Open and its property 12, says whether that is good enough.
+        moves: Whether a session follows its pid to another source (A-15).
+        is_stream: Whether a source is a stream.
+    """
 
     def __init__(
         self,
@@ -85,10 +86,16 @@ class Gateway(Generic[_Source]):
         *,
         scouting: ScoutAnswerer | None = None,
         authenticate: Callable[[Open, bytes | None], bool] = lambda _open, _value: True,
+        moves: bool = True,
+        is_stream: Callable[[_Source], bool] = lambda _source: False,
     ) -> None:
         self.counters = GatewayCounters()
         self.acceptor: Acceptor[_Source] = Acceptor(
-            session, scouting=scouting, authenticate=authenticate
+            session,
+            scouting=scouting,
+            authenticate=authenticate,
+            moves=moves,
+            is_stream=is_stream,
         )
         self.devices: dict[bytes, Device] = {}
         self._session = session
@@ -106,8 +113,16 @@ class Gateway(Generic[_Source]):
         self.at_rest = AtRest(settings, self._resources.index, self._named)
         self._stale = Stale(self._publishers.index)
         self._read: set[str] = set()  # key expressions with readers elsewhere
-        self._queries: dict[int, bytes] = {}  # which device asked
-        self._next_query_id = 0
+        self._flow = Flow(
+            settings,
+            self.devices,
+            self.at_rest,
+            self._subscribers.index,
+            self.counters,
+            tell=self._effects.append,
+            pump=self._pump,
+            end=self._end,
+        )
         self._timers: list[tuple[int, bytes]] = []
 
     def _unwatch(self, key_expr: str) -> None:
@@ -127,7 +142,7 @@ class Gateway(Generic[_Source]):
     def put(self, sample: Sample, now_ns: int) -> None:
         """Somebody else than our devices wrote, or deleted."""
         self.at_rest.follow(sample, now_ns)
-        self._offer(sample, now_ns)
+        self._flow.offer(sample, now_ns)
 
     def matched(self, key_expr: str, now_ns: int, *, matched: bool) -> None:
         """There are readers elsewhere of a key expression that is watched, or none any more."""
@@ -139,16 +154,7 @@ class Gateway(Generic[_Source]):
 
     def answered(self, query_id: int, samples: Iterable[Sample], now_ns: int) -> None:
         """All that the data space answers to an `Ask`."""
-        pid = self._queries.pop(query_id, None)
-        device = self.devices.get(pid) if pid is not None else None
-        query = device.queries.pop(query_id, None) if device is not None else None
-        if device is None or query is None:
-            return
-        if query.pull_id is None:
-            self._history(device, query.id, samples, now_ns)
-        else:
-            self._rest(device, query, samples, now_ns)
-        self._pump(device, now_ns)
+        self._flow.answered(query_id, samples, now_ns)
 
     def close(self, pid: bytes, now_ns: int) -> None:
         """End the session of a device in order."""
@@ -166,9 +172,7 @@ class Gateway(Generic[_Source]):
                 continue
             device.timer_ns = None
             device.expire(now_ns)
-            for query_id, query in list(device.queries.items()):
-                if query.deadline_ns <= now_ns:
-                    self.answered(query_id, (), now_ns)
+            self._flow.expire(device, now_ns)
             self._pump(device, now_ns)
         if self._stale.due_ns is not None and self._stale.due_ns <= now_ns:
             self._refresh(now_ns)
@@ -177,7 +181,17 @@ class Gateway(Generic[_Source]):
 
     def data_to_send(self, now_ns: int) -> list[tuple[_Source, bytes]]:
         """Frames and where they go, in order."""
+        self._flow.release(now_ns)
         return self.acceptor.data_to_send(now_ns)
+
+    def is_pressed(self, now_ns: int) -> bool:
+        """Whether more waits for some device than should: the data space is to hold back.
+
+        Whoever drives a gateway calls `put` no more until this is False, so that its own queue
+        fills, and those behind it. One device can do this for two seconds; then what waits for it
+        grows until its session ends.
+        """
+        return self._flow.is_pressed(now_ns)
 
     def next_effect(self) -> Effect | None:
         """What is to be done in the data space, oldest first."""
@@ -214,6 +228,7 @@ class Gateway(Generic[_Source]):
             bits=event.properties.bits,
             frame_len=frame_len,
             fragments=partial(self._reads_fragments, pid),
+            batches=bool(event.properties.capabilities & ACCEPTS_BATCHES),
             limits=self._settings.limits,
         )
         self.devices[pid] = Device(
@@ -237,8 +252,7 @@ class Gateway(Generic[_Source]):
             self._durable.set((device.pid, id_), None)
         for id_ in device.table.names:
             self._resources.set((device.pid, id_), None)
-        for query_id in device.queries:
-            self._queries.pop(query_id, None)
+        self._flow.forget(device)
         del self.devices[device.pid]
         self.counters.ended += 1
         self._effects.append(Left(device.pid, event.reason, event.text))
@@ -283,9 +297,9 @@ class Gateway(Generic[_Source]):
                 self._declare(device, message, marked.conduit, now_ns)
             case StreamData() | WriteData() | BatchedData():
                 for written, payload in device.samples(message):
-                    self._write(device, written, payload, now_ns, reliable=message.reliable)
+                    self._flow.write(device, written, payload, now_ns, reliable=message.reliable)
             case Pull():
-                self._pull(device, message, now_ns)
+                self._flow.pull(device, message, now_ns)
             case _:
                 pass  # sessions deal with the rest
 
@@ -377,8 +391,7 @@ class Gateway(Generic[_Source]):
         device.periodic.pop(id_, None)
         if old is not None:
             self._stale.around(old.path, now_ns)
-            for query_id in device.history_queries(id_):
-                del device.queries[query_id], self._queries[query_id]
+            self._flow.forget_history(device, id_)
         named = device.table.named(id_)
         if subscriber is None or named is None:
             self._subscribers.set(owner, None)
@@ -390,13 +403,7 @@ class Gateway(Generic[_Source]):
         if sub.is_periodic:
             device.periodic[id_] = sub
         self._stale.around(sub.path, now_ns)
-        if sub.requested is Level.VOLATILE:
-            if is_read_only(sub.named.resource):
-                self._history(device, id_, (), now_ns)
-        elif not self._ask(device, Query(id_, None, None, now_ns + HISTORY_NS), named):
-            self._history(device, id_, (), now_ns)
-        else:
-            sub.held = Store(None, HISTORY_NS, limits)
+        self._flow.begin(device, sub, now_ns)
 
     def _layout_of(self, resource: Resource) -> Layout | None:
         return self._settings.layout_of(to_key(resource)) if resource.is_trivial else None
@@ -430,140 +437,6 @@ class Gateway(Generic[_Source]):
         owners = self._subscribers.index.matching(path)
         return any(offered >= self.devices[pid].subscriptions[sid].requested for pid, sid in owners)
 
-    # Samples.
-
-    def _write(
-        self,
-        device: Device,
-        written: Written | None,
-        payload: bytes,
-        now_ns: int,
-        *,
-        reliable: bool,
-    ) -> None:
-        if written is None:
-            self.counters.dropped += 1
-            return
-        said = written.qualities
-        sample = Sample(
-            key=written.key,
-            path=written.path,
-            payload=payload,
-            timestamp=self._settings.stamp(),
-            encoding=written.encoding,
-            reliable=reliable and said.reliable is not False,
-            level=said.offered or Level.VOLATILE,
-            deleted=not payload and device.can(EMPTY_IS_DELETE),
-            priority=said.priority or 5,
-        )
-        if not self.at_rest.keep(sample, now_ns):
-            device.counters.refused += 1
-            self.counters.refused += 1
-            return
-        self.counters.written += 1
-        self._effects.append(Put(device.pid, sample))
-        self._offer(sample, now_ns)
-
-    def _offer(self, sample: Sample, now_ns: int) -> None:
-        """A sample for all devices that want it."""
-        for pid, id_ in list(self._subscribers.index.matching(sample.path)):
-            device = self.devices.get(pid)
-            sub = device.subscriptions.get(id_) if device is not None else None
-            if device is None or sub is None or not sub.wants(sample, self._settings.layout_of):
-                continue
-            if not sample.deleted or device.can(EMPTY_IS_DELETE):
-                self._deliver(device, sub, sample, now_ns)
-
-    def _deliver(self, device: Device, sub: Subscription, sample: Sample, now_ns: int) -> None:
-        store = sub.store if sub.held is None else sub.held
-        if store is None:
-            try:
-                self._push(device, sub, sample, now_ns)
-            except RemoteProtocolError as error:
-                self._end(device, error, now_ns)
-                return
-            if device.asked_rids:  # a name is to get an id
-                self._pump(device, now_ns)
-        else:
-            dropped = store.dropped_count
-            store.put(sample)
-            self.counters.stores_dropped += store.dropped_count - dropped
-            if sub.is_periodic and not sub.is_pulled and sub.is_open(now_ns):
-                self._pump(device, now_ns)
-
-    def _push(self, device: Device, sub: Subscription, sample: Sample, now_ns: int) -> None:
-        if not sub.backlog:
-            device.post(sub.id, sub.named, sub.qualities, sample, now_ns)
-            return
-        if sub.behind_count >= self._settings.limits.xrce_outbox_count:
-            text = f"{sub.behind_count} samples wait behind the history of {sub.path}"
-            raise violation(CloseReason.RESOURCES, text)
-        sub.behind_count += 1
-        sub.backlog.append(sample)
-
-    # Pulls, and what is at rest.
-
-    def _pull(self, device: Device, message: Pull, now_ns: int) -> None:
-        sub = device.subscriptions.get(message.id)
-        if sub is not None and sub.store is not None and sub.is_pulled:
-            sub.pull(message.pull_id, message.max_samples, now_ns)
-            return
-        named = sub.named if sub is not None else device.table.names.get(message.id)
-        if named is None:
-            device.counters.pulls += 1
-            return
-        rest = device.rests.get((message.id, message.pull_id))
-        if rest is not None and now_ns <= rest.expires_ns:
-            rest.wanted, rest.active = message.max_samples, True
-            return
-        query = Query(message.id, message.pull_id, message.max_samples, now_ns + PULL_NS)
-        if sub is not None or not self._ask(device, query, named):
-            self._rest(device, query, (), now_ns)
-
-    def _ask(self, device: Device, query: Query, named: Named) -> bool:
-        """Ask the data space what is at rest there; False if that is not to be."""
-        key_exprs = key_expressions(named.resource.path)
-        if not self._settings.asks or not key_exprs or len(device.queries) >= QUERIES_COUNT:
-            return False
-        query_id = self._next_query_id
-        self._next_query_id += 1
-        device.queries[query_id] = query
-        self._queries[query_id] = device.pid
-        timeout_ns = HISTORY_NS if query.pull_id is None else PULL_NS
-        self._effects.append(Ask(query_id, key_exprs, named.selection.predicate, timeout_ns))
-        return True
-
-    def _history(self, device: Device, id_: int, samples: Iterable[Sample], now_ns: int) -> None:
-        """What a durable subscriber gets first, then what came meanwhile; each once."""
-        sub = device.subscriptions.get(id_)
-        if sub is None:
-            return
-        held = sub.held.drain() if sub.held is not None else []
-        sub.held = None
-        for sample in self.at_rest.merged(sub.named, [*samples, *held]):
-            if not sub.wants(sample, self._settings.layout_of):
-                continue
-            if sub.store is not None:
-                self._deliver(device, sub, sample, now_ns)
-                continue
-            sub.backlog = deque() if sub.backlog is None else sub.backlog
-            sub.backlog.append(sample)
-
-    def _rest(self, device: Device, query: Query, samples: Iterable[Sample], now_ns: int) -> None:
-        assert query.pull_id is not None
-        named = device.table.named(query.id)
-        if named is None:
-            return
-        newest: dict[str, Sample] = {}
-        for sample in self.at_rest.merged(named, samples):
-            newest.pop(sample.key, None)  # so that they stay in order
-            newest[sample.key] = sample
-        probe = Subscription(query.id, PUSH_MODE_ID, named, named.qualities)
-        layout_of = self._settings.layout_of
-        found = deque(one for one in newest.values() if probe.wants(one, layout_of))
-        rest = Rest(named, found, query.wanted, now_ns + REST_NS)
-        device.keep_rest(query.id, query.pull_id, rest)
-
     # Everything that waits for a device.
 
     def _pump(self, device: Device, now_ns: int) -> None:
@@ -573,13 +446,15 @@ class Gateway(Generic[_Source]):
         try:
             if device.outlet.flush(now_ns):
                 self._decide(device, now_ns)
-                device.tell_interest(now_ns)
+                if not device.is_asleep(now_ns):
+                    device.tell_interest(now_ns)
                 device.serve(now_ns)
             while device.outlet.is_clear and (said := device.outgoing.next()) is not None:
                 device.outlet.declare(said, now_ns)
         except RemoteProtocolError as error:
             self._end(device, error, now_ns)
             return
+        self._flow.weigh(device, now_ns)
         session = self.acceptor.session(device.pid)
         if session is not None and not session.conduits.unacknowledged_count:
             device.answered = True

@@ -1,4 +1,8 @@
-"""The way to one device: what its window does not take waits here, in order (12.3, 19.2)."""
+"""The way to one device: what its window does not take waits here, in order (12.3, 19.2).
+
+A device that takes batches gets samples of one id that are ready together in one message (12.1):
+they are held until `release`, or until something else is to be sent.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,21 @@ from elea.xrce.closing import CloseReason, violation
 from elea.xrce.declarations_hot import Declaration
 from elea.xrce.encode_hot import encode
 from elea.xrce.fragments import slices
-from elea.xrce.messages_hot import Declare, Frag, StreamData, WriteData
+from elea.xrce.messages_hot import (
+    BatchedData,
+    BatchedDataPayloadPart,
+    Declare,
+    Frag,
+    StreamData,
+    WriteData,
+)
 from elea.xrce.names import Resource, Style
+from elea.xrce.properties import nat
 from elea.xrce.samples.sample import Sample
 
 NAMED_AFTER: Final = 3  # samples with a full name; then the name gets an id
 _LETTER_LEN: Final = 32  # what one that waits takes besides its octets
+_COUNT_LEN: Final = 2  # of the samples of a batch, besides the octet that a payload has anyway
 NAMES_COUNT: Final = 1_024  # names without an id that are counted
 
 
@@ -50,6 +63,7 @@ class Outlet:
         bits: The length of sequence numbers.
         frame_len: The longest frame that the device takes.
         fragments: Whether it reads fragments.
+        batches: Whether it reads batches.
     """
 
     def __init__(
@@ -59,6 +73,7 @@ class Outlet:
         bits: int,
         frame_len: int,
         fragments: Callable[[], bool],
+        batches: bool,
         limits: Limits,
     ) -> None:
         self.style = Style.XRCE
@@ -69,6 +84,9 @@ class Outlet:
         self._serial = Serial(bits)
         self._frame_len = frame_len
         self._fragments = fragments
+        self._batches = batches
+        self._held: list[StreamData] = []  # samples of one id that will leave together
+        self._held_len = 0
         self._limits = limits
         self._letters: list[_Letter] = []  # short: a deque takes 760 octets, for each device
         self._waiting_len = 0
@@ -78,6 +96,28 @@ class Outlet:
     def is_clear(self) -> bool:
         """Whether nothing waits."""
         return not self._letters
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether samples wait for others."""
+        return bool(self._held)
+
+    @property
+    def is_pressed(self) -> bool:
+        """Whether so much waits that others should not write more."""
+        count_max, len_max = self._limits.xrce_outbox_count, self._limits.xrce_outbox_len
+        return 2 * len(self._letters) >= count_max or 2 * self._waiting_len >= len_max
+
+    def release(self, now_ns: int) -> None:
+        """Send the samples that wait for others."""
+        held, self._held = self._held, []
+        if not held:
+            return
+        first = held[0]
+        if len(held) == 1:
+            self._post(_alone(first), now_ns, reliable=first.reliable)
+        else:
+            self._post(_together(held), now_ns, reliable=first.reliable)
 
     def flush(self, now_ns: int) -> bool:
         """Send what waits; whether all of it could be sent."""
@@ -93,6 +133,7 @@ class Outlet:
         self, declarations: tuple[Declaration, ...], now_ns: int, *, committed: bool = False
     ) -> None:
         """Send declarations."""
+        self.release(now_ns)
         self._post(
             lambda sn: Declare(sync=False, committed=committed, sn=sn, declarations=declarations),
             now_ns,
@@ -126,6 +167,9 @@ class Outlet:
         self._data(StreamData(reliable=True, sync=False, sn=0, id=id_, prid=0, payload=b""), now_ns)
 
     def _data(self, message: StreamData | WriteData, now_ns: int) -> None:
+        if self._holds(message, now_ns):
+            return
+        self.release(now_ns)
         cut = slices(message, self._frame_len, self._serial, fragments=self._fragments())
         if not cut:
             self.too_long_count += 1
@@ -134,6 +178,31 @@ class Outlet:
         self.sent_count += 1
         for one in cut:
             self._post(one.make, now_ns, fragment=one.marker, reliable=message.reliable)
+
+    def _holds(self, message: StreamData | WriteData, now_ns: int) -> bool:
+        """Whether a sample is held, for others or behind others that are."""
+        if not self._batches or not isinstance(message, StreamData) or message.prid == 0:
+            return False
+        length = len(nat(len(message.payload))) + len(message.payload)
+        length += len(nat(message.prid)) if message.prid is not None else 0
+        around = StreamData(
+            reliable=True, sync=False, sn=self._serial.modulus - 1, id=message.id, payload=b""
+        )
+        around_len = len(encode(around)) + _COUNT_LEN
+        if around_len + length > self._frame_len:
+            return False
+        self._check_room(message)
+        if self._held and (
+            _kind(self._held[0]) != _kind(message)
+            or around_len + self._held_len + length > self._frame_len
+        ):
+            self.release(now_ns)
+        if not self._held:
+            self._held_len = 0
+        self._held.append(message)
+        self._held_len += length
+        self.sent_count += 1
+        return True
 
     def _post(
         self,
@@ -172,3 +241,33 @@ class Outlet:
         if len(self._unnamed) > NAMES_COUNT:
             self._unnamed.popitem(last=False)
         return count == NAMED_AFTER + 1
+
+
+def _kind(message: StreamData) -> tuple[int, bool, bool]:
+    """What the samples of one batch have in common."""
+    return message.id, message.reliable, message.prid is None
+
+
+def _alone(one: StreamData) -> Callable[[int], Numbered]:
+    return lambda sn: StreamData(
+        reliable=one.reliable, sync=False, sn=sn, id=one.id, prid=one.prid, payload=one.payload
+    )
+
+
+def _together(held: list[StreamData]) -> Callable[[int], Numbered]:
+    first = held[0]
+    parts: tuple[bytes, ...] | tuple[BatchedDataPayloadPart, ...]
+    if first.prid is None:
+        parts = tuple(one.payload for one in held)
+    else:
+        parts = tuple(
+            BatchedDataPayloadPart(prid=one.prid or 0, payload=one.payload) for one in held
+        )
+    return lambda sn: BatchedData(
+        reliable=first.reliable,
+        sync=False,
+        sn=sn,
+        id=first.id,
+        has_prid=first.prid is not None,
+        payload=parts,
+    )

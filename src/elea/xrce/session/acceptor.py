@@ -33,7 +33,13 @@ from elea.xrce.properties import AUTHENTICATION, SessionProperties, first_of_eac
 from elea.xrce.session.rates import RateLimit
 from elea.xrce.session.scouting import ScoutAnswerer
 from elea.xrce.session.session import Delivered, Ended, Session, State
-from elea.xrce.session.settings import PID_LEN_MAX, VERSION, SessionSettings, lease_ns_of
+from elea.xrce.session.settings import (
+    PID_LEN_MAX,
+    VERSION,
+    SessionSettings,
+    lease_ns_of,
+    said_of,
+)
 
 _Source = TypeVar("_Source")
 
@@ -54,6 +60,7 @@ class _Entry(Generic[_Source]):
     session: Session
     sources: list[_Source]  # where it is reached, the last one heard from at the end
     opened_ns: int
+    proof: bytes | None = None  # property 12 of the last Open
     accepts_count: int = 0
     heard: bool = False  # anything came after the Open
     used: bool = False  # and not only KeepAlives
@@ -68,6 +75,8 @@ class Acceptor(Generic[_Source]):
         scouting: What is answered to Scouts; None answers nothing.
         authenticate: Told the Open and its property 12, says whether that is good enough.
         moves: Whether a session follows its pid to another source (A-15).
+        is_stream: Whether a source is a stream. Of a device that has one of each kind, reliable
+            messages go by its stream and the rest by its datagrams (8.5).
     """
 
     def __init__(
@@ -77,12 +86,14 @@ class Acceptor(Generic[_Source]):
         scouting: ScoutAnswerer | None = None,
         authenticate: Callable[[Open, bytes | None], bool] = lambda _open, _value: True,
         moves: bool = True,
+        is_stream: Callable[[_Source], bool] = lambda _source: False,
     ) -> None:
         self.strays_count = 0  # messages and frames that belong to no session
         self._settings = settings
         self._scouting = scouting
         self._authenticate = authenticate
         self._moves = moves
+        self._is_stream = is_stream
         limits = settings.limits
         self._opens = RateLimit(
             limits.xrce_scouts_source_count, limits.xrce_scouts_count, limits.scout_sources_count
@@ -269,22 +280,23 @@ class Acceptor(Generic[_Source]):
         entry = self._entries.get(pid)
         if entry is None and not self._opens.allows(source, now_ns):
             return
+        duplicate = entry is not None and self._is_duplicate(entry, now_ns)
+        proof = first_of_each(message.properties).get(AUTHENTICATION)
+        # Its proof is good once. The Open itself may come again, from where it came.
+        again = entry is not None and duplicate and source in entry.sources and proof == entry.proof
         try:
-            properties, lease_ns = self._checked(message, known=entry is not None)
+            properties, lease_ns = self._checked(message, known=entry is not None, proven=again)
         except RemoteProtocolError as error:
             self._say(source, Close(pid=self._settings.pid, reason=error.close_reason))
             return
-        if entry is not None and not self._is_duplicate(entry, now_ns):
+        if entry is not None and not duplicate:
             self._drop(pid, "the device began anew", now_ns)
             entry = None
         if entry is None:
-            ours = properties.is_ours
-            session = Session(
-                self._settings, pid, lease_ns, properties.bits, now_ns, wide_masks=ours
-            )
-            session.frame_len = min(session.frame_len, properties.frame_len or session.frame_len)
+            session = Session(self._settings, pid, lease_ns, properties, now_ns)
             entry = self._entries[pid] = _Entry(session, [], now_ns)
             self._events.append((pid, Accepted(properties, message.locators)))
+        entry.proof = proof
         self._reached_at(pid, entry, source, now_ns)
         entry.accepts_count += 1
         if entry.accepts_count > self._settings.accept_count:
@@ -296,11 +308,13 @@ class Acceptor(Generic[_Source]):
             open_pid=pid,
             accept_pid=self._settings.pid,
             lease=self._settings.lease_units,
-            properties=self._settings.properties.listed() or None,
+            properties=said_of(self._settings),
         )
         self._say(source, accept)
 
-    def _checked(self, message: Open, *, known: bool) -> tuple[SessionProperties, int]:
+    def _checked(
+        self, message: Open, *, known: bool, proven: bool
+    ) -> tuple[SessionProperties, int]:
         """What an Open says, if we can have a session with it; the order is that of 7.3."""
         limits = self._settings.limits
         if message.version != VERSION:
@@ -309,7 +323,8 @@ class Acceptor(Generic[_Source]):
         if not 1 <= len(message.pid) <= PID_LEN_MAX:
             text = f"a peer id of {len(message.pid)} octets; legal are 1 to {PID_LEN_MAX}"
             raise violation(CloseReason.PARAMETER, text)
-        if not self._authenticate(message, first_of_each(message.properties).get(AUTHENTICATION)):
+        proof = first_of_each(message.properties).get(AUTHENTICATION)
+        if not proven and not self._authenticate(message, proof):
             raise violation(CloseReason.AUTHENTICATION, "authentication failed")
         properties = SessionProperties.read(message.properties)
         lease_ns = lease_ns_of(message.lease)
@@ -378,8 +393,21 @@ class Acceptor(Generic[_Source]):
 
     def _flush(self, pid: bytes, entry: _Entry[_Source], now_ns: int) -> None:
         self._events += [(pid, event) for event in entry.session.take_events()]
+        last = entry.sources[-1]
+        stream = self._last_of(entry, last, is_stream=True)
+        datagrams = self._last_of(entry, last, is_stream=False)
+        if stream != datagrams:
+            for frame in entry.session.best_effort_to_send(now_ns):
+                self._out.append((datagrams, frame))
         for frame in entry.session.data_to_send(now_ns):
-            self._out.append((entry.sources[-1], frame))
+            self._out.append((stream, frame))
+
+    def _last_of(self, entry: _Entry[_Source], last: _Source, *, is_stream: bool) -> _Source:
+        """The source of a kind that was heard from last, or of the other kind if there is none."""
+        if len(entry.sources) == 1:
+            return last
+        found = (one for one in reversed(entry.sources) if self._is_stream(one) is is_stream)
+        return next(found, last)
 
     def _say(self, source: _Source, message: Message) -> None:
         self._out.append((source, encode(message)))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, TypeAlias
 
-from elea.errors import ClosedError, DecodeError, ProtocolError
-from elea.xrce.channel.conduits import NUMBERED, Conduits, Numbered
+from elea.errors import ClosedError, DecodeError, InvalidValueError, ProtocolError
+from elea.xrce.channel.conduits import NUMBERED, Conduits, Numbered, window_of
 from elea.xrce.channel.receiver import MASK_BITS
 from elea.xrce.channel.serial import Serial
 from elea.xrce.closing import CloseReason
@@ -22,6 +22,7 @@ from elea.xrce.fragments import Reassembly
 from elea.xrce.framing import Marked
 from elea.xrce.messages_hot import Close, Frag, KeepAlive, Ping, Pong, Synch
 from elea.xrce.packing import pack
+from elea.xrce.properties import SessionProperties
 from elea.xrce.session.settings import SessionSettings
 
 _HASHES: Final = 1 << 16
@@ -94,26 +95,30 @@ class Session:
         settings: SessionSettings,
         peer_pid: bytes,
         peer_lease_ns: int,
-        bits: int,
+        peer: SessionProperties,
         now_ns: int,
-        *,
-        wide_masks: bool = False,
     ) -> None:
         self.state = State.OPEN
         self.peer_pid = peer_pid
         self.peer_lease_ns = peer_lease_ns
-        self.frame_len = settings.frame_len  # what the peer and we can take
+        # What the peer and we can take.
+        self.frame_len = min(settings.frame_len, peer.frame_len or settings.frame_len)
         self.fragments_seen = False  # the peer sends them, so it reads them
+        self._peer_conduits_count = max(peer.conduits_count, 1)
         self.asleep = False  # the peer is not to be woken: nothing is asked of it (13.3)
-        # Nobody but us is known to read masks of more than 64 bits.
-        mask_bits = settings.limits.xrce_window_count - 1 if wide_masks else MASK_BITS
-        self.conduits = Conduits(bits, peer_lease_ns, settings.limits, mask_bits)
+        limits = settings.limits
+        # Nobody but us is known to read masks of more than 64 bits, or to store more than 256.
+        mask_bits = limits.xrce_store_count if peer.is_ours else MASK_BITS
+        window = window_of(limits, peer.store)
+        if not peer.is_ours:
+            window = window._replace(kept_count=min(window.kept_count, window.flight_count))
+        self.conduits = Conduits(peer.bits, peer_lease_ns, limits, mask_bits, window)
         self._settings = settings
         self._fragments = Reassembly(
-            Serial(bits),
-            message_len=settings.limits.xrce_message_len,
-            session_len=settings.limits.xrce_fragments_len,
-            idle_ns=settings.limits.xrce_fragment_idle_ns,
+            Serial(peer.bits),
+            message_len=limits.xrce_message_len,
+            session_len=limits.xrce_fragments_len,
+            idle_ns=limits.xrce_fragment_idle_ns,
         )
         self._out: list[bytes] = []
         self._last: list[bytes] = []  # a Close, behind everything else
@@ -143,9 +148,13 @@ class Session:
 
         Raises:
             ClosedError: The session is closing, or closed.
+            InvalidValueError: The peer does not have that many conduits.
         """
         if self.state is not State.OPEN:
             raise ClosedError(f"the session is {self.state.name.lower()}")
+        if conduit >= self._peer_conduits_count:
+            text = f"{conduit}; the peer has {self._peer_conduits_count}, from 0 on"
+            raise InvalidValueError("conduit", text)
         self._active = True
         return self.conduits.send(make, now_ns, conduit=conduit, fragment=fragment, flush=flush)
 
@@ -225,6 +234,13 @@ class Session:
         out = [*self._out, *channel, *self._last]
         self._out, self._last = [], []
         frames = pack(out, self.frame_len)
+        if frames:
+            self._sent_ns = now_ns
+        return frames
+
+    def best_effort_to_send(self, now_ns: int) -> list[bytes]:
+        """Of these frames, those that need no answer, if they go another way."""
+        frames = pack(self.conduits.best_effort_to_send(), self.frame_len)
         if frames:
             self._sent_ns = now_ns
         return frames

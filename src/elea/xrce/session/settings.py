@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from elea.errors import InvalidValueError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.xrce.closing import CloseReason, violation
+from elea.xrce.declarations_hot import Property
 from elea.xrce.properties import SessionProperties
 
 SECOND_NS: Final = 1_000_000_000
@@ -34,6 +37,8 @@ class SessionSettings:
     drain_ns: int = 2 * SECOND_NS
     ping_ns: int = 5 * SECOND_NS
     idle_ns: int = 10 * SECOND_NS  # for the first message after an Accept
+    # Property 12 of each Open: told the pid, the version and the lease as the message has them.
+    prove: Callable[[bytes, int, int], bytes] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.pid) <= PID_LEN_MAX:
@@ -47,6 +52,23 @@ class SessionSettings:
     def lease_units(self) -> int:
         """The lease as messages say it: in tenths of a second, rounded down to be safe."""
         return self.lease_ns // LEASE_UNIT_NS
+
+
+def said_of(settings: SessionSettings, *, proven: bool = False) -> tuple[Property, ...] | None:
+    """The properties of an Accept of ours, or, with a proof of who we are, of an Open.
+
+    What we store is told to those who read it.
+    """
+    said, limits = settings.properties, settings.limits
+    count, length = limits.xrce_store_count, limits.xrce_store_len
+    if settings.prove is not None and proven:
+        proof = settings.prove(settings.pid, VERSION, settings.lease_units)
+        said = dataclasses.replace(said, authentication=proof)
+    if said.is_ours and count != DEFAULT_LIMITS.xrce_store_count:
+        # Nothing is longer than a frame, so that the octets need not be said if they all have room.
+        needed = length if count * settings.frame_len > length else None
+        said = dataclasses.replace(said, store=(count, needed))
+    return said.listed() or None
 
 
 def lease_ns_of(units: int) -> int:
