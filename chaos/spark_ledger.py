@@ -33,12 +33,15 @@ class Ledger:
     log: Path
     table: Path
     acknowledged: Path
+    zid: str = ZID  # of the client
     _files: dict[str, pa.Table] = field(default_factory=dict)  # which never change
     _places: dict[int, tuple[int, int]] = field(default_factory=dict)
     _read_len: int = 0
 
     def ends(self) -> dict[int, int]:
-        """By shard, how many rows the table has."""
+        """By shard, how many rows the table has; a driver makes it."""
+        if not DeltaTable.is_deltatable(str(self.table)):
+            return {}
         return open_table(self.table).ends(CONSUMER, LogReader(self.log).log_id)
 
     def places(self) -> dict[int, tuple[int, int]]:
@@ -92,10 +95,12 @@ class Ledger:
         return len(self._rows())
 
     def _rows(self) -> pa.Table:
-        paths = [_path(uri) for uri in DeltaTable(str(self.table)).file_uris()]
+        is_there = DeltaTable.is_deltatable(str(self.table))
+        uris = DeltaTable(str(self.table)).file_uris() if is_there else []
+        paths = [_path(uri) for uri in uris]
         for path in paths:
             if path not in self._files:
-                self._files[path] = _numbers(path)
+                self._files[path] = _numbers(path, self.zid)
         return pa.concat_tables([_NUMBERS.empty_table(), *(self._files[path] for path in paths)])
 
     def window(self, checkpoint: Path, since_s: float) -> str:
@@ -116,9 +121,9 @@ class Ledger:
         return AFTER_OFFSETS
 
 
-def _numbers(path: str) -> pa.Table:
+def _numbers(path: str, zid: str) -> pa.Table:
     table = pq.read_table(path, columns=["shard", "seq", "sn", "zid"], partitioning=None)
-    ids = pc.if_else(pc.equal(table["zid"], ZID), table["sn"], None)
+    ids = pc.if_else(pc.equal(table["zid"], zid), table["sn"], None)
     return pa.table([table["shard"], table["seq"], ids], schema=_NUMBERS)
 
 

@@ -51,6 +51,7 @@ class Life:
             return bool(found)
 
         self.wait(is_there, point)
+        found[0].unlink()
         return int(found[0].suffix[1:])
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
