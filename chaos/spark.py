@@ -103,21 +103,23 @@ def executors(count: int, seed: int, root: Path, tell: Tell) -> Result:
 
 
 def recorders(count: int, seed: int, root: Path, tell: Tell) -> Result:
-    """`kill -9` of the recorder while the query runs; the other half reads from the recorder."""
+    """`kill -9` of the recorder while a query runs that reads its files, and one that asks it."""
     rng = random.Random(seed)
     problems: list[str] = []
+    kills: Counter[str] = Counter()
     with Rig(root / "recorders") as rig:
-        life = rig.drive()
-        problems += _settled(rig, life)
-        for turn in range(count):
-            time.sleep(rng.random() * RANDOM_S)
-            assert rig.recorder is not None
-            rig.recorder.kill()
-            rig.recorder.wait()
-            rig.record()
+        for place, turns_count in (("files", count - count // 2), ("served", count // 2)):
+            rig.is_served = place == "served"
+            life = rig.drive()
             problems += _settled(rig, life)
-            tell(f"{turn + 1} of {count}: {len(problems)} problems")
-        return _result(rig, problems, kills=count)
+            for _ in range(turns_count):
+                time.sleep(rng.random() * RANDOM_S)
+                rig.record()
+                problems += _settled(rig, life)
+                kills[place] += 1
+                tell(f"{sum(kills.values())} of {count}, {place}: {len(problems)} problems")
+            life.kill()
+        return _result(rig, problems, kills=count, places=dict(kills))
 
 
 def pairs(count: int, seed: int, root: Path, tell: Tell) -> Result:

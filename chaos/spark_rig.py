@@ -142,7 +142,10 @@ class Rig:
         return self.root / "table" / "_checkpoints" / "archive"
 
     def record(self) -> None:
-        """Start the recorder, or the next one."""
+        """Start the recorder; one that is there is killed."""
+        if self.recorder is not None:
+            self.recorder.kill()
+            self.recorder.wait()
         told = self.root / "recorder.txt"
         command = [
             *(sys.executable, "-m", "elea.cli.main", "record", "k/**", "--name", "log"),
