@@ -1,7 +1,8 @@
 """`make chaos`: every campaign at length; one JSON line each, exit status 1 if any law was broken.
 
 python -m chaos.run --kills 200 --powers 100 --points 5 --recorder 200 --seeds 2000 --flips 1000 \
-    --spark-drivers 50 --spark-executors 20 --spark-recorders 20 --spark-pairs 5
+    --spark-drivers 50 --spark-pipelines 20 --spark-executors 20 --spark-recorders 20 \
+    --spark-pairs 5
 """
 
 from __future__ import annotations
@@ -147,6 +148,7 @@ CAMPAIGNS = {
     "seeds": (seeds, 2_000),
     "flips": (flips, 1_000),
     "spark-drivers": (_with_spark("spark-drivers", spark.drivers), 50),
+    "spark-pipelines": (_with_spark("spark-pipelines", spark.pipelines), 20),
     "spark-executors": (_with_spark("spark-executors", spark.executors), 20),
     "spark-recorders": (_with_spark("spark-recorders", spark.recorders), 20),
     "spark-pairs": (_with_spark("spark-pairs", spark.pairs), 5),

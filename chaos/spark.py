@@ -7,19 +7,21 @@ be as many rows as samples as acknowledged ones, the same ones.
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 from chaos.spark_cluster import Cluster, parent
-from chaos.spark_ledger import WINDOWS
+from chaos.spark_ledger import ARCHIVE, PIPELINE, WINDOWS, Job
 from chaos.spark_rig import Life, NotReachedError, Rig, end, wait_for
 
 from elea import crash
 
-IN_TASK = ("spark.before_files", "spark.after_files")
+IN_TASK = ("table.before_files", "table.after_files")
 RANDOM_S = 3.0  # a kill at any time is in that time
 # What Spark and the table say to the second one; a user must find one of these.
 CLEAR = ("CONCURRENT_STREAM_LOG_UPDATE", "another one writes as this consumer")
@@ -30,14 +32,14 @@ Tell = Callable[[str], None]
 Result = dict[str, object]
 
 
-def drivers(count: int, seed: int, root: Path, tell: Tell) -> Result:
+def drivers(count: int, seed: int, root: Path, tell: Tell, job: Job = ARCHIVE) -> Result:
     """`kill -9` of the driver: at every point of a batch in turn, and each third at any time."""
     rng = random.Random(seed)
     problems: list[str] = []
     windows: Counter[str] = Counter()
     checks_count = 0
-    points = list(crash.SPARK_POINTS)
-    with Rig(root / "drivers") as rig:
+    points = list(crash.QUERY_POINTS)
+    with Rig(root / "drivers", job) as rig:
         for turn in range(count):
             point = None if turn % 3 == 2 else points[(turn - turn // 3) % len(points)]
             at_start = rng.random() < 0.25  # before it has done what the last one left
@@ -46,11 +48,12 @@ def drivers(count: int, seed: int, root: Path, tell: Tell) -> Result:
                 if not at_start:
                     problems += rig.settle(life)
                     checks_count += 1
-                _die(life, point, at_start=at_start, rng=rng)
+                passes_count = rng.randrange(len(job.tables)) if "commit" in (point or "") else 0
+                _die(life, point, passes_count, at_start=at_start, rng=rng)
             except NotReachedError as error:
                 problems.append(f"kill {turn + 1}: {error}")
                 life.kill()
-            window = rig.ledger.window(rig.checkpoint, life.started_s)
+            window = rig.ledger.window(life.started_s)
             windows[window] += 1
             problems += rig.ledger.problems(whole=False)
             tell(f"{turn + 1} of {count}, {point or 'any'}: {window}, {len(problems)} problems")
@@ -61,7 +64,14 @@ def drivers(count: int, seed: int, root: Path, tell: Tell) -> Result:
         return _result(rig, problems, kills=count, checks=checks_count + 1, windows=dict(windows))
 
 
-def _die(life: Life, point: str | None, *, at_start: bool, rng: random.Random) -> None:
+def pipelines(count: int, seed: int, root: Path, tell: Tell) -> Result:
+    """The same with a pipeline: one batch fills two tables, one of them decoded."""
+    return drivers(count, seed, root, tell, PIPELINE)
+
+
+def _die(
+    life: Life, point: str | None, passes_count: int, *, at_start: bool, rng: random.Random
+) -> None:
     if point is None:
         if at_start:
             life.wait(lambda: "running" in life.told(), "the driver")
@@ -70,6 +80,10 @@ def _die(life: Life, point: str | None, *, at_start: bool, rng: random.Random) -
         return
     if not at_start:
         life.arm(point)
+    for _ in range(passes_count):  # the commit to another table is meant
+        pid = life.held(point)
+        life.arm(point)
+        os.kill(pid, signal.SIGCONT)
     life.held(point)
     life.kill()
 

@@ -88,7 +88,7 @@ class Feeder:
         for number in numbers:
             identity = f"zid={ZID};eid=1;sn={number};publish=false"
             selector = f"@elea/log/log/put/k/{number % KEYS_COUNT}?{identity}"
-            payload = str(number).encode()
+            payload = json.dumps({"n": number}).encode()
             questions.append(session.get(selector, payload=payload, timeout=ANSWER_S))
         failed_count = 0
         for number, replies in zip(numbers, questions, strict=True):

@@ -16,7 +16,6 @@ from deltalake import DeltaTable
 from elea.store.log.reader import LogReader
 from elea.store.tables.table import open_table
 
-CONSUMER = "archive"
 BEFORE_OFFSETS = "before the offset log"
 AFTER_OFFSETS = "after the offset log"
 IN_SINK = "inside the sink"
@@ -26,23 +25,62 @@ WINDOWS = (BEFORE_OFFSETS, AFTER_OFFSETS, IN_SINK, AFTER_COMMIT)
 _NUMBERS = pa.schema([("shard", pa.int32()), ("seq", pa.int64()), ("id", pa.int64())])
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a driver does with a log: the tables that it fills, below the directory of all.
+
+    Args:
+        consumer: Under this name tables know how far they have the log.
+        tables: The first one has all rows, others those of the client only.
+        checkpoint: Where Spark keeps how far it is; `*` stands for what is not known before.
+    """
+
+    name: str
+    consumer: str
+    tables: tuple[str, ...]
+    checkpoint: str
+
+
+ARCHIVE = Job("archive", "archive", ("table",), "table/_checkpoints/archive")
+PIPELINE = Job(
+    "pipeline",
+    "chaos",
+    ("lake/bronze", "lake/samples"),
+    "lake/_elea/checkpoints/landing-*",
+)
+
+
 @dataclass(slots=True)
 class Ledger:
-    """A table that is filled from a log, and the file of a client who put samples there."""
+    """Tables that are filled from a log, and the file of a client who put samples there."""
 
-    log: Path
-    table: Path
-    acknowledged: Path
+    root: Path
+    job: Job = ARCHIVE
     zid: str = ZID  # of the client
     _files: dict[str, pa.Table] = field(default_factory=dict)  # which never change
     _places: dict[int, tuple[int, int]] = field(default_factory=dict)
     _read_len: int = 0
 
-    def ends(self) -> dict[int, int]:
-        """By shard, how many rows the table has; a driver makes it."""
-        if not DeltaTable.is_deltatable(str(self.table)):
+    @property
+    def log(self) -> Path:
+        """The directory of the log."""
+        return self.root / "log"
+
+    @property
+    def acknowledged(self) -> Path:
+        """The file of the client."""
+        return self.root / "acknowledged.txt"
+
+    @property
+    def tables(self) -> list[Path]:
+        """The directories of the tables."""
+        return [self.root / name for name in self.job.tables]
+
+    def ends(self, table: Path) -> dict[int, int]:
+        """By shard, up to where a table has the log; a driver makes it."""
+        if not DeltaTable.is_deltatable(str(table)):
             return {}
-        return open_table(self.table).ends(CONSUMER, LogReader(self.log).log_id)
+        return open_table(table).ends(self.job.consumer, LogReader(self.log).log_id)
 
     def places(self) -> dict[int, tuple[int, int]]:
         """Where acknowledged samples are, by their numbers."""
@@ -57,9 +95,12 @@ class Ledger:
         return self._places
 
     def has_all(self) -> bool:
-        """Whether the table is as far as what was acknowledged."""
-        ends = self.ends()
-        return all(seq < ends.get(shard, 0) for shard, seq in self.places().values())
+        """Whether all tables are as far as what was acknowledged."""
+        last: dict[int, int] = {}
+        for shard, seq in self.places().values():
+            last[shard] = max(seq, last.get(shard, 0))
+        found = [self.ends(table) for table in self.tables]
+        return all(seq < ends.get(shard, 0) for ends in found for shard, seq in last.items())
 
     def problems(self, *, whole: bool) -> list[str]:
         """What is wrong: rows missing or double, or acknowledged samples that are not there.
@@ -67,15 +108,18 @@ class Ledger:
         Args:
             whole: Everything that was put was acknowledged, and is to be there.
         """
-        acknowledged = self.places()
-        ends = self.ends()
-        rows = self._rows()
         found = []
-        for shard, end in ends.items():
-            seqs = rows.filter(pc.equal(rows["shard"], shard))["seq"]
-            distinct_count = pc.count_distinct(seqs).as_py()
-            if not (len(seqs) == distinct_count == end) or pc.max(seqs).as_py() != end - 1:
-                found.append(f"shard {shard}: {len(seqs)} rows, {distinct_count} distinct of {end}")
+        for table in self.tables:
+            ends, rows = self.ends(table), self._rows(table)
+            wrong = self._wrong_samples(rows, ends, whole=whole)
+            if table == self.tables[0]:
+                wrong = _wrong_rows(rows, ends) + wrong
+            found += [f"{table.name}: {text}" for text in wrong[:5]]
+        return found
+
+    def _wrong_samples(self, rows: pa.Table, ends: dict[int, int], *, whole: bool) -> list[str]:
+        acknowledged = self.places()
+        found = []
         ours = rows.filter(pc.is_valid(rows["id"]))
         places = zip(ours["shard"].to_pylist(), ours["seq"].to_pylist(), strict=True)
         there = dict(zip(ours["id"].to_pylist(), places, strict=True))
@@ -88,37 +132,58 @@ class Ledger:
             if seq < ends.get(shard, 0) and there.get(number) != (shard, seq):
                 text = f"sample {number} was acknowledged at {shard}, {seq}"
                 found.append(f"{text} and is at {there.get(number)}")
-        return found[:5]
+        return found
 
     def rows_count(self) -> int:
-        """Of the table, with those of nobody."""
-        return len(self._rows())
+        """Of the first table, with those of nobody."""
+        return len(self._rows(self.tables[0]))
 
-    def _rows(self) -> pa.Table:
-        is_there = DeltaTable.is_deltatable(str(self.table))
-        uris = DeltaTable(str(self.table)).file_uris() if is_there else []
+    def _rows(self, table: Path) -> pa.Table:
+        is_there = DeltaTable.is_deltatable(str(table))
+        uris = DeltaTable(str(table)).file_uris() if is_there else []
         paths = [_path(uri) for uri in uris]
         for path in paths:
             if path not in self._files:
                 self._files[path] = _numbers(path, self.zid)
         return pa.concat_tables([_NUMBERS.empty_table(), *(self._files[path] for path in paths)])
 
-    def window(self, checkpoint: Path, since_s: float) -> str:
+    def window(self, since_s: float) -> str:
         """Where a query died, by what it left; files are its own if they are not older."""
+        checkpoint = next(self.root.glob(self.job.checkpoint), self.root)
         batch = _last(checkpoint / "offsets")
         if batch is None or batch == _last(checkpoint / "commits"):
             return BEFORE_OFFSETS
-        ends = self.ends()
         told = json.loads((checkpoint / "offsets" / str(batch)).read_text().splitlines()[2])
         wanted = {int(shard): end for shard, end in told["s"].items()}
-        if all(ends.get(shard, 0) >= end for shard, end in wanted.items()):
-            return AFTER_COMMIT
-        for file in self.table.glob("date=*/*.parquet*"):
-            shard, _, end, *_ = file.name.removeprefix(".").split("-")
-            is_new = int(end) > ends.get(int(shard), 0)
-            if is_new and file.stat().st_mtime >= since_s:
+        window = AFTER_COMMIT
+        for table in self.tables:
+            ends = self.ends(table)
+            if all(ends.get(shard, 0) >= end for shard, end in wanted.items()):
+                continue
+            window = AFTER_OFFSETS
+            if _has_files(table, ends, since_s):
                 return IN_SINK
-        return AFTER_OFFSETS
+        return window
+
+
+def _wrong_rows(rows: pa.Table, ends: dict[int, int]) -> list[str]:
+    """Of a table that is to have all rows of the log, whoever put them."""
+    found = []
+    for shard, end in ends.items():
+        seqs = rows.filter(pc.equal(rows["shard"], shard))["seq"]
+        distinct_count = pc.count_distinct(seqs).as_py()
+        if not (len(seqs) == distinct_count == end) or pc.max(seqs).as_py() != end - 1:
+            found.append(f"shard {shard}: {len(seqs)} rows, {distinct_count} distinct of {end}")
+    return found
+
+
+def _has_files(table: Path, ends: dict[int, int], since_s: float) -> bool:
+    """Whether there are files, whole or not, of rows that a table does not have."""
+    for file in table.glob("date=*/*.parquet*"):
+        shard, _, end, *_ = file.name.removeprefix(".").split("-")
+        if int(end) > ends.get(int(shard), 0) and file.stat().st_mtime >= since_s:
+            return True
+    return False
 
 
 def _numbers(path: str, zid: str) -> pa.Table:

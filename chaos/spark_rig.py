@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from chaos.spark_ledger import Ledger
+from chaos.spark_ledger import ARCHIVE, Job, Ledger
 
 from elea import crash
 
@@ -88,6 +88,7 @@ class Rig:
     """One log, one table and one checkpoint, over the lives of all who use them."""
 
     root: Path
+    job: Job = ARCHIVE
     port: int = 0
     lives: list[Life] = field(default_factory=list)
     recorder: subprocess.Popen[bytes] | None = None
@@ -96,7 +97,7 @@ class Rig:
     ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ledger = Ledger(self.root / "log", self.root / "table", self.root / "acknowledged.txt")
+        self.ledger = Ledger(self.root, self.job)
 
     def __enter__(self) -> Self:
         with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -136,10 +137,6 @@ class Rig:
     @property
     def endpoint(self) -> str:
         return f"tcp/127.0.0.1:{self.port}"
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.root / "table" / "_checkpoints" / "archive"
 
     def record(self) -> None:
         """Start the recorder; one that is there is killed."""
@@ -187,6 +184,7 @@ class Rig:
         holds.mkdir()
         told = {
             "root": str(self.root),
+            "job": self.job.name,
             "master": master,
             "config": dict(config or {}),
             "log": "zenoh:log" if self.is_served else str(self.root / "log"),

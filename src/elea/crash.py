@@ -38,14 +38,14 @@ POINTS: Final = (
     "log.before_consumer_rename",
 )
 
-# The same of a query that writes a table, in the order of a batch; in three different processes.
-SPARK_POINTS: Final = (
-    "spark.before_offsets",
-    "spark.after_offsets",
-    "spark.before_files",
-    "spark.after_files",
-    "spark.before_commit",
-    "spark.after_commit",
+# The same of a query that writes tables, in the order of a batch; in three different processes.
+QUERY_POINTS: Final = (
+    "query.before_offsets",
+    "query.after_offsets",
+    "table.before_files",
+    "table.after_files",
+    "table.before_commit",
+    "table.after_commit",
 )
 
 

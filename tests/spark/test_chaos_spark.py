@@ -14,15 +14,15 @@ import elea.spark
 def test_a_driver_that_is_killed_in_its_sink(spark: SparkSession, tmp_path: Path) -> None:
     """All tasks of a batch have written their files, and the table does not have them yet."""
     with Rig(tmp_path / "rig") as rig:
-        life = rig.drive(armed="spark.before_commit")
-        life.held("spark.before_commit")
+        life = rig.drive(armed="table.before_commit")
+        life.held("table.before_commit")
         life.kill()
-        assert rig.ledger.window(rig.checkpoint, life.started_s) == IN_SINK
+        assert rig.ledger.window(life.started_s) == IN_SINK
         assert rig.ledger.rows_count() == 0
         rig.pause()
         log = str(tmp_path / "rig" / "log")
         archive = elea.spark.archive(spark, log=log, table=tmp_path / "rig" / "table")
-        query = archive.start(trigger="once", checkpoint=str(rig.checkpoint))
+        query = archive.start(trigger="once")
         query.awaitTermination()
         query.stop()
         assert rig.ledger.problems(whole=True) == []

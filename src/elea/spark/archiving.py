@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from elea import crash
 from elea.errors import ConfigError, MissingDependencyError, StoreError
 
 if TYPE_CHECKING:
@@ -158,12 +157,9 @@ def archive_range(
     from elea.spark.rows import raw_range
     from elea.store.tables.layout import write_part
 
-    crash.point("spark.before_files")
-    part = write_part(
+    return write_part(
         layout, raw_range(source, log_id, shard, first, end), log_id, shard, first, end
     )
-    crash.point("spark.after_files")
-    return part
 
 
 def archive_local(
@@ -210,9 +206,7 @@ class _Committer:
         # Once: to look at the rows again would be to read and write them again.
         parts = parts_of(row.asDict() for row in frame.collect())
         table = open_table(self._target.path)
-        crash.point("spark.before_commit")
         table.commit(self._target.consumer, parts, lossy=self._target.lossy)
-        crash.point("spark.after_commit")
 
 
 def parts_of(rows: Iterable[Mapping[str, Any]]) -> list[Part]:

@@ -95,7 +95,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             threading.Event().wait(_POLL_S)
         ends = self._limited(place, starts, ends, limit)
         begins = dict(enumerate(starts)) if start == self._first else None
-        crash.point("spark.before_offsets")
+        crash.point("query.before_offsets")
         return Offset(place.log_id, dict(enumerate(ends)), begins).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -105,7 +105,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offset(place.log_id, ends).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        crash.point("spark.after_offsets")
+        crash.point("query.after_offsets")
         place = self._place()
         since, until = Offset.from_json(start), Offset.from_json(end)
         if until.log_id != place.log_id:

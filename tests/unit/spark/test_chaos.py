@@ -8,14 +8,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from chaos.spark_ledger import (
     AFTER_COMMIT,
     AFTER_OFFSETS,
+    ARCHIVE,
     BEFORE_OFFSETS,
-    CONSUMER,
     IN_SINK,
     WINDOWS,
     Ledger,
@@ -33,7 +34,7 @@ from elea.spark.archiving import archive_local, prepared
 from elea.store.log.log import Log
 from elea.store.tables.table import open_table
 
-POINT = "spark.before_commit"
+POINT = "table.before_commit"
 COUNT = 40
 STEPS = (  # of the fake engine, in their order
     "before planning",
@@ -57,20 +58,19 @@ def log(tmp_path: Path) -> Iterator[Log]:
 @pytest.fixture
 def ledger(tmp_path: Path, log: Log) -> Ledger:
     """All is acknowledged; nothing is in the table."""
-    made = Ledger(tmp_path / "log", tmp_path / "table", tmp_path / "acknowledged.txt", "cd")
-    target, options = prepared(str(made.log), tmp_path / "first", "delta", CONSUMER, None, None)
-    list(archive_local(target, options))
-    first = Ledger(made.log, tmp_path / "first", made.acknowledged, "cd")
-    found = first._rows().to_pylist()
+    made = Ledger(tmp_path, ARCHIVE, "cd")
+    first = Ledger(tmp_path, replace(ARCHIVE, tables=("first",)), "cd")
+    list(archive(first))
+    found = first._rows(tmp_path / "first").to_pylist()
     lines = [f"{row['id']} {row['shard']} {row['seq']}\n" for row in found]
     made.acknowledged.write_text("".join(lines))
-    open_table(made.table, "delta")
+    open_table(tmp_path / "table", "delta")
     return made
 
 
-def archive(ledger: Ledger, rows_max: int = 1_000) -> Iterator[int]:
-    options = {"maxRowsPerTrigger": str(rows_max)}
-    return archive_local(*prepared(str(ledger.log), ledger.table, "delta", CONSUMER, None, options))
+def archive(ledger: Ledger) -> Iterator[int]:
+    place = (str(ledger.log), ledger.tables[0], "delta", ARCHIVE.consumer)
+    return archive_local(*prepared(*place, None, None))
 
 
 def test_a_whole_table_has_no_problems(ledger: Ledger) -> None:
@@ -85,11 +85,11 @@ def test_a_whole_table_has_no_problems(ledger: Ledger) -> None:
 
 def test_rows_that_are_double_are_found(ledger: Ledger) -> None:
     list(archive(ledger))
-    table = open_table(ledger.table)
+    table = open_table(ledger.tables[0])
     table.commit("somebody else", [part_of(table, ledger.log, 0, 0, 3)])
     shard, samples = ledger.problems(whole=False)
     assert "shard 0" in shard
-    assert samples == f"{COUNT + 3} rows are of {COUNT} samples"
+    assert samples == f"table: {COUNT + 3} rows are of {COUNT} samples"
 
 
 def test_samples_that_are_missing_are_found(ledger: Ledger) -> None:
@@ -98,22 +98,23 @@ def test_samples_that_are_missing_are_found(ledger: Ledger) -> None:
         file.write("777 0 2\n888 0 ")  # the last one is being written
     differs, missing = ledger.problems(whole=True)
     assert f"{COUNT + 1} samples were acknowledged, {COUNT} are there; [777] differ" in differs
-    assert missing == "sample 777 was acknowledged at 0, 2 and is at None"
+    assert missing == "table: sample 777 was acknowledged at 0, 2 and is at None"
 
 
 def test_rows_that_are_missing_are_found(ledger: Ledger) -> None:
     list(archive(ledger))
-    table = open_table(ledger.table)
+    table = open_table(ledger.tables[0])
     [file] = [one for one in table.files() if "/0000-" in one.path]
     table.replace([file], [])
-    assert f"shard 0: 0 rows, 0 distinct of {file.rows_count}" in ledger.problems(whole=False)
+    text = f"table: shard 0: 0 rows, 0 distinct of {file.rows_count}"
+    assert text in ledger.problems(whole=False)
 
 
 def test_windows_are_told_by_what_was_left(ledger: Ledger, log: Log, tmp_path: Path) -> None:
-    checkpoint = tmp_path / "checkpoint"
+    checkpoint = tmp_path / ARCHIVE.checkpoint
 
     def window() -> str:
-        return ledger.window(checkpoint, 0)
+        return ledger.window(0)
 
     assert window() == BEFORE_OFFSETS
     ends = {str(shard): end for shard, end in enumerate(log.ends())}
@@ -122,11 +123,11 @@ def test_windows_are_told_by_what_was_left(ledger: Ledger, log: Log, tmp_path: P
     offset = json.dumps({"v": 1, "log": "any", "s": ends})
     (checkpoint / "offsets" / "0").write_text(f"v1\n{{}}\n{offset}")
     assert window() == AFTER_OFFSETS
-    table = open_table(ledger.table)
+    table = open_table(ledger.tables[0])
     for shard, end in ends.items():
         part_of(table, ledger.log, int(shard), 0, end)
     assert window() == IN_SINK
-    assert ledger.window(checkpoint, 2.0**40) == AFTER_OFFSETS  # files of an earlier life
+    assert ledger.window(2.0**40) == AFTER_OFFSETS  # files of an earlier life
     list(archive(ledger))
     assert window() == AFTER_COMMIT
     (checkpoint / "commits" / "0").touch()
@@ -138,7 +139,7 @@ def test_a_process_is_held_where_that_is_asked_for(tmp_path: Path) -> None:
     """The first one that comes there stops; whoever asked sees which, and may let it go on."""
     program = f"from elea import crash; crash.point({POINT!r}); crash.point({POINT!r}); print('on')"
     (tmp_path / POINT).touch()
-    (tmp_path / "spark.after_commit").touch()  # where it does not come
+    (tmp_path / "table.after_commit").touch()  # where it does not come
     mark = {crash.HOLD: str(tmp_path)}
     with subprocess.Popen(
         [sys.executable, "-c", program], env=os.environ | mark, stdout=subprocess.PIPE
@@ -150,8 +151,8 @@ def test_a_process_is_held_where_that_is_asked_for(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.read() == b"on\n"  # the file is taken: it is not held again
     assert process.returncode == 0
-    assert sorted(os.listdir(tmp_path)) == ["spark.after_commit", f"{POINT}.{process.pid}"]
-    assert POINT in crash.SPARK_POINTS
+    assert sorted(os.listdir(tmp_path)) == ["table.after_commit", f"{POINT}.{process.pid}"]
+    assert POINT in crash.QUERY_POINTS
 
 
 def _state(pid: int) -> str:
