@@ -1,6 +1,8 @@
 """`make chaos`: every campaign at length; one JSON line each, exit status 1 if any law was broken.
 
-python -m chaos.run --kills 200 --powers 100 --points 5 --recorder 200 --seeds 2000 --flips 1000
+python -m chaos.run --kills 200 --powers 100 --points 5 --recorder 200 --seeds 2000 --flips 1000 \
+    --spark-drivers 50 --spark-pipelines 20 --spark-executors 20 --spark-recorders 20 \
+    --spark-pairs 5
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from chaos import spark
 from chaos.campaign import Life
 from chaos.kill import Victim
 from chaos.recorder import RecorderVictim
@@ -131,6 +134,12 @@ def flips(count: int, seed: int, root: Path) -> dict[str, object]:
     return {"flips": count, "problems": len(problems), "first_problems": problems[:3]}
 
 
+def _with_spark(
+    name: str, run: Callable[[int, int, Path, Callable[[str], None]], dict[str, object]]
+) -> Callable[[int, int, Path], dict[str, object]]:
+    return lambda count, seed, root: run(count, seed, root, lambda text: _tell(f"{name}: {text}"))
+
+
 CAMPAIGNS = {
     "kills": (kills, 200),
     "powers": (powers, 100),
@@ -138,6 +147,11 @@ CAMPAIGNS = {
     "recorder": (recorder, 200),
     "seeds": (seeds, 2_000),
     "flips": (flips, 1_000),
+    "spark-drivers": (_with_spark("spark-drivers", spark.drivers), 50),
+    "spark-pipelines": (_with_spark("spark-pipelines", spark.pipelines), 20),
+    "spark-executors": (_with_spark("spark-executors", spark.executors), 20),
+    "spark-recorders": (_with_spark("spark-recorders", spark.recorders), 20),
+    "spark-pairs": (_with_spark("spark-pairs", spark.pairs), 5),
 }
 
 
@@ -149,7 +163,7 @@ def main() -> int:
     args = parser.parse_args()
     failed = False
     for name, (run, _) in CAMPAIGNS.items():
-        count = getattr(args, name)
+        count = getattr(args, name.replace("-", "_"))
         if not count:
             continue
         started = time.monotonic()
@@ -162,8 +176,8 @@ def main() -> int:
 
 
 def _tell(text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{text} ", end="", file=sys.stderr, flush=True)
+    start, end = ("\r", " ") if sys.stderr.isatty() else ("", "\n")
+    print(f"{start}{text}", end=end, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,10 @@
 `ELEA_CRASH=log.after_write:17` kills the process, as `kill -9` does, when the point of that name is
 reached for the 17th time. A test that is to hit every window between two effects goes through
 `POINTS`; a campaign that is to meet every rare event asks `seen`.
+
+Where several processes are one program, as with Spark, nobody inside can kill all of them. With
+`ELEA_CRASH_HOLD=DIR` the first process that comes to a point whose name is a file in DIR takes that
+file, which is then called `NAME.PID`, and stops. Whoever made the file sees that, and kills.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import signal
 from typing import Final
 
 ENVIRONMENT: Final = "ELEA_CRASH"
+HOLD: Final = "ELEA_CRASH_HOLD"
 
 # Every point there is, in the order in which a log goes through them.
 POINTS: Final = (
@@ -33,6 +38,16 @@ POINTS: Final = (
     "log.before_consumer_rename",
 )
 
+# The same of a query that writes tables, in the order of a batch; in three different processes.
+QUERY_POINTS: Final = (
+    "query.before_offsets",
+    "query.after_offsets",
+    "table.before_files",
+    "table.after_files",
+    "table.before_commit",
+    "table.after_commit",
+)
+
 
 class _Armed:
     """Which point ends the process, and after how many times."""
@@ -46,6 +61,7 @@ class _Armed:
 
 
 _armed: Final = _Armed(os.environ.get(ENVIRONMENT, ""))
+_holds: Final = os.environ.get(HOLD)
 _seen: Final[dict[str, int]] = {}
 
 
@@ -55,6 +71,17 @@ def point(name: str) -> None:
         _armed.left -= 1
         if _armed.left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
+    if _holds is not None:
+        _hold(_holds, name)
+
+
+def _hold(directory: str, name: str) -> None:
+    path = os.path.join(directory, name)
+    try:
+        os.rename(path, f"{path}.{os.getpid()}")
+    except FileNotFoundError:
+        return
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def sometimes(name: str) -> None:

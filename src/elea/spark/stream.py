@@ -25,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from elea import crash
 from elea.errors import EleaError, OffsetError, StoreError
 from elea.spark.decoding import Plan
 from elea.spark.offsets import Offset, shared, split
@@ -94,6 +95,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             threading.Event().wait(_POLL_S)
         ends = self._limited(place, starts, ends, limit)
         begins = dict(enumerate(starts)) if start == self._first else None
+        crash.point("query.before_offsets")
         return Offset(place.log_id, dict(enumerate(ends)), begins).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -103,6 +105,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offset(place.log_id, ends).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        crash.point("query.after_offsets")
         place = self._place()
         since, until = Offset.from_json(start), Offset.from_json(end)
         if until.log_id != place.log_id:

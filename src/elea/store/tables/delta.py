@@ -21,6 +21,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
+from elea import crash
 from elea.errors import StoreError
 from elea.store.tables.files import DataFile, Part, Stats, pruned
 from elea.store.tables.layout import BUCKET, COLUMNS, DATE, Layout, discard, old_partials, sync
@@ -72,8 +73,10 @@ class DeltaLake:
                 Transaction(_app(consumer, log_id, shard), known.get(shard, _NOT_YET))
                 for shard in range(max(known) + 1)
             ]
+            crash.point("table.before_commit")
             try:
                 self._write(table, [_add(file, self.layout) for file in files], marks)
+                crash.point("table.after_commit")
                 return True
             except CommitFailedError:
                 _pause(attempt)

@@ -25,6 +25,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import PrimitiveType
 
+from elea import crash
 from elea.errors import StoreError
 from elea.store.tables.files import DataFile, Part, Stats, pruned
 from elea.store.tables.layout import (
@@ -93,6 +94,7 @@ class Iceberg:
             if after is None:
                 discard(str(self._root), files)
                 return False
+            crash.point("table.before_commit")
             try:
                 with table.transaction() as step:
                     step.set_properties({name: ends_to_text(ends | after)})
@@ -100,6 +102,7 @@ class Iceberg:
                     paths = [str(self._root / file.path) for file in files]
                     step.add_files(paths, check_duplicate_files=False)
                 self._sync()
+                crash.point("table.after_commit")
                 return True
             except CommitFailedException:
                 _pause(attempt)

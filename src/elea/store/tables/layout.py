@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from elea import crash
 from elea.errors import ConfigError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.store.log.schema import POSITION, SCHEMA, times
@@ -258,11 +259,13 @@ class RowWriter:
 
     def finish(self) -> list[DataFile]:
         """The files, which are durable now."""
+        crash.point("table.before_files")
         self.cut()
         root = Path(self._layout.root)
         directories = {parent for file in self._done for parent in Path(file.path).parents}
         for directory in sorted(directories, reverse=True):
             sync(root / directory)
+        crash.point("table.after_files")
         return self._done
 
     def abandon(self) -> None:

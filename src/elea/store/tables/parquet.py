@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
+from elea import crash
 from elea.errors import StoreError
 from elea.store.tables.files import DataFile, Part, pruned
 from elea.store.tables.layout import (
@@ -89,7 +90,9 @@ class PlainParquet:
             told = {str(shard): end for shard, end in (ends | after).items()}
             everything = self._read(_ENDS) or {}
             everything.setdefault(consumer, {})[str(log_id)] = told
+            crash.point("table.before_commit")
             self._do({"ends": everything, "moves": [file.path for file in files], "removes": []})
+            crash.point("table.after_commit")
         return True
 
     def files(self, key_expr: str = "**", since: int = 0, until: int = 2**64) -> list[DataFile]:
