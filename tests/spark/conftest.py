@@ -12,18 +12,33 @@ from pyspark.sql import SparkSession
 import elea.spark
 from elea.spark.java import packaged
 
+TOKEN = "of-these-tests"  # without it a client is refused
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session on the packaged Java, so that none has to be installed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Spark's own code, at start
-        config = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+        config = {
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.authenticate.token": TOKEN,
+            "spark.connect.grpc.binding.port": "0",
+        }
         made = elea.spark.session(
             "tests", master="local[2,4]", quick=True, java=packaged(), config=config
         )
     yield made
     made.stop()
+
+
+@pytest.fixture
+def remote(spark: SparkSession) -> str:
+    """Where the same Spark is for programs that are only its clients: in SPARK_REMOTE."""
+    package = spark._jvm.org.apache.spark.sql.connect.service
+    service = getattr(getattr(package, "SparkConnectService$"), "MODULE$")
+    return f"sc://127.0.0.1:{service.localPort()}/;token={TOKEN}"
 
 
 @pytest.fixture

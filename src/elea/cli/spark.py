@@ -1,4 +1,7 @@
-"""`elea spark`: whether Spark starts here, how it starts sooner; its tables in spark_tables.py."""
+"""`elea spark`: whether Spark starts here, how it starts sooner.
+
+Its tables are in spark_tables.py, a cluster to try it with in spark_cluster.py.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from elea.cli import spark_cluster, spark_tables
 from elea.cli.doctor import Check, Status
 from elea.cli.output import painter
 from elea.cli.samples import Printer, add_output_options
-from elea.cli.spark_tables import add_verbs
 from elea.errors import EleaError, MissingDependencyError
 
 if TYPE_CHECKING:
     from elea.spark.java import Java
 
 NAME: Final = "spark"
-SUMMARY: Final = "check Spark and its Java; archive logs in tables, and look after those"
+SUMMARY: Final = (
+    "check Spark and its Java; run a cluster; keep logs in tables"
+)
 
 _SPARK_MIN: Final = (4, 2)
 _EPILOG: Final = """\
@@ -35,6 +40,8 @@ exit status:
 examples:
   elea spark doctor
   elea spark prepare
+  eval "$(elea spark env)" && spark-submit app.py
+  elea spark standalone --workers 2
   elea spark archive /var/lib/elea/fleet /lake/bronze --once
   elea spark archive zenoh:fleet /lake/bronze --option connect=tcp/10.0.0.1:7447
   elea spark compact /lake/bronze --before 2026-11-15
@@ -64,7 +71,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     doctor = add("doctor", "tell which Java and Spark are used, and read one sample", _doctor)
     doctor.add_argument("--no-start", action="store_true", help="do not start Spark")
     add("prepare", "make a start-up cache for short programs; takes a minute, 200 MB", _prepare)
-    add_verbs(add)
+    spark_cluster.add_verbs(add)
+    spark_tables.add_verbs(add)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ LOCAL: Final = "local[*,4]"  # without the 4 a task that fails once ends the que
 _SAFE: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.authenticate": "true",
 }
@@ -66,7 +68,9 @@ def session(
 
     Args:
         app: The name of the application.
-        master: Where it runs: `spark://host:7077` is a cluster; on this host if not given.
+        master: Where it runs: `spark://host:7077` is a cluster. If not given, where Spark's
+            settings say (`spark.master` in `$SPARK_CONF_DIR/spark-defaults.conf`), else on this
+            host.
         quick: For short programs: it starts faster, and long queries are slower.
         java: What it runs on; `elea.spark.java.find` if not given.
         config: More of Spark's settings. They win over those of here.
@@ -87,14 +91,14 @@ def session(
     if running or "PYSPARK_GATEWAY_PORT" in os.environ:  # somebody started the JVM already
         return _built(SparkSession.builder.appName(app), {**_UTC, **chosen})
     java = java or find()
-    chosen.setdefault("spark.master", LOCAL)
+    chosen.setdefault("spark.master", _configured_master() or LOCAL)
     is_local = chosen["spark.master"].startswith("local")
     settings = {**(_SAFE if is_local else {"spark.authenticate": "true"}), **_QUIET, **_UTC}
     settings |= _SMALL if quick else {}
     flags = [*_flags(java, quick=quick), chosen.get(_JAVA_OPTIONS, "")]
     settings |= chosen
     settings[_JAVA_OPTIONS] = " ".join(flags).strip()
-    with _environment(java, is_local=is_local):
+    with in_environment(environment_of(java, is_local=is_local)):
         return _built(SparkSession.builder.appName(app), settings)
 
 
@@ -104,13 +108,46 @@ def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkS
     return builder.getOrCreate()
 
 
+def _configured_master() -> str | None:
+    """What the settings of a cluster say, which programs find by SPARK_CONF_DIR."""
+    folder = os.environ.get("SPARK_CONF_DIR")
+    if folder is None:
+        return None
+    try:
+        text = (Path(folder) / "spark-defaults.conf").read_text(encoding="utf-8")
+    except OSError:  # settings may be elsewhere
+        return None
+    found = re.findall(r"^\s*spark\.master[ \t=:]+(\S+)", text, re.MULTILINE)
+    return found[-1] if found else None
+
+
+def spark_home() -> Path:
+    """Where Spark's programs and jars are.
+
+    Raises:
+        MissingDependencyError: PySpark is not installed.
+    """
+    if chosen := os.environ.get("SPARK_HOME"):  # as PySpark does
+        return Path(chosen)
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise MissingDependencyError("Spark", "spark")
+    return Path(spec.origin).parent
+
+
+def environment_of(java: Java, *, is_local: bool = True) -> dict[str, str]:
+    """What the launcher and the workers read from the environment."""
+    found = {
+        "JAVA_HOME": str(usable_home(java)),
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable,
+        "SPARK_HOME": str(spark_home()),
+    }
+    return found | ({"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {})
+
+
 @contextlib.contextmanager
-def _environment(java: Java, *, is_local: bool) -> Iterator[None]:
-    """What the launcher and the workers read from the environment, while they are started."""
-    wanted = {"JAVA_HOME": str(usable_home(java))}
-    wanted["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
-    if is_local:
-        wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
+def in_environment(wanted: Mapping[str, str]) -> Iterator[None]:
+    """With these in the environment, for what is started meanwhile."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
@@ -123,12 +160,17 @@ def _environment(java: Java, *, is_local: bool) -> Iterator[None]:
                 os.environ[name] = value
 
 
+def java_flags(java: Java, *, quick: bool) -> list[str]:
+    """How its memory and compiler are set."""
+    if quick:
+        return [*_SMALL_FLAGS]
+    return [] if java.g1_is_safe else ["-XX:+UseParallelGC"]
+
+
 def _flags(java: Java, *, quick: bool) -> list[str]:
     flags = [f"-Dlog4j2.configurationFile={_log_settings().as_uri()}"]
-    if not quick:
-        return flags if java.g1_is_safe else [*flags, "-XX:+UseParallelGC"]
-    flags += _SMALL_FLAGS
-    cache = cache_file(java)
+    flags += java_flags(java, quick=quick)
+    cache = cache_file(java) if quick else None
     if cache is not None and cache.exists():
         kind = "AOTCache" if _has_aot(java) else "SharedArchiveFile"
         # One that does not fit any more is not used, and that is not worth a line.
@@ -155,10 +197,7 @@ def cache_file(java: Java) -> Path | None:
     """
     if not _has_aot(java) and not (java.home / "lib" / "server" / "classes.jsa").exists():
         return None
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        return None
-    jars = sorted((Path(spec.origin).parent / "jars").glob("*.jar"))
+    jars = sorted((spark_home() / "jars").glob("*.jar"))
     sizes = [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars]
     name = digest_of(java.home, java.version, _SMALL_FLAGS, sizes)
     return cache_directory() / f"{name}.{'aot' if _has_aot(java) else 'jsa'}"
@@ -202,7 +241,7 @@ def warm_up(home: str, flag: str) -> None:
 
     from elea.spark.trial import trial_log
 
-    with _environment(java, is_local=True), tempfile.TemporaryDirectory() as folder:
+    with in_environment(environment_of(java)), tempfile.TemporaryDirectory() as folder:
         spark = _built(SparkSession.builder.appName("elea"), settings)
         log = Path(folder) / "log"
         trial_log(log)

@@ -1,0 +1,49 @@
+"""Spark Connect: a program that is only a client, and a Spark that has Elea."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.unit.spark.logs import fill, log_at
+
+CLIENT = Path(__file__).with_name("connect_client.py")
+
+
+def test_a_client_reads_streams_and_archives(remote: str, tmp_path: Path) -> None:
+    with log_at(tmp_path / "log") as log:
+        fill(log, 0, 80)
+    done = subprocess.run(
+        [sys.executable, CLIENT, tmp_path / "log", tmp_path],
+        env=os.environ | {"SPARK_REMOTE": remote},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads((tmp_path / "told.json").read_text())
+    del told["pid"]
+    assert told == {
+        "kind": "pyspark.sql.connect.session",
+        "batch": 80,
+        "stream": 80,
+        "archive": 10,
+        "functions": 80,
+        "join": 20,
+    }
+
+
+def test_a_client_without_the_token_is_refused(remote: str, tmp_path: Path) -> None:
+    client = "from pyspark.sql import SparkSession; SparkSession.builder.getOrCreate().range(1).count()"
+    done = subprocess.run(
+        [sys.executable, "-c", client],
+        env=os.environ | {"SPARK_REMOTE": remote.partition(";")[0]},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode != 0
+    assert "UNAUTHENTICATED" in done.stderr or "Authentication" in done.stderr
