@@ -12,7 +12,7 @@ from elea.cli.output import escape
 from elea.cli.payloads import count, read_payload, seconds
 from elea.cli.progress import Span, summarise
 from elea.cli.samples import Printer, add_output_options
-from elea.devices.device import Device, device_settings
+from elea.devices.device import Device, device_settings, encoding_property
 from elea.devices.lines import endpoint_of
 from elea.devices.scouting import Gateway, scout_at, scout_group
 from elea.devices.settings import GROUP
@@ -22,7 +22,6 @@ from elea.sample import Sample
 from elea.xrce.client import Received
 from elea.xrce.declarations_hot import Property
 from elea.xrce.names import Resource, to_key
-from elea.xrce.properties import ENCODING
 from elea.xrce.session.scouting import Role
 from elea.xrce.session.settings import PID_LEN_MAX
 from elea.xrce.status import RefusedError
@@ -52,7 +51,7 @@ def configure(verbs: Verbs) -> None:
         type=seconds,
         default=1.0,
         metavar="S",
-        help="seconds between two (default: 1)",
+        help="seconds between (default: 1)",
     )
     pub.add_argument(
         "--best-effort", action="store_true", help="do not send again what is lost on the way"
@@ -156,7 +155,7 @@ def _pub(args: argparse.Namespace) -> int:
     printer, span = Printer.of(args), Span(args.count, None)
     properties: tuple[Property, ...] = ()
     if args.encoding is not None:
-        properties = (Property(id=ENCODING, value=str(Encoding(args.encoding)).encode()),)
+        properties = (encoding_property(Encoding(args.encoding)),)
     with _open(args) as device, _Guarded(args.name):
         declare = device.publisher if args.matched else device.resource
         rid = declare(args.name, properties)

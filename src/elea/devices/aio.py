@@ -1,7 +1,7 @@
 """AsyncDevice: a device on the caller's event loop. The session is kept while the loop runs.
 
 async with await open_device("udp/127.0.0.1:7447") as device:
-    temperature = await device.publisher("/lab/temperature")
+    temperature = await device.resource("/lab/temperature")
     await device.write(temperature, b"21.5")
 """
 
@@ -101,13 +101,16 @@ class AsyncDevice:
     # Declarations.
 
     async def resource(self, name: str, properties: Iterable[Property] = ()) -> int:
-        """Name a resource; the id to write to."""
+        """Name a resource; the id to write to. What is written is sent, whoever reads it."""
         rid = self.client.resource(name, properties)
         await self._commit()
         return rid
 
     async def publisher(self, name: str, properties: Iterable[Property] = ()) -> int:
-        """Name a resource and say that it will be written; its id. What nobody reads is not sent.
+        """Name a resource and say that it will be written; its id.
+
+        What is written is sent only while somebody reads it, which the gateway tells: see
+        `wait_matched`. The gateway reads what is to be kept, such as `/lab/t#transient`.
 
         Raises:
             RefusedError: The gateway does not take it.

@@ -1,7 +1,7 @@
 """Device: a device as a program in Python. It blocks, starts no thread, and installs nothing.
 
     with Device("udp/127.0.0.1:7447") as device:
-        temperature = device.publisher("/lab/temperature")
+        temperature = device.resource("/lab/temperature")
         device.write(temperature, b"21.5")
 
 The session is kept only while one of the methods runs: call `poll` when there is nothing else to do
@@ -18,13 +18,16 @@ from types import TracebackType
 from typing import Final, Self
 
 from elea.devices.lines import open_line
+from elea.encoding import Encoding
 from elea.errors import ClosedError, LinkError
+from elea.xrce.buffer_hot import put_nat, put_octets
 from elea.xrce.client import DEVICE_LIMITS, Client, ClientEvent, Interest, PullEnded, Received
 from elea.xrce.closing import CloseReason
 from elea.xrce.declarations_hot import Property
 from elea.xrce.properties import (
     ACCEPTS_BATCHES,
     ACCEPTS_FRAGMENTS,
+    ENCODING,
     VENDOR_CODE,
     WANTS_PULL_END,
     SessionProperties,
@@ -56,6 +59,14 @@ def device_settings(
         ),
         limits=DEVICE_LIMITS,
     )
+
+
+def encoding_property(encoding: Encoding) -> Property:
+    """What a resource says about the encoding of its samples (16, property 3)."""
+    value = bytearray()
+    put_nat(value, encoding.id, "encoding")
+    put_octets(value, encoding.schema or b"", "schema")
+    return Property(id=ENCODING, value=bytes(value))
 
 
 class Events:
@@ -178,13 +189,16 @@ class Device:
     # Declarations.
 
     def resource(self, name: str, properties: Iterable[Property] = ()) -> int:
-        """Name a resource; the id to write to."""
+        """Name a resource; the id to write to. What is written is sent, whoever reads it."""
         rid = self.client.resource(name, properties)
         self._commit()
         return rid
 
     def publisher(self, name: str, properties: Iterable[Property] = ()) -> int:
-        """Name a resource and say that it will be written; its id. What nobody reads is not sent.
+        """Name a resource and say that it will be written; its id.
+
+        What is written is sent only while somebody reads it, which the gateway tells: see
+        `wait_matched`. The gateway reads what is to be kept, such as `/lab/t#transient`.
 
         Raises:
             RefusedError: The gateway does not take it.

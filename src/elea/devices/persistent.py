@@ -42,7 +42,13 @@ class PersistentStore:
         self._collected_ns = time.time_ns()
         self.failed_count = 0  # what could not be written
 
-    def __len__(self) -> int:
+    def keys(self) -> list[str]:
+        """The keys that have a sample."""
+        return self._storage.keys("**")
+
+    @property
+    def keys_count(self) -> int:
+        """Keys that have a sample."""
         return len(self._storage)
 
     @property

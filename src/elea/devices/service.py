@@ -62,16 +62,21 @@ class XrceService:
         self._settings = XrceSettings.read(settings)
         self._session = session
         self._guests: Guests | None = None
-        self._sockets: list[socket.socket] = []
         self._bound: list[Locator] = []
         self._limits = limits = dataclasses.replace(
             DEFAULT_LIMITS, xrce_sessions_count=self._settings.sessions_count
         )
+        self._transient = MemoryStore(limits=limits) if self._settings.transient else None
         place = self._settings.persistent
         self._persistent = None if place is None else PersistentStore(place, limits)
         try:
-            self._hub = Hub(self._gateway(), limits)
-            self._describe = Description(self._hub.gateway, self._counts, self._hub.shown)
+            gateway = self._gateway()
+        except BaseException:
+            self._close_store()
+            raise
+        self._hub = Hub(gateway, limits)
+        try:
+            self._describe = Description(gateway, self._counts, self._hub.shown)
             self._listen()
             self._describe.listen = [str(one) for one in self._bound]
             self._space = Space(
@@ -79,11 +84,13 @@ class XrceService:
                 self._hub,
                 key_exprs=self._settings.key_exprs if self._keeps else (),
                 limits=limits,
+                transient=self._transient,
                 persistent=self._persistent,
                 describe=self._describe,
             )
         except BaseException:
-            self._give_up()
+            self._hub.stop()
+            self._close_store()
             raise
         self._hub.start(self._space)
         for one in self._bound:
@@ -131,8 +138,7 @@ class XrceService:
             self._guests.take = None
         self._hub.stop()
         self._space.close()
-        if self._persistent is not None:
-            self._persistent.close()
+        self._close_store()
 
     # How it is set up.
 
@@ -172,7 +178,7 @@ class XrceService:
             ),
             GatewaySettings(
                 stamp=self._session.new_timestamp,
-                transient=MemoryStore(limits=limits) if settings.transient else None,
+                transient=self._transient,
                 persistent=self._persistent,
                 interest_always=settings.interest_always,
                 limits=limits,
@@ -205,7 +211,6 @@ class XrceService:
                 sock = udp_socket(address.family, address.sockaddr)
             except OSError as error:
                 raise link_error(f"listen on {address.locator('udp')}", error) from error
-        self._sockets.append(sock)
         self._bound.append(ip_locator(endpoint.protocol, sock.getsockname()))
         listen = self._hub.listen_tcp if endpoint.protocol == "tcp" else self._hub.listen_udp
         return listen(sock)
@@ -224,12 +229,9 @@ class XrceService:
                 raise
             _LOG.warning("XRCE scouting is off: %s", error)  # devices can be told the address
             return
-        self._sockets.append(sock)
         self._hub.listen_udp(sock, answers)
 
-    def _give_up(self) -> None:
-        for sock in self._sockets:
-            sock.close()
+    def _close_store(self) -> None:
         if self._persistent is not None:
             self._persistent.close()
 
@@ -247,7 +249,7 @@ class XrceService:
             "scouts_refused": self._scouts.rate.refused_count,
             **{f"gateway_{name}": n for name, n in dataclasses.asdict(gateway.counters).items()},
             **{f"space_{name}": n for name, n in dataclasses.asdict(self._space.counters).items()},
-            "persistent": 0 if self._persistent is None else len(self._persistent),
+            "persistent": 0 if self._persistent is None else self._persistent.keys_count,
             "persistent_failed": 0 if self._persistent is None else self._persistent.failed_count,
         }
         return counts

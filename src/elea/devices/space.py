@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from elea.devices.describe import Description
+from elea.devices.follow import Follow
 from elea.devices.hub import Hub
 from elea.devices.persistent import PersistentStore
 from elea.encoding import Encoding
@@ -53,6 +54,7 @@ from elea.xrce.gateway.effects import (
 )
 from elea.xrce.names import from_key
 from elea.xrce.qualities import PROPERTY_NAME
+from elea.xrce.samples.durability import DurableStore
 from elea.xrce.samples.sample import Sample
 
 ROOT: Final = "@xrce"
@@ -92,7 +94,8 @@ class Space:
         session: Of the node.
         hub: Whose thread calls `act`.
         key_exprs: The keys that queries are answered for.
-        persistent: To be made sure of before devices are answered.
+        transient: What is kept in memory.
+        persistent: What is kept on disk, and made sure of before devices are answered.
     """
 
     def __init__(
@@ -102,6 +105,7 @@ class Space:
         *,
         key_exprs: tuple[str, ...],
         limits: Limits,
+        transient: DurableStore | None = None,
         persistent: PersistentStore | None = None,
         describe: Description,
     ) -> None:
@@ -120,6 +124,10 @@ class Space:
         self._subscribers: dict[str, Declared] = {}
         self._watched: dict[str, tuple[Declared, ...]] = {}
         self._seen: deque[SpaceSample] = deque(maxlen=_SEEN_COUNT)
+        stores = [one for one in (transient, persistent) if one is not None]
+        self._follow = Follow(stores, self._subscribe)
+        if persistent is not None:
+            self._follow.begin(persistent.keys())
         self._queryables: list[Declared] = []
         questions = Callback(self._asked, indirect=False)
         for key_expr in dict.fromkeys((*key_exprs, f"{self._root}/**")):
@@ -127,7 +135,7 @@ class Space:
 
     def close(self) -> None:
         """Take back all that was declared; the hub has ended."""
-        declared = [*self._queryables, *self._subscribers.values()]
+        declared = [*self._queryables, *self._subscribers.values(), *self._follow.declared()]
         declared += [one.token for one in self._devices.values()]
         declared += [one for ones in self._watched.values() for one in ones]
         for one in declared:
@@ -151,11 +159,10 @@ class Space:
             case Left():
                 self._left(effect)
             case Subscribe():
-                taker = Callback(self._take, indirect=False)
-                declared = self._session.declare_subscriber(effect.key_expr, taker)
-                self._subscribers[effect.key_expr] = declared
+                known = self._follow.take(effect.key_expr)
+                self._subscribers[effect.key_expr] = known or self._subscribe(effect.key_expr)
             case Unsubscribe():
-                self._subscribers.pop(effect.key_expr).undeclare()
+                self._follow.keep(effect.key_expr, self._subscribers.pop(effect.key_expr))
             case Watch():
                 self._watch(effect.key_expr)
             case Unwatch():
@@ -163,6 +170,9 @@ class Space:
                     one.undeclare()
             case Ask():
                 self._ask(effect)
+
+    def _subscribe(self, key_expr: str) -> Declared:
+        return self._session.declare_subscriber(key_expr, Callback(self._take, indirect=False))
 
     def _joined(self, pid: bytes) -> None:
         known = self._devices.pop(pid, None)
@@ -188,6 +198,8 @@ class Space:
         device.sn = (device.sn + 1) & _SN_MASK
         control = CongestionControl.BLOCK if sample.reliable else CongestionControl.DROP
         self.counters.put += 1
+        if sample.level and sample.key not in self._subscribers:
+            self._follow.note(sample.key)
         if sample.deleted:
             self._session.delete(
                 sample.key,
@@ -248,6 +260,8 @@ class Space:
             return
         self.counters.told += 1
         self._gateway.put(told, now_ns)
+        if told.deleted:
+            self._follow.deleted(told.key)
 
     def _sample(self, sample: SpaceSample) -> Sample | None:
         """A sample as devices are told it; None if its key is none of one resource."""
