@@ -207,6 +207,10 @@ class Limits:
     xrce_subscriber_len: int = 1024 * 1024  # and their octets; the oldest is dropped
     xrce_outbox_count: int = 1_024  # samples that wait for a device's window
     xrce_outbox_len: int = 4 * 1024 * 1024  # and their octets; more end its session
+    xrce_tasks_count: int = 16_384  # samples and queries that wait for a gateway
+    xrce_tasks_len: int = 32 * 1024 * 1024  # and their octets; more are dropped, and counted
+    xrce_answers_count: int = 16_384  # samples that one question of a device brings
+    xrce_answers_len: int = 16 * 1024 * 1024  # and their octets; more are dropped, and counted
     xrce_durable_count: int = 100_000  # samples that outlive their writers
     xrce_durable_len: int = 256 * 1024 * 1024  # and their octets
 

@@ -1,6 +1,7 @@
 """Imports point down the layers, never up or sideways. This table is the authority.
 
-6  applications     daemon   web   dds   spark   store   store.tables   demo   cli   sim.campaign
+6  applications     daemon   web   dds   spark   store   store.tables   devices   demo   cli
+                    sim.campaign
 5  public API       session, and its doorways handlers, ext, shm, aio
 4  drivers, disk    link   sim   store.log
 3  composition      node; config_file
@@ -55,7 +56,10 @@ LAYERS: Final[dict[int, tuple[str, ...]]] = {
     3: ("node", "config_file"),  # files are read below the drivers, which need some
     4: ("link", "sim", "store.log"),
     5: ("session",),
-    6: ("daemon", "web", "dds", "spark", "store", "store.tables", "demo", "cli", "sim.campaign"),
+    6: (
+        *("daemon", "web", "dds", "spark", "store", "store.tables", "devices"),
+        *("demo", "cli", "sim.campaign"),
+    ),
 }
 DOORWAYS: Final = ("handlers", "ext", "shm", "aio")  # re-exports of the session
 
@@ -69,6 +73,8 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     "spark": {*VOCABULARY, "session", *DOORWAYS, "store.log", "store.tables"},
     "store": {*VOCABULARY, "session", *DOORWAYS, "store.log", "store.tables"},
     "store.tables": {*VOCABULARY, "store.log"},  # written by Spark, read by historians
+    # Sockets of its own, what devices say, and storages for what they want to last.
+    "devices": {*VOCABULARY, "xrce", "link", "session", "store"},
     "daemon": {*UNITS} - {"cli", "spark", "demo"},  # composes the process
     "demo": {  # composes several
         *VOCABULARY,

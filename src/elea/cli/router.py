@@ -81,6 +81,14 @@ def add_daemon_options(parser: argparse.ArgumentParser) -> None:
         " none: do not",
     )
     parser.add_argument(
+        "--xrce",
+        action="append",
+        default=[],
+        metavar="ENDPOINT",
+        help="serve XRCE devices there, such as udp/0.0.0.0:7447 or tcp/127.0.0.1:7448; may be"
+        " repeated. They are served at --listen tcp/... as well",
+    )
+    parser.add_argument(
         "-P",
         "--plugin",
         action="append",
@@ -107,6 +115,7 @@ def options_of(args: argparse.Namespace) -> Options:
         plugin=tuple(args.plugin),
         adminspace_permissions=args.adminspace_permissions,
         rest_http_port=args.rest_http_port,
+        xrce=tuple(args.xrce),
         no_multicast_scouting=args.no_multicast_scouting,
         no_timestamp=args.no_timestamp,
         allow_plain=args.allow_plain,

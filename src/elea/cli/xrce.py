@@ -1,4 +1,4 @@
-"""`elea xrce`: octets of XRCE annotated, and the definitions of its messages."""
+"""`elea xrce`: octets of XRCE annotated, the definitions of its messages, and devices."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from elea.cli import xrce_device
 from elea.cli.output import (
     Json,
     Painter,
@@ -27,7 +28,7 @@ from elea.xrce.framing import FrameStream
 from elea.xrce.schema.load import schema, text
 
 NAME: Final = "xrce"
-SUMMARY: Final = "XRCE, the protocol of constrained devices: explain octets, check definitions"
+SUMMARY: Final = "XRCE, the protocol of tiny devices: be one, look for gateways, explain octets"
 
 _HEX: Final = re.compile(r"(?:0x)?[0-9a-fA-F\s:]*")
 _ROW_LEN: Final = 10  # octets on one line
@@ -65,10 +66,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         " if the file is refused; the reason says line and column.",
     )
     definitions.add_argument("--check", metavar="FILE", help="check FILE instead of printing")
+    xrce_device.configure(verbs)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what the command line asked for; returns the exit status."""
+    if hasattr(args, "xrce_run"):
+        status: int = args.xrce_run(args)
+        return status
     if args.xrce_verb == "schema":
         return _check(args.check) if args.check is not None else _print_definitions()
     data = _octets(args.hex)

@@ -189,6 +189,7 @@ class AdminSpace:
                 per_transport=parameters.get("per_transport") != "false",
                 audit_lost=0 if audit is None else audit.lost,
             )
+        families += self._control.services.counted()
         descriptors = parameters.get("descriptors") != "false"
         payload = metrics.text(families, descriptors=descriptors).encode()
         encoding = metrics.ENCODING

@@ -129,9 +129,10 @@ class Daemon:
         assert self._driver is not None
         with self._driver.lock:
             uptime_s = (self._driver.now_ns() - self._started_ns) / 1e9
-            return metrics.collect(
+            found = metrics.collect(
                 self._driver.node, uptime_s=uptime_s, per_transport=per_transport
             )
+        return found + self.services.counted()
 
     def _link_changed(self, event: LinkEvent) -> None:
         verb = "opened" if event.kind is SampleKind.PUT else "closed"
@@ -161,6 +162,7 @@ class Daemon:
             self._audit.close()
             raise
         self._started_ns = self._driver.now_ns()
+        self.services.guests = self._driver.guests
         self._session = Session(own, self._driver)
         try:
             self._session.info.declare_link_events_listener(

@@ -41,6 +41,7 @@ class Options:
     plugin: tuple[str, ...] = ()
     adminspace_permissions: str | None = None
     rest_http_port: str | None = None
+    xrce: tuple[str, ...] = ()
     no_multicast_scouting: bool = False
     no_timestamp: bool = False
     allow_plain: bool = False
@@ -145,6 +146,9 @@ class Effective:
         if port is not None and port.lower() != "none":
             self.insert("plugins/rest/http_port", port, "--rest-http-port")
             self.insert("plugins/rest/__required__", True, "--rest-http-port")
+        if options.xrce:
+            self.insert("plugins/xrce/listen", list(options.xrce), "--xrce")
+            self.insert("plugins/xrce/__required__", True, "--xrce")
         for plugin in options.plugin:
             name, colon, path = plugin.partition(":")
             self.insert(f"plugins/{name}/__required__", True, "--plugin")

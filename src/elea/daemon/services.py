@@ -8,7 +8,7 @@ returns what can be stopped and asked how it is.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Protocol, TypeAlias, runtime_checkable
@@ -18,6 +18,7 @@ from elea.config.kinds import Value
 from elea.daemon.metrics import Family
 from elea.errors import ConfigError, EleaError
 from elea.json5 import Json
+from elea.link.guests import Guests
 from elea.session.session import Session
 
 GROUP: Final = "elea.services"
@@ -29,6 +30,7 @@ BUILT_IN: Final = {
     "rest": "elea.web.service:start",
     "sql": "elea.store.sql.service:SqlService",
     "storage_manager": "elea.store.manager:StorageManager",
+    "xrce": "elea.devices.service:XrceService",
 }
 
 Settings: TypeAlias = dict[str, Value]
@@ -78,6 +80,22 @@ class Watching(Protocol):
         """Told once, after its start."""
 
 
+@runtime_checkable
+class Guest(Protocol):
+    """A service that may take connections at the node's TCP listeners that do not speak Zenoh."""
+
+    def visit(self, guests: Guests) -> None:
+        """Told once, after its start; `stop` sets back what it set."""
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A service whose counters are metrics of the node."""
+
+    def counted(self) -> Iterable[tuple[str, str, str, int]]:
+        """Its metrics: name, kind, meaning and value; any thread may ask."""
+
+
 Start: TypeAlias = Callable[[Session, Settings], Service]
 
 
@@ -120,6 +138,7 @@ class Services:
     """
 
     def __init__(self, find: Find = installed, collect: Collect | None = None) -> None:
+        self.guests: Guests | None = None  # of the node, once it listens
         self._find = find
         self._collect = collect
         self._running: dict[str, Running] = {}
@@ -164,6 +183,15 @@ class Services:
             if name not in self._running:
                 self._start(name, settings, session, strict and settings.get(_REQUIRED) is True)
 
+    def counted(self) -> list[Family]:
+        """The metrics of those that have some."""
+        return [
+            Family(name, kind, f"{meaning}.", [({}, value)])
+            for running in self
+            if isinstance(running.service, Counting)
+            for name, kind, meaning, value in running.service.counted()
+        ]
+
     def stop(self) -> None:
         """End all, the last one first."""
         for running in reversed(list(self)):
@@ -178,6 +206,8 @@ class Services:
             service: Service = found.load()(session, settings)
             if self._collect is not None and isinstance(service, Watching):
                 service.watch(self._collect)
+            if self.guests is not None and isinstance(service, Guest):
+                service.visit(self.guests)
         except Exception as error:  # somebody else's code: it may raise anything
             if required:
                 raise ConfigError(f"plugins/{name}", f"it did not start: {error}") from error

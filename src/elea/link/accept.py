@@ -15,6 +15,7 @@ from elea.errors import ClosedError, LinkError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.admission import Admission, Ticket
 from elea.link.base import Link, Listener, PendingLink
+from elea.link.guests import GuestError
 from elea.link.poller_hot import Poller
 from elea.link.timers import Timer, Timers
 
@@ -154,6 +155,9 @@ class _Handshake:
     def step(self) -> None:
         try:
             link = self.pending.step()
+        except GuestError as guest:
+            self._hand_over(guest)
+            return
         except LinkError as error:
             self._give_up()
             self.ticket.fail()
@@ -172,6 +176,13 @@ class _Handshake:
         # From here on the receiver ends it; the deadline stays until the ticket is settled.
         self.ticket.on_evicted = lambda reason: link.close()
         self._loop._done(self, link)
+
+    def _hand_over(self, guest: GuestError) -> None:
+        self.timer.cancel()
+        self._stop_watching()
+        self.ticket.settle()
+        self._loop._handshakes.discard(self)
+        guest.take()
 
     def evicted(self, reason: str) -> None:
         self._give_up()

@@ -29,6 +29,7 @@ from elea.link.base import Link
 from elea.link.connect import Attempt, Connected, Connector
 from elea.link.discovery import Discovery
 from elea.link.flow_hot import BUFFERS_COUNT, WRITE_AHEAD_LEN, Flow
+from elea.link.guests import Guests
 from elea.link.learned import dialable
 from elea.link.listeners import Listeners
 from elea.link.multicast import GroupLink, GroupPump
@@ -194,6 +195,11 @@ class Driver:
     def bound(self) -> tuple[Locator, ...]:
         """Where it listens, with the ports that were given."""
         return self._listeners.bound()
+
+    @property
+    def guests(self) -> Guests:
+        """Who takes connections that do not speak Zenoh."""
+        return self._listeners.guests
 
     def change_endpoints(
         self,

@@ -10,10 +10,12 @@ from elea.errors import LinkError
 from elea.limits import Limits
 from elea.link.accept import AcceptLoop, OnFailure, OnLink
 from elea.link.admission import Admission
+from elea.link.guests import Guests
 from elea.link.interfaces import advertised
 from elea.link.poller_hot import Poller
 from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
+from elea.link.tcp import TcpListener
 from elea.link.timers import Timers
 from elea.locator import Endpoint, Locator
 from elea.node.stats import NodeStats
@@ -58,6 +60,7 @@ class Listeners:
         self._limits = limits
         self._clock = clock
         self._admission = Admission(limits, stats)
+        self.guests = Guests()  # of listeners that are plain TCP
         # Replaced, never changed: the poller's thread reads it while another one changes it.
         self._loops: tuple[tuple[Endpoint, AcceptLoop], ...] = ()
 
@@ -70,8 +73,11 @@ class Listeners:
         """
         scheme = self._registry.scheme(endpoint.protocol, self._settings.protocols)
         for address in scheme.resolve(endpoint, listening=True):
+            listener = scheme.listen(endpoint, address, self._settings)
+            if isinstance(listener, TcpListener):
+                listener.guests = self.guests
             loop = AcceptLoop(
-                scheme.listen(endpoint, address, self._settings),
+                listener,
                 self._poller,
                 self._timers,
                 self._admission,

@@ -19,6 +19,7 @@ from elea.link.address import (
 )
 from elea.link.base import LinkInfo, PendingLink
 from elea.link.failure import link_error
+from elea.link.guests import Guests, Sorting
 from elea.link.interfaces import interfaces_of
 from elea.link.settings import LinkSettings, SocketOptions, flag_option, priorities_option
 from elea.link.stream import Connecting, PlainListener, Ready, StreamLink
@@ -51,6 +52,7 @@ class TcpListener(PlainListener):
     """A listening TCP socket; what is made of a newcomer is `welcome`'s business."""
 
     def __init__(self, endpoint: Endpoint, address: Address, settings: LinkSettings) -> None:
+        self.guests = Guests()
         self._endpoint = endpoint
         self._socket = listening_socket(endpoint, address, settings)
         # As it was asked for, so that a wildcard stays one; the port is the one that was given.
@@ -77,6 +79,11 @@ class TcpListener(PlainListener):
 
     def welcome(self, sock: socket.socket, source: str) -> PendingLink:
         """The link in the making of an accepted socket."""
+        take = self.guests.take
+        if take is not None:
+            return Sorting(
+                sock, source, take, lambda: StreamLink(sock, tcp_info(self._endpoint, sock))
+            )
         return Ready(StreamLink(sock, tcp_info(self._endpoint, sock)), source)
 
     def close(self) -> None:

@@ -147,6 +147,13 @@ class Client:
         return self._initiator.phase is Phase.OPEN
 
     @property
+    def unacknowledged_count(self) -> int:
+        """Messages that the broker has not acknowledged, and fragments that were not sent."""
+        session = self._initiator.session
+        sent = session.conduits.unacknowledged_count if session is not None else 0
+        return sent + len(self._rest)
+
+    @property
     def _frame_len(self) -> int:
         session = self._initiator.session
         return session.frame_len if session is not None else self._settings.frame_len

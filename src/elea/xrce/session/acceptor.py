@@ -117,7 +117,28 @@ class Acceptor(Generic[_Source]):
         """The devices that have a session."""
         return list(self._entries)
 
+    def pid_at(self, source: _Source) -> bytes | None:
+        """The device at a source, if it has a session."""
+        return self._pids.get(source)
+
+    def source_of(self, pid: bytes) -> _Source | None:
+        """Where a device was heard from last."""
+        entry = self._entries.get(pid)
+        return entry.sources[-1] if entry is not None and entry.sources else None
+
     # Inputs.
+
+    def lost(self, source: _Source, now_ns: int) -> None:
+        """A source is no more; the session uses another one, waits for one, or ends (8.5)."""
+        pid = self._pids.get(source)
+        entry = self._entries.get(pid) if pid is not None else None
+        if pid is None or entry is None:
+            return
+        if len(entry.sources) > 1:
+            entry.sources.remove(source)
+            del self._pids[source]
+        elif not entry.session.peer_lease_ns:  # nothing else would ever end it
+            self._drop(pid, "its connection ended", now_ns)
 
     def receive(self, frame: bytes, source: _Source, now_ns: int) -> bytes | None:
         """A frame from a source. Messages before an error in it count.

@@ -1,0 +1,52 @@
+"""The metrics of a gateway: name, kind, which of its counters, meaning."""
+
+from __future__ import annotations
+
+from typing import Final
+
+METRICS: Final[dict[str, tuple[str, str, str]]] = {
+    "elea_xrce_devices": ("gauge", "devices", "Devices that have a session"),
+    "elea_xrce_connections": ("gauge", "connections_open", "TCP connections of devices"),
+    "elea_xrce_connections_refused": (
+        "counter",
+        "connections_refused",
+        "TCP connections that were one too many",
+    ),
+    "elea_xrce_sessions_ended": ("counter", "gateway_ended", "Sessions of devices that ended"),
+    "elea_xrce_frames_received": ("counter", "received", "Frames of devices"),
+    "elea_xrce_frames_sent": ("counter", "sent", "Frames to devices"),
+    "elea_xrce_frames_lost": (
+        "counter",
+        "sent_lost",
+        "Frames to devices that no socket took; what is reliable is sent again",
+    ),
+    "elea_xrce_strays": ("counter", "strays", "Messages and frames that belong to no session"),
+    "elea_xrce_samples_written": ("counter", "gateway_written", "Samples of devices"),
+    "elea_xrce_samples_dropped": (
+        "counter",
+        "gateway_dropped",
+        "Samples of devices without a usable name or id",
+    ),
+    "elea_xrce_samples_refused": (
+        "counter",
+        "gateway_refused",
+        "Durable samples of devices that there was no room for",
+    ),
+    "elea_xrce_samples_told": ("counter", "space_told", "Samples of others that devices wanted"),
+    "elea_xrce_samples_behind": (
+        "counter",
+        "space_dropped",
+        "Samples of others that found the line of the gateway full, or had no plain key",
+    ),
+    "elea_xrce_samples_outdated": (
+        "counter",
+        "gateway_stores_dropped",
+        "Samples that devices did not fetch in time",
+    ),
+    "elea_xrce_queries_refused": (
+        "counter",
+        "space_queries_refused",
+        "Queries that found the line of the gateway full",
+    ),
+    "elea_xrce_failures": ("counter", "failed", "Errors of the gateway itself; see its log"),
+}

@@ -1,0 +1,161 @@
+"""The section `plugins/xrce`: where devices are served, and what is kept for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from elea.config.kinds import Value, unknown_key
+from elea.devices.lines import endpoint_of
+from elea.errors import ConfigError, InvalidValueError, KeyExprError, LocatorError
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.limits import DEFAULT_LIMITS
+from elea.locator import Endpoint, is_group
+from elea.xrce.session.settings import LEASE_MAX_NS, LEASE_UNIT_NS
+
+NAME: Final = "xrce"
+PATH: Final = f"plugins/{NAME}"
+GROUP: Final = "239.255.0.1:7447"
+_FOREIGN: Final = ("__config__", "__path__", "__required__")
+_MS_NS: Final = 1_000_000
+
+# Name, what is legal, what it means. `docs/reference/config.md` shows them.
+KEYS: Final = (
+    ("listen", "`udp/HOST:PORT` or `tcp/HOST:PORT`, or several", "where devices are served; none"),
+    (
+        "shared_port",
+        "true or false",
+        "whether they are served at the plain TCP listeners of the node as well; true, unless"
+        " users have to prove themselves there or access is controlled",
+    ),
+    ("scouting", "true or false", "whether Scouts by multicast are answered; as for Zenoh"),
+    ("group", "an IP address and a port", f"the group of those; `{GROUP}`"),
+    (
+        "interface",
+        "names or addresses separated by commas, or `auto`",
+        "where that group is joined; `auto`, or loopback if devices are served there alone",
+    ),
+    (
+        "lease_ms",
+        "100 to 86400000",
+        "what devices are told that silence of the gateway may last; 10000",
+    ),
+    ("transient", "true or false", "whether transient samples are kept, in memory; true"),
+    ("persistent", "a directory", "where persistent samples are kept; if none, they are transient"),
+    (
+        "key_exprs",
+        "a key expression, or several",
+        "the keys that queries are answered for, from what is kept; `**`",
+    ),
+    (
+        "interest_always",
+        "true or false",
+        "whether publishers are told of a reader, whether there is one or not; false",
+    ),
+    ("sessions_count", "1 to 1000000", f"devices at a time; {DEFAULT_LIMITS.xrce_sessions_count}"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XrceSettings:
+    """The section, read."""
+
+    listen: tuple[Endpoint, ...] = ()
+    shared_port: bool | None = None  # None: if nobody has to prove anything there
+    scouting: bool | None = None  # None: as for Zenoh
+    group: str = GROUP
+    interface: str | None = None
+    lease_ns: int = 10_000_000_000
+    transient: bool = True
+    persistent: Path | None = None
+    key_exprs: tuple[str, ...] = ("**",)
+    interest_always: bool = False
+    sessions_count: int = DEFAULT_LIMITS.xrce_sessions_count
+
+    @classmethod
+    def read(cls, section: Mapping[str, Value]) -> XrceSettings:
+        """The settings in a section.
+
+        Raises:
+            ConfigError: naming the key that is not legal.
+        """
+        names = [name for name, _, _ in KEYS]
+        for name in section:
+            if name not in (*names, *_FOREIGN):
+                raise unknown_key(f"{PATH}/{name}", [f"{PATH}/{one}" for one in names])
+        place = _text(section, "persistent")
+        lease_ms_max = LEASE_MAX_NS // _MS_NS
+        lease_ms = _number(section, "lease_ms", 10_000, LEASE_UNIT_NS // _MS_NS, lease_ms_max)
+        sessions_count = DEFAULT_LIMITS.xrce_sessions_count
+        return cls(
+            listen=tuple(map(_endpoint, _texts(section, "listen", ()))),
+            shared_port=_flag(section, "shared_port"),
+            scouting=_flag(section, "scouting"),
+            group=_group(_text(section, "group") or GROUP),
+            interface=_text(section, "interface"),
+            lease_ns=lease_ms * _MS_NS,
+            transient=_flag(section, "transient") is not False,
+            persistent=None if place is None else Path(place),
+            key_exprs=tuple(map(_key_expr, _texts(section, "key_exprs", ("**",)))),
+            interest_always=_flag(section, "interest_always") is True,
+            sessions_count=_number(section, "sessions_count", sessions_count, 1, 1_000_000),
+        )
+
+
+def _endpoint(text: str) -> Endpoint:
+    try:
+        return endpoint_of(text)
+    except InvalidValueError as error:
+        raise ConfigError(f"{PATH}/listen", error.reason) from None
+
+
+def _group(text: str) -> str:
+    try:
+        endpoint = Endpoint.parse(f"udp/{text}")
+        endpoint.host_port()
+    except LocatorError as error:
+        raise ConfigError(f"{PATH}/group", str(error)) from None
+    if not is_group(endpoint):
+        raise ConfigError(f"{PATH}/group", f"saw {text!a}; such as {GROUP} is legal")
+    return text
+
+
+def _key_expr(text: str) -> str:
+    try:
+        return str(KeyExpr(text))
+    except KeyExprError as error:
+        raise ConfigError(f"{PATH}/key_exprs", str(error)) from None
+
+
+def _texts(section: Mapping[str, Value], name: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    value = section.get(name)
+    if value is None:
+        return default
+    found = [value] if isinstance(value, str) else value
+    texts = [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+    if not isinstance(found, list) or len(texts) < len(found):
+        raise ConfigError(f"{PATH}/{name}", f"saw {value!a}; a text, or several, is legal")
+    return tuple(texts)
+
+
+def _text(section: Mapping[str, Value], name: str) -> str | None:
+    value = section.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ConfigError(f"{PATH}/{name}", f"saw {value!a}; a text is legal")
+    return value
+
+
+def _flag(section: Mapping[str, Value], name: str) -> bool | None:
+    value = section.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise ConfigError(f"{PATH}/{name}", f"saw {value!a}; true and false are legal")
+    return value
+
+
+def _number(section: Mapping[str, Value], name: str, default: int, least: int, most: int) -> int:
+    value = section.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ConfigError(f"{PATH}/{name}", f"saw {value!a}; legal are {least} to {most}")
+    return value
