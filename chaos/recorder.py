@@ -1,8 +1,9 @@
 """Kill `elea record` again and again while puts are acknowledged, and look whether all is there.
 
 Samples are put by queries, as any Zenoh client can: each has an identity, and one that was not
-acknowledged in one life of the recorder is put again in the next. What was acknowledged has to be
-at its place, and no sample twice.
+acknowledged in one life of the recorder is put again in the next. Others are put as Elea's sessions
+do, which are told without a question, and never again. What was acknowledged has to be at its
+place, and no sample twice.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from elea.store.log.verify import verify
 from elea.store.log.writer import Writer
 
 DEADLINE_S = 120
+PUTS_COUNT = 3  # in between, one after the other
 AT_ONCE = 8  # puts that wait for an acknowledgement
 KEYS_COUNT = 5
 ZID = "c0ffee"
@@ -44,7 +46,8 @@ class RecorderVictim:
     shards_count: int = 2
     next_number: int = 0
     unanswered: deque[int] = field(default_factory=deque)
-    placed: dict[int, tuple[int, int]] = field(default_factory=dict)  # number: shard, seq
+    placed: dict[int | bytes, tuple[int, int]] = field(default_factory=dict)  # shard, seq
+    puts_count: int = 0
     problems: list[str] = field(default_factory=list)
     deaths_count: int = 0
     repeated_count: int = 0  # that were there although nobody had been told
@@ -101,6 +104,7 @@ class RecorderVictim:
         while process.poll() is None:
             numbers = [self._take_number() for _ in range(rng.randint(1, AT_ONCE))]
             session.put("k/noise", bytes(200))
+            self._put(session)
             questions = []
             for number in numbers:
                 identity = f"zid={ZID};eid=1;sn={number};publish=false"
@@ -116,6 +120,16 @@ class RecorderVictim:
                     self.unanswered.append(number)
             if not process.poll() and len(self.unanswered) > 10 * AT_ONCE:
                 process.kill()
+
+    def _put(self, session: elea.Session) -> None:
+        for _ in range(PUTS_COUNT):
+            payload = f"put {self.puts_count}".encode()
+            self.puts_count += 1
+            try:
+                ack = session.put("k/put", payload, ack="stored", timeout=ANSWER_S)
+            except EleaError:
+                return
+            self.placed[payload] = (ack.shard, ack.seq)
 
     def _take_number(self) -> int:
         if self.unanswered:
@@ -145,20 +159,20 @@ class RecorderVictim:
             self.problems.append(f"failed open: {error!r}")
             return
         self.problems += [str(one) for one in damage]
-        places: dict[int, tuple[int, int]] = {}
-        for place, number in there.items():
-            if places.setdefault(number, place) != place:
-                self.problems.append(f"sample {number} is there twice")
-        for number, place in self.placed.items():
-            if there.get(place) != number:
+        places: dict[int | bytes, tuple[int, int]] = {}
+        for place, sample in there.items():
+            if places.setdefault(sample, place) != place:
+                self.problems.append(f"sample {sample!r} is there twice")
+        for sample, place in self.placed.items():
+            if there.get(place) != sample:
                 seen = there.get(place)
-                self.problems.append(f"sample {number} was acknowledged at {place}: {seen}")
+                self.problems.append(f"sample {sample!r} was acknowledged at {place}: {seen!r}")
 
-    def _rows(self) -> dict[tuple[int, int], int]:
+    def _rows(self) -> dict[tuple[int, int], int | bytes]:
         """The samples that were put, by their places."""
         reader = LogReader(self.directory)
-        columns = ["sn", "zid", "payload"]
-        found = {}
+        columns = ["key", "sn", "zid", "payload"]
+        found: dict[tuple[int, int], int | bytes] = {}
         for shard in range(reader.shards_count):
             for batch in reader.read(shard, 0, columns=columns, position=True):
                 for row in batch.to_pylist():
@@ -166,4 +180,6 @@ class RecorderVictim:
                         if row["payload"] != str(row["sn"]).encode():
                             self.problems.append(f"sample {row['sn']} is {row['payload']!r}")
                         found[row["shard"], row["seq"]] = row["sn"]
+                    elif row["key"] == "k/put":
+                        found[row["shard"], row["seq"]] = row["payload"]
         return found

@@ -49,6 +49,7 @@ class SmallRecorder:
         refusals_count: How often; for ever if negative.
         is_deaf: Whether samples do not reach it, only questions do.
         lost_count: So many answers do not reach who asked.
+        receipts: So many more receipts are sent to who wants them.
         questions: The parameters of what it was asked, with "+" for those with a sample.
     """
 
@@ -61,7 +62,9 @@ class SmallRecorder:
         self.refusals_count = -1
         self.is_deaf = False
         self.lost_count = 0
+        self.receipts = 0
         self.questions: list[str] = []
+        self._wanted: set[int] = set()  # entities that want receipts
         self._session = session
         self._log = Log(directory)
         self._reader = LogReader(directory)
@@ -95,8 +98,21 @@ class SmallRecorder:
         self._known[identity] = first
         return first, False
 
+    def _receipt(self, source: SourceRef, number: int | None) -> None:
+        if source.eid in self._wanted and self.receipts:
+            self.receipts -= 1
+            said = {"log": str(self._reader.log_id), "name": self.name}
+            rows = [[source.eid, source.sn, 0, number]]
+            key = f"@elea/log/{self.name}/stored/{ZenohId(source.zid)}"
+            self._session.put(key, json.dumps({**said, "stored": rows}))
+
     def _on_sample(self, sample: Sample) -> None:
-        if self.is_deaf or self.refusal is not None or sample.source_info is None:
+        if self.is_deaf or sample.source_info is None:
+            return
+        if self.refusal is not None:
+            refused = wire_source(sample.source_info)
+            assert refused is not None
+            self._receipt(refused, None)
             return
         body: Put | Del
         stamp, source = wire_stamp(sample.timestamp), wire_source(sample.source_info)
@@ -106,7 +122,9 @@ class SmallRecorder:
         else:
             encoding = wire_encoding(sample.encoding)
             body = Put(sample.payload.to_bytes(), stamp, encoding, attachment, source)
-        self._store(Entry(str(sample.key_expr), body, 0, published=True))
+        number, _ = self._store(Entry(str(sample.key_expr), body, 0, published=True))
+        assert source is not None
+        self._receipt(source, number)
 
     def _on_query(self, query: Query) -> None:
         with query:
@@ -121,6 +139,11 @@ class SmallRecorder:
             parameters = dict(pair.split("=") for pair in str(query.parameters).split(";"))
             zid, eid = parameters["zid"], int(parameters["eid"])
             identity = (zid, eid, int(parameters["sn"]))
+            if parameters.get("receipts") == "true" and eid not in self._wanted:
+                self._wanted.add(eid)
+                if identity in self._known:
+                    source = SourceRef(ZenohId.parse(zid).to_bytes(), eid, identity[2])
+                    self._receipt(source, self._known[identity])
             if not has_sample:
                 if identity in self._known:
                     self._answer(query, key, self._known[identity], duplicate=False)

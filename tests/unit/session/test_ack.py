@@ -27,6 +27,7 @@ from elea.provenance import SourceInfo
 from elea.qos import CongestionControl, Locality, Priority
 from elea.session.ack import StoredAck
 from elea.session.query import Query
+from elea.session.receipts import read_receipts
 from elea.session.session import Session
 from elea.sim.world import World
 from elea.store.log.reader import LogReader
@@ -298,3 +299,61 @@ class TestManyAtOnce:
         scene.world.start("robot", main)
         scene.world.run(limit_s=10)
         assert len(held) == DEFAULT_LIMITS.acks_count
+
+
+def test_where_receipts_come_only_the_first_put_of_a_key_asks(scene: Scene) -> None:
+    recorder = scene.record()
+    recorder.receipts = 100
+    acks = [scene.session.put("fleet/1", str(number), ack="stored") for number in range(5)]
+    assert [ack.seq for ack in acks] == [0, 1, 2, 3, 4]
+    assert acks[4] == StoredAck(LogReader(scene.directory).log_id, "fleet", 0, 4)
+    assert len(recorder.questions) == 1
+    assert "receipts=true" in recorder.questions[0]
+    scene.session.put("fleet/2", "other", ack="stored")
+    assert len(recorder.questions) == 2
+    scene.session.delete("fleet/2", ack="stored")
+    assert len(recorder.questions) == 2
+
+
+def test_a_receipt_that_does_not_come_is_asked_for(scene: Scene) -> None:
+    recorder = scene.record()
+    recorder.receipts = 2
+    for number in range(4):
+        assert scene.session.put("fleet/1", str(number), ack="stored").seq == number
+    # The first asks, the second need not, the third waits in vain, and then the key asks again.
+    assert len(recorder.questions) == 3
+    assert not any(one.startswith("+") for one in recorder.questions)
+    assert [row.payload for row in stored(scene.directory)] == ["0", "1", "2", "3"]
+
+
+def test_a_sample_that_was_lost_on_its_way_is_in_the_question(scene: Scene) -> None:
+    recorder = scene.record()
+    recorder.receipts = 100
+    scene.session.put("fleet/1", "0", ack="stored")
+    recorder.is_deaf = True
+    assert scene.session.put("fleet/1", "1", ack="stored").seq == 1
+    assert [one.startswith("+") for one in recorder.questions] == [False, False, True]
+
+
+def test_who_is_refused_by_a_receipt_asks_why(scene: Scene) -> None:
+    recorder = scene.record()
+    recorder.receipts = 100
+    scene.session.put("fleet/1", "0", ack="stored")
+    recorder.refusal = "full"
+    before_ns = scene.world.now_ns
+    with pytest.raises(NotStoredError, match="full"):
+        scene.session.put("fleet/1", "1", ack="stored")
+    assert scene.world.now_ns - before_ns < 200_000_000
+
+
+@pytest.mark.parametrize("octets", [b"", b"{", b"[]", b'{"log": 1}', b'{"stored": [[1]]}'])
+def test_what_is_no_receipt_is_none(octets: bytes) -> None:
+    assert list(read_receipts(octets)) == []
+
+
+def test_a_receipt_of_a_log_without_a_name_is_none(scene: Scene) -> None:
+    scene.record()
+    key = f"@elea/log/x/stored/{scene.session.zid()}"
+    scene.session.put("fleet/1", "0", ack="stored")
+    scene.node.put(key, '{"log": "no uuid", "name": "x", "stored": [[1, 2, 0, 3]]}')
+    assert scene.session.put("fleet/1", "1", ack="stored").name == "fleet"

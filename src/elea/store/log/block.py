@@ -32,10 +32,9 @@ _EXTRA_LEN: Final = 32 * 1024  # metadata, and what compressing may add to rows
 _SPARE_LEN: Final = 16 * 1024 * 1024
 _PLAIN_LEN: Final = 2_048  # less is not worth compressing
 # A block becomes this long only where rows come fast, and to compress rows of this length takes as
-# long as all else together. Then it is done in half the time, and the block is twice as long.
+# long as all else together. Then zstd gives way, so that the rows that follow are not lost.
 _HASTY_LEN: Final = 4 * 1024 * 1024
 _HASTY_ROW_LEN: Final = 512
-_HASTY: Final = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=-10))
 _OPTIONS: Final = {
     "none": pa.ipc.IpcWriteOptions(),
     "zstd": pa.ipc.IpcWriteOptions(compression="zstd"),
@@ -88,10 +87,9 @@ def _block(rows: Rows, compression: str) -> tuple[memoryview, int, tuple[int, in
 
 
 def _options(length: int, rows_count: int, compression: str) -> pa.ipc.IpcWriteOptions:
-    if length < _PLAIN_LEN:
+    is_hasty = length >= max(_HASTY_LEN, rows_count * _HASTY_ROW_LEN)
+    if length < _PLAIN_LEN or (is_hasty and compression == "zstd"):
         compression = "none"
-    elif compression == "zstd" and length >= max(_HASTY_LEN, rows_count * _HASTY_ROW_LEN):
-        return _HASTY
     return _OPTIONS[compression]
 
 

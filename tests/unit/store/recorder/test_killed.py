@@ -13,3 +13,4 @@ def test_what_was_acknowledged_survives(tmp_path: Path) -> None:
         victim.die()
     assert victim.problems == []
     assert victim.placed
+    assert any(isinstance(one, bytes) for one in victim.placed)

@@ -15,10 +15,11 @@ from tests.unit.cli.ends import WAIT_S, eventually, free_endpoint
 
 import elea
 import elea.ext
-from elea.errors import StoreError
+from elea.errors import NotRecordedError, NotStoredError, StoreError
 from elea.ids import EntityGlobalId, EntityId
 from elea.limits import DEFAULT_LIMITS
 from elea.provenance import SourceInfo
+from elea.session.handlers import Callback
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
@@ -327,3 +328,79 @@ def test_a_log_that_broke_is_opened_and_served_again(session: elea.Session, tmp_
     assert not list(session.get("@elea/log/log/info"))
     found = [row for batch in LogReader(disk).read(0, 0) for row in batch.to_pylist()]
     assert [row["payload"] for row in found] == [str(number).encode() for number in range(20)]
+
+
+CONNECTED = {"mode": "client", "scouting": {"multicast": {"enabled": False}}}
+
+
+@pytest.fixture
+def robot() -> Iterator[tuple[elea.Session, elea.Session]]:
+    """A router that may record, and a client of it."""
+    endpoint = free_endpoint()
+    with (
+        elea.open({**ALONE, "listen": {"endpoints": [endpoint]}}) as node,
+        elea.open({**CONNECTED, "connect": {"endpoints": [endpoint]}}) as client,
+    ):
+        yield node, client
+
+
+def questions(session: elea.Session) -> list[str]:
+    """The questions that recorders are asked from now on."""
+    seen: list[str] = []
+
+    def heard(query: elea.Query) -> None:
+        seen.append(str(query.parameters))
+        query.drop()
+
+    session.declare_queryable("@elea/log/other/put/**", Callback(heard, indirect=False))
+    return seen
+
+
+def test_only_the_first_put_of_a_key_asks(
+    robot: tuple[elea.Session, elea.Session], tmp_path: Path
+) -> None:
+    node, client = robot
+    with Recorder(node, [settings(tmp_path)]) as recorder:
+        seen = questions(node)
+        client.put("k/a", "0", ack="stored")
+        assert len(seen) == 1
+        assert "receipts=true" in seen.pop()
+        acks = [client.put("k/a", str(number), ack="stored") for number in range(1, 20)]
+        assert len(seen) < 10  # a disk that is slow now and then is asked, too
+        seen.clear()
+        assert [(ack.shard, ack.seq, ack.name) for ack in acks] == [
+            (0, number, "log") for number in range(1, 20)
+        ]
+        assert not any(ack.duplicate or ack.spooled for ack in acks)
+        client.delete("k/b", ack="stored")
+        assert len(seen) == 1
+        assert recorder.counts().acknowledged == 21
+    assert payloads(tmp_path) == [str(number).encode() for number in range(20)]
+
+
+def test_a_receipt_that_does_not_come_is_asked_for(
+    robot: tuple[elea.Session, elea.Session], tmp_path: Path
+) -> None:
+    node, client = robot
+    with Recorder(node, [settings(tmp_path)]):
+        client.put("k/a", "0", ack="stored")
+    seen = questions(node)
+    with Recorder(node, [settings(tmp_path)]):  # it knows nobody who wants receipts
+        assert client.put("k/a", "1", ack="stored", timeout=WAIT_S).seq == 1
+        assert seen
+        assert client.put("k/a", "2", ack="stored", timeout=WAIT_S).seq == 2
+    with pytest.raises(NotRecordedError):
+        client.put("k/a", "3", ack="stored", timeout=WAIT_S)
+
+
+def test_a_put_that_is_refused_is_told_why_at_once(
+    robot: tuple[elea.Session, elea.Session], tmp_path: Path
+) -> None:
+    node, client = robot
+    small = replace(settings(tmp_path), log=LogSettings(low_water_percent=0, quota_len=20_000))
+    with Recorder(node, [small]):
+        client.put("k/a", "0", ack="stored")
+        for _ in range(6):
+            client.put("k/a", bytes(900), ack="stored", timeout=WAIT_S)
+        with pytest.raises(NotStoredError, match="quota is 20000"):
+            client.put("k/a", bytes(9_000), ack="stored", timeout=WAIT_S)

@@ -10,6 +10,7 @@ import pytest
 
 from elea.limits import DEFAULT_LIMITS
 from elea.store.log.schema import RowKind
+from elea.store.log.single import Single
 from elea.store.recorder.rows import Row, batch_of, drop_row, gap_row
 from elea.store.recorder.spans import Spans, unwrapped
 from elea.store.recorder.windows import Gap, Identity, Windows
@@ -89,6 +90,7 @@ def test_each_number_is_taken_once(seed: int) -> None:
             if one.identity is not None:
                 seen.add(one.identity)
         kept, taken = windows.take(batch_of(rows))
+        assert not isinstance(kept, Single)
         found = zip(*(kept.column(name).to_pylist() for name in ("zid", "eid", "sn")), strict=True)
         assert [None if sn is None else (zid, eid, sn) for zid, eid, sn in found] == expected
         if rng.random() < 0.2:  # refused: as if it had never come
