@@ -26,6 +26,7 @@ from elea.cli.main import VERBS, build_parser, version_text
 from elea.config import reference as config_reference
 from elea.daemon import reference as admin_reference
 from elea.spark import reference as spark_reference
+from elea.spark.pipelines.gold import reference as gold_reference
 from elea.store import reference as store_reference
 from elea.store.recorder import section as recorder_section
 
@@ -60,6 +61,8 @@ def pages() -> dict[str, str]:
         + store_reference.markdown()
         + recorder_section.markdown(),
         "errors.md": errors_page(),
+        "gold-tables.md": _GENERATED.format(source="`src/elea/spark/pipelines/gold/reference.py`")
+        + gold_reference.markdown(),
         "interop.md": interop_page(),
         "limits.md": limits_page(),
         "messages.md": messages_page(),
