@@ -88,3 +88,115 @@ def test_the_last_value_of_each_group(spark: SparkSession, tmp_path: Path) -> No
     other = gold_of("latest", gold.path, [imu.path], by="key")
     with pytest.raises(ConfigError, match="make it anew"):
         refresh(spark, other)
+
+
+def test_presence_lets_windows_close(spark: SparkSession, tmp_path: Path) -> None:
+    bronze = Source(tmp_path / "bronze")
+    imu = Source(tmp_path / "imu", FIELDS)
+    online = gold_of("presence", tmp_path / "online", [bronze.path], key="fleet/{robot}/alive")
+    gold = gold_of(
+        "downsample",
+        tmp_path / "imu_1s",
+        [imu.path, online.path],
+        every="1 s",
+        columns="ax",
+        by="robot",
+        late="60 s",
+    )
+
+    def token(robot: str, at: float, kind: RowKind) -> dict[str, object]:
+        return {"key": f"fleet/{robot}/alive", "received": at, "kind": int(kind)}
+
+    bronze.add(token("a", 0, RowKind.TOKEN_PUT), token("b", 0, RowKind.TOKEN_PUT))
+    bronze.add({"key": "other", "received": 0, "kind": int(RowKind.TOKEN_PUT)}, {"at": 0})
+    assert refresh(spark, online).rows_count == 2
+    imu.add(sample("a", 0.5, 1), sample("a", 0.6, 2), sample("b", 0.5, 5), sample("a", 2.5, 3))
+    assert refresh(spark, gold).rows_count == 0  # b is alive
+    bronze.add(token("b", 2, RowKind.TOKEN_DELETE), token("c", 2.2, RowKind.TOKEN_PUT))
+    refresh(spark, online)
+    assert rows_of(online.path, "robot", "online_from", "online_to") == [
+        ("a", time(0), None),
+        ("b", time(0), time(2)),
+        ("c", time(2.2), None),
+    ]
+    assert refresh(spark, gold).rows_count == 2  # up to when c came, who may send rows
+    assert rows_of(gold.path, "robot", "window_start", "ax", "count") == [
+        ("a", time(0), 1.5, 2),
+        ("b", time(0), 5.0, 1),
+    ]
+    frames = [frame_of(spark, path) for path in gold.sources]
+    assert frames[0] is not None
+    assert gold.kind.apply(spark, {"imu": frames[0]}, gold.options).count() == 3
+
+
+def test_losses_are_ranges_of_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    bronze = Source(tmp_path / "bronze")
+    gold = gold_of("losses", tmp_path / "losses", [bronze.path])
+    many = {"zid": "bb", "eid": 2}
+    bronze.add(
+        *({"at": sn, "sn": sn} for sn in (1, 2, 5, 5, 9)),
+        *({"at": sn, "sn": sn, "key": f"k{sn}", **many} for sn in (1, 7)),
+        {"received": 8, "kind": int(RowKind.GAP), "sn": 3, "payload": b"2"},
+        {"received": 9, "kind": int(RowKind.DROP), "payload": b"4", "zid": None, "sn": None},
+    )
+    refresh(spark, gold)
+    columns = ("reason", "first_sn", "last_sn", "count", "from_ts", "to_ts")
+    dropped = ("dropped", None, None, 4, time(9), time(9))
+    lost = ("lost", 3, 4, 2, time(8), time(8))
+    assert rows_of(gold.path, *columns) == [dropped, lost, ("missing", 6, 8, 3, time(5), time(9))]
+    bronze.add({"at": 7, "sn": 7}, {"at": 12, "sn": 12})
+    refresh(spark, gold)
+    assert rows_of(gold.path, *columns) == [
+        dropped,
+        lost,
+        ("missing", 10, 11, 2, time(9), time(12)),
+        ("missing", 6, 6, 1, time(5), time(9)),
+        ("missing", 8, 8, 1, time(5), time(9)),
+    ]
+    frame = frame_of(spark, bronze.path)
+    assert frame is not None
+    assert gold.kind.apply(spark, {"bronze": frame}, gold.options).count() == 5
+
+
+def test_delays_by_key_expression(spark: SparkSession, tmp_path: Path) -> None:
+    bronze = Source(tmp_path / "bronze")
+    gold = gold_of("latency", tmp_path / "delay", [bronze.path], every="10 s", keys=["a/*"])
+    bronze.add(
+        *({"at": 1, "received": 1 + ms / 1_000, "key": "a/b"} for ms in range(101)),
+        {"at": 2, "received": 2.5, "key": "c"},
+        {"received": 3, "key": "c"},  # without timestamp: not measured
+    )
+    refresh(spark, gold, is_final=True)
+    columns = ("keyexpr", "count", "p50_ms", "p95_ms", "p99_ms", "max_ms")
+    assert rows_of(gold.path, *columns) == [
+        ("**", 1, 500.0, 500.0, 500.0, 500.0),
+        ("a/*", 101, 50.0, 95.0, 99.0, 100.0),
+    ]
+
+
+def test_rows_are_aligned(spark: SparkSession, tmp_path: Path) -> None:
+    gps = Source(tmp_path / "gps", [("robot", pa.string()), ("lat", pa.float64())])
+    imu = Source(tmp_path / "imu", FIELDS)
+    gold = gold_of("align", tmp_path / "pose", [gps.path, imu.path], by="robot", tolerance="1 s")
+    near = gold_of(
+        "align", tmp_path / "near", gold.sources, by="robot", tolerance="1 s", how="nearest"
+    )
+    gps.add(*({"robot": "a", "at": at, "lat": at} for at in (1.0, 2.0, 3.0)))
+    imu.add(sample("a", 0.9, 9), sample("a", 1.2, 12), sample("a", 2.1, 21))
+    refresh(spark, gold)
+    columns = ("at", "lat", "ax", "age_2_ms")
+    assert rows_of(gold.path, *columns) == [
+        (time(1), 1.0, 9.0, 100.0),
+        (time(2), 2.0, 12.0, 800.0),
+    ]
+    imu.add(sample("a", 6, 60), sample("b", 6, 61))
+    gps.add({"robot": "a", "at": 5.5, "lat": 5.5})
+    refresh(spark, gold)
+    assert rows_of(gold.path, *columns)[2:] == [(time(3), 3.0, 21.0, 900.0)]
+    refresh(spark, near, is_final=True)
+    assert rows_of(near.path, *columns) == [
+        (time(1), 1.0, 9.0, 100.0),
+        (time(2), 2.0, 21.0, -100.0),
+        (time(3), 3.0, 21.0, 900.0),
+        (time(5.5), 5.5, 60.0, -500.0),
+    ]

@@ -6,11 +6,20 @@ date, `backfill` makes a range of one anew, `candidate` runs another definition 
 
 from typing import Final
 
+from elea.spark.pipelines.gold.alert import ALERT
+from elea.spark.pipelines.gold.align import ALIGN
 from elea.spark.pipelines.gold.base import REQUIRED, Kind, Option, Options
+from elea.spark.pipelines.gold.downsample import DOWNSAMPLE
+from elea.spark.pipelines.gold.latency import LATENCY
 from elea.spark.pipelines.gold.latest import LATEST
+from elea.spark.pipelines.gold.losses import LOSSES
+from elea.spark.pipelines.gold.presence import PRESENCE
 from elea.spark.pipelines.gold.refresh import Gold, Refreshed, refresh
 from elea.spark.pipelines.gold.window import WINDOW
 
-KINDS: Final[dict[str, Kind]] = {kind.name: kind for kind in (WINDOW, LATEST)}
+KINDS: Final[dict[str, Kind]] = {
+    kind.name: kind
+    for kind in (WINDOW, DOWNSAMPLE, LATEST, ALIGN, PRESENCE, LOSSES, LATENCY, ALERT)
+}
 
 __all__ = ["KINDS", "REQUIRED", "Gold", "Kind", "Option", "Options", "Refreshed", "refresh"]

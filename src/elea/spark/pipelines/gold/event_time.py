@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CLOSED: Final = "closed_us"  # spans that end then or before are closed
 NOW: Final = "now_us"  # the time of the log
-LATE: Final = "late_count"  # rows that came too late, ever
+LATE_COUNT: Final = "late_count"  # rows that came too late, ever
 _PUBLISHER: Final = ("zid", "eid")
 _POSITION: Final = "position_us"
 _DEVICES_MAX: Final = 1_000_000  # positions that are remembered; the latest ones
@@ -55,13 +55,17 @@ def closed(
     source = round.inputs[0]
     before = round.mark.get(CLOSED)
     names = devices_of(round, source.fresh())
-    seen = advance(round, [source], names, spans)
+    seen = advance(round, [source], names, spans, lives=lives_of(round, names))
     after = seen.closed_us
     if round.is_final and seen.positions:
         after = max(after, max(seen.positions.values()) + spans.every_us)
     if before is not None:
         after = max(after, before)
-    mark = {CLOSED: after, NOW: seen.now_us, LATE: round.mark.get(LATE, 0) + seen.late_count}
+    mark = {
+        CLOSED: after,
+        NOW: seen.now_us,
+        LATE_COUNT: round.mark.get(LATE_COUNT, 0) + seen.late_count,
+    }
     state = seen.state(names)
     if after == before or not seen.positions:
         return Changes(None, mark=mark, state=state, late_count=seen.late_count)
@@ -94,22 +98,36 @@ class Seen:
         return pa.table(columns)
 
 
-def advance(round: Round, inputs: Sequence[Input], names: Sequence[str], spans: Spans) -> Seen:
-    """Positions and the time of the log, with what is new."""
-    positions = _remembered(round.state, names)
+def advance(
+    round: Round,
+    inputs: Sequence[Input],
+    names: Sequence[str],
+    spans: Spans,
+    *,
+    lives: Mapping[Device, Life],
+    is_apart: bool = False,
+) -> Seen:
+    """Positions and the time of the log, with what is new.
+
+    Args:
+        is_apart: A device has a position in each source; its number comes before the names.
+    """
+    known = ("_table", *names) if is_apart else names
+    positions = _remembered(round.state, known)
     now_us = round.mark.get(NOW, 0)
     before = round.mark.get(CLOSED)
     late_count = 0
-    for one in inputs:
+    for number, one in enumerate(inputs):
         told = _told(one.fresh(), names, spans, None if one.is_whole else before)
         for row in told.to_pylist():
             device = tuple(str(row[name]) for name in names)
+            if is_apart:
+                device = (str(number), *device)
             positions[device] = max(positions.get(device, 0), row["position"])
             now_us = max(now_us, row["received"])
             late_count += row["late"]
     if round.now_us is not None:
         now_us = max(now_us, round.now_us)
-    lives = lives_of(round, names)
     late_us = cast("int", round.options["late"])
     return Seen(positions, now_us, watermark(positions, lives, now_us, late_us), late_count)
 
