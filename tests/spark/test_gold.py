@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import random
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.unit.spark.gold_tables import Source, gold_of, time
+from tests.unit.spark.gold_tables import Source, gold_of, time, us
 
 from elea.errors import ConfigError
-from elea.spark.pipelines.gold import refresh
+from elea.predicate import MappingFields, compile_predicate, parse
+from elea.spark.pipelines.gold import AlertRule, Event, backfill, candidates, diff, refresh
 from elea.spark.pipelines.gold.inputs import frame_of
+from elea.spark.pipelines.gold.verdicts import verdict
 from elea.store.log.schema import RowKind
 from elea.store.tables.compaction import compact
 from elea.store.tables.results import open_results
@@ -200,3 +205,104 @@ def test_rows_are_aligned(spark: SparkSession, tmp_path: Path) -> None:
         (time(3), 3.0, 21.0, 900.0),
         (time(5.5), 5.5, 60.0, -500.0),
     ]
+
+
+def test_a_range_is_made_anew(spark: SparkSession, tmp_path: Path) -> None:
+    imu = Source(tmp_path / "imu", FIELDS)
+    options = {"every": "1 s", "by": "robot", "values": {"ax": "max"}}
+    gold = gold_of("window", tmp_path / "imu_1s", [imu.path], **options)
+    imu.add(*(sample("a", at, at) for at in (0.5, 1.5, 2.5, 3.5)))
+    assert refresh(spark, gold).rows_count == 3
+    imu.add(sample("a", 0.6, 60), sample("a", 1.6, 61), sample("a", 3.6, 3.6))
+    assert refresh(spark, gold).late_count == 2
+    made = backfill(spark, gold, us(1), us(10))
+    assert (made.removed_count, made.added_count) == (2, 2)  # 3.5 is in a window that is open
+    columns = ("window_start", "count", "ax_max")
+    assert rows_of(gold.path, *columns) == [
+        (time(0), 1, 0.5),
+        (time(1), 2, 61.0),
+        (time(2), 1, 2.5),
+    ]
+    imu.add(sample("a", 4.5, 4.5))
+    assert refresh(spark, gold).rows_count == 1  # rounds go on as if nothing had been
+    # Another definition beside it, and then in its place.
+    wider = gold_of("window", gold.path, [imu.path], **(options | {"every": "2 s"}))
+    [other] = candidates({"imu_1s": wider}, tmp_path, "wider").values()
+    assert other.path == tmp_path / "_candidates" / "wider" / "imu_1s"
+    refresh(spark, other)
+    found = diff(spark, gold.path, other.path, gold.identity, time="window_start")
+    counts = (found.added_count, found.removed_count, found.changed_count, found.equal_count)
+    assert counts == (0, 2, 2, 0)  # 0 and 2 s begin windows of both
+    assert found.changed_by_column == {"window_end": 2, "count": 2, "ax_max": 2}
+    assert found.samples["changed"][0]["before"]["ax_max"] == 0.5  # type: ignore[index]
+    assert found.samples["changed"][0]["after"]["ax_max"] == 61.0  # type: ignore[index]
+    with pytest.raises(ConfigError, match="leave out the range"):
+        backfill(spark, wider, us(0), us(1))
+    assert backfill(spark, wider).added_count == 2
+    assert diff(spark, gold.path, other.path, gold.identity).is_none
+    more = gold_of("window", gold.path, [imu.path], **(options | {"values": {"ax": "min"}}))
+    made = backfill(spark, more)  # other columns
+    assert (made.removed_count, made.added_count) == (2, 4)
+    assert "ax_min" in (open_results(gold.path).rows() or pa.table({})).column_names
+
+
+def test_conditions_hold_in_sql_as_everywhere(spark: SparkSession) -> None:
+    schema = "i bigint, f double, g float, t string, b boolean, s struct<x: int>, a array<int>"
+    rows = [
+        (1, 1.0, 1.5, "one", True, (1,), [1]),
+        (2**53 + 1, float("nan"), 0.1, "o\\%", False, (2,), [2]),
+        (-5, math.inf, -0.0, "", True, None, []),
+        (None,) * 7,
+    ]
+    frame = spark.createDataFrame(rows, schema)
+    texts = [
+        *("i = 1", "i > 1.5", "f <> 1", "f = f", "f > 0", "g = 0.1", "g >= 1.5 OR i < 0"),
+        *("t LIKE 'o%'", "t LIKE 'o\\%'", "NOT t = 'one'", "t < 'p' AND b = TRUE", "s.x = 2"),
+        *("exists(s)", "i BETWEEN 0 AND 10", "f NOT BETWEEN 0 AND 2", "i = 9007199254740992.0"),
+        *("lower(t) = 'one'", "a[0] = 1", "i = 't'", "b = 1", "i = 99999999999999999999"),
+    ]
+    columns = [
+        verdict(parse(text), frame.schema, "test").alias(f"_{at}") for at, text in enumerate(texts)
+    ]
+    found = frame.select("*", *columns).collect()
+    for at, text in enumerate(texts):
+        test = compile_predicate(parse(text))
+        wanted = [test(MappingFields(row.asDict(recursive=True))) for row in found]
+        assert [row[f"_{at}"] for row in found] == wanted, text
+    with pytest.raises(ConfigError, match="no column nope"):
+        verdict(parse("nope > 1"), frame.schema, "test")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_alerts_are_those_of_a_subscriber(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    rule = AlertRule("hot", "ax > 80", 2_000_000 * seed, "ax < 75" if seed else None, ["robot"])
+    imu = Source(tmp_path / "imu", FIELDS)
+    gold = gold_of(
+        "alert",
+        tmp_path / "hot",
+        [imu.path],
+        name="hot",
+        when=rule.when,
+        by="robot",
+        **({"for": "2 s", "clear": rule.clear} if seed else {}),
+    )
+    machine = rule.machine()
+    expected: list[Event | None] = []
+    at = itertools.count(1)
+    for _ in range(3):
+        batch = []
+        for _ in range(40):
+            now = next(at)
+            value = rng.choice([70.0, 78.0, 78.0, 85.0, 85.0, 85.0, None])
+            row = sample(rng.choice("abc"), now - rng.choice([0, 0, 0, 5]), value, received=now)
+            batch.append(row)
+            stamp = us(row["at"])  # type: ignore[arg-type]
+            expected.append(machine.fields(MappingFields(row), str(row["key"]), stamp))
+        imu.add(*batch)
+        refresh(spark, gold)
+    wanted = sorted(
+        (one.id, one.state, *one.group, one.key, one.values) for one in expected if one is not None
+    )
+    assert len(wanted) > 3
+    assert rows_of(gold.path, "id", "state", "robot", "sample_key", "values") == wanted

@@ -102,6 +102,13 @@ def removal_between(column: str, since: pa.Scalar | None, until: pa.Scalar | Non
     return Removal((column,), marked)
 
 
+def removal_all(schema: pa.Schema | None) -> Removal | None:
+    """All rows of a table with these columns."""
+    if schema is None:
+        return None
+    return Removal((schema.names[0],), lambda rows: pa.repeat(pa.scalar(True), rows.num_rows))
+
+
 class Results:
     """A table of results."""
 
@@ -116,6 +123,10 @@ class Results:
     def schema(self) -> pa.Schema | None:
         """Its columns; None: there is no table yet."""
         return self._catalog.schema()
+
+    def rows_count(self) -> int:
+        """How many rows there are."""
+        return sum(file.rows_count for file in self._catalog.files())
 
     def paths(self) -> list[str]:
         """Its Parquet files, from the root of the file system."""

@@ -215,5 +215,4 @@ ALERT: Final = Kind(
     identity=lambda options: ("id", "state"),
     apply=_apply,
     refresh=_refresh,
-    time="at",
 )

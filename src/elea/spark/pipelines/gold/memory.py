@@ -7,9 +7,11 @@ what is remembered belong together after any crash. A round that changes nothing
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
@@ -20,6 +22,7 @@ import pyarrow.ipc as ipc
 from elea.errors import StoreError
 from elea.store.tables.layout import PARTIAL, sync
 
+LOCK: Final = "round.lock"
 _MARK: Final = b"elea.mark"
 
 
@@ -77,6 +80,14 @@ class Memory:
 
     def __init__(self, root: Path) -> None:
         self._directory = root / "_elea"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One round or back-fill of a table at a time, of all processes of a host."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        with (self._directory / LOCK).open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def load(self, number: int) -> Remembered | None:
         """What was remembered with a change; None: nothing was.

@@ -141,5 +141,4 @@ PRESENCE: Final = Kind(
     identity=lambda options: ("key", FROM),
     apply=_apply,
     refresh=_refresh,
-    time=FROM,
 )

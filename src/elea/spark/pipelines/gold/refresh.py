@@ -8,10 +8,12 @@ the next one sees the table as it is, and what was remembered with it.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -24,6 +26,8 @@ from elea.store.tables.results import Removal, open_results, removal_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_LOG: Final = logging.getLogger("elea.spark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +112,20 @@ def refresh(
         ConfigError: the table was made by another definition, or a column is missing.
         StoreError: somebody else changes the table, or it is damaged.
     """
+    memory = Memory(gold.path.absolute())
+    with memory.locked():
+        return _round(spark, gold, memory, now_us, is_final, publish)
+
+
+def _round(
+    spark: SparkSession,
+    gold: Gold,
+    memory: Memory,
+    now_us: int | None,
+    is_final: bool,
+    publish: Callable[[pa.Table], None] | None,
+) -> Refreshed:
     results = open_results(gold.path, gold.format)
-    memory = Memory(results.root)
     number = results.number()
     known = memory.load(number) or Remembered(gold.definition)
     if known.definition != gold.definition:
@@ -125,7 +141,7 @@ def refresh(
     if not (is_final or now_us is not None or any(one.has_new for one in inputs)):
         return Refreshed(number=number)
     round = Round(spark, inputs, gold.options, known.mark, known.state, results, now_us, is_final)
-    changes = gold.kind.refresh(round)
+    changes = fitted(gold.kind.refresh(round), results.schema(), gold.path)
     told = Remembered(gold.definition, [one.seen() for one in inputs], changes.mark, changes.state)
     removed_count = 0 if changes.removed is None else changes.removed.num_rows
     if changes.is_empty:
@@ -138,3 +154,24 @@ def refresh(
         results.change(number, changes.rows, gold.removals(changes))
         memory.forget(number)
     return Refreshed(changes.rows, removed_count, changes.late_count, number)
+
+
+def fitted(changes: Changes, schema: pa.Schema | None, path: Path) -> Changes:
+    """Rows with the columns of the table: a source may have got others since it was made."""
+    rows = changes.rows
+    if rows is None or schema is None or rows.column_names == schema.names:
+        return changes
+    added = [name for name in rows.column_names if name not in schema.names]
+    if added:
+        _tell(str(path), ", ".join(added))
+    columns = [
+        rows[one.name] if one.name in rows.column_names else pa.nulls(rows.num_rows, one.type)
+        for one in schema
+    ]
+    return replace(changes, rows=pa.table(columns, names=schema.names))
+
+
+@lru_cache(maxsize=1_024)
+def _tell(path: str, columns: str) -> None:
+    """Once for each table, as long as it is remembered."""
+    _LOG.warning("%s was made before there was %s: left out; back-fill it whole", path, columns)
