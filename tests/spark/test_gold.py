@@ -209,7 +209,7 @@ def test_rows_are_aligned(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_a_range_is_made_anew(spark: SparkSession, tmp_path: Path) -> None:
     imu = Source(tmp_path / "imu", FIELDS)
-    options = {"every": "1 s", "by": "robot", "values": {"ax": "max"}}
+    options: dict[str, object] = {"every": "1 s", "by": "robot", "values": {"ax": "max"}}
     gold = gold_of("window", tmp_path / "imu_1s", [imu.path], **options)
     imu.add(*(sample("a", at, at) for at in (0.5, 1.5, 2.5, 3.5)))
     assert refresh(spark, gold).rows_count == 3
@@ -278,15 +278,10 @@ def test_alerts_are_those_of_a_subscriber(spark: SparkSession, tmp_path: Path, s
     rng = random.Random(seed)
     rule = AlertRule("hot", "ax > 80", 2_000_000 * seed, "ax < 75" if seed else None, ["robot"])
     imu = Source(tmp_path / "imu", FIELDS)
-    gold = gold_of(
-        "alert",
-        tmp_path / "hot",
-        [imu.path],
-        name="hot",
-        when=rule.when,
-        by="robot",
-        **({"for": "2 s", "clear": rule.clear} if seed else {}),
-    )
+    options: dict[str, object] = {"name": "hot", "when": rule.when, "by": "robot"}
+    if seed:
+        options |= {"for": "2 s", "clear": rule.clear}
+    gold = gold_of("alert", tmp_path / "hot", [imu.path], **options)
     machine = rule.machine()
     expected: list[Event | None] = []
     at = itertools.count(1)

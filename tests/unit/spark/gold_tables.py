@@ -56,11 +56,9 @@ def time(at_s: float) -> datetime:
     return datetime.fromtimestamp(START_S + at_s, UTC)
 
 
-def gold_of(
-    kind: str, path: Path, sources: Sequence[Path], format: str = "delta", **options: object
-) -> Gold:
+def gold_of(kind: str, path: Path, sources: Sequence[Path], **options: object) -> Gold:
     found = KINDS[kind]
-    return Gold(found, found.parsed(options), sources, path, format)
+    return Gold(found, found.parsed(options), sources, path)
 
 
 def _row(row: Mapping[str, object], schema: pa.Schema, seq: int, shard: int) -> dict[str, object]:

@@ -119,6 +119,9 @@ def events_of(rows: pa.Table, machine: Machine, groups_count: int) -> list[Event
     names = machine.rule.columns()
     found = []
     for row in rows.sort_by([(name, "ascending") for name in _ORDER]).to_pylist():
+        if row["_late"]:  # the machine cannot know: it does not see all rows
+            machine.late_count += 1
+            continue
         told = {name: _plain(row[f"_v{at}"]) for at, name in enumerate(names)}
         event = machine.see(
             tuple(row[f"_g{at}"] for at in range(groups_count)),

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -184,13 +185,13 @@ class Machine:
         ]
 
     def sample(self, sample: Sample, layout: Layout | None = None) -> Event | None:
-        """What a sample does; those without a timestamp, and deletions, do nothing."""
-        stamp = sample.timestamp
-        if sample.kind is not SampleKind.PUT or stamp is None:
+        """What a sample does; deletions do nothing. Without a timestamp its time is now."""
+        if sample.kind is not SampleKind.PUT:
             return None
-        key = sample.key_text
+        stamp, key = sample.timestamp, sample.key_text
+        at_ns = time.time_ns() if stamp is None else stamp.time.as_nanos()
         fields = PayloadFields(sample.payload.to_bytes(), sample.encoding, key=key, layout=layout)
-        return self.fields(fields, key, stamp.time.as_nanos() // 1_000)
+        return self.fields(fields, key, at_ns // 1_000)
 
     def fields(self, fields: Fields, key: str, at_us: int) -> Event | None:
         """The same, of what is in a sample."""
