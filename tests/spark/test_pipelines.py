@@ -25,6 +25,8 @@ from elea.spark.pipelines.gold.inputs import frame_of
 from elea.spark.repeats import Repeats, once
 from elea.store.log.log import Log
 
+WAIT_S = 400.0  # at most: the machine may be busy with something else
+
 GOLD = (
     "imu_1s: {from: imu, window: {every: 100 ms, by: [robot], values: {ax: avg}, late: 1 s}}\n"
     "last: {from: imu, latest: {by: [robot], columns: [ax]}}\n"
@@ -48,14 +50,14 @@ def test_once_and_once_more(spark: SparkSession, log: Log, tmp_path: Path) -> No
     fleet.fill(log, 0, 100)
     pipeline = fleet.pipeline(tmp_path, fleet.TABLES + GOLD)
     with dp.run(pipeline, spark, once=True) as run:
-        assert run.wait(120)
+        assert run.wait(WAIT_S)
     run.check()
     assert [row.robot for row in rows(spark, pipeline, "hot")] == ["r0", "r1", "r2", "r3"]
     fleet.fill(log, 100, 50)
     more = 'other: {archive: "other/**"}\n'
     pipeline = fleet.pipeline(tmp_path, fleet.TABLES + GOLD + more)
     with dp.run(pipeline, spark, once=True, final=True) as run:
-        assert run.wait(120)
+        assert run.wait(WAIT_S)
     run.check()
     found = run.status().tables
     assert {name: (one.rows, one.state) for name, one in found.items()} == {
@@ -116,10 +118,9 @@ def test_functions_and_what_is_published(spark: SparkSession, log: Log, tmp_path
     with session(ELEA, "router", listen=endpoint) as router:
         router.declare_subscriber("**", once(got.append, repeats))
         pipeline = fleet.pipeline(tmp_path, tables, head)
-        for _ in range(2):
-            with dp.run(pipeline, spark, once=True) as run:
-                assert run.wait(120)
-            run.check()
+        with dp.run(pipeline, spark, once=True) as run:
+            assert run.wait(WAIT_S)
+        run.check()
 
         def count(prefix: str) -> int:
             return sum(str(sample.key_expr).startswith(prefix) for sample in got)
@@ -163,9 +164,9 @@ def test_interrupted_it_ends_in_order(
         return found is not None and "imu" in found.tables and found.tables["imu"].rows == count
 
     def interrupt() -> None:
-        if eventually(lambda: has(len(fleet.good(50))), 60):
+        if eventually(lambda: has(len(fleet.good(50))), WAIT_S):
             fleet.fill(log, 50, 50)
-            eventually(lambda: has(len(fleet.good(100))), 60)
+            eventually(lambda: has(len(fleet.good(100))), WAIT_S)
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)

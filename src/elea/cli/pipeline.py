@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from elea.cli import pipeline_runs
+from elea.cli import pipeline_history, pipeline_runs
 from elea.cli.output import Json, painter
 from elea.cli.samples import Printer, add_output_options
 from elea.errors import EleaError, MissingDependencyError
@@ -20,7 +20,8 @@ _FILE: Final = "pipeline.yaml"
 _EPILOG: Final = """\
 exit status:
   0  done; with check, the file can be used; with status, it runs
-  1  failed; with check, the file has problems; with status, it does not run
+  1  failed; with check, the file has problems; with status, it does not run;
+     with candidate, rows differ
   2  wrong usage
 
 examples:
@@ -30,6 +31,8 @@ examples:
   elea pipeline run --once
   elea pipeline status --json
   elea pipeline stop
+  elea pipeline backfill --table imu --from 2026-11-14T00:00:00Z --downstream
+  elea pipeline candidate pipeline.yaml wider.yaml --name wider
 """
 
 Run = Callable[[argparse.Namespace], int]
@@ -65,6 +68,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("check", "tell what is wrong with a file, and what it makes", _check)
     summary = "run it until Ctrl-C; it goes on where it ended, each row is in each table once"
     pipeline_runs.configure_run(add("run", summary, pipeline_runs.run))
+    summary = "make a table anew from history, or a span of time of it; no row is there twice"
+    pipeline_history.configure_backfill(add("backfill", summary, pipeline_history.backfill))
+    summary = "make gold tables by other definitions, beside the first ones; tell what differs"
+    pipeline_history.configure_candidate(add("candidate", summary, pipeline_history.candidate))
     add("status", "tell how it does, from another shell: rows, lag, errors", pipeline_runs.status)
     stop = add(
         "stop", "ask it to stop, from another shell, and wait until it has", pipeline_runs.stop

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from elea.errors import ConfigError
-from elea.spark.pipelines.definition import BAD, Decoded, Pipeline, Table, View
+from elea.spark.pipelines.definition import BAD, Decoded, Gold, Pipeline, Table, View
 from elea.spark.pipelines.problems import Problem, shown
 
 # Texts and comments of SQL, in which names mean nothing.
@@ -97,6 +97,17 @@ def only(pipeline: Pipeline, names: Iterable[str]) -> Pipeline:
             open_names += sources_of(pipeline, table)
     tables = tuple(table for table in pipeline.tables if table.name in wanted)
     return replace(pipeline, tables=tables)
+
+
+def after(pipeline: Pipeline, name: str) -> list[Gold]:
+    """The gold tables that are made of a table, or of what is made of it, in their order."""
+    found: dict[str, Gold] = {}
+    for table in ordered(pipeline):
+        if isinstance(table, Gold) and any(
+            source in found or source == name for source in table.sources
+        ):
+            found[table.name] = table
+    return list(found.values())
 
 
 def _circle(pipeline: Pipeline) -> list[str]:

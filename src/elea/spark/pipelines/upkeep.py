@@ -6,14 +6,13 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from elea.spark.pipelines import graph
-from elea.spark.pipelines.definition import Gold, Pipeline, Publish, Table, View
+from elea.spark.pipelines.definition import BAD, Gold, Pipeline, Publish, Table, View
 from elea.spark.pipelines.gold import KINDS, refresh
 from elea.spark.pipelines.gold import Gold as Refreshable
 from elea.spark.pipelines.gold.frames import collected
@@ -21,7 +20,7 @@ from elea.spark.pipelines.gold.inputs import frame_of
 from elea.spark.pipelines.publish import payload, send_rows
 from elea.spark.pipelines.state import Board
 from elea.spark.pipelines.supervision import Supervision
-from elea.store.tables.results import Removal, is_results, open_results
+from elea.store.tables.results import is_results, open_results, removal_all
 from elea.store.tables.table import format_of, open_table
 
 if TYPE_CHECKING:
@@ -29,6 +28,13 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("elea.spark")
 _WAIT_S: Final = 0.25
+
+
+class _NotYetError(Exception):
+    """Tables that something is made of are not there yet."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(f"waits for {', '.join(names)}")
 
 
 class Upkeep:
@@ -107,6 +113,9 @@ class Upkeep:
             supervised.begins(now_s)
             try:
                 self._one(table)
+            except _NotYetError as error:
+                self._board.table(table.name, state="waiting", error=str(error))
+                continue
             except Exception as error:  # of Spark, of SQL of a user, of a disk: it is told
                 supervised.fails(error, time.monotonic())
                 is_good = False
@@ -115,7 +124,9 @@ class Upkeep:
             supervised.works()
             self._seen[table.name] = changes
             took_s = time.monotonic() - now_s
-            self._board.table(table.name, state="running", batch_s=round(took_s, 3))
+            self._board.table(
+                table.name, state="running", batch_s=round(took_s, 3), error=supervised.error
+            )
         return is_good
 
     def _failed(self, name: str, supervised: Supervision) -> None:
@@ -129,8 +140,10 @@ class Upkeep:
     def _sources(self, table: Table) -> tuple[str, ...]:
         """What it is made of; all others, if that is not known."""
         found = graph.sources_of(self._pipeline, table)
-        if found or not isinstance(table, View) or table.sql is not None:
-            return found
+        is_known = found or not isinstance(table, View) or table.sql is not None
+        return found if is_known else self._all_but(table)
+
+    def _all_but(self, table: Table) -> tuple[str, ...]:
         return tuple(
             name
             for one in self._pipeline.tables
@@ -159,14 +172,11 @@ class Upkeep:
             self._board.event(f"{table.name}: {made.late_count} rows came too late")
 
     def _view(self, table: View) -> None:
-        frame = self._frame(table)
-        if frame is None:
-            return
-        rows = collected(frame)
+        rows = collected(self._frame(table))
         path = self._pipeline.path(table.name)
         results = open_results(path, self._pipeline.format)
         have = results.rows()
-        if have is not None and have.schema.names != rows.schema.names and is_results(path):
+        if have is not None and not _fits(rows, have.schema) and is_results(path):
             shutil.rmtree(path)  # its definition has changed, and all of it is made anew
             results, have = open_results(path, self._pipeline.format), None
         if have is not None and have.equals(rows.cast(have.schema)):
@@ -175,32 +185,46 @@ class Upkeep:
         publish = self._publisher(table.name, table.publish)
         if publish is not None and fresh.num_rows:
             publish(fresh)
-        results.change(results.number() + 1, rows, _everything(have))
+        removal = removal_all(None if have is None else have.schema)
+        results.change(results.number() + 1, rows, [] if removal is None else [removal])
         self._board.grown(table.name, fresh.num_rows, rows.num_rows)
         self._board.table(table.name, batch=results.number())
 
-    def _frame(self, table: View) -> DataFrame | None:
-        """What a view is now; None: what it is made of is not there yet."""
-        temporary = {
-            one.name: one
+    def _frame(self, table: View) -> DataFrame:
+        """What a view is now.
+
+        Raises:
+            _NotYetError: what it is made of is not there yet.
+        """
+        from pyspark.errors import AnalysisException
+
+        wanted = self._sources(table)
+        temporary = [
+            one
             for one in self._pipeline.tables
-            if isinstance(one, View) and one.is_temporary and one.name != table.name
-        }
-        for name in self._sources(table):
-            if name in temporary:
-                continue
+            if isinstance(one, View) and one.is_temporary and one.name in wanted
+        ]
+        missing = []
+        for name in self._all_but(table) if temporary else wanted:
             found = frame_of(self._spark, self._pipeline.path(name))
             if found is not None:
                 found.createOrReplaceTempView(name)
-            elif table.sql is not None:
-                return None
-        for name, one in temporary.items():
-            assert one.query is not None
-            one.query().createOrReplaceTempView(name)
-        if table.sql is not None:
-            return self._spark.sql(table.sql)
-        assert table.query is not None
-        return table.query()
+            elif name not in {one.name for one in temporary} and not name.endswith(BAD):
+                missing.append(name)
+        if missing and table.sql is not None and not temporary:
+            raise _NotYetError(missing)
+        try:
+            for one in temporary:
+                assert one.query is not None
+                one.query().createOrReplaceTempView(one.name)
+            if table.sql is not None:
+                return self._spark.sql(table.sql)
+            assert table.query is not None
+            return table.query()
+        except AnalysisException as error:
+            if missing:
+                raise _NotYetError(missing) from error
+            raise
 
     def _publisher(self, name: str, publish: Publish | None) -> Callable[[pa.Table], None] | None:
         if publish is None:
@@ -223,10 +247,19 @@ def rows_of(pipeline: Pipeline, name: str) -> int:
     """How many rows a table has; 0: there is none yet."""
     path = pipeline.path(name)
     if is_results(path):
-        return sum(pq.read_metadata(file).num_rows for file in open_results(path).paths())
+        return open_results(path).rows_count()
     if format_of(path) is None:
         return 0
     return sum(file.rows_count for file in open_table(path).files())
+
+
+def _fits(rows: pa.Table, schema: pa.Schema) -> bool:
+    """Whether rows are of a table with these columns."""
+    try:
+        rows.cast(schema)
+    except (pa.ArrowInvalid, ValueError):
+        return False
+    return True
 
 
 def _new_rows(have: pa.Table | None, rows: pa.Table) -> pa.Table:
@@ -237,10 +270,3 @@ def _new_rows(have: pa.Table | None, rows: pa.Table) -> pa.Table:
     return rows.filter(
         pa.array([payload(row, "json") not in known for row in rows.to_pylist()], pa.bool_())
     )
-
-
-def _everything(have: pa.Table | None) -> list[Removal]:
-    if have is None or not have.num_columns:
-        return []
-    column = have.schema.names[0]
-    return [Removal((column,), lambda rows: pa.repeat(pa.scalar(True), rows.num_rows))]

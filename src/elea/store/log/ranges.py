@@ -99,10 +99,15 @@ def of_time(batch: pa.RecordBatch, span: Span) -> pa.RecordBatch:
     """The rows of a span of time."""
     if span == ALL_TIME or not batch.num_rows:
         return batch
+    return batch.filter(in_time(batch, span))
+
+
+def in_time(batch: pa.RecordBatch, span: Span) -> pa.Array:
+    """Which rows are of a span of time."""
     stamps = times(batch)
     low = pc.greater_equal(stamps, pa.scalar(span[0], pa.uint64()))
     high = pc.less_equal(stamps, pa.scalar(min(span[1], 2**64) - 1, pa.uint64()))
-    return batch.filter(pc.and_(low, high))
+    return pc.and_(low, high)
 
 
 def of_keys(batch: pa.RecordBatch, key_exprs: Sequence[str]) -> pa.RecordBatch:

@@ -203,7 +203,7 @@ class PartWriter:
         log = pa.DictionaryArray.from_arrays(
             pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows), pa.array([str(self._place[0])])
         )
-        for day, bucket, rows in _partitioned(batch, self._layout.buckets):
+        for day, bucket, rows in partitioned(batch, self._layout.buckets):
             logs = log.slice(0, rows.num_rows)
             fields = [*rows.schema, pa.field("log", logs.type)]
             rows = pa.RecordBatch.from_arrays([*rows.columns, logs], schema=pa.schema(fields))
@@ -397,7 +397,7 @@ def _ends(values: list[object]) -> tuple[object, object]:
     return (min(values), max(values)) if values else (None, None)  # type: ignore[type-var]
 
 
-def _partitioned(
+def partitioned(
     batch: pa.RecordBatch, buckets: Mapping[str, str]
 ) -> Iterator[tuple[str, str | None, pa.RecordBatch]]:
     """Rows by day and bucket; nearly always all of one day."""
