@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _status(stack: Stack, problem: str | None, lake: Path | None) -> tuple[Json, str]:
-    from elea.demo.progress import read
+    from elea.demo.progress import Progress, read
 
     told = stack.recorded()
     value: dict[str, Json] = {"recorded": asdict(told)}
@@ -131,11 +131,13 @@ def _status(stack: Stack, problem: str | None, lake: Path | None) -> tuple[Json,
     if told.problem is not None:
         line += f"; recording {told.problem}"
     if stack.pipeline is not None:
-        state = problem or stack.pipeline.state.value
+        progress = Progress() if lake is None else read(lake)
+        if progress.pid != stack.pipeline.pid:  # said by one before, or by none
+            progress = Progress("starting")
+        state = problem or progress.state
         pipeline: dict[str, Json] = {"state": state, "restarts": stack.pipeline.restarts}
         line += f" | pipeline {state}, {stack.pipeline.restarts} restarts"
-        progress = None if lake is None else read(lake)
-        if progress is not None and progress.rows:
+        if progress.rows:
             pipeline |= {"tables": dict(progress.rows), "lag": progress.lag}
             line += f" | {progress}"
         value["pipeline"] = pipeline

@@ -20,6 +20,7 @@ class Progress:
 
     Args:
         state: `starting`, `running`, ...; empty: it has said nothing yet.
+        pid: The process that said so.
         rows: Of each table,
         kinds: and what each is: `archive`, `decoded`, `bad`, `gold`, ...
         lag: Rows of the log that are in no table yet; None: not known.
@@ -28,6 +29,7 @@ class Progress:
     """
 
     state: str = ""
+    pid: int = 0
     rows: dict[str, int] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     lag: int | None = None
@@ -56,6 +58,7 @@ def read(lake: Path) -> Progress:
         first = next(iter(tables.values()), {})
         return Progress(
             state=str(told["state"]),
+            pid=int(told["pid"]),
             rows={name: int(one["rows"]) for name, one in tables.items()},
             kinds={name: str(one["kind"]) for name, one in tables.items()},
             lag=first.get("lag"),

@@ -21,14 +21,15 @@ def test_it_is_read_from_the_state_of_the_pipeline(tmp_path: Path) -> None:
     }
     assert read(tmp_path) == Progress()
     (tmp_path / STATE).parent.mkdir()
-    (tmp_path / STATE).write_text(json.dumps({"state": "running", "tables": tables}))
+    (tmp_path / STATE).write_text(json.dumps({"state": "running", "pid": 7, "tables": tables}))
     found = read(tmp_path)
-    assert (found.state, found.lag, found.errors) == ("running", 4, {"hot": "it rained"})
+    assert (found.state, found.pid, found.lag) == ("running", 7, 4)
+    assert found.errors == {"hot": "it rained"}
     assert found.rows == {"bronze": 3, "imu": 3, "imu_bad": 1, "hot": 2}
     assert str(found) == "bronze 3, silver 4, gold 2, 4 rows behind, batches of 0.2 s"
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"state": "x", "tables": {"a": {}}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"state": "x", "pid": 1, "tables": {"a": {}}}'])
 def test_what_it_does_not_say_is_empty(tmp_path: Path, text: str) -> None:
     (tmp_path / STATE).parent.mkdir()
     (tmp_path / STATE).write_text(text)
