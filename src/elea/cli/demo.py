@@ -177,7 +177,10 @@ class _Screen:
             "results": tick.results,
         }
         self._print({"tick": value}, self._time() + line)
-        for name, error in pipeline.errors.items():
+        errors = dict(pipeline.errors)
+        if tick.problem is not None:
+            errors["pipeline"] = tick.problem
+        for name, error in errors.items():
             if self._errors.get(name) == error:
                 continue
             self._errors[name] = error

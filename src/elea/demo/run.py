@@ -48,10 +48,11 @@ _POLL_S: Final = 0.5
 _TICK_S: Final = 2.0
 _DRAIN_TICK_S: Final = 5.0
 _RESTARTS_MAX: Final = 3
-_READY_S: Final = 180.0  # for Java and Spark to start on a busy machine
+_READY_S: Final = 300.0  # for Java and Spark to start on a busy machine
 _SETTLE_S: Final = 60.0  # for the recorder to ask for what is missing
 _DRAIN_S: Final = 300.0  # for the pipeline to come to the end of the log
 _STOP_S: Final = 300.0  # and to make gold tables of the last rows
+_HASTE_S: Final = 10.0  # to end after a failure, or when interrupted twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class Tick:
     late_ms: int
     recorded: Recorded
     pipeline: Progress
+    problem: str | None  # why the pipeline does not run
     results: int  # samples that the pipeline published
 
 
@@ -160,12 +162,14 @@ class Run:
     def _running(self, stack: Stack) -> Iterator[None]:
         """Whatever happens: the fleet goes first, then who reads, then who records."""
         self._stack = stack
+        timeout_s = _HASTE_S
         try:
             yield
+            timeout_s = _STOP_S
         finally:
             if self._fleet is not None:
-                self._fleet.leave()
-            stack.stop()
+                self._fleet.leave(timeout_s)
+            stack.stop(timeout_s)
 
     def _start_pipeline(self, stack: Stack) -> None:
         self._step("starting Spark (local mode, two cores)")
@@ -248,6 +252,7 @@ class Run:
                 late_ms=said.late_ms if said else 0,
                 recorded=stack.recorded(),
                 pipeline=read_progress(self._directory / LAKE),
+                problem=stack.pipeline_problem(),
                 results=len(self._results),
             )
         )
