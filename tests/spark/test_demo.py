@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,7 +36,12 @@ def test_a_run_proves_its_counts_and_can_be_asked(
     assert summary["tables"]["last"] == plan.robots
     assert summary["results"] > 0  # windows came back as samples
     assert any("tick" in one for one in said)
-    # The program of the summary, in the session that is there.
+    # The programs of the summary; that of Spark in the session that is there.
+    asked = subprocess.run(
+        [sys.executable, str(place / queries.DUCKDB)], capture_output=True, text=True, check=True
+    )
+    assert "hottest" in asked.stdout
+    assert "delimiter" in asked.stdout  # the reason why a row is bad
     monkeypatch.setattr(SparkSession, "stop", lambda self: None)
     runpy.run_path(str(place / queries.SPARK))
     assert "fleet/r05/imu" in capsys.readouterr().out
