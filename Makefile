@@ -5,13 +5,13 @@ PY := .venv/bin/python
 INSTALLED := .venv/.installed
 
 # JOBS processes run tests; each waits for sockets now and then, so more than there are cores.
-# Arguments passed on: make test PYTEST_ARGS="-k keyexpr", make fuzz FUZZ_ARGS="--runs 1000".
+# Arguments passed on: make test PYTEST_ARGS="-k keyexpr", make run RUN_ARGS="--duration 20".
 PYTEST_ARGS ?=
 JOBS ?= 3
 FUZZ_ARGS ?=
 BENCH_ARGS ?=
 CHAOS_ARGS ?=
-CONVERSATION ?= $(firstword $(wildcard examples/conversation.jsonl tests/vectors/put_delete_publisher.jsonl))
+RUN_ARGS ?=
 
 PARALLEL := -n $(JOBS) --dist loadgroup
 
@@ -53,8 +53,8 @@ test: lint ## everything that must hold before a change lands
 	echo "==> pytest, all tests, $$build build"; \
 	$(PY) -m pytest -q $(PARALLEL) --build $$build $(PYTEST_ARGS)
 
-run: hot ## explain a captured conversation, byte by byte
-	@.venv/bin/elea explain "$(CONVERSATION)"
+run: hot ## a router, a fleet, the log and a pipeline on Spark; proves that every sample is there once
+	@.venv/bin/elea demo $(RUN_ARGS)
 
 bench: hot ## measure the hot paths; JSON lines on stdout
 	@set -e; for file in bench/*.py; do \
@@ -73,7 +73,7 @@ docs: hot ## regenerate docs/reference and check every link
 	@$(PY) -m pytest -q tests/meta/test_docs.py
 
 clean: ## remove everything that can be made again
-	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	@rm -rf .venv build dist elea-demo .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
 	@find src tests attack bench chaos fuzz tools \( -name '*.so' -o -name '*.pyc' \) -delete 2>/dev/null || true
 	@find src tests attack bench chaos fuzz tools -name __pycache__ -empty -delete 2>/dev/null || true
 

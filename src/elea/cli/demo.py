@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _interruptible(made: Run, screen: _Screen) -> Iterator[None]:
-    """Ctrl-C, or SIGTERM, ends the fleet early; the second time, everything."""
+    """Ctrl-C, SIGTERM or SIGHUP ends the fleet early; the second time, everything."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -116,7 +116,10 @@ def _interruptible(made: Run, screen: _Screen) -> Iterator[None]:
         screen.step("interrupted: counting what was sent so far (once more: end at once)")
         made.interrupt()
 
-    before = {one: signal.signal(one, heard) for one in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP"):  # a terminal that is closed
+        numbers.append(signal.SIGHUP)
+    before = {one: signal.signal(one, heard) for one in numbers}
     try:
         yield
     finally:
@@ -134,6 +137,7 @@ class _Screen:
         self._lock = threading.Lock()  # results come from the session's threads
         self._sent = (0.0, 0)
         self._result_s = 0.0
+        self._errors: dict[str, str] = {}  # told already, by table
 
     def _print(self, value: Json, line: str) -> None:
         with self._lock:
@@ -152,13 +156,10 @@ class _Screen:
         rate = more / passed_s if passed_s > 0 else 0.0
         self._sent = (tick.elapsed_s, tick.sent)
         told, pipeline = tick.recorded, tick.pipeline
-        rows = ", ".join(f"{name} {count:,}" for name, count in pipeline.rows.items() if count)
         behind = max(0, told.rows - pipeline.rows.get("bronze", 0))
-        batch = "" if pipeline.batch_s is None else f", batches of {pipeline.batch_s:.1f} s"
         line = (
             f"sent {tick.sent:,} ({rate:,.0f}/s), acknowledged {tick.stored:,}, recorded"
-            f" {told.rows:,} | {rows or 'tables are empty'} | {behind:,} behind{batch},"
-            f" {tick.results:,} results"
+            f" {told.rows:,} | {pipeline} | {tick.results:,} results"
         )
         value: dict[str, Json] = {
             "elapsed_s": round(tick.elapsed_s, 1),
@@ -176,7 +177,13 @@ class _Screen:
             "results": tick.results,
         }
         self._print({"tick": value}, self._time() + line)
-        for name, error in pipeline.errors.items():
+        errors = dict(pipeline.errors)
+        if tick.problem is not None:
+            errors["pipeline"] = tick.problem
+        for name, error in errors.items():
+            if self._errors.get(name) == error:
+                continue
+            self._errors[name] = error
             self._print(
                 {"error": {name: error}}, self._paint(escape(f"  {name}: {error}"), Style.RED)
             )
@@ -237,7 +244,6 @@ def summary_lines(summary: Summary, paint: Painter) -> Iterator[str]:
     yield ""
     for name, rows in summary.tables.items():
         yield f"       table {name:<22} {rows:>10,} rows"
-    yield f"       results heard on the bus     {summary.results:>10,}"
     for name, some in summary.gold.items():
         for row in some:
             text = " ".join(f"{column}={value}" for column, value in row.items())

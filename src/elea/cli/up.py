@@ -86,6 +86,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run until a signal ends it."""
     from elea.daemon.effective import Options
+    from elea.demo.progress import storage_of
     from elea.demo.stack import OUTPUT, Stack, pipeline_command
 
     config = args.config.absolute()
@@ -101,7 +102,9 @@ def run(args: argparse.Namespace) -> int:
         try:
             endpoint = stack.start_router()
             _say(args, {"ready": endpoint}, f"ready: router at {endpoint}")
+            lake = None
             if pipeline.is_file():
+                lake = storage_of(pipeline)
                 stack.start_pipeline(pipeline_command(pipeline), pipeline.parent / OUTPUT)
             passed_s = 0.0
             while not is_ending.wait(_TEND_S):
@@ -109,26 +112,35 @@ def run(args: argparse.Namespace) -> int:
                 passed_s += _TEND_S
                 if passed_s >= args.every:
                     passed_s = 0.0
-                    _say(args, *_status(stack, problem))
+                    _say(args, *_status(stack, problem, lake))
         finally:
             _say(args, {"stopping": True}, "stopping")
             stack.stop()
     return 0
 
 
-def _status(stack: Stack, problem: str | None) -> tuple[Json, str]:
+def _status(stack: Stack, problem: str | None, lake: Path | None) -> tuple[Json, str]:
+    from elea.demo.progress import Progress, read
+
     told = stack.recorded()
     value: dict[str, Json] = {"recorded": asdict(told)}
     line = (
-        f"recorded {told.rows:,} rows in {told.logs} logs, {told.acknowledged:,} acknowledged,"
+        f"recorded {told.rows:,} rows, {told.acknowledged:,} acknowledged,"
         f" {told.gaps} missing, {told.dropped} dropped, {told.lag_ms} ms to disk"
     )
     if told.problem is not None:
         line += f"; recording {told.problem}"
     if stack.pipeline is not None:
-        state = problem or stack.pipeline.state.value
-        value["pipeline"] = {"state": state, "restarts": stack.pipeline.restarts}
+        progress = Progress() if lake is None else read(lake)
+        if progress.pid != stack.pipeline.pid:  # said by one before, or by none
+            progress = Progress("starting")
+        state = problem or progress.state
+        pipeline: dict[str, Json] = {"state": state, "restarts": stack.pipeline.restarts}
         line += f" | pipeline {state}, {stack.pipeline.restarts} restarts"
+        if progress.rows:
+            pipeline |= {"tables": dict(progress.rows), "lag": progress.lag}
+            line += f" | {progress}"
+        value["pipeline"] = pipeline
     return value, line
 
 

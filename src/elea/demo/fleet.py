@@ -4,14 +4,13 @@
 
 Each robot has a session, a liveliness token and a thread that publishes what the plan says, when it
 says so; what is late is made up for. Poses and batteries are acknowledged puts, and wait on the
-robot's disk while no recorder answers. A JSON line every second tells how many were sent. Robots
-stay, so that their caches can be asked, until standard input is closed.
+robot's disk while no recorder answers. A JSON line every second tells how many were sent. A line on
+standard input ends that early. Robots stay, so that their caches can be asked, until it is closed.
 """
 
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import threading
 import time
@@ -258,13 +257,13 @@ def main(arguments: Sequence[str]) -> int:
     fleet = Fleet(Plan(**json.loads(plan)), endpoint, Path(directory))
 
     def watch() -> None:
-        """Closed by who started this, or because it is gone: publish no more, and leave."""
-        sys.stdin.read()
+        """A line: publish no more. Closed, or whoever started this is gone: leave."""
+        for _ in sys.stdin:
+            fleet.is_ending.set()
         fleet.is_ending.set()
         fleet.may_leave.set()
 
     threading.Thread(target=watch, daemon=True).start()
-    signal.signal(signal.SIGTERM, lambda *_: fleet.is_ending.set())
     fleet.run(sys.stdout)
     return 0
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -68,13 +69,16 @@ class FleetProcess:
 
     def end(self) -> None:
         """Publish no more; robots stay until `leave`."""
-        if self._process.poll() is None:
-            self._process.terminate()
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it is gone already
+            self._process.stdin.write(b"end\n")
+            self._process.stdin.flush()
 
     def leave(self, timeout_s: float = _LEAVE_S) -> bool:
         """All robots go; whether they did so in time. Those that did not are killed."""
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         try:
             code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:

@@ -17,21 +17,23 @@ from pathlib import Path
 import duckdb
 from deltalake import DeltaTable
 
-lake = Path(__file__).parent / "lake"
+LAKE = Path(__file__).parent / "lake"
+QUERIES = {
+    "bronze": """
+        SELECT key, encoding, count(*) AS samples, min(ts) AS first, max(ts) AS last
+        FROM {rows} WHERE kind = 0 GROUP BY ALL ORDER BY key LIMIT 12""",
+    "imu": """
+        SELECT robot, count(*) AS samples, avg(ax) AS ax, max(temp) AS hottest
+        FROM {rows} GROUP BY robot ORDER BY hottest DESC LIMIT 5""",
+    "hot": 'SELECT robot, state, "at" FROM {rows} ORDER BY "at"',
+    "imu_bad": "SELECT key, sn, reason FROM {rows} ORDER BY key, sn LIMIT 5",
+}
 
-
-def table(name: str) -> str:
-    """The files of a table as it is now, for read_parquet."""
-    return str([file.removeprefix("file://") for file in DeltaTable(lake / name).file_uris()])
-
-
-duckdb.sql(
-    f"""
-    SELECT key, encoding, count(*) AS samples, min(ts) AS first, max(ts) AS last
-    FROM read_parquet({table("bronze")}, hive_partitioning = true)
-    WHERE kind = 0 GROUP BY ALL ORDER BY key LIMIT 12
-    """
-).show()
+for name, query in QUERIES.items():
+    if any((LAKE / name / "_delta_log").glob("*.json")):
+        files = DeltaTable(LAKE / name).file_uris()  # of the table as it is now
+        if files:
+            duckdb.sql(query.format(rows=f"read_parquet({files})")).show()
 '''
 _SPARK: Final = '''\
 """The tables of this directory in Spark, on the Java that is packaged: pip install 'elea[demo]'"""

@@ -42,14 +42,17 @@ LAKE: Final = Path("lake")
 BRONZE: Final = "bronze"
 GARBLED: Final = "imu_bad"
 RESULTS: Final = ("gold/**", "alerts/**")
+PUBLISHED: Final = ("imu_1s", "hot")  # the tables whose rows those are
 _LISTEN: Final = "tcp/127.0.0.1:0"
 _POLL_S: Final = 0.5
 _TICK_S: Final = 2.0
+_DRAIN_TICK_S: Final = 5.0
 _RESTARTS_MAX: Final = 3
-_READY_S: Final = 180.0  # for Java and Spark to start on a busy machine
+_READY_S: Final = 300.0  # for Java and Spark to start on a busy machine
 _SETTLE_S: Final = 60.0  # for the recorder to ask for what is missing
 _DRAIN_S: Final = 300.0  # for the pipeline to come to the end of the log
 _STOP_S: Final = 300.0  # and to make gold tables of the last rows
+_HASTE_S: Final = 10.0  # to end after a failure, or when interrupted twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ class Tick:
     late_ms: int
     recorded: Recorded
     pipeline: Progress
+    problem: str | None  # why the pipeline does not run
     results: int  # samples that the pipeline published
 
 
@@ -115,7 +119,7 @@ class Run:
         self._restarts_max = _RESTARTS_MAX
         self._interrupted = threading.Event()
         self._start_s = 0.0
-        self._results = 0
+        self._results: set[tuple[str, bytes]] = set()  # what is sent again counts once
         self._stack: Stack | None = None
         self._fleet: FleetProcess | None = None
 
@@ -148,7 +152,7 @@ class Run:
                 self._step("gold tables of the last rows")
                 if not stack.stop_pipeline(_STOP_S):
                     self._step("the pipeline did not end in time, and was killed")
-            summary.results = self._results
+            summary.results = len(self._results)
             summary.restarts = stack.pipeline.restarts if stack.pipeline else 0
         summary.interrupted = self._interrupted.is_set()
         self._prove(summary)
@@ -158,12 +162,14 @@ class Run:
     def _running(self, stack: Stack) -> Iterator[None]:
         """Whatever happens: the fleet goes first, then who reads, then who records."""
         self._stack = stack
+        timeout_s = _HASTE_S
         try:
             yield
+            timeout_s = _STOP_S
         finally:
             if self._fleet is not None:
-                self._fleet.leave()
-            stack.stop()
+                self._fleet.leave(timeout_s)
+            stack.stop(timeout_s)
 
     def _start_pipeline(self, stack: Stack) -> None:
         self._step("starting Spark (local mode, two cores)")
@@ -231,7 +237,7 @@ class Run:
                 raise EleaError(f"no {what} within {timeout_s:g} s: {problem or 'it runs'}")
             if what is not None and self._interrupted.is_set():
                 return
-            if stack is not None and time.monotonic() - shown_s >= _TICK_S:
+            if stack is not None and time.monotonic() - shown_s >= _DRAIN_TICK_S:
                 shown_s = time.monotonic()
                 self._show(stack, self._fleet)
             time.sleep(_POLL_S)
@@ -246,12 +252,13 @@ class Run:
                 late_ms=said.late_ms if said else 0,
                 recorded=stack.recorded(),
                 pipeline=read_progress(self._directory / LAKE),
-                results=self._results,
+                problem=stack.pipeline_problem(),
+                results=len(self._results),
             )
         )
 
     def _heard(self, sample: Sample) -> None:
-        self._results += 1
+        self._results.add((sample.key_text, sample.payload.to_bytes()))
         self._on_result(sample)
 
     def _prove(self, summary: Summary) -> None:
@@ -279,6 +286,11 @@ class Run:
         if not summary.interrupted and GARBLED in summary.tables:
             seen = summary.tables[GARBLED]
             summary.checks.append(Check("garbled payloads", seen, expected.garbled, "kept apart"))
+        published = [name for name in PUBLISHED if name in summary.tables]
+        if published:
+            rows = sum(summary.tables[name] for name in published)
+            note = f"as {' and '.join(published)} have"
+            summary.checks.append(Check("results on the bus", summary.results, rows, note))
         lives = sum(len(plan.lives(robot)) for robot in range(1, plan.robots + 1))
         summary.checks += prove_gold(lake, None if summary.interrupted else lives)
         summary.gold = some_rows(lake)

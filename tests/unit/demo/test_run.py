@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from elea.cli.demo import summary_json, summary_lines
+from elea.cli import demo as cli
+from elea.cli.demo import _interruptible, _Screen, summary_json, summary_lines
 from elea.cli.main import main
 from elea.cli.output import Painter
 from elea.demo import files, queries
@@ -111,6 +112,26 @@ def test_what_is_off_is_said(tmp_path: Path) -> None:
     assert "a count is off" in text
     assert json.loads(json.dumps(summary_json(bad)))["holds"] is False
     assert not Summary(tmp_path).holds  # nothing was shown
+
+
+def test_ctrl_c_ends_the_fleet_and_then_everything(tmp_path: Path) -> None:
+    run, _, _ = made(tmp_path / "demo")
+    screen = _Screen(as_json=True, paint=Painter(enabled=False))
+    before = signal.getsignal(signal.SIGINT)
+    with _interruptible(run, screen):
+        signal.raise_signal(signal.SIGTERM)
+        assert run._interrupted.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_what_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    assert main(["demo"]) == 1
+    assert "elea[demo]" in capsys.readouterr().err
 
 
 def test_a_directory_that_is_there_is_left_alone(

@@ -191,6 +191,8 @@ class Windows:
             source.settled = next(iter(source.spans))[0]
         if _holes(source):
             self._gapped.setdefault(id, now_ns)
+        else:
+            self._gapped.pop(id, None)  # the next one is waited for as long as this one was
 
     def _take(self, source: _Source, numbers: pa.Array, taken: list[Span]) -> list[int]:
         """Put numbers in; returns the places of those that were there."""

@@ -134,6 +134,17 @@ def test_a_heartbeat_tells_of_the_last_ones() -> None:
     assert windows.gaps(0) == [Gap(("ab", 1), "k", 3, 5)]
 
 
+def test_a_gap_that_was_filled_does_not_age_the_next_one() -> None:
+    """A heartbeat overtakes what it tells of, again and again."""
+    windows = Windows()
+    windows.take(batch(1), now_ns=0)
+    windows.heard(("ab", 1), 2, 100)
+    windows.take(batch(2), now_ns=101)
+    windows.heard(("ab", 1), 3, 600)
+    assert windows.gaps(before_ns=599) == []
+    assert windows.gaps(before_ns=600) == [Gap(("ab", 1), "k", 3, 4)]
+
+
 def test_who_is_asked_about_has_no_gaps() -> None:
     windows = Windows()
     assert windows.ask(Identity("ab", 1, 5)) is None
