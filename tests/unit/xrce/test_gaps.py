@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.xrce_ends import RTT_NS, acks, receiver, round_trip, send, take
+from tests.xrce_ends import RTT_NS, acks, receiver, round_trip, send, sent, take
 from tests.xrce_network import SECOND
 
 from elea.limits import DEFAULT_LIMITS
@@ -13,19 +13,23 @@ from elea.xrce.channel.sender import ReliableSender, Window
 from elea.xrce.channel.serial import Serial
 from elea.xrce.messages_hot import AckNack
 
+AGAIN_NS = RTT_NS * 9 // 8
+
 
 def test_a_gap_is_asked_for_once_per_round_trip() -> None:
     end = receiver()
     take(end, 0)
     take(end, 2)
     take(end, 4)
-    assert acks(end) == ["2f 01 00"]
+    assert acks(end) == ["2f 01 02"]  # both, in one answer to one frame
     take(end, 5, RTT_NS)
+    assert acks(end) == []  # it may come just now
+    take(end, 6, AGAIN_NS)
     assert acks(end) == ["2f 01 02"]
-    assert take(end, 1, RTT_NS) == ["m1", "m2"]
+    assert take(end, 1, AGAIN_NS) == ["m1", "m2"]
     assert acks(end) == []  # another gap is asked for soon, with what is lost meanwhile
-    assert end.next_timer_ns() == RTT_NS + RTT_NS // SPREAD
-    end.handle_timer(RTT_NS + RTT_NS // SPREAD)
+    assert end.next_timer_ns() == AGAIN_NS + RTT_NS // SPREAD
+    end.handle_timer(AGAIN_NS + RTT_NS // SPREAD)
     assert acks(end) == ["2f 03 00"]
 
 
@@ -41,7 +45,7 @@ def test_a_gap_is_asked_for_again_without_news_but_not_for_ever() -> None:
     assert asked == AGAIN_COUNT
     take(end, 3, SECOND)  # news
     assert acks(end) == ["2f 01 00"]
-    assert end.next_timer_ns() == SECOND + RTT_NS
+    assert end.next_timer_ns() == SECOND + AGAIN_NS
 
 
 def test_a_gap_that_is_filled_is_acknowledged_soon() -> None:
@@ -74,6 +78,18 @@ def test_what_the_peer_stores_is_not_under_way_any_more() -> None:
     assert (end.flight_count, end.unacknowledged_count) == (0, 0)
 
 
+def test_what_is_not_asked_for_after_a_round_trip_is_not_under_way() -> None:
+    """A frame was lost, and what came after it is stored: the mask ends before that."""
+    end = ReliableSender(Serial(14), round_trip(), Window(8, 2**20, 4))
+    for _ in range(4):
+        send(end)
+    end.acknack(AckNack(sn=0, mask=0b1), RTT_NS - 1)
+    assert end.flight_count == 4
+    end.acknack(AckNack(sn=0, mask=0b1), RTT_NS)
+    assert end.flight_count == 2
+    assert [octets[:5] for octets in sent(end)[-2:]] == ["47 00", "67 01"]
+
+
 def test_the_window_bounds_what_is_kept_whatever_the_peer_stores() -> None:
     end = ReliableSender(Serial(14), round_trip(), Window(6, 2**20, 4))
     while end.has_room(1):
@@ -84,7 +100,7 @@ def test_the_window_bounds_what_is_kept_whatever_the_peer_stores() -> None:
     assert end.flight_count < 4
 
 
-def test_the_answer_to_an_s_flag_is_a_round_trip_unless_something_was_sent_again() -> None:
+def test_the_answer_to_an_s_flag_is_a_round_trip_unless_it_was_asked_for_again() -> None:
     trip = round_trip()
     end = ReliableSender(Serial(14), trip, Window(8, 2**20, 8))
     send(end, flush=True)
@@ -95,9 +111,13 @@ def test_the_answer_to_an_s_flag_is_a_round_trip_unless_something_was_sent_again
     end.acknack(AckNack(sn=2), 6 * RTT_NS)
     assert trip.samples_count == 2
     send(end, now_ns=6 * RTT_NS, flush=True)
-    send(end, now_ns=9 * RTT_NS)
-    end.acknack(AckNack(sn=4), 9 * RTT_NS)  # no answer to the first, but to what came later
+    end.handle_timer(20 * RTT_NS)
+    end.acknack(AckNack(sn=3), 20 * RTT_NS)  # the answer to a Synch
     assert trip.samples_count == 2
+    send(end, now_ns=20 * RTT_NS, flush=True)
+    send(end, now_ns=20 * RTT_NS)
+    end.acknack(AckNack(sn=5), 21 * RTT_NS)  # one answer to all of a frame
+    assert trip.samples_count == 3
 
 
 @pytest.mark.parametrize(
