@@ -8,15 +8,19 @@ what a loss holds up shows as it is. `ratio` is samples per second of virtual ti
 frames lost, both ways, to those without loss; the bar is 0.6. `channel` is one message per frame
 between two ends with the limits of a gateway, `up` a device that writes to a gateway, `down` a
 gateway that pushes to a device, in frames of 127 octets. `frames` is what crossed the link per
-sample, both ways. Memory is what `tracemalloc` counts.
+sample, both ways. `xrce fleet` is a thousand devices that all write to one gateway at once, by
+name, from when their sessions are open. Memory is what `tracemalloc` counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import heapq
 import json
+import random
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
@@ -28,11 +32,15 @@ from tests.xrce_world import World, device_settings
 
 from elea.limits import DEFAULT_LIMITS
 from elea.xrce.client import DEVICE_LIMITS, Client
+from elea.xrce.gateway.effects import Put
+from elea.xrce.session.initiator import Opened
+from elea.xrce.session.settings import SessionSettings
 
 DELAY_NS: Final = 5_000_000
 LOSS: Final = 0.1
 BAR: Final = 0.6
 SAMPLES_COUNT: Final = 4_000
+FLEET_SAMPLES_COUNT: Final = 200  # of each device
 PAYLOAD: Final = bytes(8)
 FRAME_LEN: Final = 127  # of a device on a wireless link
 STATE_LEN_MAX: Final = 16 * 1024
@@ -99,6 +107,95 @@ def downward(seed: int, loss: float) -> tuple[float, float]:
     return per_s, world.frames_count / SAMPLES_COUNT
 
 
+class Fleet:
+    """Many devices that write to one gateway, each as fast as its window lets it; virtual time."""
+
+    def __init__(self, count: int, loss: float) -> None:
+        world = World(lease_s=0, interest_always=True)
+        self.gateway = world.gateway
+        self.loss, self.rng, self.now_ns = loss, random.Random(count), 0
+        self.clients = [Client(self._settings(number)) for number in range(count)]
+        self.sent, self.arrived = [0] * count, [0] * count
+        self.opened_ns, self.done_ns = [0] * count, [0] * count
+        self._events: list[tuple[int, int, int, bytes | None, bool]] = []
+        self._order = 0
+        for number, client in enumerate(self.clients):
+            client.open(0)
+            self._collect(number)
+
+    @staticmethod
+    def _settings(number: int) -> SessionSettings:
+        settings = device_settings(0, lease_s=0, frame_len=FRAME_LEN)
+        pid = number.to_bytes(4, "big")
+        return dataclasses.replace(settings, pid=pid, limits=DEVICE_LIMITS)
+
+    def run(self) -> float:
+        """Samples per second of one device, on average."""
+        while any(count < FLEET_SAMPLES_COUNT for count in self.arrived):
+            self.now_ns, _, number, frame, up = heapq.heappop(self._events)
+            if number < 0:
+                self.gateway.handle_timer(self.now_ns)
+            elif frame is None:
+                self.clients[number].handle_timer(self.now_ns)
+            elif up:
+                self.gateway.receive(frame, number, self.now_ns)
+            else:
+                self.clients[number].receive(frame, self.now_ns)
+            if number >= 0:
+                self._collect(number)
+            self._collect_gateway()
+        spans = zip(self.opened_ns, self.done_ns, strict=True)
+        rates = [FLEET_SAMPLES_COUNT * SECOND / (done - opened) for opened, done in spans]
+        return sum(rates) / len(rates)
+
+    def _collect(self, number: int) -> None:
+        client = self.clients[number]
+        while self.sent[number] < FLEET_SAMPLES_COUNT and client.is_open:
+            if not client.write_to(f"/f/{number}", PAYLOAD, self.now_ns):
+                break
+            self.sent[number] += 1
+        for frame in client.data_to_send(self.now_ns):
+            self._carry(number, frame, up=True)
+        while (event := client.next_event()) is not None:
+            if isinstance(event, Opened):
+                self.opened_ns[number] = self.now_ns
+        self._push(client.next_timer_ns(), number, None, up=False)
+
+    def _collect_gateway(self) -> None:
+        for number, frame in self.gateway.data_to_send(self.now_ns):
+            self._carry(number, frame, up=False)
+        while (effect := self.gateway.next_effect()) is not None:
+            if isinstance(effect, Put):
+                number = int.from_bytes(effect.pid, "big")
+                self.arrived[number] += 1
+                self.done_ns[number] = self.now_ns
+        self._push(self.gateway.next_timer_ns(), -1, None, up=False)
+
+    def _carry(self, number: int, frame: bytes, *, up: bool) -> None:
+        if self.rng.random() >= self.loss:
+            self._push(self.now_ns + DELAY_NS, number, frame, up=up)
+
+    def _push(self, at_ns: int | None, number: int, frame: bytes | None, *, up: bool) -> None:
+        if at_ns is not None:
+            self._order += 1
+            heapq.heappush(self._events, (at_ns, self._order, number, frame, up))
+
+
+def fleet(devices: int) -> None:
+    started = time.process_time()
+    free_per_s, lossy_per_s = Fleet(devices, 0.0).run(), Fleet(devices, LOSS).run()
+    result = {
+        "bench": "xrce fleet",
+        "devices": devices,
+        "loss_free_per_s": round(free_per_s),
+        "ratio": round(lossy_per_s / free_per_s, 3),
+        "cpu_s": round(time.process_time() - started, 1),
+        "bar": BAR,
+        "holds": lossy_per_s / free_per_s >= BAR,
+    }
+    print(json.dumps(result), flush=True)
+
+
 def goodput(seeds: int) -> None:
     for name, run in (("channel", over_channel), ("up", upward), ("down", downward)):
         free_per_s, free_frames = run(0, 0.0)
@@ -139,6 +236,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer seeds and devices")
     args = parser.parse_args()
     goodput(seeds=3 if args.quick else 20)
+    fleet(devices=20 if args.quick else 1_000)
     memory(devices=100 if args.quick else 1_000)
     return 0
 

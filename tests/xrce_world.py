@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.xrce_network import MS, Faults
@@ -11,6 +12,7 @@ from tests.xrce_session import messages
 
 from elea.timestamp import HybridClock, Timestamp, TimestampId
 from elea.xrce.client import Client, ClientEvent, Received
+from elea.xrce.declarations import Action
 from elea.xrce.gateway.effects import Ask, Effect, Put
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
@@ -52,6 +54,7 @@ class World:
     interest_always: bool = False
     rest: list[Sample] = field(default_factory=list)  # what other storages have
     silent: bool = False  # they do not answer
+    allows: Callable[[bytes, Action, tuple[str, ...]], bool] = lambda _pid, _action, _keys: True
 
     def __post_init__(self) -> None:
         self.now_ns = 0
@@ -76,6 +79,7 @@ class World:
             persistent=self.persistent,
             asks=self.asks,
             interest_always=self.interest_always,
+            allows=self.allows,
         )
         said = SessionProperties(vendor=VENDOR_CODE, commit_mode=7, capabilities=0b111)
         session = SessionSettings(

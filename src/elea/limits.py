@@ -185,6 +185,7 @@ class Limits:
 
     # XRCE: what one device may make a gateway keep.
     xrce_sessions_count: int = 10_000  # of one gateway
+    xrce_sessions_host_count: int = 100  # and of one address, if the gateway can tell
     xrce_locators_count: int = 16  # of one device, and sources it is heard from
     xrce_locator_len: int = 256
     xrce_scouts_source_count: int = 20  # Scouts, and Opens, of one source answered per second

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from elea.errors import ClosedError, InvalidValueError, LimitError, RemoteProtocolError
 from elea.limits import DEFAULT_LIMITS
+from elea.xrce.batches import Batch
 from elea.xrce.channel.conduits import Numbered
 from elea.xrce.channel.serial import Serial
 from elea.xrce.closing import CloseReason, violation
@@ -43,12 +44,13 @@ from elea.xrce.declarations_hot import (
     SubscriberDecl,
     SubscriberDeclParamsPart,
 )
-from elea.xrce.fragments import Slice, slices
+from elea.xrce.fragments import slices
 from elea.xrce.framing import Marked
 from elea.xrce.messages_hot import (
     BatchedData,
     BatchedDataPayloadPart,
     Declare,
+    Frag,
     Pull,
     StreamData,
     WriteData,
@@ -75,6 +77,7 @@ DEVICE_LIMITS: Final = dataclasses.replace(
     xrce_transaction_count=64,
 )
 """What a device keeps at most; docs/topics/xrce.md says it in octets."""
+_Piece: TypeAlias = tuple[Callable[[int], Numbered], Callable[[int], Frag] | None]
 _NAMES: Final = (ResourceDecl, SelectionDecl, BindingDecl)
 
 
@@ -139,7 +142,7 @@ class Client:
         self._incoming = Incoming(self._settings.properties.commit_mode, limits)
         self._outgoing = Outgoing(commit_mode, self._frame_len)
         self._declares: deque[tuple[Declaration, ...]] = deque()  # at most one
-        self._rest: deque[Slice] = deque()  # fragments that wait for the window
+        self._rest: deque[_Piece] = deque()  # what of one call waits for the window
 
     @property
     def is_open(self) -> bool:
@@ -334,18 +337,31 @@ class Client:
     def write_batch(
         self, id_: int, payloads: Iterable[bytes], now_ns: int, *, reliable: bool = True
     ) -> bool:
-        """Write several samples at once under an id; see `write`."""
-        self._session()
+        """Write several samples together under an id, in as few frames as they take; see `write`.
+
+        Raises:
+            InvalidValueError: One of them does not go into a frame; `write` cuts it.
+        """
+        session = self._session()
         together = tuple(payloads)
         if id_ in self._mine.publishers and not self.is_matched(id_):
             self.unmatched_count += len(together)
             return True
-        return self._send(
-            lambda sn: BatchedData(
-                reliable=reliable, sync=False, sn=sn, id=id_, has_prid=False, payload=together
-            ),
-            now_ns,
-        )
+        if self._rest:
+            return False
+        batch = Batch(session.frame_len, Serial(session.conduits.bits))
+        made: list[_Piece] = []
+        for payload in together:
+            one = StreamData(reliable=reliable, sync=False, sn=0, id=id_, payload=payload)
+            if batch and not batch.takes(one):
+                made.append((batch.take(), None))
+            if not batch.takes(one):
+                text = f"{len(payload)} octets do not go into a frame of {session.frame_len}"
+                raise InvalidValueError("payload", text)
+            batch.add(one)
+        if batch:
+            made.append((batch.take(), None))
+        return self._pieces(session, made, now_ns)
 
     def pull(
         self, id_: int, now_ns: int, *, pull_id: int = 0, max_samples: int | None = None
@@ -359,15 +375,20 @@ class Client:
     def _data(self, session: Session, message: StreamData | WriteData, now_ns: int) -> bool:
         if self._rest:
             return False
-        serial = Serial(self._settings.properties.bits)
-        cut = deque(slices(message, session.frame_len, serial))
+        serial = Serial(session.conduits.bits)
+        cut = [(one.make, one.marker) for one in slices(message, session.frame_len, serial)]
         if not cut:
             text = f"{len(message.payload)} octets do not go into frames of {session.frame_len}"
             raise InvalidValueError("payload", text)
-        first = cut.popleft()
-        if not session.send(first.make, now_ns, fragment=first.marker):
+        return self._pieces(session, cut, now_ns)
+
+    def _pieces(self, session: Session, pieces: Sequence[_Piece], now_ns: int) -> bool:
+        """Send what belongs together; if the first is sent, the rest waits for the window."""
+        self._rest.extend(pieces[:1])
+        if not self._flush(session, now_ns):
+            self._rest.clear()
             return False
-        self._rest = cut
+        self._rest.extend(pieces[1:])
         self._flush(session, now_ns)
         return True
 
@@ -491,7 +512,8 @@ class Client:
     def _flush(self, session: Session, now_ns: int) -> bool:
         """Send the rest of a message that was cut; whether all of it is gone."""
         while self._rest:
-            if not session.send(self._rest[0].make, now_ns, fragment=self._rest[0].marker):
+            make, marker = self._rest[0]
+            if not session.send(make, now_ns, fragment=marker):
                 return False
             self._rest.popleft()
         return True

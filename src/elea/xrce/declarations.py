@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final, Generic, TypeVar
 
 from elea.limits import DEFAULT_LIMITS, Limits
@@ -78,6 +79,14 @@ class Subscriber:
     duration_ms: int = 0
 
 
+class Action(Enum):
+    """What may be allowed, or not."""
+
+    DECLARE = "to declare"
+    READ = "to read"
+    WRITE = "to write"
+
+
 @dataclass(slots=True, frozen=True)
 class Change(Generic[_Value]):
     """An id that means something else now; None is nothing."""
@@ -129,6 +138,7 @@ class Declarations:
         vendor: Whether the properties with odd ids are ours (A-31).
         layout_of: The type of what is written to a resource, if it is known.
         admit: Why there is no room for what a publisher would write, or None.
+        allows: Whether this end may do something with a resource (19.3).
     """
 
     def __init__(
@@ -140,6 +150,7 @@ class Declarations:
         limits: Limits = DEFAULT_LIMITS,
         layout_of: Callable[[Resource], Layout | None] = lambda _resource: None,
         admit: Callable[[Named, Publisher], str | None] = lambda _named, _publisher: None,
+        allows: Callable[[Action, Resource], bool] = lambda _action, _resource: True,
     ) -> None:
         self._names: _Table[Named] = _Table({} if names is None else names)
         self._publishers: _Table[Publisher] = _Table()
@@ -149,6 +160,7 @@ class Declarations:
         self._limits = limits
         self._layout_of = layout_of
         self._admit = admit
+        self._allows = allows
 
     @property
     def names(self) -> dict[int, Named]:
@@ -202,13 +214,31 @@ class Declarations:
                 text = f"selection {awaited} is not declared"
                 refusals[place] = RefusedError(Status.INVALID, awaited, text)
         if not refusals:
-            refusals = self._not_admitted()
+            refusals = self._not_allowed() or self._not_admitted()
         if refusals:
             self._names.undo()
             self._publishers.undo()
             self._subscribers.undo()
             raise refusals[min(refusals)]
         return Changes(self._names.take(), self._publishers.take(), self._subscribers.take())
+
+    def _not_allowed(self) -> dict[int, RefusedError]:
+        """What is forbidden of what is there now; a name may be new to who used its id before."""
+        named = [change.id for change in self._names.journal if change.after is not None]
+        ends = [change.id for change in self._publishers.journal]
+        ends += [change.id for change in self._subscribers.journal]
+        for id_ in dict.fromkeys((*named, *ends)):
+            meant = self.named(id_)
+            doing = {
+                Action.DECLARE: id_ in named,
+                Action.WRITE: id_ in self.publishers,
+                Action.READ: id_ in self.subscribers,
+            }
+            for action, done in doing.items():
+                if done and meant is not None and not self._allows(action, meant.resource):
+                    text = f"{action.value} {meant.resource.spelled()} is forbidden"
+                    return {0: RefusedError(Status.INVALID, id_, text)}
+        return {}
 
     def _not_admitted(self) -> dict[int, RefusedError]:
         for change in self._publishers.journal:

@@ -231,3 +231,18 @@ def test_a_device_tells_what_it_stores_and_is_sent_no_more() -> None:
     for _ in range(100):
         world.put("d", b"x")
     assert session.conduits.unacknowledged_count == DEVICE_LIMITS.xrce_store_count // 2
+
+
+@pytest.mark.line("X-104")
+def test_a_batch_takes_as_many_frames_as_it_needs() -> None:
+    world = World()
+    client = world.device(device_settings(0, frame_len=40))
+    payloads = [bytes((number,)) * (number % 30) for number in range(100)]
+
+    assert client.write_batch(2, payloads, world.now_ns)
+    world.run(5)
+    assert [one.payload for one in world.puts()][:100] == payloads
+    assert max(world.frame_lengths[0]) <= 40
+    with pytest.raises(InvalidValueError, match="37 octets do not go into a frame of 40"):
+        client.write_batch(2, [b"", bytes(37)], world.now_ns)
+    assert client.write_batch(2, [], world.now_ns)

@@ -24,9 +24,11 @@ from tests.xrce_session import (
 )
 
 from elea.errors import LocalProtocolError
+from elea.limits import DEFAULT_LIMITS
+from elea.xrce.closing import CloseReason
 from elea.xrce.declarations_hot import Property
 from elea.xrce.encode_hot import encode
-from elea.xrce.messages_hot import Accept, Close, KeepAlive, Open
+from elea.xrce.messages_hot import Accept, Close, KeepAlive, Message, Open
 from elea.xrce.properties import VENDOR_CODE, SessionProperties
 from elea.xrce.session.acceptor import Accepted, Acceptor
 from elea.xrce.session.initiator import Initiator, Opened, Phase
@@ -134,6 +136,37 @@ def test_too_many_repeated_opens_end_the_session() -> None:
         assert isinstance(opened(acceptor)[0], Accept)
     assert opened(acceptor) == []
     assert acceptor.pids() == []
+
+
+def test_a_device_that_still_asks_is_not_silent() -> None:
+    """Accepts may be lost for longer than a session without a word is kept."""
+    acceptor = broker()
+    for at in (0, 4, 8, 12):
+        acceptor.handle_timer(at * SECOND_NS)
+        tell(acceptor, OPEN, now_ns=at * SECOND_NS)
+    acceptor.handle_timer(22 * SECOND_NS)
+    assert acceptor.pids() == [DEVICE]
+    acceptor.handle_timer(22 * SECOND_NS + 1)
+    assert acceptor.pids() == []
+
+
+def test_sessions_of_one_host_are_bounded() -> None:
+    limits = dataclasses.replace(DEFAULT_LIMITS, xrce_sessions_host_count=2)
+    mine = dataclasses.replace(settings(BROKER), limits=limits)
+    acceptor: Acceptor[str] = Acceptor(mine, host_of=lambda source: source.partition(":")[0])
+
+    def asked(number: int, host: str = "h") -> Message:
+        message = altered(pid=bytes((number,)))
+        tell(acceptor, message, f"{host}:{number}")
+        said = [one for where, one in answers(acceptor) if where == f"{host}:{number}"]
+        return next(one for one in said if isinstance(one, Accept | Close))
+
+    assert [type(asked(number)) for number in (1, 2)] == [Accept, Accept]
+    assert asked(3) == Close(pid=BROKER, reason=CloseReason.RESOURCES)
+    assert isinstance(asked(1), Accept)  # it is there already
+    assert isinstance(asked(4, "other"), Accept)
+    tell(acceptor, Close(pid=b"\1", reason=255), "h:1")
+    assert isinstance(asked(3), Accept)
 
 
 def test_an_open_after_data_begins_anew() -> None:

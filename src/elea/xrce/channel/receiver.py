@@ -62,7 +62,7 @@ class ReliableReceiver(Generic[_Item]):
         self._unacknowledged_count = 0
         self._acknowledge_ns: int | None = None
         self._stale_since_ns: int | None = None
-        self._out: list[AckNack] = []
+        self._due = False  # the peer is to be told where we are
 
     def receive(
         self, sn: int, item: _Item, length: int, now_ns: int, *, answer: bool
@@ -122,9 +122,18 @@ class ReliableReceiver(Generic[_Item]):
         return min(self._ask_ns, self._acknowledge_ns)
 
     def acks_to_send(self) -> list[AckNack]:
-        """What to tell the peer."""
-        out, self._out = self._out, []
-        return out
+        """What to tell the peer: where we are now, if anything asked for it."""
+        if not self._due:
+            return []
+        self._due = False
+        known = self._serial.distance(self._top_sn, self.expected_sn)
+        if known <= 0:
+            return [AckNack(sn=self.expected_sn)]
+        mask = 0
+        for bit in range(min(known - 1, self._mask_bits)):
+            if self._serial.after(self.expected_sn, bit + 1) not in self._stored:
+                mask |= 1 << bit
+        return [AckNack(sn=self.expected_sn, mask=mask)]
 
     # Where the numbers are.
 
@@ -194,10 +203,11 @@ class ReliableReceiver(Generic[_Item]):
 
     def _answer(self, now_ns: int, *, at_once: bool, news: bool) -> None:
         self._again_count = 0
-        if at_once or self._unacknowledged_count >= ACK_COUNT:
+        wanted = news or self._serial.distance(self._top_sn, self.expected_sn) > 0
+        if at_once or self._unacknowledged_count >= ACK_COUNT or (wanted and self._due):
             self._acknowledge(now_ns)
-        elif news or self._serial.distance(self._top_sn, self.expected_sn) > 0:
-            wait_ns = self._round_trip.rtt_ns // (SPREAD if news else 1)
+        elif wanted:
+            wait_ns = self._round_trip.rtt_ns // SPREAD if news else self._again_ns
             due_ns = now_ns if self._asked_ns is None else max(now_ns, self._asked_ns + wait_ns)
             self._ask_ns = due_ns if self._ask_ns is None else min(due_ns, self._ask_ns)
             if self._ask_ns <= now_ns:
@@ -206,17 +216,15 @@ class ReliableReceiver(Generic[_Item]):
             self._acknowledge_ns = now_ns + ACK_NS
 
     def _acknowledge(self, now_ns: int) -> None:
+        self._due = True
         self._unacknowledged_count = 0
         self._acknowledge_ns = self._ask_ns = None
-        known = self._serial.distance(self._top_sn, self.expected_sn)
-        if known <= 0:
-            self._out.append(AckNack(sn=self.expected_sn))
-            return
-        mask = 0
-        for bit in range(min(known - 1, self._mask_bits)):
-            if self._serial.after(self.expected_sn, bit + 1) not in self._stored:
-                mask |= 1 << bit
-        self._asked_ns = now_ns
-        if self._again_count < AGAIN_COUNT:
-            self._ask_ns = now_ns + self._round_trip.rtt_ns
-        self._out.append(AckNack(sn=self.expected_sn, mask=mask))
+        if self._serial.distance(self._top_sn, self.expected_sn) > 0:
+            self._asked_ns = now_ns
+            if self._again_count < AGAIN_COUNT:
+                self._ask_ns = now_ns + self._again_ns
+
+    @property
+    def _again_ns(self) -> int:
+        """What was asked for a round trip ago may come just now; a little later it is late."""
+        return self._round_trip.rtt_ns * 9 // 8

@@ -37,7 +37,7 @@ class _Kept:
     message: bytearray
     sent_ns: int
     skipped: bool = False  # the last request for it was not honoured
-    stored: bool = False  # the peer has it, and misses one before it
+    landed: bool = False  # it is not under way: the peer has it, and misses one before it
 
 
 class ReliableSender:
@@ -58,7 +58,7 @@ class ReliableSender:
         self._lead = lead  # the marker of the conduit, in front of everything
         self._kept: deque[_Kept] = deque()
         self._kept_len = 0
-        self._stored_count = 0  # of those kept
+        self._landed_count = 0  # of those kept
         self._probe: tuple[int, int] | None = None  # a number sent with S, and when
         self._out: list[bytes] = []
         self._begun = False  # the peer was told where the numbers start
@@ -73,8 +73,8 @@ class ReliableSender:
 
     @property
     def flight_count(self) -> int:
-        """Messages that the peer is not known to have."""
-        return len(self._kept) - self._stored_count
+        """Messages that are under way."""
+        return len(self._kept) - self._landed_count
 
     @property
     def oldest_sn(self) -> int:
@@ -127,7 +127,7 @@ class ReliableSender:
         for _ in range(done):
             kept = self._kept.popleft()
             self._kept_len -= len(kept.markers) + len(kept.message)
-            self._stored_count -= kept.stored
+            self._landed_count -= kept.landed
         self._measure(message.sn, now_ns)
         if done:
             self._full_told = False
@@ -140,6 +140,7 @@ class ReliableSender:
     def handle_timer(self, now_ns: int) -> None:
         """Send the Synch that is due."""
         if self._kept and now_ns >= self._synch_ns:
+            self._probe = None  # its answer was lost
             self._out.append(self._synch(answer=True))
             self._synch_wait_ns = min(2 * self._synch_wait_ns, SYNCH_MAX_NS)
             self._synch_ns = now_ns + self._synch_wait_ns
@@ -168,11 +169,14 @@ class ReliableSender:
         """Send again what bit 0, the oldest, and the bits above it ask for."""
         fresh_ns = now_ns - self._round_trip.rtt_ns
         chosen: list[_Kept] = []
-        for place, kept in zip(range(wanted.bit_length()), self._kept, strict=False):
+        known_count = wanted.bit_length()
+        for place, kept in enumerate(self._kept):
             asked = bool(wanted >> place & 1)
-            # What lies between requests is there. It stays kept: only an acknowledgement binds.
-            self._stored_count += (not asked) - kept.stored
-            kept.stored = not asked
+            # What lies between requests is there; what lies behind them is there, or was lost
+            # without a trace, if it was sent long enough ago. Only an acknowledgement binds.
+            landed = not asked and (place < known_count or kept.sent_ns <= fresh_ns)
+            self._landed_count += landed - kept.landed
+            kept.landed = landed
             if not asked:
                 continue
             # It may be under way still. To ignore a request once is allowed, twice is not.
@@ -187,14 +191,12 @@ class ReliableSender:
             self._transmit(kept, now_ns, answer=kept is chosen[-1])
 
     def _measure(self, acknowledged_sn: int, now_ns: int) -> None:
-        """An answer to an S is a round trip, if nothing was sent again since (11.3)."""
+        """An answer to an S is a round trip, if it was not waited for too long (11.3)."""
         if self._probe is None:
             return
         wanted_sn, sent_ns = self._probe
-        ahead = self._serial.distance(acknowledged_sn, wanted_sn)
-        if ahead >= 0:
+        if self._serial.distance(acknowledged_sn, wanted_sn) >= 0:
             self._probe = None
-        if ahead == 0:
             self._round_trip.sample(now_ns - sent_ns)
 
     def _transmit(self, kept: _Kept, now_ns: int, *, answer: bool) -> None:

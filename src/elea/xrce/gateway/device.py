@@ -11,7 +11,7 @@ from elea.encoding import Encoding
 from elea.errors import InvalidValueError, LimitError
 from elea.limits import Limits
 from elea.predicate.layout import Layout
-from elea.xrce.declarations import Declarations, Named, Publisher
+from elea.xrce.declarations import Action, Declarations, Named, Publisher
 from elea.xrce.declarations_hot import (
     PUSH_MODE_ID,
     Declaration,
@@ -68,6 +68,7 @@ class Counters:
 
     data: int = 0  # samples without a usable name or id
     pulls: int = 0  # of ids that mean nothing
+    forbidden: int = 0  # samples and Pulls that it may not have
     refused: int = 0  # durable samples without room
 
 
@@ -96,13 +97,17 @@ class Device:
         limits: Limits,
         layout_of: Callable[[Resource], Layout | None],
         admit: Callable[[Named, Publisher], str | None],
+        allows: Callable[[Action, Resource], bool],
     ) -> None:
         self.pid = pid
         self.properties = properties
         self.outlet = outlet
         self.lease_ns = lease_ns
         ours = properties.is_ours
-        self.table = Declarations(vendor=ours, limits=limits, layout_of=layout_of, admit=admit)
+        self.allows = allows
+        self.table = Declarations(
+            vendor=ours, limits=limits, layout_of=layout_of, admit=admit, allows=allows
+        )
         self.told = Declarations(self.table.names, global_ids=True, vendor=True, limits=limits)
         self.incoming = Incoming(commit_mode, limits)
         self.outgoing = Outgoing(properties.commit_mode, frame_len)
@@ -220,6 +225,9 @@ class Device:
         ):
             self.counters.data += 1
             return None
+        if not self.allows(Action.WRITE, actual.resource):
+            self.counters.forbidden += 1
+            return None
         publisher = self.table.publishers.get(id_)
         qualities = actual.qualities.over(named.qualities)
         if publisher is not None:
@@ -245,6 +253,9 @@ class Device:
             self.counters.data += 1
             return None
         self.note_style((name,))
+        if not self.allows(Action.WRITE, resource):
+            self.counters.forbidden += 1
+            return None
         rid = self.outlet.rids.get(resource.path)
         known = self.table.named(rid) if rid is not None else None
         if known is not None:

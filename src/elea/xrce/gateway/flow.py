@@ -12,7 +12,7 @@ from typing import Final
 
 from elea.errors import RemoteProtocolError
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.declarations import Named
+from elea.xrce.declarations import Action, Named
 from elea.xrce.declarations_hot import PUSH_MODE_ID
 from elea.xrce.gateway.device import Device, Query, Rest, Written
 from elea.xrce.gateway.effects import Ask, Effect, Put
@@ -155,6 +155,9 @@ class Flow:
         named = sub.named if sub is not None else device.table.names.get(message.id)
         if named is None:
             device.counters.pulls += 1
+            return
+        if sub is None and not device.allows(Action.READ, named.resource):
+            device.counters.forbidden += 1
             return
         rest = device.rests.get((message.id, message.pull_id))
         if rest is not None and now_ns <= rest.expires_ns:

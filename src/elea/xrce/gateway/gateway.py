@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -17,7 +17,7 @@ from elea.errors import ClosedError, RemoteProtocolError
 from elea.predicate.layout import Layout
 from elea.xrce.channel.conduits import Numbered
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.declarations import Changes, Named, Subscriber
+from elea.xrce.declarations import Action, Changes, Named, Subscriber
 from elea.xrce.declarations_hot import (
     CommitDecl,
     ResourceDecl,
@@ -76,6 +76,7 @@ class Gateway(Generic[_Source]):
         scouting: What is answered to Scouts; None answers nothing.
         authenticate: Told an Open and its property 12, says whether that is good enough.
         moves: Whether a session follows its pid to another source (A-15).
+        host_of: What sources of one host have in common, to bound their sessions; None: no bound.
         is_stream: Whether a source is a stream.
     """
 
@@ -87,6 +88,7 @@ class Gateway(Generic[_Source]):
         scouting: ScoutAnswerer | None = None,
         authenticate: Callable[[Open, bytes | None], bool] = lambda _open, _value: True,
         moves: bool = True,
+        host_of: Callable[[_Source], Hashable | None] = lambda _source: None,
         is_stream: Callable[[_Source], bool] = lambda _source: False,
     ) -> None:
         self.counters = GatewayCounters()
@@ -95,6 +97,7 @@ class Gateway(Generic[_Source]):
             scouting=scouting,
             authenticate=authenticate,
             moves=moves,
+            host_of=host_of,
             is_stream=is_stream,
         )
         self.devices: dict[bytes, Device] = {}
@@ -241,6 +244,7 @@ class Gateway(Generic[_Source]):
             limits=self._settings.limits,
             layout_of=self._layout_of,
             admit=self.at_rest.admit,
+            allows=partial(self._allows, pid),
         )
         self._effects.append(Joined(pid, event.properties))
 
@@ -407,6 +411,9 @@ class Gateway(Generic[_Source]):
 
     def _layout_of(self, resource: Resource) -> Layout | None:
         return self._settings.layout_of(to_key(resource)) if resource.is_trivial else None
+
+    def _allows(self, pid: bytes, action: Action, resource: Resource) -> bool:
+        return self._settings.allows(pid, action, key_expressions(resource.path))
 
     # Interest.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from elea.limits import Limits
+from elea.xrce.batches import Batch
 from elea.xrce.channel.conduits import Numbered
 from elea.xrce.channel.serial import Serial
 from elea.xrce.closing import CloseReason, violation
@@ -19,20 +20,16 @@ from elea.xrce.declarations_hot import Declaration
 from elea.xrce.encode_hot import encode
 from elea.xrce.fragments import slices
 from elea.xrce.messages_hot import (
-    BatchedData,
-    BatchedDataPayloadPart,
     Declare,
     Frag,
     StreamData,
     WriteData,
 )
 from elea.xrce.names import Resource, Style
-from elea.xrce.properties import nat
 from elea.xrce.samples.sample import Sample
 
 NAMED_AFTER: Final = 3  # samples with a full name; then the name gets an id
 _LETTER_LEN: Final = 32  # what one that waits takes besides its octets
-_COUNT_LEN: Final = 2  # of the samples of a batch, besides the octet that a payload has anyway
 NAMES_COUNT: Final = 1_024  # names without an id that are counted
 
 
@@ -84,9 +81,7 @@ class Outlet:
         self._serial = Serial(bits)
         self._frame_len = frame_len
         self._fragments = fragments
-        self._batches = batches
-        self._held: list[StreamData] = []  # samples of one id that will leave together
-        self._held_len = 0
+        self._batch = Batch(frame_len, self._serial) if batches else None
         self._limits = limits
         self._letters: list[_Letter] = []  # short: a deque takes 760 octets, for each device
         self._waiting_len = 0
@@ -100,7 +95,7 @@ class Outlet:
     @property
     def is_holding(self) -> bool:
         """Whether samples wait for others."""
-        return bool(self._held)
+        return bool(self._batch)
 
     @property
     def is_pressed(self) -> bool:
@@ -110,14 +105,9 @@ class Outlet:
 
     def release(self, now_ns: int) -> None:
         """Send the samples that wait for others."""
-        held, self._held = self._held, []
-        if not held:
-            return
-        first = held[0]
-        if len(held) == 1:
-            self._post(_alone(first), now_ns, reliable=first.reliable)
-        else:
-            self._post(_together(held), now_ns, reliable=first.reliable)
+        if self._batch:
+            reliable = self._batch.reliable
+            self._post(self._batch.take(), now_ns, reliable=reliable)
 
     def flush(self, now_ns: int) -> bool:
         """Send what waits; whether all of it could be sent."""
@@ -181,26 +171,14 @@ class Outlet:
 
     def _holds(self, message: StreamData | WriteData, now_ns: int) -> bool:
         """Whether a sample is held, for others or behind others that are."""
-        if not self._batches or not isinstance(message, StreamData) or message.prid == 0:
-            return False
-        length = len(nat(len(message.payload))) + len(message.payload)
-        length += len(nat(message.prid)) if message.prid is not None else 0
-        around = StreamData(
-            reliable=True, sync=False, sn=self._serial.modulus - 1, id=message.id, payload=b""
-        )
-        around_len = len(encode(around)) + _COUNT_LEN
-        if around_len + length > self._frame_len:
+        if self._batch is None or not isinstance(message, StreamData) or message.prid == 0:
             return False
         self._check_room(message)
-        if self._held and (
-            _kind(self._held[0]) != _kind(message)
-            or around_len + self._held_len + length > self._frame_len
-        ):
+        if not self._batch.takes(message):
             self.release(now_ns)
-        if not self._held:
-            self._held_len = 0
-        self._held.append(message)
-        self._held_len += length
+            if not self._batch.takes(message):
+                return False
+        self._batch.add(message)
         self.sent_count += 1
         return True
 
@@ -241,33 +219,3 @@ class Outlet:
         if len(self._unnamed) > NAMES_COUNT:
             self._unnamed.popitem(last=False)
         return count == NAMED_AFTER + 1
-
-
-def _kind(message: StreamData) -> tuple[int, bool, bool]:
-    """What the samples of one batch have in common."""
-    return message.id, message.reliable, message.prid is None
-
-
-def _alone(one: StreamData) -> Callable[[int], Numbered]:
-    return lambda sn: StreamData(
-        reliable=one.reliable, sync=False, sn=sn, id=one.id, prid=one.prid, payload=one.payload
-    )
-
-
-def _together(held: list[StreamData]) -> Callable[[int], Numbered]:
-    first = held[0]
-    parts: tuple[bytes, ...] | tuple[BatchedDataPayloadPart, ...]
-    if first.prid is None:
-        parts = tuple(one.payload for one in held)
-    else:
-        parts = tuple(
-            BatchedDataPayloadPart(prid=one.prid or 0, payload=one.payload) for one in held
-        )
-    return lambda sn: BatchedData(
-        reliable=first.reliable,
-        sync=False,
-        sn=sn,
-        id=first.id,
-        has_prid=first.prid is not None,
-        payload=parts,
-    )

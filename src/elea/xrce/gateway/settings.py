@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.predicate.layout import Layout
 from elea.timestamp import Timestamp
+from elea.xrce.declarations import Action
 from elea.xrce.samples.durability import DurableStore
 
 
@@ -22,6 +23,7 @@ class GatewaySettings:
         asks: Whether `Ask` effects are answered: there may be other storages.
         interest_always: Whether publishers are told of a reader, whether there is one or not.
         layout_of: The type of what is written to a key, if it is known.
+        allows: Whether a device may do something with all keys of these key expressions.
     """
 
     stamp: Callable[[], Timestamp]
@@ -30,6 +32,7 @@ class GatewaySettings:
     asks: bool = True
     interest_always: bool = False
     layout_of: Callable[[str], Layout | None] = lambda _key: None
+    allows: Callable[[bytes, Action, tuple[str, ...]], bool] = lambda _pid, _action, _keys: True
     limits: Limits = DEFAULT_LIMITS
 
 

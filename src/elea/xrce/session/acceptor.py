@@ -8,8 +8,8 @@ its source address. A source is whatever the caller tells sources apart by.
 from __future__ import annotations
 
 import heapq
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -60,6 +60,8 @@ class _Entry(Generic[_Source]):
     session: Session
     sources: list[_Source]  # where it is reached, the last one heard from at the end
     opened_ns: int
+    asked_ns: int  # by the last Open
+    host: Hashable | None = None
     proof: bytes | None = None  # property 12 of the last Open
     accepts_count: int = 0
     heard: bool = False  # anything came after the Open
@@ -75,6 +77,7 @@ class Acceptor(Generic[_Source]):
         scouting: What is answered to Scouts; None answers nothing.
         authenticate: Told the Open and its property 12, says whether that is good enough.
         moves: Whether a session follows its pid to another source (A-15).
+        host_of: What sources of one host have in common, to bound their sessions; None: no bound.
         is_stream: Whether a source is a stream. Of a device that has one of each kind, reliable
             messages go by its stream and the rest by its datagrams (8.5).
     """
@@ -86,6 +89,7 @@ class Acceptor(Generic[_Source]):
         scouting: ScoutAnswerer | None = None,
         authenticate: Callable[[Open, bytes | None], bool] = lambda _open, _value: True,
         moves: bool = True,
+        host_of: Callable[[_Source], Hashable | None] = lambda _source: None,
         is_stream: Callable[[_Source], bool] = lambda _source: False,
     ) -> None:
         self.strays_count = 0  # messages and frames that belong to no session
@@ -93,7 +97,9 @@ class Acceptor(Generic[_Source]):
         self._scouting = scouting
         self._authenticate = authenticate
         self._moves = moves
+        self._host_of = host_of
         self._is_stream = is_stream
+        self._by_host: Counter[Hashable] = Counter()  # sessions, by where they began
         limits = settings.limits
         self._opens = RateLimit(
             limits.xrce_scouts_source_count, limits.xrce_scouts_count, limits.scout_sources_count
@@ -169,7 +175,7 @@ class Acceptor(Generic[_Source]):
             entry.timer_ns = None
             self._touched[pid] = None
             entry.session.handle_timer(now_ns)
-            if not entry.heard and now_ns > entry.opened_ns + self._silence_ns(entry):
+            if not entry.heard and now_ns > entry.asked_ns + self._silence_ns(entry):
                 entry.session.expire("it said nothing after its Open", now_ns)
         self._collect(now_ns)
 
@@ -243,7 +249,7 @@ class Acceptor(Generic[_Source]):
     def _due_ns(self, entry: _Entry[_Source]) -> int | None:
         at = entry.session.next_timer_ns()
         if not entry.heard:
-            silence_ns = entry.opened_ns + self._silence_ns(entry) + 1
+            silence_ns = entry.asked_ns + self._silence_ns(entry) + 1
             return silence_ns if at is None else min(at, silence_ns)
         return at
 
@@ -301,12 +307,15 @@ class Acceptor(Generic[_Source]):
         entry = self._entries.get(pid)
         if entry is None and not self._opens.allows(source, now_ns):
             return
+        host = self._host_of(source)
         duplicate = entry is not None and self._is_duplicate(entry, now_ns)
         proof = first_of_each(message.properties).get(AUTHENTICATION)
         # Its proof is good once. The Open itself may come again, from where it came.
         again = entry is not None and duplicate and source in entry.sources and proof == entry.proof
         try:
-            properties, lease_ns = self._checked(message, known=entry is not None, proven=again)
+            properties, lease_ns = self._checked(
+                message, host, known=entry is not None, proven=again
+            )
         except RemoteProtocolError as error:
             self._say(source, Close(pid=self._settings.pid, reason=error.close_reason))
             return
@@ -315,9 +324,11 @@ class Acceptor(Generic[_Source]):
             entry = None
         if entry is None:
             session = Session(self._settings, pid, lease_ns, properties, now_ns)
-            entry = self._entries[pid] = _Entry(session, [], now_ns)
+            entry = self._entries[pid] = _Entry(session, [], now_ns, now_ns, host)
+            if host is not None:
+                self._by_host[host] += 1
             self._events.append((pid, Accepted(properties, message.locators)))
-        entry.proof = proof
+        entry.proof, entry.asked_ns = proof, now_ns
         self._reached_at(pid, entry, source, now_ns)
         entry.accepts_count += 1
         if entry.accepts_count > self._settings.accept_count:
@@ -334,7 +345,7 @@ class Acceptor(Generic[_Source]):
         self._say(source, accept)
 
     def _checked(
-        self, message: Open, *, known: bool, proven: bool
+        self, message: Open, host: Hashable | None, *, known: bool, proven: bool
     ) -> tuple[SessionProperties, int]:
         """What an Open says, if we can have a session with it; the order is that of 7.3."""
         limits = self._settings.limits
@@ -356,6 +367,9 @@ class Acceptor(Generic[_Source]):
             raise violation(CloseReason.PARAMETER, f"{text} {limits.xrce_locator_len} octets")
         if not known and len(self._entries) >= limits.xrce_sessions_count:
             text = f"there are {limits.xrce_sessions_count} sessions already"
+            raise violation(CloseReason.RESOURCES, text)
+        if not known and self._by_host[host] >= limits.xrce_sessions_host_count:
+            text = f"there are {limits.xrce_sessions_host_count} sessions of this host already"
             raise violation(CloseReason.RESOURCES, text)
         return properties, lease_ns
 
@@ -393,6 +407,10 @@ class Acceptor(Generic[_Source]):
 
     def _forget(self, pid: bytes) -> None:
         entry = self._entries.pop(pid)
+        if entry.host is not None:
+            self._by_host[entry.host] -= 1
+            if not self._by_host[entry.host]:
+                del self._by_host[entry.host]
         for source in entry.sources:
             self._pids.pop(source, None)
 
