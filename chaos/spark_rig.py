@@ -37,6 +37,7 @@ class Life:
     holds: Path
     errors: Path
     started_s: float
+    settings: tuple[str, Mapping[str, str]]  # the master, and more of Spark's
 
     def arm(self, point: str) -> None:
         """Let the first process that comes there stop."""
@@ -63,7 +64,7 @@ class Life:
 
     def told(self) -> str:
         """What it said last, of what is wrong."""
-        return self.errors.read_text(errors="replace")[-2_000:]
+        return self.errors.read_text(errors="replace")[-20_000:]
 
     def pids(self) -> list[int]:
         """All its processes."""
@@ -199,11 +200,15 @@ class Rig:
                 stderr=file,
                 env=made,
             )
-        life = Life(process, holds, errors, time.time())
+        life = Life(process, holds, errors, time.time(), (master, config or {}))
         self.lives.append(life)
         if armed is not None:
             life.arm(armed)
         return life
+
+    def again(self, life: Life) -> Life:
+        """Start a driver like one that ended."""
+        return self.drive(*life.settings)
 
     def settle(self, life: Life) -> list[str]:
         """Wait until the table has all that was acknowledged, and compare; the feed goes on."""
