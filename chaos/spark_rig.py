@@ -57,7 +57,11 @@ class Life:
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         """Until something is so, while the driver lives."""
-        wait_for(condition, f"{what}: {self.told()}", self.is_alive)
+        try:
+            wait_for(condition, what, self.is_alive)
+        except NotReachedError as error:
+            state = "lives" if self.is_alive() else "ended"
+            raise NotReachedError(f"{what}: the driver {state}: {self.told()[-500:]}") from error
 
     def is_alive(self) -> bool:
         return self.process.poll() is None
@@ -152,7 +156,7 @@ class Rig:
         ]
         with told.open("wb") as file:
             self.recorder = subprocess.Popen(command, stderr=file, env=environment())
-        wait_for(lambda: "records k/**" in told.read_text(), f"the recorder: {told.read_text()}")
+        wait_for(lambda: "records k/**" in told.read_text(), f"the recorder: see {told}")
 
     def feed(self) -> None:
         """Let the client put."""
@@ -213,10 +217,11 @@ class Rig:
     def settle(self, life: Life) -> list[str]:
         """Wait until the table has all that was acknowledged, and compare; the feed goes on."""
         self.pause()
-        life.wait(self.ledger.has_all, "all samples in the table")
-        problems = self.ledger.problems(whole=True)
-        self.feed()
-        return problems
+        try:
+            life.wait(self.ledger.has_all, "all samples in the table")
+            return self.ledger.problems(whole=True)
+        finally:
+            self.feed()
 
 
 def environment() -> dict[str, str]:
