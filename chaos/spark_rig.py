@@ -20,7 +20,7 @@ from chaos.spark_ledger import ARCHIVE, Job, Ledger
 from elea import crash
 
 LIMIT_S = 240.0  # for anything that is waited for, on a busy machine
-POLL_S = 0.02
+POLL_S = 0.1  # to look at a table costs milliseconds
 LOCAL = "local[2,4]"
 OPTIONS = {"maxRowsPerTrigger": "20000"}
 
