@@ -13,6 +13,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaos.spark_cluster import Cluster, parent
@@ -25,6 +26,9 @@ IN_TASK = ("table.before_files", "table.after_files")
 RANDOM_S = 3.0  # a kill at any time is in that time
 # What Spark and the table say to the second one; a user must find one of these.
 CLEAR = ("CONCURRENT_STREAM_LOG_UPDATE", "another one writes as this consumer")
+# What Spark says when its own processes do not start in time.
+SLOW = ("failed to connect back",)
+SLOW_MAX = 5
 WINDOW_MIN = 5
 WINDOWS_FROM = 50  # kills, from which on each window has to have so many
 
@@ -35,33 +39,33 @@ Result = dict[str, object]
 def drivers(count: int, seed: int, root: Path, tell: Tell, job: Job = ARCHIVE) -> Result:
     """`kill -9` of the driver: at every point of a batch in turn, and each third at any time."""
     rng = random.Random(seed)
-    problems: list[str] = []
+    found = Found(tell)
     windows: Counter[str] = Counter()
-    checks_count = 0
     points = list(crash.QUERY_POINTS)
     with Rig(root / "drivers", job) as rig:
-        for turn in range(count):
+        while (turn := windows.total()) < count and found.slow_count < count:
             point = None if turn % 3 == 2 else points[(turn - turn // 3) % len(points)]
             at_start = rng.random() < 0.25  # before it has done what the last one left
+            passes_count = rng.randrange(len(job.tables)) if "commit" in (point or "") else 0
             life = rig.drive(armed=point if at_start else None)
             try:
                 if not at_start:
-                    problems += rig.settle(life)
-                    checks_count += 1
-                passes_count = rng.randrange(len(job.tables)) if "commit" in (point or "") else 0
+                    life = _settled(rig, life, found)
                 _die(life, point, passes_count, at_start=at_start, rng=rng)
             except NotReachedError as error:
-                problems.append(f"kill {turn + 1}: {error}")
                 life.kill()
-            window = rig.ledger.window(life.started_s)
-            windows[window] += 1
-            problems += rig.ledger.problems(whole=False)
-            tell(f"{turn + 1} of {count}, {point or 'any'}: {window}, {len(problems)} problems")
-        problems += _settled(rig, rig.drive())
+                if _is_slow(life):
+                    found.slow_count += 1
+                    continue
+                found.add([f"kill {turn + 1}: {error}"])
+            windows[window := rig.ledger.window(life.started_s)] += 1
+            found.add(rig.ledger.problems(whole=False))
+            tell(f"{turn + 1} of {count}, {point or 'any'}: {window}, {found}")
+        _settled(rig, rig.drive(), found)
         rare = [window for window in WINDOWS if windows[window] < WINDOW_MIN]
         if count >= WINDOWS_FROM and rare:
-            problems.append(f"fewer than {WINDOW_MIN} kills {', '.join(rare)}")
-        return _result(rig, problems, kills=count, checks=checks_count + 1, windows=dict(windows))
+            found.add([f"fewer than {WINDOW_MIN} kills {', '.join(rare)}"])
+        return _result(rig, found, kills=windows.total(), windows=dict(windows))
 
 
 def pipelines(count: int, seed: int, root: Path, tell: Tell) -> Result:
@@ -91,14 +95,13 @@ def _die(
 def executors(count: int, seed: int, root: Path, tell: Tell) -> Result:
     """`kill -9` of what runs tasks: Python workers in one process, then executors of a cluster."""
     rng = random.Random(seed)
-    problems: list[str] = []
+    found = Found(tell)
+    victims: Counter[str] = Counter()
     with Rig(root / "executors") as rig:
-        victims: Counter[str] = Counter()
         for is_cluster in (False, True):
             turns = range(count // 2) if is_cluster else range(count - count // 2)
             with Cluster(rig.root / "cluster", is_wanted=is_cluster and bool(turns)) as cluster:
-                life = rig.drive(cluster.master, cluster.config)
-                problems += _settled(rig, life)
+                life = _settled(rig, rig.drive(cluster.master, cluster.config), found)
                 for turn in turns:
                     point = rng.choice(IN_TASK)
                     life.arm(point)
@@ -110,65 +113,100 @@ def executors(count: int, seed: int, root: Path, tell: Tell) -> Result:
                         end(worker)
                     end(victim)
                     victims[kind] += 1
-                    problems += _settled(rig, life)
-                    tell(f"{sum(victims.values())} of {count}, {kind}: {len(problems)} problems")
+                    life = _settled(rig, life, found)
+                    tell(f"{sum(victims.values())} of {count}, {kind}: {found}")
                 life.kill()
-        return _result(rig, problems, kills=sum(victims.values()), victims=dict(victims))
+        return _result(rig, found, kills=sum(victims.values()), victims=dict(victims))
 
 
 def recorders(count: int, seed: int, root: Path, tell: Tell) -> Result:
     """`kill -9` of the recorder while a query runs that reads its files, and one that asks it."""
     rng = random.Random(seed)
-    problems: list[str] = []
+    found = Found(tell)
     kills: Counter[str] = Counter()
     with Rig(root / "recorders") as rig:
         for place, turns_count in (("files", count - count // 2), ("served", count // 2)):
             rig.is_served = place == "served"
-            life = rig.drive()
-            problems += _settled(rig, life)
+            life = _settled(rig, rig.drive(), found)
             for _ in range(turns_count):
                 time.sleep(rng.random() * RANDOM_S)
                 rig.record()
-                problems += _settled(rig, life)
+                life = _settled(rig, life, found)
                 kills[place] += 1
-                tell(f"{sum(kills.values())} of {count}, {place}: {len(problems)} problems")
+                tell(f"{sum(kills.values())} of {count}, {place}: {found}")
             life.kill()
-        return _result(rig, problems, kills=count, places=dict(kills))
+        return _result(rig, found, kills=count, places=dict(kills))
 
 
 def pairs(count: int, seed: int, root: Path, tell: Tell) -> Result:
     """A second driver on the same checkpoint: one of both goes on, the other says why it ended."""
-    problems: list[str] = []
+    found = Found(tell)
     said: Counter[str] = Counter()
     with Rig(root / "pairs") as rig:
-        first = rig.drive()
-        problems += _settled(rig, first)
+        first = _settled(rig, rig.drive(), found)
         for turn in range(count):
             second = rig.drive()
             try:
                 wait_for(lambda: not (first.is_alive() and second.is_alive()), "an end of one")  # noqa: B023
             except NotReachedError as error:
-                problems.append(str(error))
+                found.add([str(error)])
             loser, first = (first, second) if second.is_alive() else (second, first)
             clear = [text for text in CLEAR if text in loser.told()]
             if not clear:
-                problems.append(f"no clear reason: {loser.told()}")
+                found.add([f"no clear reason: {loser.told()}"])
             said[clear[0] if clear else "unclear"] += 1
             loser.kill()
-            problems += _settled(rig, first)
-            tell(f"{turn + 1} of {count}, {dict(said)}: {len(problems)} problems")
-        return _result(rig, problems, pairs=count, said=dict(said))
+            first = _settled(rig, first, found)
+            tell(f"{turn + 1} of {count}, {dict(said)}: {found}")
+        return _result(rig, found, pairs=count, said=dict(said))
 
 
-def _settled(rig: Rig, life: Life) -> list[str]:
-    try:
-        return rig.settle(life)
-    except NotReachedError as error:
-        return [str(error)]
+@dataclass(slots=True)
+class Found:
+    """What was found wrong, and told at once."""
+
+    tell: Tell
+    problems: list[str] = field(default_factory=list)
+    checks_count: int = 0  # of the tables while nobody put anything
+    slow_count: int = 0  # drivers that gave up while they started
+
+    def add(self, problems: list[str]) -> None:
+        for problem in problems:
+            self.tell(problem)
+        self.problems += problems
+
+    def __str__(self) -> str:
+        return f"{len(self.problems)} problems"
 
 
-def _result(rig: Rig, problems: list[str], **more: object) -> Result:
-    rows_count = rig.ledger.rows_count()
-    acknowledged_count = len(rig.ledger.places())
-    told: Result = {"acknowledged": acknowledged_count, "rows": rows_count, **more}
-    return told | {"problems": len(problems), "first_problems": problems[:3]}
+def _settled(rig: Rig, life: Life, found: Found) -> Life:
+    """Wait until the tables have everything, and compare; the driver that did it.
+
+    On a busy machine Spark gives up when its own processes take more than ten seconds to start:
+    then somebody starts the driver again, as a supervisor does.
+    """
+    for _ in range(SLOW_MAX):
+        try:
+            problems = rig.settle(life)
+        except NotReachedError as error:
+            problems = [str(error)]
+            if _is_slow(life):
+                life.kill()
+                found.slow_count += 1
+                life = rig.again(life)
+                continue
+        found.checks_count += 1
+        found.add(problems)
+        return life
+    found.add([f"the driver did not start {SLOW_MAX} times"])
+    return life
+
+
+def _is_slow(life: Life) -> bool:
+    return not life.is_alive() and any(text in life.told() for text in SLOW)
+
+
+def _result(rig: Rig, found: Found, **more: object) -> Result:
+    told: Result = {"acknowledged": len(rig.ledger.places()), "rows": rig.ledger.rows_count()}
+    told |= {"checks": found.checks_count, "slow_starts": found.slow_count, **more}
+    return told | {"problems": len(found.problems), "first_problems": found.problems[:3]}

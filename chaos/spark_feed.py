@@ -37,7 +37,8 @@ class Feeder:
         self._acknowledged_count = 0
         self._unanswered: deque[int] = deque()
         self._is_wanted = threading.Event()
-        self._is_paused = threading.Event()
+        self._is_paused = threading.Event()  # and said so
+        self._is_paused.set()
         self._is_over = threading.Event()
 
     def run(self) -> None:
@@ -52,10 +53,10 @@ class Feeder:
     def _obey(self) -> None:
         for line in sys.stdin:
             if line.strip() == "go":
-                self._is_paused.clear()
                 self._is_wanted.set()
             else:
                 self._is_wanted.clear()
+                self._is_paused.clear()
         self._is_over.set()
 
     def _feed(self, session: elea.Session) -> None:
@@ -63,7 +64,7 @@ class Feeder:
         while not self._is_over.is_set() and failed_count < AT_ONCE:
             numbers = self._take()
             if not numbers:
-                if not self._is_paused.is_set():
+                if not (self._is_wanted.is_set() or self._is_paused.is_set()):
                     self._is_paused.set()
                     print(f"paused {self._acknowledged_count}", flush=True)
                 self._is_over.wait(0.01)

@@ -110,12 +110,20 @@ class Ledger:
         """
         found = []
         for table in self.tables:
-            ends, rows = self.ends(table), self._rows(table)
+            ends, rows = self._state(table)
             wrong = self._wrong_samples(rows, ends, whole=whole)
             if table == self.tables[0]:
                 wrong = _wrong_rows(rows, ends) + wrong
             found += [f"{table.name}: {text}" for text in wrong[:5]]
         return found
+
+    def _state(self, table: Path) -> tuple[dict[int, int], pa.Table]:
+        """Up to where a table has the log, and its rows, of one moment."""
+        while True:
+            ends = self.ends(table)
+            rows = self._rows(table)
+            if self.ends(table) == ends:
+                return ends, rows
 
     def _wrong_samples(self, rows: pa.Table, ends: dict[int, int], *, whole: bool) -> list[str]:
         acknowledged = self.places()

@@ -20,7 +20,7 @@ from chaos.spark_ledger import ARCHIVE, Job, Ledger
 from elea import crash
 
 LIMIT_S = 240.0  # for anything that is waited for, on a busy machine
-POLL_S = 0.02
+POLL_S = 0.1  # to look at a table costs milliseconds
 LOCAL = "local[2,4]"
 OPTIONS = {"maxRowsPerTrigger": "20000"}
 
@@ -37,6 +37,7 @@ class Life:
     holds: Path
     errors: Path
     started_s: float
+    settings: tuple[str, Mapping[str, str]]  # the master, and more of Spark's
 
     def arm(self, point: str) -> None:
         """Let the first process that comes there stop."""
@@ -56,14 +57,18 @@ class Life:
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         """Until something is so, while the driver lives."""
-        wait_for(condition, f"{what}: {self.told()}", self.is_alive)
+        try:
+            wait_for(condition, what, self.is_alive)
+        except NotReachedError as error:
+            state = "lives" if self.is_alive() else "ended"
+            raise NotReachedError(f"{what}: the driver {state}: {self.told()[-500:]}") from error
 
     def is_alive(self) -> bool:
         return self.process.poll() is None
 
     def told(self) -> str:
         """What it said last, of what is wrong."""
-        return self.errors.read_text(errors="replace")[-2_000:]
+        return self.errors.read_text(errors="replace")[-20_000:]
 
     def pids(self) -> list[int]:
         """All its processes."""
@@ -151,7 +156,7 @@ class Rig:
         ]
         with told.open("wb") as file:
             self.recorder = subprocess.Popen(command, stderr=file, env=environment())
-        wait_for(lambda: "records k/**" in told.read_text(), f"the recorder: {told.read_text()}")
+        wait_for(lambda: "records k/**" in told.read_text(), f"the recorder: see {told}")
 
     def feed(self) -> None:
         """Let the client put."""
@@ -199,19 +204,24 @@ class Rig:
                 stderr=file,
                 env=made,
             )
-        life = Life(process, holds, errors, time.time())
+        life = Life(process, holds, errors, time.time(), (master, config or {}))
         self.lives.append(life)
         if armed is not None:
             life.arm(armed)
         return life
 
+    def again(self, life: Life) -> Life:
+        """Start a driver like one that ended."""
+        return self.drive(*life.settings)
+
     def settle(self, life: Life) -> list[str]:
         """Wait until the table has all that was acknowledged, and compare; the feed goes on."""
         self.pause()
-        life.wait(self.ledger.has_all, "all samples in the table")
-        problems = self.ledger.problems(whole=True)
-        self.feed()
-        return problems
+        try:
+            life.wait(self.ledger.has_all, "all samples in the table")
+            return self.ledger.problems(whole=True)
+        finally:
+            self.feed()
 
 
 def environment() -> dict[str, str]:
