@@ -35,10 +35,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def remote(spark: SparkSession) -> str:
-    """Where the same Spark is for programs that are only its clients: in SPARK_REMOTE."""
+    """Where the same Spark is for programs that are only its clients: in SPARK_REMOTE.
+
+    By this name: with a token they speak TLS to all others.
+    """
     package = spark._jvm.org.apache.spark.sql.connect.service
     service = getattr(getattr(package, "SparkConnectService$"), "MODULE$")
-    return f"sc://127.0.0.1:{service.localPort()}/;token={TOKEN}"
+    return f"sc://localhost:{service.localPort()}/;token={TOKEN}"
 
 
 @pytest.fixture

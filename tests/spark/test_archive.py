@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.unit.spark.logs import fill, log_at
@@ -72,6 +73,24 @@ def test_everybody_reads_a_table(
     files = [str(path / file.path) for file in table.files("k/3")]
     query = "SELECT count(*), count(DISTINCT (log, shard, seq)) FROM read_parquet(?) WHERE key = ?"
     assert duckdb.execute(query, [files, "k/3"]).fetchone() == (20, 20)
+
+
+def test_an_older_version_is_read(
+    spark: SparkSession, log: tuple[Log, str], tmp_path: Path
+) -> None:
+    """As docs/howto/time-travel.md says."""
+    path = tmp_path / "table"
+    target, options = archiving.prepared(log[1], path, "delta", "c", None, None)
+    versions = []
+    for first, count in ((0, 30), (30, 20)):
+        fill(log[0], first, count)
+        list(archiving.archive_local(target, options))
+        versions.append(DeltaTable(path).version())
+    for version, rows_count in zip(versions, (30, 50), strict=True):
+        then = DeltaTable(path, version=version)
+        frame = spark.read.option("basePath", str(path)).parquet(*then.file_uris())
+        assert frame.count() == rows_count
+        assert "date" in frame.columns
 
 
 def test_a_commit_that_failed_is_done_again_once(

@@ -25,7 +25,6 @@ def test_a_client_reads_streams_and_archives(remote: str, tmp_path: Path) -> Non
     )
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads((tmp_path / "told.json").read_text())
-    del told["pid"]
     assert told == {
         "kind": "pyspark.sql.connect.session",
         "batch": 80,
@@ -36,8 +35,10 @@ def test_a_client_reads_streams_and_archives(remote: str, tmp_path: Path) -> Non
     }
 
 
-def test_a_client_without_the_token_is_refused(remote: str, tmp_path: Path) -> None:
-    client = "from pyspark.sql import SparkSession; SparkSession.builder.getOrCreate().range(1).count()"
+def test_a_client_without_the_token_is_refused(remote: str) -> None:
+    client = (
+        "from pyspark.sql import SparkSession; SparkSession.builder.getOrCreate().range(1).count()"
+    )
     done = subprocess.run(
         [sys.executable, "-c", client],
         env=os.environ | {"SPARK_REMOTE": remote.partition(";")[0]},
@@ -46,4 +47,4 @@ def test_a_client_without_the_token_is_refused(remote: str, tmp_path: Path) -> N
         timeout=600,
     )
     assert done.returncode != 0
-    assert "UNAUTHENTICATED" in done.stderr or "Authentication" in done.stderr
+    assert "No authentication token provided" in done.stderr

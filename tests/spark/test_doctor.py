@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from elea.spark.jvm import CACHE_ENV
+
 
 def test_spark_works_where_no_java_is_installed(tmp_path: Path) -> None:
     tools = tmp_path / "bin"  # what Spark's scripts call, and no Java
@@ -20,7 +22,7 @@ def test_spark_works_where_no_java_is_installed(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     done = subprocess.run(
         [sys.executable, "-m", "elea.cli.main", "spark", "doctor", "--json"],
-        env=environment | {"PATH": str(tools)},
+        env=environment | {"PATH": str(tools), CACHE_ENV: "never"},
         capture_output=True,
         text=True,
         timeout=900,

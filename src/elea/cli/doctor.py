@@ -114,6 +114,7 @@ def run(args: argparse.Namespace) -> int:
 def _checks(args: argparse.Namespace) -> Iterator[Check]:
     yield _software()
     yield _extras()
+    yield _spark()
     yield _interfaces()
     try:
         config = config_of(args)
@@ -159,6 +160,23 @@ def _extras() -> Check:
         f"{', '.join(missing)} not installed",
         f"if you need them: pip install 'elea[{','.join(missing)}]'",
     )
+
+
+def _spark() -> Check:
+    """Which Java would run Spark, and how soon it starts; `elea spark doctor` tells more."""
+    if find_spec("pyspark") is None:
+        return Check("spark", Status.OK, "not installed, and not needed without tables")
+    # Late: other commands do without it.
+    from elea.spark.java import find
+    from elea.spark.jvm import cache_file
+
+    try:
+        java = find()
+    except EleaError as error:
+        return Check("spark", Status.NOTE, str(error))
+    cache = cache_file(java)
+    has_cache = cache is not None and cache.exists()
+    return Check("spark", Status.OK, f"{java}, start-up cache: {cache if has_cache else 'none'}")
 
 
 def _interfaces() -> Check:

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from elea.spark.java import Java
 
 NAME: Final = "spark"
-SUMMARY: Final = (
-    "check Spark and its Java; run a cluster; keep logs in tables"
-)
+SUMMARY: Final = "check Spark and its Java; run a cluster; keep logs in tables"
 
 _SPARK_MIN: Final = (4, 2)
 _EPILOG: Final = """\
@@ -176,12 +174,13 @@ def _cache(java: Java) -> Check:
         return Check("start", Status.OK, "this Java has no start-up cache")
     if file.exists():
         return Check("start", Status.OK, f"short programs use {file}")
-    return Check("start", Status.NOTE, "no start-up cache yet", "elea spark prepare makes one")
+    advice = "elea spark prepare makes one, as do the first short commands"
+    return Check("start", Status.NOTE, "no start-up cache yet", advice)
 
 
 def _one_sample(java: Java) -> Check:
     """Put a row into a log, and read it by Spark."""
-    from elea.spark.jvm import session
+    from elea.spark.jvm import prepare_later, session
     from elea.spark.trial import trial_log
 
     try:
@@ -192,6 +191,7 @@ def _one_sample(java: Java) -> Check:
                 rows = spark.read.format("zenoh").option("log", folder).load().collect()
             finally:
                 spark.stop()
+            prepare_later(java)
     except Exception as error:  # of Java, of Spark, of workers: whatever it is, it is told
         text = f"{type(error).__name__}: {error}"
         return Check("sample", Status.PROBLEM, text[:2_000], "the lines above tell more")

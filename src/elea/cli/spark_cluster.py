@@ -65,9 +65,10 @@ def _standalone(args: argparse.Namespace) -> int:
 
 def _env(args: argparse.Namespace) -> int:
     from elea.spark.java import find
-    from elea.spark.jvm import environment_of
+    from elea.spark.jvm import environment_of, local_settings
 
-    found = environment_of(find())
+    java = find()
+    found = {**environment_of(java), "SPARK_CONF_DIR": str(local_settings(java))}
     Printer.of(args).record({**found}, _exports(found))
     return 0
 

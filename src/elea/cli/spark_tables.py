@@ -106,10 +106,12 @@ def _by_spark(
     args: argparse.Namespace, options: dict[str, str], buckets: dict[str, str] | None
 ) -> int:
     from elea.spark.archiving import archive
-    from elea.spark.jvm import session
+    from elea.spark.java import find
+    from elea.spark.jvm import prepare_later, session
     from elea.store.tables.table import open_table
 
-    spark = session("elea archive", quick=args.once)
+    java = find()
+    spark = session("elea archive", quick=args.once, java=java)
     try:
         made = archive(
             spark,
@@ -127,6 +129,8 @@ def _by_spark(
             query.stop()
     finally:
         spark.stop()
+    if args.once:
+        prepare_later(java)
     _show(Printer.of(args), open_table(args.table))
     return 0
 

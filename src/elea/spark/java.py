@@ -24,6 +24,7 @@ VERSION_MIN: Final = 17  # of Spark 4
 _VECTOR: Final = "jdk.incubator.vector"
 _UNSAFE_G1: Final = ((25, 0, 0), (25, 0, 3))  # JDK-8377811: G1 of these may lose objects
 _ASK_S: Final = 30.0
+_REAL: Final = "real-home"  # a file, in a directory that only looks like a Java
 _ADVICE: Final = "install a Java of version 17 or later, or: pip install 'elea[jdk]'"
 
 
@@ -106,6 +107,7 @@ def usable_home(java: Java) -> Path:
     )
     home = cache_directory() / f"java-{_digest(script)}"
     _write(home / "bin" / "java", script)
+    _write(home / _REAL, str(java.home))
     return home
 
 
@@ -129,7 +131,7 @@ def _quoted(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Make a program, in one step: another process may be at it too."""
+    """Make a file that may be run, in one step: another process may be at it too."""
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,6 +163,8 @@ def _look(origin: str, home: Path | None) -> Java | str:
     """What is in a directory: a Java that will do, or why there is none."""
     if home is None:
         return f"{origin} has none"
+    if (home / _REAL).exists():  # one that `usable_home` made
+        home = Path((home / _REAL).read_text(encoding="utf-8"))
     if not (home / "bin" / "java").exists():
         return f"{origin} names {home}, which has no bin/java"
     version, modules = _release(home)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,7 +51,14 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 """
+CACHE_ENV: Final = "ELEA_SPARK_CACHE"
+_CACHES_MAX: Final = 2  # each has some 200 MB; another Spark has another
+_MAKING: Final = "making-"
 _PREPARE_S: Final = 300.0
+_PREPARE: Final = (
+    "import os, sys; os.nice(19); from elea.spark import java, jvm;"
+    " jvm.prepare(java.find({'JAVA_HOME': sys.argv[1]}))"
+)
 _WARM_UP: Final = (
     "import sys; from elea.spark.jvm import warm_up; warm_up(sys.argv[1], sys.argv[2])"
 )
@@ -145,6 +153,18 @@ def environment_of(java: Java, *, is_local: bool = True) -> dict[str, str]:
     return found | ({"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {})
 
 
+def local_settings(java: Java) -> Path:
+    """The SPARK_CONF_DIR there is, or one with which Spark's programs keep to this host."""
+    if folder := os.environ.get("SPARK_CONF_DIR"):
+        return Path(folder)
+    options = " ".join(java_flags(java, quick=False))
+    settings = _SAFE | {"spark.driver.defaultJavaOptions": options}
+    text = "".join(f"{name} {value}\n" for name, value in settings.items() if value)
+    path = cache_directory() / f"conf-{digest_of(text)}" / "spark-defaults.conf"
+    _written(path, text)
+    return path.parent
+
+
 @contextlib.contextmanager
 def in_environment(wanted: Mapping[str, str]) -> Iterator[None]:
     """With these in the environment, for what is started meanwhile."""
@@ -173,6 +193,7 @@ def _flags(java: Java, *, quick: bool) -> list[str]:
     cache = cache_file(java) if quick else None
     if cache is not None and cache.exists():
         kind = "AOTCache" if _has_aot(java) else "SharedArchiveFile"
+        cache.touch()  # the ones that are used stay
         # One that does not fit any more is not used, and that is not worth a line.
         flags += [f"-XX:{kind}={cache}", "-Xlog:disable", "-Xlog:all=error:stderr"]
     return flags
@@ -180,10 +201,19 @@ def _flags(java: Java, *, quick: bool) -> list[str]:
 
 def _log_settings() -> Path:
     path = cache_directory() / f"log4j2-{digest_of(_LOG4J)}.properties"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_LOG4J, encoding="utf-8")
+    _written(path, _LOG4J)
     return path
+
+
+def _written(path: Path, text: str) -> None:
+    """Make a file whose name is made of its text; another process may be at it too."""
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(name, path)
 
 
 def _has_aot(java: Java) -> bool:
@@ -207,29 +237,65 @@ def prepare(java: Java) -> Path:
     """Make the start-up cache of a Java, which `quick` sessions use; takes about a minute.
 
     Raises:
-        EleaError: this Java cannot have one, or it was not made.
+        EleaError: this Java cannot have one, it was not made, or another process is at it.
     """
     target = cache_file(java)
     if target is None:
         raise EleaError(f"{java} cannot have a start-up cache; pip install 'elea[jdk]' for one")
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        made = Path(folder) / target.name
-        kind = "AOTCacheOutput" if _has_aot(java) else "ArchiveClassesAtExit"
-        # Java writes it when it ends, after the program has: its output tells when.
-        done = subprocess.run(  # noqa: S603  # a path of ours, no shell
-            [sys.executable, "-c", _WARM_UP, str(java.home), f"-XX:{kind}={made}"],
-            capture_output=True,
-            text=True,
-            timeout=_PREPARE_S,
-        )
-        if not made.exists():
-            raise EleaError(f"no start-up cache was made: {(done.stderr or done.stdout)[-500:]}")
-        os.replace(made, target)
-    for old in target.parent.glob(f"*{target.suffix}"):  # each has some 200 MB
-        if old != target:
+    with _alone(target.parent / "prepare.lock"):
+        for left in target.parent.glob(f"{_MAKING}*"):  # by one that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=_MAKING) as folder:
+            made = Path(folder) / target.name
+            kind = "AOTCacheOutput" if _has_aot(java) else "ArchiveClassesAtExit"
+            # Java writes it when it ends, after the program has: its output tells when.
+            done = subprocess.run(  # noqa: S603  # a path of ours, no shell
+                [sys.executable, "-c", _WARM_UP, str(java.home), f"-XX:{kind}={made}"],
+                capture_output=True,
+                text=True,
+                timeout=_PREPARE_S,
+            )
+            if not made.exists():
+                told = (done.stderr or done.stdout)[-500:]
+                raise EleaError(f"no start-up cache was made: {told}")
+            os.replace(made, target)
+        caches = [one for kind in ("aot", "jsa") for one in target.parent.glob(f"*.{kind}")]
+        for old in sorted(caches, key=lambda one: -one.stat().st_mtime_ns)[_CACHES_MAX:]:
             old.unlink(missing_ok=True)
     return target
+
+
+def prepare_later(java: Java) -> bool:
+    """Have the start-up cache made by another process, if there is none; True if it was started.
+
+    For the end of short commands. It has the lowest priority, and writes nothing but the cache;
+    the variable ELEA_SPARK_CACHE=never keeps it from starting.
+    """
+    cache = cache_file(java)
+    if cache is None or cache.exists() or os.environ.get(CACHE_ENV) == "never":
+        return False
+    subprocess.Popen(  # noqa: S603  # a path of ours, no shell
+        [sys.executable, "-c", _PREPARE, str(java.home)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C at the next command is not for it
+    )
+    return True
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """While no other process is at it; the lock ends with the process."""
+    import fcntl  # Late: not every system has it, nor needs it for anything else.
+
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise EleaError("the start-up cache is being made by another process") from error
+        yield
 
 
 def warm_up(home: str, flag: str) -> None:

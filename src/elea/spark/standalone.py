@@ -70,7 +70,7 @@ class Standalone:
 
     Raises:
         EleaError: there is no Java.
-        InvalidValueError: so many workers or cores are not legal.
+        InvalidValueError: a number is not legal.
 
     Example:
         with Standalone() as cluster:
@@ -94,6 +94,8 @@ class Standalone:
             raise InvalidValueError("cores", f"saw {cores_count}; legal is 1 and more")
         if not re.fullmatch(r"[1-9][0-9]*[mg]", memory):
             raise InvalidValueError("memory", f"saw {memory!a}; legal are such as 512m and 2g")
+        if not 0 <= port < 2**16:
+            raise InvalidValueError("port", f"saw {port}; legal is 0 to 65535")
         self._java = java or find()
         self._is_temporary = directory is None
         self._directory = Path(directory or tempfile.mkdtemp(prefix="elea-spark-")).absolute()

@@ -106,3 +106,37 @@ def test_a_start_up_cache_is_of_one_java_and_one_spark(tmp_path: Path) -> None:
     file.touch()
     assert f"-XX:AOTCache={file}" in jvm._flags(new, quick=True)
     assert not any("AOT" in flag for flag in jvm._flags(new, quick=False))
+
+
+def test_a_cache_is_made_by_one_process_at_a_time(tmp_path: Path) -> None:
+    java = find({"JAVA_HOME": str(a_java(tmp_path / "java", "25.0.3"))})
+    cache = jvm.cache_file(java)
+    assert cache is not None
+    (cache.parent / "making-x").mkdir(parents=True)  # by one that was killed
+    with (
+        jvm._alone(cache.parent / "prepare.lock"),
+        pytest.raises(EleaError, match="made by another process"),
+    ):
+        jvm.prepare(java)
+    with pytest.raises(EleaError, match="no start-up cache was made"):
+        jvm.prepare(java)
+    assert not (cache.parent / "making-x").exists()
+
+
+def test_a_cache_is_made_later_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = find({"JAVA_HOME": str(a_java(tmp_path / "java", "25.0.3"))})
+    cache = jvm.cache_file(java)
+    assert cache is not None
+    started: list[list[str]] = []
+    monkeypatch.setattr(jvm.subprocess, "Popen", lambda command, **_: started.append(command))
+    monkeypatch.setenv(jvm.CACHE_ENV, "never")
+    assert not jvm.prepare_later(java)
+    monkeypatch.delenv(jvm.CACHE_ENV)
+    assert jvm.prepare_later(java)
+    assert started[0][-1] == str(java.home)
+    cache.parent.mkdir(parents=True)
+    cache.touch()
+    assert not jvm.prepare_later(java)
+    old = find({"JAVA_HOME": str(a_java(tmp_path / "old", "17.0.3"))})
+    assert not jvm.prepare_later(old)  # it cannot have one
+    assert len(started) == 1

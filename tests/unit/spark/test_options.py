@@ -74,6 +74,12 @@ def test_a_wrong_option_of_a_sink_is_told() -> None:
             Options(given).sink()
 
 
+def test_what_spark_puts_there_itself_is_no_error() -> None:
+    # Declarative Pipelines give a sink the name of its flow.
+    sink = Options({"prefix": "a", "queryName": "flow", "checkpointLocation": "/x"}).sink()
+    assert sink.prefix == "a"
+
+
 def test_options_have_no_case_as_in_spark() -> None:
     options = Options({"LOG": "/x", "MAXROWSPERTRIGGER": " 7 ", "failondataloss": "FALSE"})
     stream = options.stream()
