@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.cli.ends import Running, eventually, free_endpoint
-from tests.unit.devices.rig import Served, client_of, served
+from tests.unit.devices.rig import Served, client_of, served, subscriber
 
 from elea.cli.main import main
 
@@ -22,7 +22,7 @@ def gateway() -> Iterator[Served]:
 def test_pub(gateway: Served, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "value").write_bytes(b"\x00\x01")
     with client_of(gateway) as client:
-        took = client.declare_subscriber("cli/**")
+        took = subscriber(gateway, client, "cli/**")
         where = ["--connect", gateway.udp]
         many = ["--count", "2", "--interval", "0", "--matched", "--json"]
         assert (
