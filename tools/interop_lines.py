@@ -212,6 +212,14 @@ SECTIONS: Final[dict[str, tuple[Line, ...]]] = {
         ("R174", "a log that Elea serves is read by queries", IN),
         ("R175", "rows of Spark go through a router, and rows of a log come through it", OUT),
     ),
+    "XRCE devices": (
+        ("R290", "what a device writes comes with its octets, encoding and a timestamp", OUT),
+        ("R291", "puts reach devices that are pushed to, pull, or sleep", IN),
+        ("R292", "what the gateway keeps is asked for and deleted", IN),
+        ("R293", "a device pulls what a queryable answers", IN),
+        ("R294", "devices are tokens, and described under `@xrce`", OUT),
+        ("R295", "devices and Zenoh clients connect to the same TCP port", IN),
+    ),
     "Replay": (
         ("R280", "what is replayed comes with its timestamp, encoding and qualities", OUT),
         ("R281", "a replay is controlled through keys by an Eclipse client", IN),

@@ -27,6 +27,7 @@ from elea.xrce.session.settings import PID_LEN_MAX
 from elea.xrce.status import RefusedError
 
 DEFAULT: Final = "udp/127.0.0.1:7447"
+TIMEOUT_S: Final = 10.0  # for the session, and for each answer
 _FRAME_LEN_MIN: Final = 16
 _FRAME_LEN_MAX: Final = 65_535
 _NAME: Final = "such as /lab/t, xrce://lab/t or, for the last value to be kept, /lab/t#transient"
@@ -142,7 +143,8 @@ def _add_device_options(parser: argparse.ArgumentParser) -> None:
 
 def _open(args: argparse.Namespace) -> Device:
     try:
-        device = Device(args.connect, device_settings(args.pid, args.lease, args.mtu))
+        settings = device_settings(args.pid, args.lease, args.mtu)
+        device = Device(args.connect, settings, timeout_s=TIMEOUT_S)
     except TimeoutError as error:
         raise LinkError(f"{error}; `elea router --xrce {args.connect}` would serve it") from None
     note(f"session with {device.gateway_pid.hex()} at {args.connect}")

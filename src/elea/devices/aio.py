@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, cast
 
 from elea.devices.device import Events, device_settings, refusal
 from elea.devices.lines import endpoint_of
@@ -155,7 +155,10 @@ class AsyncDevice:
         await self._wait(lambda: id_ in self._events.matched, "a reader")
 
     async def write(self, id_: int, payload: bytes, *, reliable: bool = True) -> None:
-        """Write a sample under an id; waits while the window is full."""
+        """Write a sample under an id; waits while the window is full.
+
+        What is longer than the window goes on its way while other methods run: see `flush`.
+        """
         await self._write(
             lambda: self.client.write(id_, payload, time.monotonic_ns(), reliable=reliable)
         )
@@ -300,8 +303,8 @@ class _Datagrams(asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.DatagramTransport)
-        self._transport = transport
+        # The loop's own kind inherits nothing of that name.
+        self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: object) -> None:
         if data:
@@ -328,8 +331,7 @@ class _Stream(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self._stream.receive(data)

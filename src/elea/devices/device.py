@@ -256,7 +256,10 @@ class Device:
         self._wait(lambda: self.is_matched(id_), "a reader")
 
     def write(self, id_: int, payload: bytes, *, reliable: bool = True) -> None:
-        """Write a sample under an id; waits while the window is full."""
+        """Write a sample under an id; waits while the window is full.
+
+        What is longer than the window goes on its way while other methods run: see `flush`.
+        """
         client = self.client
         self._write(lambda: client.write(id_, payload, self._clock(), reliable=reliable))
 

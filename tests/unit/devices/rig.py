@@ -10,13 +10,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tests.unit.cli.ends import WAIT_S
+from tests.unit.cli.ends import WAIT_S, eventually
 from tests.unit.daemon.rig import options, running
 
 import elea
 from elea.daemon.daemon import Daemon
 from elea.devices.service import XrceService
+from elea.sample import Sample
+from elea.session.handlers import Handler
 from elea.session.session import Session
+from elea.session.subscriber import Subscriber
 from elea.xrce.encode_hot import encode
 from elea.xrce.framing import FrameStream, frame_prefix, read_frame
 from elea.xrce.gateway.device import Device
@@ -78,6 +81,14 @@ def client_of(served: Served) -> Iterator[Session]:
     }
     with elea.open(config) as session:
         yield session
+
+
+def subscriber(served: Served, client: Session, key: str) -> Subscriber[Handler[Sample]]:
+    """A subscriber of a client, once the router knows of it."""
+    declared = client.declare_subscriber(key)
+    with served.session.declare_publisher(key) as probe:
+        assert eventually(lambda: probe.matching_status.matching)
+    return declared
 
 
 @dataclass

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.ends import eventually
 from tests.unit.daemon.rig import options, running
-from tests.unit.devices.rig import QUIET, Raw, Served, client_of, served
+from tests.unit.devices.rig import QUIET, Raw, Served, client_of, served, subscriber
 
 import elea
 from elea.devices.device import Device, device_settings, encoding_property
@@ -68,7 +68,7 @@ def written(sn: int, name: bytes, payload: bytes) -> WriteData:
 def test_a_device_that_declares_one_by_one_and_late(gateway: Served, place: str) -> None:
     """As the C implementation does: names with a slash, ids first, one declaration a message."""
     with client_of(gateway) as client, Raw(gateway.endpoint(place)) as device:
-        took = client.declare_subscriber("raw/**")
+        took = subscriber(gateway, client, "raw/**")
         assert device.open().open_pid == device.pid
         device.say(declare(0, PublisherDecl(rid=2)))
         device.say(declare(1, SubscriberDecl(id=4, mode=PUSH_MODE_ID)))
@@ -91,7 +91,7 @@ def test_a_device_that_declares_one_by_one_and_late(gateway: Served, place: str)
 @pytest.mark.parametrize("place", PLACES)
 def test_a_name_without_any_declaration(gateway: Served, place: str) -> None:
     with client_of(gateway) as client, Raw(gateway.endpoint(place)) as device:
-        took = client.declare_subscriber("bare/**")
+        took = subscriber(gateway, client, "bare/**")
         device.open()
         for _ in range(2):  # said twice, delivered once
             device.say(written(0, b"/bare/x", b"1"))
@@ -145,7 +145,7 @@ def test_nonsense_on_a_stream_ends_it(gateway: Served, place: str) -> None:
 @pytest.mark.line("X-017")
 def test_a_stream_without_lengths(gateway: Served) -> None:
     with client_of(gateway) as client, Raw(gateway.shared) as device:
-        took = client.declare_subscriber("unframed/x")
+        took = subscriber(gateway, client, "unframed/x")
         device.octets(b"\x00" + device.hello)
         device.expect(Accept)
         message = bytes.fromhex("69 00 0b") + b"/unframed/x" + b"\x021!"
@@ -183,7 +183,7 @@ def test_a_scout_by_multicast() -> None:
 def test_a_device_is_seen_while_it_is_there(gateway: Served) -> None:
     zid = gateway.session.zid()
     with client_of(gateway) as client:
-        watched = client.liveliness().declare_subscriber(f"@xrce/{zid}/session/*")
+        watched = client.liveliness().declare_subscriber(f"@xrce/{zid}/session/*", history=True)
         with Device(gateway.udp, device_settings(b"\x0a\x01")) as device:
             rid = device.publisher("/seen/out")
             device.subscriber("/seen/**")
@@ -337,7 +337,6 @@ def test_overlapping_subscriptions_tell_a_sample_once(gateway: Served) -> None:
         one.subscriber("/over/*")
         other.subscriber("/over/a")
         other.subscriber("/over/**")
-        assert eventually(lambda: client.declare_publisher("over/a").matching_status.matching)
         client.put("over/a", b"1")
         client.put("over/end", b"2")
         assert [one.receive(20.0) is not None for _ in range(2)] == [True, True]
@@ -361,7 +360,7 @@ def test_what_devices_write_comes_back_once_to_each(gateway: Served) -> None:
 @pytest.mark.line("X-037")
 def test_a_device_that_begins_anew(gateway: Served) -> None:
     with Raw(gateway.udp) as device, client_of(gateway) as client:
-        took = client.declare_subscriber("anew/x")
+        took = subscriber(gateway, client, "anew/x")
         for payload in (b"1", b"2"):
             # Later than what may be the same Open said again (A-14), so it is a new beginning.
             def opened(payload: bytes = payload) -> bool:
@@ -379,7 +378,7 @@ def test_a_device_that_begins_anew(gateway: Served) -> None:
 def test_frames_may_be_short(gateway: Served, mtu: int, length: int) -> None:
     payload = bytes(range(length))
     with client_of(gateway) as client:
-        took = client.declare_subscriber("s")
+        took = subscriber(gateway, client, "s")
         with Device(gateway.udp, device_settings(frame_len=mtu)) as device:
             device.subscriber("/b")
             device.write_to("/s", payload)

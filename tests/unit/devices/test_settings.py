@@ -1,0 +1,61 @@
+"""The section `plugins/xrce`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from elea.config.kinds import Value
+from elea.devices.settings import KEYS, XrceSettings
+from elea.errors import ConfigError
+
+
+def test_what_nobody_said() -> None:
+    assert XrceSettings.read({}) == XrceSettings()
+
+
+def test_all_of_it() -> None:
+    read = XrceSettings.read(
+        {
+            "listen": "udp/127.0.0.1:0",
+            "shared_port": False,
+            "scouting": True,
+            "group": "239.255.0.2:7448",
+            "interface": "lo",
+            "lease_ms": 5_000,
+            "transient": False,
+            "persistent": "place",
+            "key_exprs": ["a/**", "b"],
+            "interest_always": True,
+            "sessions_count": 7,
+            "__required__": True,
+        }
+    )
+    assert [str(one) for one in read.listen] == ["udp/127.0.0.1:0"]
+    assert read.persistent == Path("place")
+    assert read.key_exprs == ("a/**", "b")
+    assert read.lease_ns == 5_000_000_000
+    assert len(KEYS) == 11
+
+
+@pytest.mark.parametrize(
+    ("section", "complaint"),
+    [
+        ({"listne": "udp/127.0.0.1:0"}, "nearest known one is plugins/xrce/listen"),
+        ({"listen": "tls/127.0.0.1:0"}, "udp/HOST:PORT and tcp/HOST:PORT are legal"),
+        ({"listen": 7447}, "a text, or several, is legal"),
+        ({"listen": ["udp/127.0.0.1:0", 1]}, "a text, or several, is legal"),
+        ({"shared_port": "yes"}, "true and false are legal"),
+        ({"group": "127.0.0.1:7447"}, "such as 239.255.0.1:7447 is legal"),
+        ({"group": "239.255.0.1"}, "plugins/xrce/group"),
+        ({"interface": 1}, "a text is legal"),
+        ({"lease_ms": 99}, "legal are 100 to 86400000"),
+        ({"lease_ms": True}, "legal are 100 to 86400000"),
+        ({"sessions_count": 0}, "legal are 1 to 1000000"),
+        ({"key_exprs": "a//b"}, "plugins/xrce/key_exprs"),
+    ],
+)
+def test_what_is_not_legal(section: dict[str, Value], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        XrceSettings.read(section)
