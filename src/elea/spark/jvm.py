@@ -33,7 +33,7 @@ _SAFE: Final = {
 _QUIET: Final = {"spark.ui.showConsoleProgress": "false"}
 _UTC: Final = {"spark.sql.session.timeZone": "UTC"}
 # Small jobs: planning and code generation cost more than the rows.
-_SMALL: Final = {
+SMALL: Final = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
@@ -102,7 +102,7 @@ def session(
     chosen.setdefault("spark.master", _configured_master() or LOCAL)
     is_local = chosen["spark.master"].startswith("local")
     settings = {**(_SAFE if is_local else {"spark.authenticate": "true"}), **_QUIET, **_UTC}
-    settings |= _SMALL if quick else {}
+    settings |= SMALL if quick else {}
     flags = [*_flags(java, quick=quick), chosen.get(_JAVA_OPTIONS, "")]
     settings |= chosen
     settings[_JAVA_OPTIONS] = " ".join(flags).strip()
@@ -302,7 +302,7 @@ def warm_up(home: str, flag: str) -> None:
     """Use what short programs use, and end; for `prepare`."""
     java = find({"JAVA_HOME": home})
     options = " ".join([*_SMALL_FLAGS, flag])
-    settings = _SAFE | _QUIET | _UTC | _SMALL | {"spark.master": "local[2]", _JAVA_OPTIONS: options}
+    settings = _SAFE | _QUIET | _UTC | SMALL | {"spark.master": "local[2]", _JAVA_OPTIONS: options}
     from pyspark.sql import SparkSession
 
     from elea.spark.trial import trial_log

@@ -258,13 +258,27 @@ def _counted(round: Round) -> Changes:
     return Changes(None if number == 3 else rows, mark={"rounds": number})
 
 
+class NoSpark:
+    """A session that is not asked for anything but another one."""
+
+    def __init__(self) -> None:
+        self.conf = self
+
+    def newSession(self) -> NoSpark:
+        return NoSpark()
+
+    def set(self, name: str, value: str) -> None:
+        assert name.startswith("spark.sql.")
+        assert value
+
+
 COUNTED = Kind("counted", "", (), "update", lambda _: ("number",), cast("Apply", None), _counted)
 
 
 def test_a_round_that_is_killed_is_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spark = cast("SparkSession", None)
+    spark = cast("SparkSession", NoSpark())
     source = Source(tmp_path / "t")
     gold = Gold(COUNTED, {}, [source.path], tmp_path / "gold")
     published: list[int] = []

@@ -42,6 +42,19 @@ class Spans:
         every, slide = self.every_us, self.slide_us
         return f"(floor(({time} - {every}) / {slide}) + 1) * {slide} + {every}"
 
+    def end_between(self, before_us: int | None, after_us: int) -> bool:
+        """Whether a span ends after a time, and at another or before.
+
+        Example:
+            >>> spans = Spans(10, 5)
+            >>> spans.end_between(20, 24), spans.end_between(20, 25), spans.end_between(None, 0)
+            (False, True, True)
+        """
+        if before_us is None:
+            return True
+        lasts = [(at - self.every_us) // self.slide_us for at in (before_us, after_us)]
+        return lasts[0] < lasts[1]
+
 
 def closed(
     round: Round, spans: Spans, made: Callable[[DataFrame], DataFrame], time: str = "window_end"
@@ -64,8 +77,10 @@ def closed(
     step = seen.step(upto, round.mark, spans.slide_us)
     after = step.after_us
     mark, state = seen.mark(round.mark, step), seen.state(names)
-    if after == before or not seen.positions:
-        return Changes(None, mark=mark, state=state, late_count=seen.late_count)
+    if not seen.positions or not spans.end_between(before, after):
+        return Changes(
+            None, mark=mark, state=state, late_count=seen.late_count, is_partial=after < upto
+        )
     since = None if before is None else before - spans.every_us
     found = made(source.rows(since, after))
     end = sql.unix_micros(sql.col(time))

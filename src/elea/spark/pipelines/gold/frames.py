@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -63,21 +63,3 @@ def collected(frame: DataFrame) -> pa.Table:
         one.with_type(TIME) if pa.types.is_timestamp(one.type) else one for one in table.schema
     ]
     return table.cast(pa.schema(fields))
-
-
-def group(frame: DataFrame, by: Sequence[str]) -> list[Column]:
-    """Columns to group by; without any, all rows are one group."""
-    from pyspark.sql import functions as sql
-
-    return [sql.col(_quoted(name)) for name in by]
-
-
-def value(name: str) -> Column:
-    """A column, or a member of one by a path: `loc.lat`."""
-    from pyspark.sql import functions as sql
-
-    return sql.col(name)
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`"

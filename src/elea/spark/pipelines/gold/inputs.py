@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _NAME: Final = re.compile(r"([0-9]{4})-([0-9]{12})-([0-9]{12})-([0-9a-f]{8})-.*")
 _LOG_LEN: Final = 8
 _END: Final = 2**64
+_SMALL_COUNT: Final = 200_000  # rows
 
 
 class Rows:
@@ -50,6 +51,15 @@ class Rows:
     def has_new(self) -> bool:
         """Whether there may be rows that no round had."""
         return bool(self._new)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether these are few."""
+        return _count(self._new) <= _SMALL_COUNT
+
+    def use(self, spark: SparkSession) -> None:
+        """Read it in that session."""
+        self._spark = spark
 
     def rows(self, since_us: int | None = None, until_us: int | None = None) -> DataFrame:
         """As `Input`."""
@@ -108,13 +118,16 @@ class Rows:
     def _frame(self, files: Sequence[DataFile]) -> DataFrame:
         paths = [str(self._root / file.path) for file in files]
         base = None if self._inside else str(self._root)
-        return _scan(self._spark, self._arrow, paths, base)
+        frame = _scan(self._spark, self._arrow, paths, base)
+        # Of few rows one task makes it all: rows that are exchanged cost more than they are.
+        return frame.coalesce(1) if _count(files) <= _SMALL_COUNT else frame
 
 
 class Made:
     """A gold table as a source: it is read whole, as its rows may change."""
 
     is_whole = True
+    is_small = True
 
     def __init__(self, spark: SparkSession, path: Path, seen: Seen) -> None:
         self._spark = spark
@@ -131,6 +144,10 @@ class Made:
         if since_us is None and until_us is None:
             return frame
         return between(frame, since_us, until_us)
+
+    def use(self, spark: SparkSession) -> None:
+        """Read it in that session."""
+        self._spark = spark
 
     def fresh(self) -> DataFrame:
         """All rows: which of them are new is not known."""
@@ -189,6 +206,10 @@ def _scan(
     if base is not None:
         reader = reader.option("basePath", base)
     return reader.parquet(*paths)
+
+
+def _count(files: Sequence[DataFile]) -> int:
+    return sum(file.rows_count for file in files)
 
 
 def _name(file: DataFile) -> str:

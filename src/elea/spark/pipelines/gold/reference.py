@@ -76,6 +76,18 @@ knows that nothing is missing; `is_final=True` closes all that is open.
 
 Rows that come after their span was closed are counted (`late_count`) and change nothing. They are
 in the table they came from: a back-fill of that time takes them in.
+
+## What it costs
+
+One round over 500 000 new rows of 20 robots, rows per second of processor time, two cores that
+others used too:
+
+| `latest` | `latency` | `alert` | `window` with a percentile | `losses` |
+| --- | --- | --- | --- | --- |
+| 187 k | 132 k | 90 k | 87 k | 69 k |
+
+A round over few rows takes about one second of processor time for each table, most of it in
+Spark's planner, and none if nothing is new. So on a small machine let rounds be seconds apart.
 """
 
 _COLUMNS: Final = {

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from elea.errors import ConfigError
+from elea.spark.jvm import SMALL
 from elea.spark.pipelines.gold.base import Kind, Options
 from elea.spark.pipelines.gold.inputs import Made, Rows, opened
 from elea.spark.pipelines.gold.memory import Memory, Remembered, Seen
@@ -174,6 +175,10 @@ def _round(
     is_due = is_partial or is_final or now_us is not None
     if not (is_due or any(one.has_new for one in inputs)):
         return Refreshed(number=number), False
+    if all(one.is_small for one in inputs):
+        spark = _small_session(spark)
+        for input in inputs:
+            input.use(spark)
     round = Round(spark, inputs, gold.options, known.mark, known.state, results, now_us, is_final)
     changes = fitted(gold.kind.refresh(round), results.schema(), gold.path)
     told = Remembered(gold.definition, [one.seen() for one in inputs], changes.mark, changes.state)
@@ -189,6 +194,15 @@ def _round(
         memory.forget(number)
     made = Refreshed(changes.rows, removed_count, changes.late_count, number)
     return made, changes.is_partial
+
+
+@lru_cache(maxsize=2)
+def _small_session(spark: SparkSession) -> SparkSession:
+    """The same Spark, for few rows: to plan and compile a query costs more than those."""
+    made = spark.newSession()
+    for name, value in SMALL.items():
+        made.conf.set(name, value)
+    return made
 
 
 def fitted(changes: Changes, schema: pa.Schema | None, path: Path) -> Changes:
