@@ -218,8 +218,10 @@ def test_a_landing_travels_as_text(tmp_path: Path) -> None:
         assert source.schema().count(",") == len(MANIFEST) - 1
         landing.prepare(landing.Place.of(made), made.landed)
         reader = source.streamReader(StructType())
-        first = reader.initialOffset()
-        [part, *_] = reader.partitions(first, reader.reportLatestOffset())  # type: ignore[attr-defined]
+        assert isinstance(reader, LandingReader)
+        last = reader.reportLatestOffset()
+        assert last is not None
+        [part, *_] = reader.partitions(reader.initialOffset(), last)
         assert [one.schema for one in reader.read(part)] == [MANIFEST]
 
 

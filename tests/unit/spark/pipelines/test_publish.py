@@ -46,7 +46,7 @@ def test_a_row_as_json() -> None:
 def test_a_row_as_cbor() -> None:
     found = cbor.loads(payload(ROW, "cbor"))
     assert isinstance(found, cbor.Map)
-    told = dict(found.pairs)  # type: ignore[arg-type]
+    told = dict(found.pairs)
     assert (told["robot"], told["octets"], told["decimal"]) == ("r1", b"\x00\xff", 2.5)
 
 
