@@ -27,6 +27,7 @@ from elea.config import reference as config_reference
 from elea.daemon import reference as admin_reference
 from elea.spark import reference as spark_reference
 from elea.spark.pipelines import reference as pipelines_reference
+from elea.spark.pipelines.gold import reference as gold_reference
 from elea.store import reference as store_reference
 from elea.store.recorder import section as recorder_section
 
@@ -61,6 +62,8 @@ def pages() -> dict[str, str]:
         + store_reference.markdown()
         + recorder_section.markdown(),
         "errors.md": errors_page(),
+        "gold-tables.md": _GENERATED.format(source="`src/elea/spark/pipelines/gold/reference.py`")
+        + gold_reference.markdown(),
         "interop.md": interop_page(),
         "limits.md": limits_page(),
         "messages.md": messages_page(),

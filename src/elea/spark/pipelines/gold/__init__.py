@@ -5,27 +5,13 @@ date, `backfill` makes one anew or a range of it, `candidates` and `diff` try an
 `AlertRule` is a rule for subscribers, `Standing` answers queries with rows.
 """
 
-from typing import Final
-
-from elea.spark.pipelines.gold.alert import ALERT
-from elea.spark.pipelines.gold.align import ALIGN
 from elea.spark.pipelines.gold.backfill import Backfilled, backfill
 from elea.spark.pipelines.gold.base import REQUIRED, Kind, Option, Options
 from elea.spark.pipelines.gold.candidate import Difference, candidates, diff
-from elea.spark.pipelines.gold.downsample import DOWNSAMPLE
-from elea.spark.pipelines.gold.latency import LATENCY
-from elea.spark.pipelines.gold.latest import LATEST
-from elea.spark.pipelines.gold.losses import LOSSES
-from elea.spark.pipelines.gold.presence import PRESENCE
+from elea.spark.pipelines.gold.kinds import KINDS
 from elea.spark.pipelines.gold.refresh import Gold, Refreshed, refresh
 from elea.spark.pipelines.gold.rules import AlertRule, Event
 from elea.spark.pipelines.gold.standing import Standing
-from elea.spark.pipelines.gold.window import WINDOW
-
-KINDS: Final[dict[str, Kind]] = {
-    kind.name: kind
-    for kind in (WINDOW, DOWNSAMPLE, LATEST, ALIGN, PRESENCE, LOSSES, LATENCY, ALERT)
-}
 
 __all__ = [
     "KINDS",

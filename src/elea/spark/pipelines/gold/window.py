@@ -44,7 +44,7 @@ def windows(rows: DataFrame, options: Options) -> DataFrame:
         sql.window(moment(rows), f"{every} microseconds", f"{slide} microseconds"),
     )
     found = [
-        aggregate(column, one, order(rows)).alias(f"{column.replace('.', '_')}_{one}")
+        aggregate(column, one, order(rows)).alias(f"{column}_{one}".replace(".", "_"))
         for column, chosen in wanted.items()
         for one in chosen
     ]
