@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 import time as clock
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pytest
@@ -19,17 +22,22 @@ from tests.unit.store.historian.rig import ALONE, at
 import elea
 from elea.errors import ConfigError, StoreError
 from elea.predicate import MappingFields
-from elea.spark.pipelines.gold import KINDS, AlertRule, Event, Standing
+from elea.spark.pipelines.gold import KINDS, AlertRule, Event, Gold, Kind, Standing, refresh
 from elea.spark.pipelines.gold.inputs import Rows
 from elea.spark.pipelines.gold.losses import Numbers, Run
 from elea.spark.pipelines.gold.memory import Memory, Remembered, Seen
 from elea.spark.pipelines.gold.presence import Interval, intervals
 from elea.spark.pipelines.gold.refresh import fitted
-from elea.spark.pipelines.gold.rounds import Changes
+from elea.spark.pipelines.gold.rounds import Changes, Round
 from elea.spark.pipelines.gold.watermark import Device, Life, watermark
 from elea.store.tables.compaction import compact
-from elea.store.tables.results import open_results
+from elea.store.tables.results import Results, open_results
 from elea.store.tables.table import open_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from elea.spark.pipelines.gold.base import Apply
 
 SECOND = 1_000_000
 
@@ -241,6 +249,67 @@ def test_files_are_new_once(tmp_path: Path) -> None:
     seen = second.seen()
     assert {log: dict(ends) for log, ends in seen.ends.items()} == {"11111111": {"0": 2, "1": 1}}
     assert not Rows(spark, source.path, seen).has_new  # type: ignore[arg-type]
+
+
+def _counted(round: Round) -> Changes:
+    """A kind for tests: how many rounds there were, and one row for each."""
+    number = round.mark.get("rounds", 0) + 1
+    rows = pa.table({"number": [number], "seen": [round.inputs[0].is_whole]})
+    return Changes(None if number == 3 else rows, mark={"rounds": number})
+
+
+COUNTED = Kind("counted", "", (), "update", lambda _: ("number",), cast("Apply", None), _counted)
+
+
+def test_a_round_that_is_killed_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = cast("SparkSession", None)
+    source = Source(tmp_path / "t")
+    gold = Gold(COUNTED, {}, [source.path], tmp_path / "gold")
+    published: list[int] = []
+
+    def publish(rows: pa.Table) -> None:
+        published.extend(rows["number"].to_pylist())
+
+    def rounds() -> list[int]:
+        found = open_results(gold.path).rows(["number"])
+        assert found is not None
+        return sorted(found["number"].to_pylist())
+
+    source.add({"at": 1})
+    assert refresh(spark, gold, publish=publish).number == 1
+    assert refresh(spark, gold, publish=publish).rows is None  # nothing is new
+    source.add({"at": 2})
+    change = Results.change
+    for is_after in (False, True):
+
+        def dies(self: Results, *args: object, is_after: bool = is_after) -> None:
+            if is_after:
+                change(self, *args)  # type: ignore[arg-type]
+            raise RuntimeError("killed here")
+
+        monkeypatch.setattr(Results, "change", dies)
+        with pytest.raises(RuntimeError, match="killed here"):
+            refresh(spark, gold, publish=publish)
+        monkeypatch.undo()
+        assert rounds() == ([1, 2] if is_after else [1])
+        assert published == [1, 2, 2][: 2 + is_after]  # at least once
+    assert refresh(spark, gold).rows is None  # the second round was done, all but its end
+    source.add({"at": 3})
+    assert refresh(spark, gold).number == 2  # it changed nothing, and that is remembered
+    source.add({"at": 4})
+    assert refresh(spark, gold).number == 3
+    assert rounds() == [1, 2, 4]
+    other = replace(gold, options={"by": "x"})
+    with pytest.raises(ConfigError, match="make it anew"):
+        refresh(spark, other, is_final=True)
+    assert refresh(spark, replace(gold, sources=[tmp_path / "none"])).rows is None
+
+
+def test_rules_need_no_spark() -> None:
+    code = "import sys, elea.spark.pipelines.gold.rules; sys.exit('pyspark' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_columns_that_came_later_are_left_out() -> None:

@@ -99,12 +99,6 @@ class IcebergCatalog:
     def _made(self, schema: pa.Schema) -> IcebergTable:
         catalog = self._catalog()
         catalog.create_namespace_if_not_exists(NAME.split(".")[0])
-        wide = [
-            one.with_type(pa.int32()) if one.type in (pa.int8(), pa.int16()) else one
-            for one in schema
-        ]
         with suppress(TableAlreadyExistsError):  # somebody else made it now
-            catalog.create_table(
-                NAME, pa.schema(wide), location=self.root.as_uri(), properties=_PROPERTIES
-            )
+            catalog.create_table(NAME, schema, location=self.root.as_uri(), properties=_PROPERTIES)
         return catalog.load_table(NAME)

@@ -164,6 +164,7 @@ class Results:
         if schema is None:
             if rows is None:
                 return
+            rows = rows.cast(_wide(rows.schema))
             schema = rows.schema
         elif rows is not None:
             rows = _fitting(self.root, schema, rows)
@@ -277,6 +278,16 @@ def _catalog(root: Path, format: str) -> Catalog:
     from elea.store.tables.parquet_results import ParquetCatalog
 
     return ParquetCatalog(root)
+
+
+def _wide(schema: pa.Schema) -> pa.Schema:
+    """Columns as all formats have them: Iceberg has no integers of less than 32 bits."""
+    return pa.schema(
+        [
+            one.with_type(pa.int32()) if one.type in (pa.int8(), pa.int16()) else one
+            for one in schema
+        ]
+    )
 
 
 def _taken(root: Path, number: int, have: int) -> StoreError:

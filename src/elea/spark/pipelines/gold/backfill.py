@@ -21,8 +21,8 @@ from elea.spark.pipelines.gold.event_time import CLOSED
 from elea.spark.pipelines.gold.frames import collected
 from elea.spark.pipelines.gold.inputs import Made, Rows, opened
 from elea.spark.pipelines.gold.memory import LOCK, Memory, Remembered, Seen
-from elea.spark.pipelines.gold.refresh import Gold
-from elea.spark.pipelines.gold.rounds import Round
+from elea.spark.pipelines.gold.refresh import Gold, fitted
+from elea.spark.pipelines.gold.rounds import Changes, Round
 from elea.store.log.schema import TIME
 from elea.store.tables.results import (
     Removal,
@@ -108,7 +108,8 @@ def _replaced(
     else:
         found = found.where(at < closed_us)
     removal = removal_between(time, _scalar(since_us), _scalar(until_us))
-    return _changed(results, memory, known, collected(found), removal)
+    changes = fitted(Changes(collected(found)), results.schema(), gold.path)
+    return _changed(results, memory, known, changes.rows, removal)
 
 
 def _rebuilt(spark: SparkSession, gold: Gold) -> Backfilled:
@@ -173,6 +174,10 @@ def _inputs(spark: SparkSession, gold: Gold) -> list[Rows | Made]:
 
 class _Nothing:
     """A table that is not there yet."""
+
+    def schema(self) -> pa.Schema | None:
+        """None."""
+        return None
 
     def rows(self, columns: Sequence[str] | None = None) -> pa.Table | None:
         """None."""

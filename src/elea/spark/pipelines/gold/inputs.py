@@ -115,13 +115,14 @@ class Made:
     """A gold table as a source: it is read whole, as its rows may change."""
 
     is_whole = True
-    has_new = True
 
-    def __init__(self, spark: SparkSession, path: Path) -> None:
+    def __init__(self, spark: SparkSession, path: Path, seen: Seen) -> None:
         self._spark = spark
-        self._results = open_results(path)
-        self._paths = self._results.paths()
-        self._arrow = self._results.schema()
+        results = open_results(path)
+        self._number = str(results.number())
+        self._paths = results.paths()
+        self._arrow = results.schema()
+        self.has_new = self._number not in seen.files
 
     def rows(self, since_us: int | None = None, until_us: int | None = None) -> DataFrame:
         """As `Input`."""
@@ -136,14 +137,14 @@ class Made:
         return self.rows()
 
     def seen(self) -> Seen:
-        """Nothing to remember."""
-        return Seen()
+        """The number of its last change, in place of files."""
+        return Seen(files=(self._number,))
 
 
 def opened(spark: SparkSession, path: Path, seen: Seen) -> Rows | Made | None:
     """A source; None: there is no such table yet."""
     if is_results(path):
-        return Made(spark, path)
+        return Made(spark, path, seen)
     return None if format_of(path) is None else Rows(spark, path, seen)
 
 
@@ -159,10 +160,20 @@ def between(frame: DataFrame, since_us: int | None, until_us: int | None) -> Dat
     """Rows from a time on, and before another."""
     from pyspark.sql import functions as sql
 
-    if since_us is not None:
-        frame = frame.where(moment(frame) >= sql.timestamp_micros(sql.lit(since_us)))
-    if until_us is not None:
-        frame = frame.where(moment(frame) < sql.timestamp_micros(sql.lit(until_us)))
+    bounds = ((since_us, True), (until_us, False))
+    for bound, is_first in bounds:
+        if bound is None:
+            continue
+        stamp = sql.timestamp_micros(sql.lit(bound))
+        if {"ts", "recv_ts"} <= set(frame.columns):
+            # As statistics of Parquet files can tell it.
+            timed, other = sql.col("ts"), sql.col("recv_ts")
+            found = timed >= stamp if is_first else timed < stamp
+            late = other >= stamp if is_first else other < stamp
+            frame = frame.where(found | (timed.isNull() & late))
+        else:
+            at = moment(frame)
+            frame = frame.where(at >= stamp if is_first else at < stamp)
     return frame
 
 

@@ -63,7 +63,12 @@ def _refresh(round: Round) -> Changes:
     found = collected(last_rows(round.inputs[0].fresh(), round.options))
     by = _by(round.options)
     now_us = max([round.mark.get(_NOW, 0), *_micros(found)])
-    known = round.table.rows()
+    schema = round.table.schema()
+    known = None
+    if schema is not None:
+        known = round.table.rows(
+            [name for name in (*by, _AT, _HLC, DELETED) if name in schema.names]
+        )
     if known is None:
         return Changes(found, mark={_NOW: now_us})
     older = dict(zip(_names(known, by), _times(known), strict=True))

@@ -54,6 +54,9 @@ class Round:
 class Stored(Protocol):
     """The rows of the table that is brought up to date."""
 
+    def schema(self) -> pa.Schema | None:
+        """Its columns; None: there is no table yet."""
+
     def rows(self, columns: Sequence[str] | None = None) -> pa.Table | None:
         """All of them; None: there is no table yet."""
 
