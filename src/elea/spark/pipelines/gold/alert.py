@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _ORDER: Final = ("_received", "_shard", "_seq")  # as subscribers have them, more or less
+_GROUPS_MAX: Final = 100_000  # that are remembered: the ones that had rows last
 
 
 def rule_of(options: Options) -> AlertRule:
@@ -181,6 +182,9 @@ def _last(spark: SparkSession, states: Mapping[Group, State], count: int) -> Dat
 
 def _state(machine: Machine) -> pa.Table:
     states = machine.states
+    if len(states) > _GROUPS_MAX:
+        latest = sorted(states.items(), key=lambda item: -item[1].last_us)
+        states = dict(latest[:_GROUPS_MAX])
     return pa.table(
         {
             "group": pa.array([json.dumps(list(group)) for group in states], pa.string()),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from elea.spark.pipelines.gold import values
 from elea.spark.pipelines.gold.base import Kind, Option, Options
-from elea.spark.pipelines.gold.event_time import CLOSED, LATE_COUNT, NOW, Spans, advance
+from elea.spark.pipelines.gold.event_time import CLOSED, Spans, advance
 from elea.spark.pipelines.gold.frames import PLACE, collected, moment, puts, require
 from elea.spark.pipelines.gold.rounds import Changes, Round
 from elea.spark.pipelines.gold.window import BY, LATE
@@ -107,16 +107,12 @@ def _refresh(round: Round) -> Changes:
     before = round.mark.get(CLOSED)
     # Each table of each group is one who sends: all have to have passed a row.
     seen = advance(round, round.inputs, by, Spans(1, 1), lives={}, is_apart=True)
-    after = seen.closed_us - (tolerance if options["how"] == "nearest" else 0)
+    upto = seen.closed_us - (tolerance if options["how"] == "nearest" else 0)
     if round.is_final and seen.positions:
-        after = max(seen.positions.values()) + 1
-    after = after if before is None else max(after, before)
-    mark = {
-        CLOSED: after,
-        NOW: seen.now_us,
-        LATE_COUNT: round.mark.get(LATE_COUNT, 0) + seen.late_count,
-    }
-    state = seen.state(("_table", *by))
+        upto = max(seen.positions.values()) + 1
+    step = seen.step(upto, round.mark, values.SECOND)
+    after = step.after_us
+    mark, state = seen.mark(round.mark, step), seen.state(("_table", *by))
     if after == before or not seen.positions:
         return Changes(None, mark=mark, state=state, late_count=seen.late_count)
     others = [
@@ -126,7 +122,13 @@ def _refresh(round: Round) -> Changes:
     found = aligned([round.inputs[0].rows(before, after), *others], options)
     at = sql.unix_micros(sql.col(AT))
     found = found.where(at < after)
-    return Changes(collected(found), mark=mark, state=state, late_count=seen.late_count)
+    return Changes(
+        collected(found),
+        mark=mark,
+        state=state,
+        late_count=seen.late_count,
+        is_partial=after < upto,
+    )
 
 
 ALIGN: Final = Kind(

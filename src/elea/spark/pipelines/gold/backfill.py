@@ -21,7 +21,7 @@ from elea.spark.pipelines.gold.event_time import CLOSED
 from elea.spark.pipelines.gold.frames import collected
 from elea.spark.pipelines.gold.inputs import Made, Rows, opened
 from elea.spark.pipelines.gold.memory import LOCK, Memory, Remembered, Seen
-from elea.spark.pipelines.gold.refresh import Gold, fitted
+from elea.spark.pipelines.gold.refresh import Gold, fitted, rounds
 from elea.spark.pipelines.gold.rounds import Changes, Round
 from elea.store.log.schema import TIME
 from elea.store.tables.results import (
@@ -68,7 +68,12 @@ def backfill(
         raise ConfigError(str(gold.path), "the range ends before it begins")
     with Memory(gold.path.absolute()).locked():
         if whole:
-            return _rebuilt(spark, gold)
+            made, is_partial = _rebuilt(spark, gold)
+            if is_partial:
+                more = rounds(spark, gold, Memory(gold.path.absolute()), is_partial=True)
+                added_count = made.added_count + more.rows_count
+                made = replace(made, added_count=added_count, number=more.number)
+            return made
         return _replaced(spark, gold, since_us, until_us)
 
 
@@ -112,8 +117,8 @@ def _replaced(
     return _changed(results, memory, known, changes.rows, removal)
 
 
-def _rebuilt(spark: SparkSession, gold: Gold) -> Backfilled:
-    """All of it: one round from the beginning, in place of what there is."""
+def _rebuilt(spark: SparkSession, gold: Gold) -> tuple[Backfilled, bool]:
+    """All of it: a round from the beginning, in place of what there is; and if more follow."""
     results = open_results(gold.path, gold.format)
     inputs = _inputs(spark, gold)
     nothing = _Nothing()
@@ -125,8 +130,9 @@ def _rebuilt(spark: SparkSession, gold: Gold) -> Backfilled:
         removed_count = results.rows_count()
         _emptied(results.root)  # other columns: another table
         made = _changed(open_results(gold.path, gold.format), Memory(results.root), told, rows)
-        return replace(made, removed_count=removed_count)
-    return _changed(results, Memory(results.root), told, rows, removal_all(have))
+        return replace(made, removed_count=removed_count), changes.is_partial
+    made = _changed(results, Memory(results.root), told, rows, removal_all(have))
+    return made, changes.is_partial
 
 
 def _changed(

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 CLOSED: Final = "closed_us"  # spans that end then or before are closed
 NOW: Final = "now_us"  # the time of the log
+WAITING: Final = "waiting_count"  # rows of spans that could be closed, and are not yet
 LATE_COUNT: Final = "late_count"  # rows that came too late, ever
 _PUBLISHER: Final = ("zid", "eid")
 _POSITION: Final = "position_us"
+_ROWS_MAX: Final = 1_000_000  # of a piece of history: what it gives is in the driver's memory
 _DEVICES_MAX: Final = 1_000_000  # positions that are remembered; the latest ones
 
 
@@ -56,17 +58,12 @@ def closed(
     before = round.mark.get(CLOSED)
     names = devices_of(round, source.fresh())
     seen = advance(round, [source], names, spans, lives=lives_of(round, names))
-    after = seen.closed_us
+    upto = seen.closed_us
     if round.is_final and seen.positions:
-        after = max(after, max(seen.positions.values()) + spans.every_us)
-    if before is not None:
-        after = max(after, before)
-    mark = {
-        CLOSED: after,
-        NOW: seen.now_us,
-        LATE_COUNT: round.mark.get(LATE_COUNT, 0) + seen.late_count,
-    }
-    state = seen.state(names)
+        upto = max(upto, max(seen.positions.values()) + spans.every_us)
+    step = seen.step(upto, round.mark, spans.slide_us)
+    after = step.after_us
+    mark, state = seen.mark(round.mark, step), seen.state(names)
     if after == before or not seen.positions:
         return Changes(None, mark=mark, state=state, late_count=seen.late_count)
     since = None if before is None else before - spans.every_us
@@ -75,17 +72,71 @@ def closed(
     found = found.where(end <= after)
     if before is not None:
         found = found.where(end > before)
-    return Changes(collected(found), mark=mark, state=state, late_count=seen.late_count)
+    return Changes(
+        collected(found),
+        mark=mark,
+        state=state,
+        late_count=seen.late_count,
+        is_partial=after < upto,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Up to where a round closes spans, and how many rows are left, more or less."""
+
+    after_us: int
+    waiting_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What new rows tell."""
+    """What new rows tell.
+
+    Args:
+        positions: By device, the time of its latest row.
+        first_us: The time of the first of the new rows; None: there are none,
+        rows_count: and how many there are.
+        now_us: The time of the log.
+        closed_us: The time up to which spans can be closed.
+        late_count: Rows of spans that are closed.
+    """
 
     positions: Mapping[Device, int]
+    first_us: int | None
+    rows_count: int
     now_us: int
     closed_us: int
     late_count: int
+
+    def step(self, upto_us: int, before: Mapping[str, int], least_us: int) -> Step:
+        """Up to where this round closes spans: a long history is taken in pieces.
+
+        Args:
+            upto_us: Up to where they can be closed.
+            before: What the round before remembered.
+            least_us: How much time a piece has at least.
+
+        Example:
+            >>> Seen({("a",): 100}, 0, 3_000_000, 0, 100, 0).step(90, {}, 1)
+            Step(after_us=30, waiting_count=2000000)
+            >>> Seen({("a",): 100}, None, 0, 0, 100, 0).step(90, {CLOSED: 60, WAITING: 9}, 1)
+            Step(after_us=90, waiting_count=0)
+        """
+        start_us = before.get(CLOSED, self.first_us)
+        waiting_count = before.get(WAITING, 0) + self.rows_count
+        if start_us is None or upto_us <= start_us:
+            return Step(upto_us if start_us is None else start_us, waiting_count)
+        if waiting_count <= _ROWS_MAX:
+            return Step(upto_us, 0)
+        length_us = max((upto_us - start_us) * _ROWS_MAX // waiting_count, least_us)
+        return Step(min(start_us + length_us, upto_us), waiting_count - _ROWS_MAX)
+
+    def mark(self, before: Mapping[str, int], step: Step) -> dict[str, int]:
+        """What to remember."""
+        late_count = before.get(LATE_COUNT, 0) + self.late_count
+        found = {NOW: self.now_us, LATE_COUNT: late_count, WAITING: step.waiting_count}
+        return found | ({CLOSED: step.after_us} if self.positions else {})
 
     def state(self, names: Sequence[str]) -> pa.Table:
         """The positions as rows, to be remembered."""
@@ -117,6 +168,7 @@ def advance(
     now_us = round.mark.get(NOW, 0)
     before = round.mark.get(CLOSED)
     late_count = 0
+    first_us, rows_count = None, 0
     for number, one in enumerate(inputs):
         told = _told(one.fresh(), names, spans, None if one.is_whole else before)
         for row in told.to_pylist():
@@ -126,10 +178,13 @@ def advance(
             positions[device] = max(positions.get(device, 0), row["position"])
             now_us = max(now_us, row["received"])
             late_count += row["late"]
+            rows_count += 0 if one.is_whole else row["rows"]
+            first_us = row["first"] if first_us is None else min(first_us, row["first"])
     if round.now_us is not None:
         now_us = max(now_us, round.now_us)
     late_us = cast("int", round.options["late"])
-    return Seen(positions, now_us, watermark(positions, lives, now_us, late_us), late_count)
+    closed_us = watermark(positions, lives, now_us, late_us)
+    return Seen(positions, first_us, rows_count, now_us, closed_us, late_count)
 
 
 def _told(frame: DataFrame, names: Sequence[str], spans: Spans, before: int | None) -> pa.Table:
@@ -148,6 +203,8 @@ def _told(frame: DataFrame, names: Sequence[str], spans: Spans, before: int | No
     grouped = rows.groupBy(*(sql.col(f"`{name}`") for name in names))
     return collected(
         grouped.agg(
+            sql.count(sql.lit(1)).alias("rows"),
+            sql.min("_at").alias("first"),
             sql.max("_at").alias("position"),
             (sql.max(sql.unix_micros(received)) if received else sql.max("_at")).alias("received"),
             late.cast("bigint").alias("late"),

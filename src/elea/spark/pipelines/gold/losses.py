@@ -30,6 +30,7 @@ LOST: Final = "lost"
 MISSING: Final = "missing"
 DROPPED: Final = "dropped"
 _SN_MODULUS: Final = 2**32
+_PUBLISHERS_MAX: Final = 100_000  # that are remembered: the ones that published last
 _SEVERAL: Final = ""  # in place of the key of a publisher that has several
 
 Publisher: TypeAlias = tuple[str, int]  # zid, eid
@@ -264,6 +265,9 @@ def _shaped(rows: Sequence[tuple[object, ...]]) -> pa.Table:
 
 
 def _state(known: Mapping[Publisher, Numbers]) -> pa.Table:
+    if len(known) > _PUBLISHERS_MAX:
+        latest = sorted(known.items(), key=lambda item: -item[1].last_us)
+        known = dict(latest[:_PUBLISHERS_MAX])
     return pa.table(
         {
             "zid": pa.array([zid for zid, _ in known], pa.string()),

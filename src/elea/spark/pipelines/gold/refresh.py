@@ -114,7 +114,38 @@ def refresh(
     """
     memory = Memory(gold.path.absolute())
     with memory.locked():
-        return _round(spark, gold, memory, now_us, is_final, publish)
+        return rounds(spark, gold, memory, now_us, is_final, publish)
+
+
+def rounds(
+    spark: SparkSession,
+    gold: Gold,
+    memory: Memory,
+    now_us: int | None = None,
+    is_final: bool = False,
+    publish: Callable[[pa.Table], None] | None = None,
+    *,
+    is_partial: bool = False,
+) -> Refreshed:
+    """As many rounds as it takes: a long history is taken in pieces. The lock is held.
+
+    Args:
+        is_partial: The round before left something.
+    """
+    found = Refreshed()
+    while True:
+        one, is_partial = _round(
+            spark, gold, memory, now_us, is_final, publish, is_partial=is_partial
+        )
+        tables = [rows for rows in (found.rows, one.rows) if rows is not None]
+        found = Refreshed(
+            pa.concat_tables(tables) if tables else None,
+            found.removed_count + one.removed_count,
+            found.late_count + one.late_count,
+            one.number,
+        )
+        if not is_partial:
+            return found
 
 
 def _round(
@@ -124,7 +155,9 @@ def _round(
     now_us: int | None,
     is_final: bool,
     publish: Callable[[pa.Table], None] | None,
-) -> Refreshed:
+    *,
+    is_partial: bool,
+) -> tuple[Refreshed, bool]:
     results = open_results(gold.path, gold.format)
     number = results.number()
     known = memory.load(number) or Remembered(gold.definition)
@@ -136,10 +169,11 @@ def _round(
     for path, one in zip(gold.sources, seen, strict=True):
         found = opened(spark, path, one)
         if found is None:
-            return Refreshed(number=number)
+            return Refreshed(number=number), False
         inputs.append(found)
-    if not (is_final or now_us is not None or any(one.has_new for one in inputs)):
-        return Refreshed(number=number)
+    is_due = is_partial or is_final or now_us is not None
+    if not (is_due or any(one.has_new for one in inputs)):
+        return Refreshed(number=number), False
     round = Round(spark, inputs, gold.options, known.mark, known.state, results, now_us, is_final)
     changes = fitted(gold.kind.refresh(round), results.schema(), gold.path)
     told = Remembered(gold.definition, [one.seen() for one in inputs], changes.mark, changes.state)
@@ -153,7 +187,8 @@ def _round(
         memory.store(number, told)
         results.change(number, changes.rows, gold.removals(changes))
         memory.forget(number)
-    return Refreshed(changes.rows, removed_count, changes.late_count, number)
+    made = Refreshed(changes.rows, removed_count, changes.late_count, number)
+    return made, changes.is_partial
 
 
 def fitted(changes: Changes, schema: pa.Schema | None, path: Path) -> Changes:

@@ -71,6 +71,7 @@ class Changes:
         mark: What to remember.
         state: The same, as rows.
         late_count: Rows that came after what they belong to was closed, in this round.
+        is_partial: There is more than is good for one round: another one is to follow at once.
     """
 
     rows: pa.Table | None
@@ -78,6 +79,7 @@ class Changes:
     mark: Mapping[str, int] = field(default_factory=dict)
     state: pa.Table | None = None
     late_count: int = 0
+    is_partial: bool = False
 
     @property
     def is_empty(self) -> bool:
