@@ -146,9 +146,9 @@ def candidate(args: argparse.Namespace) -> int:
 
 
 def _spark(pipeline: Pipeline) -> Any:
-    from elea.spark.jvm import session
+    from elea.spark.pipelines.runner import session_for
 
-    return session(f"elea {pipeline.name}", quick=True)
+    return session_for(pipeline, quick=True)
 
 
 def _tell(printer: Printer, table: str, removed_count: int, added_count: int) -> None:

@@ -256,4 +256,7 @@ class Queries:
         else:
             milliseconds = max(1, round(self._pipeline.trigger_s * 1_000))
             writer = writer.trigger(processingTime=f"{milliseconds} milliseconds")
+        # Spark finds sinks that are written in Python by the session of the thread, and this is how
+        # a thread of Python gets one.
+        self._spark.createDataFrame([], "nothing INT")
         return SparkQuery(writer.queryName(f"{self._pipeline.name} {name}").start())

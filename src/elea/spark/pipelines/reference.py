@@ -68,7 +68,8 @@ A key, `publish: "gold/{{robot}}/imu"`, or a mapping:
 {publish}
 A row is published when it is new or has changed: as JSON, with times as RFC 3339 and octets as
 base64, or as CBOR. Who is told twice after a crash drops repeats by `elea.spark.once`; a recorder
-does so too. Rows of which no key can be made are logged.
+does so too. Rows of which no key can be made are logged. While the pipeline runs, a `get` to such a
+key of a gold table or view is answered with its last row.
 """
 
 

@@ -191,3 +191,8 @@ def test_the_file_of_the_tutorial_can_be_used(
     assert main(["pipeline", "check", str(file)]) == 0
     shown = next(text for _, text in blocks if text.startswith("$ elea pipeline check"))
     assert capsys.readouterr().out == shown.partition("\n")[2]
+
+
+def test_a_pipeline_has_so_many_tables(tmp_path: Path) -> None:
+    tables = "".join(f"t{number}: {{archive: x}}\n" for number in range(257))
+    assert problems(tmp_path, tables) == ["tables: saw 257 tables; legal are 256 at most"]
