@@ -115,7 +115,12 @@ OPTIONS: Final = (
     Option("express", (SINK,), "false", "whether each sample is sent at once, not with others"),
 )
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
-_OF_SPARK: Final = {"path", "checkpointlocation", "name"}  # which Spark itself puts there
+_OF_SPARK: Final = {
+    "path",
+    "checkpointlocation",
+    "name",
+    "queryname",
+}  # which Spark itself puts there
 
 
 @dataclass(frozen=True, slots=True)

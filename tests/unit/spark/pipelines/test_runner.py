@@ -222,6 +222,10 @@ def test_failures_in_a_row_wait_longer_and_longer() -> None:
 def test_an_error_is_told_in_a_line() -> None:
     text = "Query ended\n  ConflictError: rows\n\nJVM stacktrace:\n\tat org.x.Y\n"
     assert told(text) == "Query ended ConflictError: rows"
+    text = (
+        "X: failed: Traceback (most recent call last):\n  File 1\n    x()\nelea.errors.AError: y\n"
+    )
+    assert told(text) == "elea.errors.AError: y"
 
 
 def test_progress_of_spark_in_few_words() -> None:
