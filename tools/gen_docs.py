@@ -26,6 +26,7 @@ from elea.cli.main import VERBS, build_parser, version_text
 from elea.config import reference as config_reference
 from elea.daemon import reference as admin_reference
 from elea.spark import reference as spark_reference
+from elea.spark.pipelines import reference as pipelines_reference
 from elea.spark.pipelines.gold import reference as gold_reference
 from elea.store import reference as store_reference
 from elea.store.recorder import section as recorder_section
@@ -74,6 +75,8 @@ def pages() -> dict[str, str]:
         + xrce_pages.messages_page(),
         "spark-options.md": _GENERATED.format(source="the table in `src/elea/spark/options.py`")
         + spark_reference.markdown(),
+        "pipeline-file.md": _GENERATED.format(source="`src/elea/spark/pipelines/reference.py`")
+        + pipelines_reference.markdown(),
     }
 
 

@@ -88,6 +88,7 @@ class Limits:
     log_queries_count: int = 256  # that wait to be answered by the server of a log; then refused
     log_reply_len: int = 1024 * 1024  # blocks of a log that go into one reply; one at least
     spark_sources_count: int = 4_096  # sources of Spark sinks whose repeats are known as such
+    pipeline_tables_count: int = 256  # of one pipeline
     acks_count: int = 512  # acknowledged puts of a session under way, half of `queries_count`
     receipt_keys_count: int = 4_096  # of a session, whose puts are acknowledged without a question
     spool_memory_len: int = 16 * 1024 * 1024  # octets that wait in memory, unless it says

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from elea.cli.output import Json
 from elea.cli.samples import Printer
 from elea.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from elea.spark.pipelines.definition import Gold, Pipeline, Table
 
 
@@ -65,7 +63,7 @@ def _one(
     pipeline: Pipeline,
     table: Table,
     span: tuple[int, int],
-    spark: SparkSession | None,
+    spark: Any,
 ) -> None:
     from elea.spark.pipelines.definition import Archive, Decoded, Gold
     from elea.spark.pipelines.rebuild import rebuild
@@ -83,7 +81,7 @@ def _one(
 
 
 def _gold(
-    spark: SparkSession, pipeline: Pipeline, table: Gold, since: int | None, until: int | None
+    spark: Any, pipeline: Pipeline, table: Gold, since: int | None, until: int | None
 ) -> tuple[int, int]:
     from elea.spark.pipelines.gold import backfill as fill
     from elea.spark.pipelines.upkeep import gold_of
@@ -147,10 +145,10 @@ def candidate(args: argparse.Namespace) -> int:
     return 0 if is_same else 1
 
 
-def _spark(pipeline: Pipeline) -> SparkSession:
-    from elea.spark.jvm import session
+def _spark(pipeline: Pipeline) -> Any:
+    from elea.spark.pipelines.runner import session_for
 
-    return session(f"elea {pipeline.name}", quick=True)
+    return session_for(pipeline, quick=True)
 
 
 def _tell(printer: Printer, table: str, removed_count: int, added_count: int) -> None:

@@ -64,8 +64,8 @@ def configure_run(verb: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run a pipeline until it ends, or is interrupted."""
     from elea.spark import pipelines as dp
-    from elea.spark.jvm import session
     from elea.spark.pipelines import graph
+    from elea.spark.pipelines.runner import session_for
 
     if args.duration is not None and args.duration <= 0:
         raise ConfigError("--duration", f"saw {args.duration}; legal are seconds above 0")
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     is_once = args.once or pipeline.trigger_s is None
     progress = _Progress(args)
     config = _pairs(args.conf)
-    spark = session(f"elea {pipeline.name}", master=args.master, quick=is_once, config=config)
+    spark = session_for(pipeline, master=args.master, quick=is_once, config=config)
     try:
         made = dp.run(pipeline, spark, once=args.once, final=args.final, on_status=progress.status)
         with _Interrupts() as asked:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from elea.errors import ConfigError
+from elea.limits import DEFAULT_LIMITS
 from elea.spark.pipelines.definition import BAD, Decoded, Gold, Pipeline, Table, View
 from elea.spark.pipelines.problems import Problem, shown
 
@@ -20,6 +21,10 @@ def problems_of(pipeline: Pipeline) -> Iterator[Problem]:
     """What is wrong with how tables refer to each other."""
     if not pipeline.tables and not pipeline.sinks:
         yield Problem("tables", "is missing: names, and what each table is")
+    count, count_max = len(pipeline.tables), DEFAULT_LIMITS.pipeline_tables_count
+    if count > count_max:
+        yield Problem("tables", f"saw {count} tables; legal are {count_max} at most")
+        return
     known: dict[str, str] = {}
     for table in pipeline.tables:
         for name in names_of(table):

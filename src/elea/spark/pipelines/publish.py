@@ -31,14 +31,14 @@ SAMPLES: Final = pa.schema(
     ]
 )
 SQL: Final = "`key` STRING, `payload` BINARY, `encoding` STRING"
-_ENCODINGS: Final = {"json": "application/json", "cbor": "application/cbor"}
+ENCODINGS: Final = {"json": "application/json", "cbor": "application/cbor"}
 _SHOWN: Final = 3  # rows without a key that are told of, in each batch
 
 
 def samples(rows: pa.Table | pa.RecordBatch, publish: Publish) -> pa.RecordBatch:
     """Rows as a sink takes them, in an order that is theirs; those without a key are told of."""
     format = KeyFormat(publish.key)
-    encoding = _ENCODINGS[publish.encoding]
+    encoding = ENCODINGS[publish.encoding]
     found: list[tuple[str, bytes]] = []
     dropped: list[str] = []
     for row in rows.to_pylist():

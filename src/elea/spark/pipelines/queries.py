@@ -10,6 +10,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -132,6 +133,7 @@ class Queries:
 
     def jobs(self) -> list[Job]:
         """What is to be started."""
+        self._register()
         pipeline = self._pipeline
         found = []
         if pipeline.landed:
@@ -145,6 +147,18 @@ class Queries:
         for sink in pipeline.sinks:
             found += [self._flow(sink, name, one) for name, one in sink.flows.items()]
         return found
+
+    def _register(self) -> None:
+        """Make sure of `format("zenoh")`.
+
+        Spark looks for it once. On a host that was too busy then it would never find it.
+        """
+        from pyspark.errors import AnalysisException
+
+        from elea.spark.source import ZenohSource
+
+        with suppress(AnalysisException):  # it was found
+            self._spark.dataSource.register(ZenohSource)
 
     def _landing(self) -> Handle:
         from elea.spark.pipelines.landing_source import NAME, OPTION, LandingSource, option_of
@@ -242,4 +256,7 @@ class Queries:
         else:
             milliseconds = max(1, round(self._pipeline.trigger_s * 1_000))
             writer = writer.trigger(processingTime=f"{milliseconds} milliseconds")
+        # Spark finds sinks that are written in Python by the session of the thread, and this is how
+        # a thread of Python gets one.
+        self._spark.createDataFrame([], "nothing INT")
         return SparkQuery(writer.queryName(f"{self._pipeline.name} {name}").start())

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from elea.errors import EleaError, MissingDependencyError
+from elea.spark.pipelines.answers import job_of
 from elea.spark.pipelines.definition import BAD, Decoded, Pipeline, View
 from elea.spark.pipelines.queries import Handle, Job, Queries
 from elea.spark.pipelines.state import Board, Lease, Status, now_status
@@ -24,6 +25,8 @@ _LOG: Final = logging.getLogger("elea.spark")
 _POLL_S: Final = 0.1
 _TELL_S: Final = 1.0
 _RATE_S: Final = 5.0  # over which rates are measured
+# A round looks at little: 200 partitions, as Spark has by default, cost more than their rows.
+_LOCAL: Final = {"spark.sql.shuffle.partitions": "2"}
 _FINAL_ROUNDS_MAX: Final = 20  # in which what failed is tried again, at the end
 
 
@@ -56,15 +59,17 @@ def run(
     lease = Lease(pipeline.own)
     is_ours = spark is None
     try:
-        if spark is None:
-            from elea.spark.jvm import session
-
-            spark = session(f"elea {pipeline.name}", master=master)
         once = once or pipeline.trigger_s is None
+        if spark is None:
+            spark = session_for(pipeline, master=master, quick=once)
         board = Board(now_status(pipeline.name))
         queries = Queries(pipeline, spark, board, once=once)
         upkeep = Upkeep(pipeline, spark, board, is_final=final)
-        made = Run(pipeline, lease, board, queries.jobs(), upkeep, once=once, on_status=on_status)
+        jobs = queries.jobs()
+        answers = None if once else job_of(pipeline)
+        if answers is not None:
+            jobs.append(answers)
+        made = Run(pipeline, lease, board, jobs, upkeep, once=once, on_status=on_status)
     except ModuleNotFoundError as error:
         lease.release()
         raise MissingDependencyError("a pipeline", "spark") from error
@@ -75,6 +80,22 @@ def run(
         made.at_end(spark.stop)
     made.start()
     return made
+
+
+def session_for(
+    pipeline: Pipeline,
+    *,
+    master: str | None = None,
+    quick: bool = False,
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A session for a pipeline, as `elea.spark.session`; on one host, with few partitions."""
+    from elea.spark.jvm import session
+
+    is_local = master is None or master.startswith("local")
+    settings = _LOCAL if is_local else {}
+    settings = {**settings, **(config or {})}
+    return session(f"elea {pipeline.name}", master=master, quick=quick, config=settings)
 
 
 @dataclass(slots=True)

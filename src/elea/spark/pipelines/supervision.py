@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +11,7 @@ _FIRST_S: Final = 1.0
 _LAST_S: Final = 60.0
 _GOOD_S: Final = 300.0  # who worked that long has not failed in a row
 _SHOWN_LEN: Final = 500
+_RAISED: Final = re.compile(r"[\w.]+(Error|Exception)(:|$)")
 
 
 @dataclass(slots=True)
@@ -63,4 +65,7 @@ def told(error: BaseException | str) -> str:
     text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     chosen = [line for line in lines if not line.startswith(("at ", "JVM stacktrace"))]
+    if any(line.startswith("Traceback") or "Traceback (most" in line for line in chosen):
+        # Of Python's frames, what was raised is at the end.
+        chosen = [line for line in chosen if _RAISED.match(line)][-1:] or chosen
     return " ".join(chosen)[:_SHOWN_LEN]

@@ -77,11 +77,11 @@ def numbers(made: Pipeline, name: str) -> list[int]:
     return sorted(rows_in(made, name)["sn"].to_pylist())
 
 
-@settings(max_examples=7, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     crashes=st.lists(st.integers(0, 16), max_size=5),
     lost=st.lists(st.booleans(), min_size=5, max_size=5),
-    rows_max=st.sampled_from(["17", "40", "1000"]),
+    rows_max=st.sampled_from(["30", "60", "1000"]),
     format=st.sampled_from(["delta", "delta", "parquet", "iceberg"]),
     parts=st.sampled_from(["1", "5"]),
 )
@@ -218,8 +218,10 @@ def test_a_landing_travels_as_text(tmp_path: Path) -> None:
         assert source.schema().count(",") == len(MANIFEST) - 1
         landing.prepare(landing.Place.of(made), made.landed)
         reader = source.streamReader(StructType())
-        first = reader.initialOffset()
-        [part, *_] = reader.partitions(first, reader.reportLatestOffset())  # type: ignore[attr-defined]
+        assert isinstance(reader, LandingReader)
+        last = reader.reportLatestOffset()
+        assert last is not None
+        [part, *_] = reader.partitions(reader.initialOffset(), last)
         assert [one.schema for one in reader.read(part)] == [MANIFEST]
 
 

@@ -12,11 +12,14 @@ import pyarrow as pa
 import pytest
 from tests.interop.ends import ELEA, eventually, free_endpoint, session
 
+import elea
 from elea import cbor
 from elea.sample import Sample
-from elea.spark.pipelines.definition import Pipeline, Publish
+from elea.spark.pipelines.answers import job_of
+from elea.spark.pipelines.definition import Pipeline, Publish, View
 from elea.spark.pipelines.publish import payload, samples, send_rows
 from elea.spark.repeats import Repeats, once
+from elea.store.tables.results import open_results
 
 ROW = {
     "robot": "r1",
@@ -46,7 +49,7 @@ def test_a_row_as_json() -> None:
 def test_a_row_as_cbor() -> None:
     found = cbor.loads(payload(ROW, "cbor"))
     assert isinstance(found, cbor.Map)
-    told = dict(found.pairs)  # type: ignore[arg-type]
+    told = dict(found.pairs)
     assert (told["robot"], told["octets"], told["decimal"]) == ("r1", b"\x00\xff", 2.5)
 
 
@@ -77,3 +80,30 @@ def test_rows_that_are_sent_again_are_repeats(tmp_path: Path) -> None:
         assert send_rows(pipeline, "t", Publish("gold/{y}"), rows) == 0
         assert eventually(lambda: len(got) + repeats.dropped_count == 5)
     assert (len(got), repeats.dropped_count) == (3, 2)
+
+
+def test_who_asks_gets_the_last_row_of_each_key(tmp_path: Path) -> None:
+    endpoint = free_endpoint()
+    tables = (
+        View("hot", sql="", publish=Publish("hot/{robot}")),
+        View("cold", sql="", publish=Publish("cold/{robot}", "cbor")),
+        View("none", sql=""),
+    )
+    pipeline = Pipeline("fleet", "log", str(tmp_path), tables, connect=endpoint)
+    assert job_of(Pipeline("fleet", "log", str(tmp_path))) is None
+    job = job_of(pipeline)
+    assert job is not None
+    open_results(pipeline.path("hot"), "delta").change(1, pa.table({"robot": ["a", "b"]}))
+    with session(ELEA, "router", listen=endpoint) as router:
+        handle = job.start()
+        assert handle.is_active()
+        assert eventually(lambda: len(_answers(router, "hot/**")) == 2)
+        assert _answers(router, "hot/b") == [b'{"robot":"b"}']
+        assert _answers(router, "cold/**") == []
+        handle.stop()
+        assert not handle.is_active()
+
+
+def _answers(node: elea.Session, key: str) -> list[bytes]:
+    replies = list(node.get(key, timeout=20.0))
+    return [reply.ok.payload.to_bytes() for reply in replies if reply.ok is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,20 @@ def test_check_tells_all_problems(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["pipeline", "check", str(file), "--json"]) == 1
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [one["place"] for one in told[:2]] == ["tables.a", "tables.b"]
+
+
+def test_the_file_of_the_tutorial_can_be_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path(__file__).parents[4] / "docs" / "tutorial" / "first-pipeline.md"
+    blocks = re.findall(r"```(\w*)\n(.*?)```", page.read_text(), re.DOTALL)
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(next(text for language, text in blocks if language == "yaml"))
+    assert main(["pipeline", "check", str(file)]) == 0
+    shown = next(text for _, text in blocks if text.startswith("$ elea pipeline check"))
+    assert capsys.readouterr().out == shown.partition("\n")[2]
+
+
+def test_a_pipeline_has_so_many_tables(tmp_path: Path) -> None:
+    tables = "".join(f"t{number}: {{archive: x}}\n" for number in range(257))
+    assert problems(tmp_path, tables) == ["tables: saw 257 tables; legal are 256 at most"]

@@ -222,6 +222,10 @@ def test_failures_in_a_row_wait_longer_and_longer() -> None:
 def test_an_error_is_told_in_a_line() -> None:
     text = "Query ended\n  ConflictError: rows\n\nJVM stacktrace:\n\tat org.x.Y\n"
     assert told(text) == "Query ended ConflictError: rows"
+    text = (
+        "X: failed: Traceback (most recent call last):\n  File 1\n    x()\nelea.errors.AError: y\n"
+    )
+    assert told(text) == "elea.errors.AError: y"
 
 
 def test_progress_of_spark_in_few_words() -> None:
@@ -229,3 +233,24 @@ def test_progress_of_spark_in_few_words() -> None:
     told = {"batchId": 4, "durationMs": {"triggerExecution": 1500}, "sources": [offsets]}
     assert progress_of(told) == {"batch": 4, "batch_s": 1.5, "lag": 5}
     assert progress_of({"batchId": 4, "sources": [{"endOffset": None}]}) == {"batch": 4}
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "complaint"),
+    [
+        ("run", ["--duration", "0"], "--duration: saw 0.0; legal are seconds above 0"),
+        ("run", ["--conf", "x"], "--conf: saw 'x'; legal is NAME=VALUE"),
+        ("run", ["--table", "x"], 'saw "x"; legal are bronze, imu, imu_bad'),
+        ("stop", ["--timeout", "0"], "--timeout: saw 0.0; legal are seconds above 0"),
+    ],
+)
+def test_options_that_are_not_legal(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    verb: str,
+    options: list[str],
+    complaint: str,
+) -> None:
+    fleet.pipeline(tmp_path)
+    assert main(["pipeline", verb, str(tmp_path / "pipeline.yaml"), *options]) == 1
+    assert complaint in capsys.readouterr().err
