@@ -159,7 +159,7 @@ class _Screen:
         behind = max(0, told.rows - pipeline.rows.get("bronze", 0))
         line = (
             f"sent {tick.sent:,} ({rate:,.0f}/s), acknowledged {tick.stored:,}, recorded"
-            f" {told.rows:,} | {pipeline} | {tick.results:,} results"
+            f" {told.rows:,} | {pipeline.line(behind)} | {tick.results:,} results"
         )
         value: dict[str, Json] = {
             "elapsed_s": round(tick.elapsed_s, 1),

@@ -139,7 +139,7 @@ def _status(stack: Stack, problem: str | None, lake: Path | None) -> tuple[Json,
         line += f" | pipeline {state}, {stack.pipeline.restarts} restarts"
         if progress.rows:
             pipeline |= {"tables": dict(progress.rows), "lag": progress.lag}
-            line += f" | {progress}"
+            line += f" | {progress.line(progress.lag)}"
         value["pipeline"] = pipeline
     return value, line
 

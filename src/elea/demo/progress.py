@@ -23,7 +23,7 @@ class Progress:
         pid: The process that said so.
         rows: Of each table,
         kinds: and what each is: `archive`, `decoded`, `bad`, `gold`, ...
-        lag: Rows of the log that are in no table yet; None: not known.
+        lag: Rows of the log that were in no table yet at the last batch; None: not known.
         batch_s: How long the last batch took.
         errors: What went wrong last, by table.
     """
@@ -36,15 +36,15 @@ class Progress:
     batch_s: float | None = None
     errors: dict[str, str] = field(default_factory=dict)
 
-    def __str__(self) -> str:
-        """In one line: rows of all tables of a sort, how far behind, how long a batch takes."""
+    def line(self, behind: int | None) -> str:
+        """Rows of all tables of a sort, how many rows behind it is, how long a batch takes."""
         sums: dict[str, int] = {}
         for name, rows in self.rows.items():
             sort = _SORTS.get(self.kinds.get(name, ""), "gold")
             sums[sort] = sums.get(sort, 0) + rows
         words = [f"{sort} {rows:,}" for sort, rows in sums.items()]
-        if self.lag is not None:
-            words.append(f"{self.lag:,} rows behind")
+        if behind is not None:
+            words.append(f"{behind:,} rows behind")
         if self.batch_s is not None:
             words.append(f"batches of {self.batch_s:.1f} s")
         return ", ".join(words)

@@ -26,7 +26,8 @@ def test_it_is_read_from_the_state_of_the_pipeline(tmp_path: Path) -> None:
     assert (found.state, found.pid, found.lag) == ("running", 7, 4)
     assert found.errors == {"hot": "it rained"}
     assert found.rows == {"bronze": 3, "imu": 3, "imu_bad": 1, "hot": 2}
-    assert str(found) == "bronze 3, silver 4, gold 2, 4 rows behind, batches of 0.2 s"
+    assert found.line(5) == "bronze 3, silver 4, gold 2, 5 rows behind, batches of 0.2 s"
+    assert Progress(rows={"hot": 1}).line(None) == "gold 1"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"state": "x", "pid": 1, "tables": {"a": {}}}'])
