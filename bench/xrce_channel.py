@@ -115,9 +115,10 @@ class Fleet:
         self.gateway = world.gateway
         self.loss, self.rng, self.now_ns = loss, random.Random(count), 0
         self.clients = [Client(self._settings(number)) for number in range(count)]
-        self.sent, self.arrived = [0] * count, [0] * count
+        self.sent, self.left_count = [0] * count, count * FLEET_SAMPLES_COUNT
         self.opened_ns, self.done_ns = [0] * count, [0] * count
         self._events: list[tuple[int, int, int, bytes | None, bool]] = []
+        self._timers: dict[int, int] = {}  # by device, -1 is the gateway
         self._order = 0
         for number, client in enumerate(self.clients):
             client.open(0)
@@ -131,8 +132,12 @@ class Fleet:
 
     def run(self) -> float:
         """Samples per second of one device, on average."""
-        while any(count < FLEET_SAMPLES_COUNT for count in self.arrived):
+        while self.left_count:
             self.now_ns, _, number, frame, up = heapq.heappop(self._events)
+            if frame is None and self._timers.get(number) != self.now_ns:
+                continue  # another one is to come, or was earlier
+            if frame is None:
+                del self._timers[number]
             if number < 0:
                 self.gateway.handle_timer(self.now_ns)
             elif frame is None:
@@ -159,7 +164,7 @@ class Fleet:
         while (event := client.next_event()) is not None:
             if isinstance(event, Opened):
                 self.opened_ns[number] = self.now_ns
-        self._push(client.next_timer_ns(), number, None, up=False)
+        self._wake(number, client.next_timer_ns())
 
     def _collect_gateway(self) -> None:
         for number, frame in self.gateway.data_to_send(self.now_ns):
@@ -167,18 +172,22 @@ class Fleet:
         while (effect := self.gateway.next_effect()) is not None:
             if isinstance(effect, Put):
                 number = int.from_bytes(effect.pid, "big")
-                self.arrived[number] += 1
+                self.left_count -= 1
                 self.done_ns[number] = self.now_ns
-        self._push(self.gateway.next_timer_ns(), -1, None, up=False)
+        self._wake(-1, self.gateway.next_timer_ns())
 
     def _carry(self, number: int, frame: bytes, *, up: bool) -> None:
         if self.rng.random() >= self.loss:
             self._push(self.now_ns + DELAY_NS, number, frame, up=up)
 
-    def _push(self, at_ns: int | None, number: int, frame: bytes | None, *, up: bool) -> None:
-        if at_ns is not None:
-            self._order += 1
-            heapq.heappush(self._events, (at_ns, self._order, number, frame, up))
+    def _wake(self, number: int, at_ns: int | None) -> None:
+        if at_ns is not None and self._timers.get(number) != at_ns:
+            self._timers[number] = max(at_ns, self.now_ns)
+            self._push(self._timers[number], number, None, up=False)
+
+    def _push(self, at_ns: int, number: int, frame: bytes | None, *, up: bool) -> None:
+        self._order += 1
+        heapq.heappush(self._events, (at_ns, self._order, number, frame, up))
 
 
 def fleet(devices: int) -> None:
