@@ -10,11 +10,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.errors import EleaError, MissingDependencyError
+from elea.spark.home import spark_home
 from elea.spark.java import Java, cache_directory, digest_of, find, usable_home
 
 if TYPE_CHECKING:
@@ -127,20 +127,6 @@ def _configured_master() -> str | None:
         return None
     found = re.findall(r"^\s*spark\.master[ \t=:]+(\S+)", text, re.MULTILINE)
     return found[-1] if found else None
-
-
-def spark_home() -> Path:
-    """Where Spark's programs and jars are.
-
-    Raises:
-        MissingDependencyError: PySpark is not installed.
-    """
-    if chosen := os.environ.get("SPARK_HOME"):  # as PySpark does
-        return Path(chosen)
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise MissingDependencyError("Spark", "spark")
-    return Path(spec.origin).parent
 
 
 def environment_of(java: Java, *, is_local: bool = True) -> dict[str, str]:
