@@ -54,7 +54,7 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 CACHE_ENV: Final = "ELEA_SPARK_CACHE"
 _CACHES_MAX: Final = 2  # each has some 200 MB; another Spark has another
 _MAKING: Final = "making-"
-_PREPARE_S: Final = 300.0
+_PREPARE_S: Final = 900.0  # a minute, and much more on a busy host
 _PREPARE: Final = (
     "import os, sys; os.nice(19); from elea.spark import java, jvm;"
     " jvm.prepare(java.find({'JAVA_HOME': sys.argv[1]}))"
