@@ -39,6 +39,7 @@ def remote(spark: SparkSession) -> str:
 
     By this name: with a token they speak TLS to all others.
     """
+    assert spark._jvm is not None
     package = spark._jvm.org.apache.spark.sql.connect.service
     service = getattr(getattr(package, "SparkConnectService$"), "MODULE$")
     return f"sc://localhost:{service.localPort()}/;token={TOKEN}"

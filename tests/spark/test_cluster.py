@@ -15,8 +15,8 @@ from tests.spark.listeners import foreign_listeners
 from tests.unit.spark.logs import fill, log_at
 from tests.unit.store.tables.made import position, stored
 
+from elea.spark.home import spark_home
 from elea.spark.java import packaged
-from elea.spark.jvm import spark_home
 from elea.spark.standalone import Standalone
 from elea.store.log.log import Log
 from elea.store.tables.table import open_table

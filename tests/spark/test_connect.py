@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+from tests.spark.listeners import foreign_listeners
 from tests.unit.spark.logs import fill, log_at
 
 CLIENT = Path(__file__).with_name("connect_client.py")
@@ -48,3 +50,11 @@ def test_a_client_without_the_token_is_refused(remote: str) -> None:
     )
     assert done.returncode != 0
     assert "No authentication token provided" in done.stderr
+
+
+def test_nothing_listens_beyond_this_host(remote: str) -> None:
+    """The session of these tests, its workers, and the port of its clients."""
+    assert foreign_listeners() == []
+    port = int(remote.split(":")[2].partition("/")[0])
+    with socket.create_connection(("127.0.0.1", port), timeout=20):
+        pass

@@ -12,8 +12,9 @@ from tests.interop.ends import ELEA, eventually, free_endpoint, session
 from tests.unit.spark.logs import fill, log_at
 
 import elea
+from elea.spark.home import spark_home
 from elea.spark.java import packaged
-from elea.spark.jvm import environment_of, spark_home
+from elea.spark.jvm import environment_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "declarative"
 

@@ -10,11 +10,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.errors import EleaError, MissingDependencyError
+from elea.spark.home import spark_home
 from elea.spark.java import Java, cache_directory, digest_of, find, usable_home
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 CACHE_ENV: Final = "ELEA_SPARK_CACHE"
 _CACHES_MAX: Final = 2  # each has some 200 MB; another Spark has another
 _MAKING: Final = "making-"
-_PREPARE_S: Final = 300.0
+_PREPARE_S: Final = 900.0  # a minute, and much more on a busy host
 _PREPARE: Final = (
     "import os, sys; os.nice(19); from elea.spark import java, jvm;"
     " jvm.prepare(java.find({'JAVA_HOME': sys.argv[1]}))"
@@ -127,20 +127,6 @@ def _configured_master() -> str | None:
         return None
     found = re.findall(r"^\s*spark\.master[ \t=:]+(\S+)", text, re.MULTILINE)
     return found[-1] if found else None
-
-
-def spark_home() -> Path:
-    """Where Spark's programs and jars are.
-
-    Raises:
-        MissingDependencyError: PySpark is not installed.
-    """
-    if chosen := os.environ.get("SPARK_HOME"):  # as PySpark does
-        return Path(chosen)
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise MissingDependencyError("Spark", "spark")
-    return Path(spec.origin).parent
 
 
 def environment_of(java: Java, *, is_local: bool = True) -> dict[str, str]:

@@ -22,8 +22,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from elea.errors import EleaError, InvalidValueError
+from elea.spark.home import spark_home
 from elea.spark.java import Java, find
-from elea.spark.jvm import environment_of, in_environment, java_flags, session, spark_home
+from elea.spark.jvm import environment_of, in_environment, java_flags, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -128,13 +128,15 @@ def test_a_cache_is_made_later_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     cache = jvm.cache_file(java)
     assert cache is not None
     started: list[list[str]] = []
-    monkeypatch.setattr(jvm.subprocess, "Popen", lambda command, **_: started.append(command))
+    monkeypatch.setattr(
+        "elea.spark.jvm.subprocess.Popen", lambda command, **_: started.append(command)
+    )
     monkeypatch.setenv(jvm.CACHE_ENV, "never")
     assert not jvm.prepare_later(java)
     monkeypatch.delenv(jvm.CACHE_ENV)
     assert jvm.prepare_later(java)
     assert started[0][-1] == str(java.home)
-    cache.parent.mkdir(parents=True)
+    cache.parent.mkdir(parents=True, exist_ok=True)
     cache.touch()
     assert not jvm.prepare_later(java)
     old = find({"JAVA_HOME": str(a_java(tmp_path / "old", "17.0.3"))})

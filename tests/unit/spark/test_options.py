@@ -77,7 +77,7 @@ def test_a_wrong_option_of_a_sink_is_told() -> None:
 def test_what_spark_puts_there_itself_is_no_error() -> None:
     # Declarative Pipelines give a sink the name of its flow.
     sink = Options({"prefix": "a", "queryName": "flow", "checkpointLocation": "/x"}).sink()
-    assert sink.prefix == "a"
+    assert sink.prefix == "a/"
 
 
 def test_options_have_no_case_as_in_spark() -> None:
