@@ -179,6 +179,27 @@ def test_a_scout_by_multicast() -> None:
         assert found.roles & 1
 
 
+def test_the_group_may_have_the_port_of_the_devices() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    cfg = (
+        f'plugins/xrce/listen:["udp/0.0.0.0:{port}"]',
+        f'plugins/xrce/group:"239.255.0.1:{port}"',
+        'plugins/xrce/interface:"127.0.0.1"',
+        "plugins/xrce/scouting:true",
+        "plugins/xrce/__required__:true",
+    )
+    with running(options(QUIET, *cfg), xrce=XrceService) as daemon:
+        found = next(scout_group(f"239.255.0.1:{port}", "127.0.0.1", 20.0))
+        assert found.source == f"udp/127.0.0.1:{port}"
+        with Raw(f"udp/127.0.0.1:{port}") as device:
+            device.open()
+            [one] = daemon.services
+            assert isinstance(one.service, XrceService)
+            assert one.service._counts()["received"] == 2  # one Scout, heard once, and one Open
+
+
 @pytest.mark.line("X-129", "X-132")
 def test_a_device_is_seen_while_it_is_there(gateway: Served) -> None:
     zid = gateway.session.zid()
