@@ -58,6 +58,19 @@ def test_a_device_on_an_event_loop(gateway: Served, place: str) -> None:
     asyncio.run(run())
 
 
+def test_waiting_for_a_sample_leaves_the_loop_free(gateway: Served) -> None:
+    async def run() -> None:
+        async with await open_device(gateway.udp) as device:
+            await device.subscriber("/idle/x")
+            await device.flush()
+            waiting = asyncio.create_task(device.receive())
+            await asyncio.sleep(0)  # it waits now, and nothing is on its way
+            await device.write_to("/idle/x", b"1")
+            assert (await waiting).payload == b"1"
+
+    asyncio.run(run())
+
+
 def test_the_program_of_the_tutorial(gateway: Served, capsys: pytest.CaptureFixture[str]) -> None:
     [program] = re.findall(r"```python\n(.*?)```", TUTORIAL.read_text(encoding="utf-8"), re.DOTALL)
     code = compile(program.replace("udp/127.0.0.1:7447", gateway.udp), "tiny-device.md", "exec")
