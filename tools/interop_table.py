@@ -11,6 +11,7 @@ from typing import Final
 from tools.interop_lines import SECTIONS
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+XRCE: Final = "X-"  # lines of the specification of XRCE, on a page of their own
 TESTS: Final = ROOT / "tests" / "interop"
 
 _HEAD: Final = """# What works with Eclipse Zenoh
@@ -44,7 +45,8 @@ def shown_by() -> dict[str, list[str]]:
     for path in sorted(TESTS.glob("test_*.py")):
         for test, names in marked(path.read_text(encoding="utf-8")):
             for name in names:
-                found.setdefault(name, []).append(f"{path.name}::{test}")
+                if not name.startswith(XRCE):
+                    found.setdefault(name, []).append(f"{path.name}::{test}")
     return found
 
 

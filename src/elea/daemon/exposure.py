@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from elea.config.config import Config
+from elea.devices.settings import XrceSettings
 from elea.errors import ConfigError, LocatorError
 from elea.locator import Endpoint
 from elea.policy.policy import AUTHORIZER, Policy
@@ -90,6 +91,7 @@ def lines(config: Config) -> Iterator[str]:
     else:
         yield "admin space: off"
     yield from _what_rest_opens(config)
+    yield from _what_xrce_opens(config)
     if config.value("scouting/multicast/enabled", bool):
         group = config.value("scouting/multicast/address", str)
         interface = config.value("scouting/multicast/interface", str)
@@ -127,6 +129,20 @@ def _what_rest_opens(config: Config) -> Iterator[str]:
     yield f"REST: {readers} may read every key and /metrics, {writers} may write every key"
     if rest.allowed_origins:
         yield f"REST: pages of {', '.join(sorted(rest.allowed_origins))} may use it from a browser"
+
+
+def _what_xrce_opens(config: Config) -> Iterator[str]:
+    services = config.get("plugins")
+    section = services.get("xrce") if isinstance(services, dict) else None
+    if section is None or not config.value("plugins_loading/enabled", bool):
+        return
+    try:
+        settings = XrceSettings.read(section if isinstance(section, dict) else {})
+    except ConfigError:
+        return  # it would not start, and `check` says why
+    for one in settings.listen:
+        reach = "other hosts" if is_beyond_host(one) else "this host only"
+        yield f"XRCE at {one}: open to {reach}, not encrypted; devices may read and write every key"
 
 
 def _who_may_connect(config: Config, listening: list[Endpoint]) -> Iterator[str]:

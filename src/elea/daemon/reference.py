@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from elea.daemon.metrics import DROPS, ENCODING, METRICS
+from elea.devices.names import METRICS as XRCE_METRICS
 from elea.routing.stats import Drop
 from elea.web.names import METRICS as REST_METRICS
 from elea.web.names import REASONS
@@ -57,6 +58,16 @@ KEYS: Final = (
         "/status/plugins/sql/sql",
         _JSON,
         "the SQL door: `key`, `tables`, `counts`, `last_error`",
+    ),
+    (
+        "/status/plugins/xrce/gateway",
+        _JSON,
+        "a gateway: `listen`, `devices`, `counts`, `left`, `shared_port`",
+    ),
+    (
+        "/status/plugins/xrce/devices/<pid>",
+        _JSON,
+        "a device: `source`, `lease_ms`, `names`, `publishers`, `subscribers`, `counts`",
     ),
     ("/config/<path>", _JSON, "a key of the configuration, secrets as `***`; put and delete"),
 )
@@ -158,6 +169,15 @@ them.
 | --- | --- | --- | --- |
 """
 
+_XRCE: Final = """
+## XRCE
+
+Where `plugins/xrce` is configured ([xrce-gateway.md](../howto/xrce-gateway.md)).
+
+| metric | type | what |
+| --- | --- | --- |
+"""
+
 _TRANSPORT_REASONS: Final = {
     "congestion": "a message that may be dropped found no room, or waited in vain",
     "too-long": "a message that fits no batch where messages are not fragmented",
@@ -192,6 +212,10 @@ def metrics_markdown() -> str:
     text += "\n| `reason` of a refusal | what |\n| --- | --- |\n"
     for reason, meaning in REASONS.items():
         text += f"| `{reason}` | {meaning} |\n"
+    text += _XRCE
+    for name, (kind, _, meaning) in XRCE_METRICS.items():
+        shown = f"{name}_total" if kind == "counter" else name
+        text += f"| `{shown}` | {kind} | {meaning[0].lower()}{meaning[1:]} |\n"
     return text
 
 

@@ -227,6 +227,7 @@ class AsyncDevice:
         """A frame came."""
         self.client.receive(frame, time.monotonic_ns())
         self.pump()
+        self._news.set()  # the window may have moved on
 
     def lost(self, reason: str) -> None:
         """The connection ended."""
@@ -245,8 +246,6 @@ class AsyncDevice:
                 self._line.send(frame)
         while (event := self.client.next_event()) is not None:
             self._events.take(event)
-            self._news.set()
-        if not self.client.unacknowledged_count:
             self._news.set()
         if self._timer is not None:
             self._timer.cancel()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import sys
 from collections import deque
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -25,6 +26,7 @@ _WAITING_COUNT: Final = 4_096  # datagrams that a socket did not take
 _BEHIND_LEN: Final = 256 * 1024  # a device that takes no more is not read either
 _LOST_LEN: Final = 2 * 1024 * 1024  # more than a window may hold: it does not read at all
 _SOCKET_LEN: Final = 4 * 1024 * 1024  # asked of the system, which may give less
+_MULTICAST_ALL: Final = 49  # Linux: 0 for only the groups that the socket itself joined
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 Place = tuple[int, IpSocketAddress | None]  # the number of a socket, and who is at its other end
@@ -285,7 +287,11 @@ def udp_socket(family: int, address: IpSocketAddress) -> socket.socket:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(address[0] != "::"))
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, _SOCKET_LEN)
+        if family == socket.AF_INET and sys.platform == "linux":
+            sock.setsockopt(socket.IPPROTO_IP, _MULTICAST_ALL, 0)
         sock.bind(address)
+        # Now, so that nobody else has the port: the group of Scouts may have the same one.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     except OSError:
         sock.close()
         raise

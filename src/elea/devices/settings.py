@@ -159,3 +159,14 @@ def _number(section: Mapping[str, Value], name: str, default: int, least: int, m
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ConfigError(f"{PATH}/{name}", f"saw {value!a}; legal are {least} to {most}")
     return value
+
+
+def markdown() -> str:
+    """The section as a part of `docs/reference/config.md`."""
+    text = (
+        "\n## `plugins/xrce`\n\nServes XRCE devices ([xrce-gateway.md](../howto/xrce-gateway.md))."
+        "\n\n| key | meaning and default | legal |\n| --- | --- | --- |\n"
+    )
+    for name, legal, meaning in KEYS:
+        text += f"| `{name}` | {meaning} | {legal} |\n"
+    return text

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from elea.devices.describe import Description
 from elea.devices.follow import Follow
@@ -87,6 +87,10 @@ class _Present:
     sn: int = 0
 
 
+class _Ends(Protocol):
+    def undeclare(self) -> None: ...
+
+
 class Space:
     """Does on a session what a gateway wants done.
 
@@ -122,7 +126,7 @@ class Space:
         self._entities: set[int] = set()
         self._next_entity = _ENTITIES
         self._subscribers: dict[str, Declared] = {}
-        self._watched: dict[str, tuple[Declared, ...]] = {}
+        self._watched: dict[str, _Watched] = {}
         self._seen: deque[SpaceSample] = deque(maxlen=_SEEN_COUNT)
         stores = [one for one in (transient, persistent) if one is not None]
         self._follow = Follow(stores, self._subscribe)
@@ -135,9 +139,10 @@ class Space:
 
     def close(self) -> None:
         """Take back all that was declared; the hub has ended."""
-        declared = [*self._queryables, *self._subscribers.values(), *self._follow.declared()]
+        declared: list[_Ends] = [*self._queryables, *self._subscribers.values()]
+        declared += self._follow.declared()
         declared += [one.token for one in self._devices.values()]
-        declared += [one for ones in self._watched.values() for one in ones]
+        declared += self._watched.values()
         for one in declared:
             with suppress(ClosedError):  # the session went first
                 one.undeclare()
@@ -164,10 +169,9 @@ class Space:
             case Unsubscribe():
                 self._follow.keep(effect.key_expr, self._subscribers.pop(effect.key_expr))
             case Watch():
-                self._watch(effect.key_expr)
+                self._watched[effect.key_expr] = _Watched(self, effect.key_expr)
             case Unwatch():
-                for one in reversed(self._watched.pop(effect.key_expr)):
-                    one.undeclare()
+                self._watched.pop(effect.key_expr).undeclare()
             case Ask():
                 self._ask(effect)
 
@@ -217,22 +221,6 @@ class Space:
             timestamp=sample.timestamp,
             source_info=source,
         )
-
-    def _watch(self, key_expr: str) -> None:
-        publisher = self._session.declare_publisher(key_expr)
-
-        def look(now_ns: int) -> None:
-            """Tell how it is now: what was told on the way may be outdated."""
-            if publisher in self._watched.get(key_expr, ()):
-                matched = publisher.matching_status.matching
-                self._gateway.matched(key_expr, now_ns, matched=matched)
-
-        def changed(_status: MatchingStatus) -> None:
-            self._hub.call(look, needed=True)
-
-        listener = publisher.declare_matching_listener(Callback(changed, indirect=False))
-        self._watched[key_expr] = (publisher, listener)
-        self._hub.call(look, needed=True)
 
     # By threads of the session: samples of others.
 
@@ -353,6 +341,33 @@ class Space:
         if text.endswith((f"/{PROPERTY_NAME}", "*")):
             found += at_rest.matching(f"**/{PROPERTY_NAME}")
         return [one for one in found if key_expr.intersects(one.key)]
+
+
+class _Watched:
+    """Whether anybody reads a key expression that devices write."""
+
+    __slots__ = ("_key_expr", "_listener", "_publisher", "_space")
+
+    def __init__(self, space: Space, key_expr: str) -> None:
+        self._space = space
+        self._key_expr = key_expr
+        self._publisher = space._session.declare_publisher(key_expr)
+        told = Callback(self._changed, indirect=False)
+        self._listener = self._publisher.declare_matching_listener(told)
+        space._hub.call(self._look, needed=True)
+
+    def undeclare(self) -> None:
+        self._listener.undeclare()
+        self._publisher.undeclare()
+
+    def _changed(self, _status: MatchingStatus) -> None:
+        self._space._hub.call(self._look, needed=True)
+
+    def _look(self, now_ns: int) -> None:
+        """Tell how it is now: what was told on the way may be outdated."""
+        if self._space._watched.get(self._key_expr) is self:
+            matched = self._publisher.matching_status.matching
+            self._space._gateway.matched(self._key_expr, now_ns, matched=matched)
 
 
 class _Gathered:

@@ -24,7 +24,7 @@ from tests.unit.cli.ends import WAIT_S, eventually, free_endpoint
 from elea.cli.main import main
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_ENDPOINT = re.compile(r"tcp/127\.0\.0\.1:74\d\d")
+_ENDPOINT = re.compile(r"(?:tcp|udp)/127\.0\.0\.1:74\d\d")
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
@@ -53,7 +53,7 @@ def read_page(name: str, section: str = "") -> Page:
     """A page, or a section of it, with endpoints that are free."""
     text = section_of(name, section)
     for endpoint in sorted(set(_ENDPOINT.findall(text))):
-        text = text.replace(endpoint, free_endpoint())
+        text = text.replace(endpoint, endpoint[:3] + free_endpoint()[3:])
     commands: list[Command] = []
     printed: list[str] = []
     for language, block in _BLOCK.findall(text):
@@ -143,8 +143,14 @@ def _wait_for(
         assert eventually(lambda: matches(command.shown, "\n".join(output))), command
         return
     verb, key, *rest = command.arguments
+    if verb == "xrce":  # a device, which names keys with a slash
+        verb, key, *rest = key, rest[0].removeprefix("/"), *rest[1:]
     connect = rest[rest.index("--connect") : rest.index("--connect") + 2]
-    assert eventually(lambda: main(["ls", key, *connect]) == 0), command
-    capsys.readouterr()
+
+    def is_declared() -> bool:  # and not only a key expression that it is a part of
+        main(["ls", key, *connect])
+        return any(line.split()[:1] == [key] for line in capsys.readouterr().out.splitlines())
+
+    assert eventually(is_declared), command
     assert verb in ("sub", "pub")
     assert process.poll() is None

@@ -7,6 +7,7 @@ from tests.unit.cli.console import matches, read_page, run_page
 
 PAGES = (
     "tutorial/first-router.md",
+    "tutorial/tiny-device.md",
     "howto/debug-a-route.md",
     "howto/run-a-mesh.md",
     "howto/size-a-router.md",

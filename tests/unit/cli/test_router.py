@@ -88,9 +88,9 @@ def test_a_hangup_reads_the_file_again(tmp_path: Path) -> None:
 
 def test_every_option_reaches_the_daemon() -> None:
     long = "--config f --listen a --connect b --id c1 --cfg d:1 --plugin p --allow-plain"
-    long += " --adminspace-permissions rw --rest-http-port 8000 --no-multicast-scouting"
+    long += " --adminspace-permissions rw --rest-http-port 8000 --xrce x --no-multicast-scouting"
     short = "-c f -l a -e b -i c1 --cfg d:1 -P p --allow-plain --adminspace-permissions rw"
-    short += " --rest-http-port 8000 --no-multicast-scouting"
+    short += " --rest-http-port 8000 --xrce x --no-multicast-scouting"
     parser = build_parser(["router"])
     for line in (long, short):
         args = parser.parse_args(["router", *line.split(), "--no-timestamp"])
@@ -103,6 +103,7 @@ def test_every_option_reaches_the_daemon() -> None:
             plugin=("p",),
             adminspace_permissions="rw",
             rest_http_port="8000",
+            xrce=("x",),
             no_multicast_scouting=True,
             no_timestamp=True,
             allow_plain=True,

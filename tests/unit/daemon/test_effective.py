@@ -51,6 +51,12 @@ def test_a_router_on_loopback_that_describes_itself() -> None:
             "--rest-http-port",
         ),
         (
+            {"xrce": ("udp/127.0.0.1:1",)},
+            "plugins",
+            '{"xrce":{"listen":["udp/127.0.0.1:1"],"__required__":true}}',
+            "--xrce",
+        ),
+        (
             {"plugin": ("a", "b:/c")},
             "plugins",
             '{"a":{"__required__":true},"b":{"__required__":true,"__path__":"/c"}}',

@@ -107,3 +107,18 @@ def test_who_may_connect_and_what_they_see() -> None:
         exposure.lines(closed)
     )
     assert "admin space: off" in list(exposure.lines(config_of()))
+
+
+def test_what_xrce_opens() -> None:
+    xrce: dict[str, object] = {"listen": ["udp/127.0.0.1:1", "tcp/0.0.0.0:2"]}
+    config = config_of("tcp/127.0.0.1:7447", plugins={"xrce": xrce})
+    config.insert_json5("plugins_loading/enabled", "true")
+    may = "not encrypted; devices may read and write every key"
+    assert [line for line in exposure.lines(config) if line.startswith("XRCE")] == [
+        f"XRCE at udp/127.0.0.1:1: open to this host only, {may}",
+        f"XRCE at tcp/0.0.0.0:2: open to other hosts, {may}",
+    ]
+    xrce["listen"] = 7
+    broken = config_of("tcp/127.0.0.1:7447", plugins={"xrce": xrce})
+    broken.insert_json5("plugins_loading/enabled", "true")
+    assert not [line for line in exposure.lines(broken) if line.startswith("XRCE")]

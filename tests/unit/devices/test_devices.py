@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from tests.unit.devices.rig import Served, client_of, served
+from tests.unit.devices.rig import Served, client_of, served, subscriber
 
 from elea.devices.aio import open_device
 from elea.devices.device import Device, Events, device_settings, why
@@ -19,6 +21,7 @@ from elea.xrce.session.session import Ended
 from elea.xrce.status import RefusedError
 
 PLACES = ("udp", "tcp", "shared")
+TUTORIAL = Path(__file__).resolve().parents[3] / "docs" / "tutorial" / "tiny-device.md"
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +56,32 @@ def test_a_device_on_an_event_loop(gateway: Served, place: str) -> None:
             await device.receive()
 
     asyncio.run(run())
+
+
+def test_waiting_for_a_sample_leaves_the_loop_free(gateway: Served) -> None:
+    async def run() -> None:
+        async with await open_device(gateway.udp) as device:
+            await device.subscriber("/idle/x")
+            await device.flush()
+            waiting = asyncio.create_task(device.receive())
+            await asyncio.sleep(0)  # it waits now, and nothing is on its way
+            await device.write_to("/idle/x", b"1")
+            assert (await waiting).payload == b"1"
+
+    asyncio.run(run())
+
+
+def test_the_program_of_the_tutorial(gateway: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    [program] = re.findall(r"```python\n(.*?)```", TUTORIAL.read_text(encoding="utf-8"), re.DOTALL)
+    code = compile(program.replace("udp/127.0.0.1:7447", gateway.udp), "tiny-device.md", "exec")
+    with client_of(gateway) as client:
+        took = subscriber(gateway, client, "lab/temperature")
+        thread = threading.Thread(target=exec, args=(code, {}))
+        thread.start()
+        assert took.recv(timeout=20).payload.to_string() == "22.0"
+        client.put("lab/lamp", "on")
+        thread.join(20)
+    assert capsys.readouterr().out == "lab/lamp on\n"
 
 
 def test_samples_one_after_the_other(gateway: Served) -> None:

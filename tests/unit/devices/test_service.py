@@ -28,6 +28,7 @@ from elea.xrce.declarations_hot import (
     ResultDecl,
     SubscriberDecl,
 )
+from elea.xrce.encode_hot import encode
 from elea.xrce.messages_hot import (
     Accept,
     AckNack,
@@ -177,6 +178,45 @@ def test_a_scout_by_multicast() -> None:
         assert found.source == one.udp
         assert found.locators == (one.udp, one.tcp)
         assert found.roles & 1
+
+
+@pytest.mark.line("X-099")
+def test_data_by_multicast_belongs_to_the_session_of_its_source() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("", 0))
+        port = probe.getsockname()[1]
+    cfg = ("plugins/xrce/scouting:true", f'plugins/xrce/group:"239.255.0.1:{port}"')
+    with served(*cfg) as one, client_of(one) as client, Raw(one.udp) as device:
+        took = subscriber(one, client, "group/x")
+        device.open()
+        here = socket.inet_aton("127.0.0.1")
+        device.sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, here)
+        said = encode(written(0, b"/group/x", b"to all"))
+        device.sock.sendto(said, ("239.255.0.1", port))
+        assert took.recv(timeout=20).payload.to_bytes() == b"to all"
+        assert device.expect(AckNack).sn == 1  # from where the gateway is, by unicast
+        device.close()
+
+
+def test_the_group_may_have_the_port_of_the_devices() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    cfg = (
+        f'plugins/xrce/listen:["udp/0.0.0.0:{port}"]',
+        f'plugins/xrce/group:"239.255.0.1:{port}"',
+        'plugins/xrce/interface:"127.0.0.1"',
+        "plugins/xrce/scouting:true",
+        "plugins/xrce/__required__:true",
+    )
+    with running(options(QUIET, *cfg), xrce=XrceService) as daemon:
+        found = next(scout_group(f"239.255.0.1:{port}", "127.0.0.1", 20.0))
+        assert found.source == f"udp/127.0.0.1:{port}"
+        with Raw(f"udp/127.0.0.1:{port}") as device:
+            device.open()
+            [one] = daemon.services
+            assert isinstance(one.service, XrceService)
+            assert one.service._counts()["received"] == 2  # one Scout, heard once, and one Open
 
 
 @pytest.mark.line("X-129", "X-132")
