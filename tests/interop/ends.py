@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 import zenoh
-from tests.ports import free_port
+from tests.ports import free_port as free_port
 
 import elea
 
