@@ -233,9 +233,9 @@ def test_a_batch_after_one_that_was_handed_over_has_its_own_time() -> None:
 
 
 def test_wrong_sizes_are_refused() -> None:
-    for rows, ms, capacity in ((0, 1, 1), (1, -1, 1), (1, 1, 0)):
+    for wrong in ({"rows": 0}, {"ms": -1}, {"capacity": 0}):
         with pytest.raises(InvalidValueError, match="rows and capacity from 1"):
-            ArrowBatches(rows, ms, capacity=capacity)
+            ArrowBatches(**wrong)  # type: ignore[arg-type]  # all are numbers
 
 
 def test_only_samples_become_rows() -> None:

@@ -59,7 +59,7 @@ def test_a_segment_is_an_arrow_stream(tmp_path: Path) -> None:
     assert table["sn"].to_pylist() == [*range(30)]
 
 
-def test_long_rows_in_long_blocks_are_compressed_in_less_time(tmp_path: Path) -> None:
+def test_long_rows_in_long_blocks_are_not_compressed(tmp_path: Path) -> None:
     text = b"".join(b'{"x": %d, "y": %d},' % (one * one, one % 17) for one in range(60))[:1_000]
     shares = []
     for name, count in (("slow", 3_000), ("fast", 6_000)):
@@ -71,7 +71,7 @@ def test_long_rows_in_long_blocks_are_compressed_in_less_time(tmp_path: Path) ->
             shares.append(log.used_len / batch.nbytes)
         [found] = LogReader(tmp_path / name).read(0, 0, columns=["payload"])
         assert found.column("payload").to_pylist() == payloads
-    assert shares[0] < shares[1] < 1
+    assert shares[0] < 0.8 < shares[1]
 
 
 def test_rows_of_a_log_without_compression_are_not_copied(tmp_path: Path) -> None:
