@@ -20,7 +20,7 @@ BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/transport tests/unit/keyexp
   tests/unit/routing tests/unit/xrce tests/property tests/vectors) \
   tests/meta/test_compiled_list.py tests/meta/test_doctests.py
 
-TYPED := src tests setup.py $(sort $(dir $(wildcard attack/*.py bench/*.py chaos/*.py fuzz/*.py tools/*.py)))
+TYPED := src tests setup.py examples $(sort $(dir $(wildcard attack/*.py bench/*.py chaos/*.py fuzz/*.py tools/*.py)))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup hot lint test run bench fuzz chaos docs clean
@@ -65,7 +65,7 @@ bench: hot ## measure the hot paths; JSON lines on stdout
 fuzz: hot ## fuzz every decoder, a million inputs and more
 	@$(PY) fuzz/run.py all $(FUZZ_ARGS)
 
-chaos: hot ## kill, starve and unplug logs for half an hour; one line per campaign
+chaos: hot ## kill, starve and unplug logs and queries for hours; one line per campaign
 	@$(PY) -m chaos.run $(CHAOS_ARGS)
 
 docs: hot ## regenerate docs/reference and check every link

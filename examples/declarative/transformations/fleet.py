@@ -5,7 +5,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 spark = SparkSession.active()
 log = spark.conf.get("fleet.log")
-connect = spark.conf.get("fleet.connect")
+connect = spark.conf.get("fleet.connect") or ""
 
 
 @dp.table
