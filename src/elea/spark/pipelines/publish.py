@@ -36,10 +36,11 @@ _SHOWN: Final = 3  # rows without a key that are told of, in each batch
 
 
 def samples(rows: pa.Table | pa.RecordBatch, publish: Publish) -> pa.RecordBatch:
-    """Rows as a sink takes them, in an order that is theirs; those without a key are told of."""
+    """Rows as a sink takes them, by key and time; those without a key are told of."""
     format = KeyFormat(publish.key)
     encoding = ENCODINGS[publish.encoding]
-    found: list[tuple[str, bytes]] = []
+    times = [one.name for one in rows.schema if pa.types.is_timestamp(one.type)]
+    found: list[tuple[str, list[float], bytes]] = []
     dropped: list[str] = []
     for row in rows.to_pylist():
         try:
@@ -47,17 +48,16 @@ def samples(rows: pa.Table | pa.RecordBatch, publish: Publish) -> pa.RecordBatch
         except EleaError as error:
             dropped.append(str(error))
             continue
-        found.append((key, payload(row, publish.encoding)))
+        found.append((key, [_seconds(row[name]) for name in times], payload(row, publish.encoding)))
     for reason in dropped[:_SHOWN]:
         _LOG.error("a row has no key of %s: %s", publish.key, reason)
     if len(dropped) > _SHOWN:
         _LOG.error("%d rows have no key of %s", len(dropped), publish.key)
-    found.sort()
-    columns = ([key for key, _ in found], [octets for _, octets in found])
+    found.sort()  # who subscribes to a key is told in the order of time, each time the same
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(columns[0], pa.string()),
-            pa.array(columns[1], pa.binary()),
+            pa.array([key for key, _, _ in found], pa.string()),
+            pa.array([octets for _, _, octets in found], pa.binary()),
             pa.array([encoding] * len(found), pa.string()),
         ],
         schema=SAMPLES,
@@ -128,6 +128,12 @@ def _plain(value: object, encoding: str) -> Plain:
             return {str(name): _plain(one, encoding) for name, one in value.items()}
         case _:
             return str(value)
+
+
+def _seconds(moment: datetime | None) -> float:
+    if moment is None:
+        return -math.inf
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _text(row: Mapping[str, object], name: str) -> str:

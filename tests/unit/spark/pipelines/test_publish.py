@@ -65,6 +65,19 @@ def test_rows_without_a_key_are_told_of(caplog: pytest.LogCaptureFixture) -> Non
     assert "y is none of robot, x" in caplog.text
 
 
+def test_rows_of_a_key_are_in_the_order_of_time() -> None:
+    moments = [datetime(2026, 11, 15, 1, 2, second, tzinfo=UTC) for second in (10, 9, 11)]
+    rows = pa.table(
+        {
+            "robot": ["r1", "r1", "r1"],
+            "event": ["cleared", "raised", "again"],
+            "at": pa.array(moments, pa.timestamp("us", tz="UTC")),
+        }
+    )
+    found = samples(rows, Publish("alerts/{robot}"))["payload"].to_pylist()
+    assert [json.loads(one)["event"] for one in found] == ["raised", "cleared", "again"]
+
+
 def test_rows_that_are_sent_again_are_repeats(tmp_path: Path) -> None:
     endpoint = free_endpoint()
     got: list[Sample] = []
