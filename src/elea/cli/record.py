@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     """Record until it is enough; 1 if the time was over before."""
     try:
         from elea.store.recorder.recorder import Recorder
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingDependencyError("elea record", "arrow") from error
 
     settings = _settings(args)

@@ -143,6 +143,11 @@ def _wait_for(
         assert eventually(lambda: matches(command.shown, "\n".join(output))), command
         return
     verb, key, *rest = command.arguments
+    if verb == "record":  # it answers once it records
+        there = ["--connect", rest[rest.index("--listen") + 1]]
+        asked = ["get", "@elea/log/*/info", *there]
+        assert eventually(lambda: main(asked) == 0 and capsys.readouterr().out), command
+        return
     if verb == "xrce":  # a device, which names keys with a slash
         verb, key, *rest = key, rest[0].removeprefix("/"), *rest[1:]
     connect = rest[rest.index("--connect") : rest.index("--connect") + 2]

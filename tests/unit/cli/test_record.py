@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.unit.cli.console import run_page
 from tests.unit.cli.ends import WAIT_S, Running, eventually, free_endpoint
 
 import elea
@@ -128,3 +129,10 @@ def test_a_signal_ends_it_and_everything_is_kept(tmp_path: Path, number: signal.
         child.stderr.close()
     assert "3 rows in" in rest
     assert rows_count(tmp_path / "log") == 3
+
+
+def test_the_tutorial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page("tutorial/record-and-replay.md", capsys, "Record")
