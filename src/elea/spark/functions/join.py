@@ -31,12 +31,12 @@ def ke_join(
     expr: str = "expr",
     relation: Relation = "intersects",
     engine: Engine = "python",
-    distinct: bool = True,
+    distinct: bool = False,
 ) -> DataFrame:
     """Each row once for every key expression that its key belongs to; an inner join.
 
-    The distinct keys of `df` are matched with a tree of all expressions, which travels to the
-    workers once, and joined back. `df` is read twice: cache it if that is dear.
+    Each batch of rows, on its way through a worker, has its distinct keys matched with a tree of all
+    expressions, which travels to the workers once. Streams may be joined, too.
 
     Args:
         df: Any DataFrame with a column of keys. Rows whose key is null, or none, are left out.
@@ -46,8 +46,9 @@ def ke_join(
         relation: See `Matcher`; it makes a difference only where keys have wildcards.
         engine: `python` matches in Python workers, by compiled code where Elea is compiled;
             `compiled` insists on that; `sql` stays in the JVM, and takes plain keys only.
-        distinct: False if keys rarely repeat: each row is matched where it is, without the two
-            shuffles that it takes to find the distinct keys and to join them back.
+        distinct: True if keys repeat often and `df` is no stream: its distinct keys are found
+            first, matched, and joined back, by two shuffles; rows themselves go to no worker. `df`
+            is read twice: cache it if that is dear.
 
     Raises:
         KeyExprError: one of `exprs` is no key expression.
@@ -114,8 +115,9 @@ def _by_matcher(
     table = keys.sparkSession.createDataFrame(
         list(enumerate(texts)), f"_place int, `{expr}` string"
     )
-    # Keys beside one another share chunks, which the matcher then reads once.
-    near = keys.sortWithinPartitions(key)
+    # Keys beside one another share chunks, which the matcher then reads once. Of whole rows, which
+    # are dear to sort, those of one batch have to do.
+    near = keys.sortWithinPartitions(key) if keys.columns == [key] else keys
     matched = near.select("*", sql.explode(match(sql.col(key))).alias("_place"))
     return matched.join(sql.broadcast(table), "_place").drop("_place")
 
