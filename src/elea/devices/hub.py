@@ -26,10 +26,11 @@ from elea.devices.ports import (
     SocketCounters,
     TcpPort,
     UdpPort,
+    is_loopback,
 )
 from elea.errors import DecodeError, ProtocolError
 from elea.limits import Limits
-from elea.link.address import ip_locator
+from elea.link.address import ip_locator, plain_host
 from elea.xrce.closing import CloseReason, violation
 from elea.xrce.gateway.effects import Effect, Left
 from elea.xrce.gateway.gateway import Gateway
@@ -118,6 +119,13 @@ class Hub:
         if connection is not None:
             return str(connection)
         return "tcp, gone" if address is None else str(ip_locator("udp", address))
+
+    def host_of(self, place: Place) -> str | None:
+        """What devices of one other host have in common; None for those of this one."""
+        number, address = place
+        connection = self._connections.get(number)
+        host = connection.host if connection is not None else address and plain_host(address)
+        return None if not host or is_loopback(host) else host
 
     def call(self, task: Task, length: int = 0, *, needed: bool = False) -> bool:
         """Have something done by the hub's thread, which tells it the time.

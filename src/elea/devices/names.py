@@ -21,6 +21,16 @@ METRICS: Final[dict[str, tuple[str, str, str]]] = {
         "Frames to devices that no socket took; what is reliable is sent again",
     ),
     "elea_xrce_strays": ("counter", "strays", "Messages and frames that belong to no session"),
+    "elea_xrce_opens_unproven": (
+        "counter",
+        "unproven",
+        "Opens without the proof of a key, where devices have keys",
+    ),
+    "elea_xrce_forbidden": (
+        "counter",
+        "gateway_forbidden",
+        "Declarations, samples and pulls of devices that they are not allowed",
+    ),
     "elea_xrce_samples_written": ("counter", "gateway_written", "Samples of devices"),
     "elea_xrce_samples_dropped": (
         "counter",

@@ -63,6 +63,7 @@ class _Entry(Generic[_Source]):
     asked_ns: int  # by the last Open
     host: Hashable | None = None
     proof: bytes | None = None  # property 12 of the last Open
+    gone: _Source | None = None  # a source that is no more, until there is another one
     accepts_count: int = 0
     heard: bool = False  # anything came after the Open
     used: bool = False  # and not only KeepAlives
@@ -145,6 +146,8 @@ class Acceptor(Generic[_Source]):
             del self._pids[source]
         elif not entry.session.peer_lease_ns:  # nothing else would ever end it
             self._drop(pid, "its connection ended", now_ns)
+        else:
+            entry.gone = source
 
     def receive(self, frame: bytes, source: _Source, now_ns: int) -> bytes | None:
         """A frame from a source. Messages before an error in it count.
@@ -388,8 +391,11 @@ class Acceptor(Generic[_Source]):
         other = self._pids.get(source)
         if other is not None and other != pid:  # two sessions never share an address (8.5)
             self._drop(other, "another device has its address", now_ns)
-        if source in entry.sources:
-            entry.sources.remove(source)
+        for old in (source, entry.gone):
+            if old is not None and old in entry.sources:
+                entry.sources.remove(old)
+                self._pids.pop(old, None)
+        entry.gone = None
         entry.sources.append(source)
         for old in entry.sources[: -self._settings.limits.xrce_locators_count]:
             entry.sources.remove(old)
