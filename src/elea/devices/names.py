@@ -58,5 +58,10 @@ METRICS: Final[dict[str, tuple[str, str, str]]] = {
         "space_queries_refused",
         "Queries that found the line of the gateway full",
     ),
+    "elea_xrce_stalls": (
+        "counter",
+        "stalls",
+        "Times that readers of reliable samples, or the disk, held the gateway up for 200 ms",
+    ),
     "elea_xrce_failures": ("counter", "failed", "Errors of the gateway itself; see its log"),
 }

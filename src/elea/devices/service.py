@@ -256,6 +256,7 @@ class XrceService:
             "connections_open": hub.connections_count,
             **dataclasses.asdict(hub.counters),
             "calls_refused": hub.calls_refused,
+            "stalls": hub.stalls,
             "failed": hub.failed,
             "strays": acceptor.strays_count,
             "unproven": 0 if self._checker is None else self._checker.refused_count,
