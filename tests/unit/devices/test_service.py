@@ -431,6 +431,19 @@ def test_one_session_over_udp_and_tcp(gateway: Served) -> None:
 
 
 @pytest.mark.line("X-037")
+@pytest.mark.parametrize("place", PLACES)
+def test_a_device_that_is_started_again_at_once(gateway: Served, place: str) -> None:
+    with client_of(gateway) as client:
+        took = subscriber(gateway, client, "restart/x")
+        for payload in (b"1", b"2", b"3"):  # from another port each time, and without a Close
+            with Raw(gateway.endpoint(place)) as device:
+                device.pid = b"\x0d\x0d\x0d" + place[:1].encode()
+                device.open()
+                device.say(written(0, b"/restart/x", payload))
+                assert took.recv(timeout=20).payload.to_bytes() == payload
+
+
+@pytest.mark.line("X-037")
 def test_a_device_that_begins_anew(gateway: Served) -> None:
     with Raw(gateway.udp) as device, client_of(gateway) as client:
         took = subscriber(gateway, client, "anew/x")

@@ -311,7 +311,7 @@ class Acceptor(Generic[_Source]):
         if entry is None and not self._opens.allows(source, now_ns):
             return
         host = self._host_of(source)
-        duplicate = entry is not None and self._is_duplicate(entry, now_ns)
+        duplicate = entry is not None and self._is_duplicate(entry, source, now_ns)
         proof = first_of_each(message.properties).get(AUTHENTICATION)
         # Its proof is good once. The Open itself may come again, from where it came.
         again = entry is not None and duplicate and source in entry.sources and proof == entry.proof
@@ -376,10 +376,15 @@ class Acceptor(Generic[_Source]):
             raise violation(CloseReason.RESOURCES, text)
         return properties, lease_ns
 
-    def _is_duplicate(self, entry: _Entry[_Source], now_ns: int) -> bool:
+    def _is_duplicate(self, entry: _Entry[_Source], source: _Source, now_ns: int) -> bool:
         """Whether an Open is the one that began the session, said again (A-14)."""
-        young = now_ns - entry.opened_ns < self._settings.duplicate_ns
-        return entry.session.state is State.OPEN and (young or not entry.used)
+        if entry.session.state is not State.OPEN or not entry.used:
+            return entry.session.state is State.OPEN
+        # One more transport is another kind of source; one of a kind that is known is a device that
+        # was started anew, and says 0 where its last life was further.
+        kinds = {self._is_stream(one) for one in entry.sources}
+        known = source in entry.sources or self._is_stream(source) not in kinds
+        return known and now_ns - entry.opened_ns < self._settings.duplicate_ns
 
     # The tables.
 
