@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from tests.unit.devices.rig import Raw
@@ -12,20 +13,27 @@ from elea.devices.ports import Place, udp_socket
 from elea.ids import ZenohId
 from elea.limits import DEFAULT_LIMITS
 from elea.timestamp import NTP64, Timestamp
+from elea.xrce.declarations_hot import (
+    PUSH_MODE_ID,
+    CommitDecl,
+    ResourceDecl,
+    SubscriberDecl,
+)
 from elea.xrce.gateway.effects import Effect, Put
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
-from elea.xrce.messages_hot import KeepAlive, Ping, WriteData
+from elea.xrce.messages_hot import AckNack, Declare, KeepAlive, Ping, StreamData, WriteData
+from elea.xrce.samples.sample import Sample
 from elea.xrce.session.settings import SECOND_NS, SessionSettings
 
 
 class Pressable(Gateway[Place]):
     """A gateway that is pressed when a test says so."""
 
-    pressed = False
+    pressed: bool | None = None
 
     def is_pressed(self, now_ns: int) -> bool:
-        return self.pressed
+        return super().is_pressed(now_ns) if self.pressed is None else self.pressed
 
 
 class SlowSpace:
@@ -89,6 +97,48 @@ def test_the_line_stands_still_while_a_device_is_behind(rig: Rig) -> None:
     assert rig.hub._timeout_s(None) == 0
     rig.turn()
     assert done == [0, 1, 2]
+
+
+def test_what_a_device_cannot_take_yet_waits_in_the_line(rig: Rig) -> None:
+    stamp = Timestamp(NTP64(1, 0), ZenohId(b"\x01"))
+    with Raw(rig.endpoint) as device:
+        rig.open(device)
+        device.say(
+            Declare(
+                sync=False,
+                committed=False,
+                sn=0,
+                declarations=(
+                    ResourceDecl(rid=2, resource=b"/a"),
+                    SubscriberDecl(id=2, mode=PUSH_MODE_ID),
+                    CommitDecl(commit_id=1),
+                ),
+            )
+        )
+        rig.turn()
+        wanted = [str(number).encode() for number in range(3_000)]  # three times what may wait
+        for payload in wanted:
+            sample = Sample.of_key("a", payload, stamp)
+            rig.hub.call(partial(rig.gateway.put, sample))
+        for _ in range(20):  # without an answer
+            rig.turn()
+        assert rig.gateway.is_pressed(rig.now_ns)
+        assert len(rig.hub._tasks) > 1_000
+        got: dict[int, bytes] = {}
+        next_sn = 0
+        for _ in range(1_000):
+            device.hear(0.01)
+            got |= {one.sn: one.payload for one in device.messages if isinstance(one, StreamData)}
+            said = {one.sn for one in device.messages if isinstance(one, (StreamData, Declare))}
+            while next_sn in said:
+                next_sn += 1
+            if len(got) == len(wanted):
+                break
+            device.say(AckNack(sn=next_sn))
+            rig.now_ns += SECOND_NS // 1_000
+            rig.turn()
+        assert [got[sn] for sn in sorted(got)] == wanted
+        assert device.pid in rig.gateway.devices
 
 
 def test_a_slow_data_space_costs_no_device_its_session(rig: Rig) -> None:
