@@ -74,7 +74,7 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     "store": {*VOCABULARY, "session", *DOORWAYS, "store.log", "store.tables"},
     "store.tables": {*VOCABULARY, "store.log"},  # written by Spark, read by historians
     # Sockets of its own, what devices say, and storages for what they want to last.
-    "devices": {*VOCABULARY, "xrce", "link", "session", "store"},
+    "devices": {*VOCABULARY, "config_file", "xrce", "link", "session", "store"},
     "daemon": {*UNITS} - {"cli", "spark", "demo"},  # composes the process
     "demo": {  # composes several
         *VOCABULARY,

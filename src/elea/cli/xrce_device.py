@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import binascii
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -12,6 +11,7 @@ from elea.cli.output import escape
 from elea.cli.payloads import count, read_payload, seconds
 from elea.cli.progress import Span, summarise
 from elea.cli.samples import Printer, add_output_options
+from elea.devices.access import pid_of, read_key
 from elea.devices.device import Device, device_settings, encoding_property
 from elea.devices.lines import endpoint_of
 from elea.devices.scouting import Gateway, scout_at, scout_group
@@ -126,6 +126,11 @@ def _add_device_options(parser: argparse.ArgumentParser) -> None:
         " its session ends",
     )
     group.add_argument(
+        "--key-file",
+        metavar="FILE",
+        help="the key of that pid in hexadecimal, for a gateway that asks for it",
+    )
+    group.add_argument(
         "--lease",
         type=seconds,
         default=10.0,
@@ -143,7 +148,10 @@ def _add_device_options(parser: argparse.ArgumentParser) -> None:
 
 def _open(args: argparse.Namespace) -> Device:
     try:
-        settings = device_settings(args.pid, args.lease, args.mtu)
+        if args.key_file is not None and args.pid is None:
+            raise EleaError("--key-file without --pid; a key belongs to one pid, say which")
+        key = None if args.key_file is None else read_key(args.key_file)
+        settings = device_settings(args.pid, args.lease, args.mtu, key)
         device = Device(args.connect, settings, timeout_s=TIMEOUT_S)
     except TimeoutError as error:
         raise LinkError(f"{error}; `elea router --xrce {args.connect}` would serve it") from None
@@ -252,11 +260,8 @@ def _endpoint(text: str) -> str:
 
 
 def _pid(text: str) -> bytes:
-    try:
-        pid = binascii.unhexlify(text)
-    except ValueError:
-        pid = b""
-    if not 1 <= len(pid) <= PID_LEN_MAX:
+    pid = pid_of(text)
+    if pid is None:
         raise argparse.ArgumentTypeError(f"saw {text!a}; 1 to {PID_LEN_MAX} octets as hex digits")
     return pid
 

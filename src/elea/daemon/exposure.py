@@ -140,9 +140,11 @@ def _what_xrce_opens(config: Config) -> Iterator[str]:
         settings = XrceSettings.read(section if isinstance(section, dict) else {})
     except ConfigError:
         return  # it would not start, and `check` says why
+    who = "devices" if settings.keys_file is None else "devices that have their keys"
+    what = "every key" if settings.access is None else "what plugins/xrce/access says"
     for one in settings.listen:
         reach = "other hosts" if is_beyond_host(one) else "this host only"
-        yield f"XRCE at {one}: open to {reach}, not encrypted; devices may read and write every key"
+        yield f"XRCE at {one}: open to {reach}, not encrypted; {who} may read and write {what}"
 
 
 def _who_may_connect(config: Config, listening: list[Endpoint]) -> Iterator[str]:

@@ -32,6 +32,7 @@ from elea.xrce.properties import (
     WANTS_PULL_END,
     SessionProperties,
 )
+from elea.xrce.session.authentication import PskProver
 from elea.xrce.session.initiator import Opened
 from elea.xrce.session.session import Ended
 from elea.xrce.session.settings import SessionSettings
@@ -45,9 +46,15 @@ _CLOSE_S: Final = 3.0
 
 
 def device_settings(
-    pid: bytes | None = None, lease_s: float = 10.0, frame_len: int = 1_472
+    pid: bytes | None = None,
+    lease_s: float = 10.0,
+    frame_len: int = 1_472,
+    key: bytes | None = None,
 ) -> SessionSettings:
-    """Who a device is: a random pid, if none is given; a lease of 0 never ends."""
+    """Who a device is: a random pid, if none is given; a lease of 0 never ends.
+
+    With a key it proves who it is, by the time of day (19.3).
+    """
     return SessionSettings(
         pid=pid or secrets.token_bytes(_PID_LEN),
         lease_ns=int(lease_s * _SECOND_NS),
@@ -58,7 +65,13 @@ def device_settings(
             capabilities=ACCEPTS_BATCHES | ACCEPTS_FRAGMENTS | WANTS_PULL_END,
         ),
         limits=DEVICE_LIMITS,
+        prove=None if key is None else PskProver(key, time_ms),
     )
+
+
+def time_ms() -> int:
+    """The time of day, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 def encoding_property(encoding: Encoding) -> Property:

@@ -1,7 +1,8 @@
 """Hub: the one thread of a gateway. It reads its sockets, tells it the time, and sends its frames.
 
 Others hand over work by `call`: it waits in a line with a bound, and is done between two reads, so
-that nothing of the gateway is ever touched by two threads. What devices want done in the data space
+that nothing of the gateway is ever touched by two threads. While too much waits for some device the
+line stands still, and fills. What devices want done in the data space
 is done before their acknowledgements leave, and what is persistent is on disk by then.
 """
 
@@ -26,10 +27,11 @@ from elea.devices.ports import (
     SocketCounters,
     TcpPort,
     UdpPort,
+    is_loopback,
 )
 from elea.errors import DecodeError, ProtocolError
 from elea.limits import Limits
-from elea.link.address import ip_locator
+from elea.link.address import ip_locator, plain_host
 from elea.xrce.closing import CloseReason, violation
 from elea.xrce.gateway.effects import Effect, Left
 from elea.xrce.gateway.gateway import Gateway
@@ -40,6 +42,9 @@ _IDLE_NS: Final = 10 * _SECOND_NS  # of a connection without a session, or amid 
 _GOODBYE_NS: Final = _SECOND_NS  # for the last words to devices
 _STOP_S: Final = 10.0
 _TASKS_COUNT: Final = 256  # of those that wait, between two reads
+_PRESSED_NS: Final = _SECOND_NS // 20  # between two looks at whether the line may go on
+_STALL_NS: Final = _SECOND_NS // 5  # the data space took so long for what devices wanted
+_CATCH_UP_COUNT: Final = 64  # reads after that, before leases are looked at
 
 Task = Callable[[int], None]
 
@@ -69,6 +74,7 @@ class Hub:
         self.gateway = gateway
         self.counters = SocketCounters()
         self.calls_refused = 0  # work that found the line full
+        self.stalls = 0  # times that the data space held the gateway up
         self.failed = 0  # errors of our own; each is in the log
         self._limits = limits
         self._clock = clock
@@ -81,6 +87,7 @@ class Hub:
         self._tasks_len = 0
         self._lock = threading.Lock()  # of the line
         self._stopping = False
+        self._stalled = False
         self._sweep_ns = 0
         self._broken: set[bytes] = set()  # devices that said what is no message
         self._waker, self._wakee = socket.socketpair()
@@ -118,6 +125,13 @@ class Hub:
         if connection is not None:
             return str(connection)
         return "tcp, gone" if address is None else str(ip_locator("udp", address))
+
+    def host_of(self, place: Place) -> str | None:
+        """What devices of one other host have in common; None for those of this one."""
+        number, address = place
+        connection = self._connections.get(number)
+        host = connection.host if connection is not None else address and plain_host(address)
+        return None if not host or is_loopback(host) else host
 
     def call(self, task: Task, length: int = 0, *, needed: bool = False) -> bool:
         """Have something done by the hub's thread, which tells it the time.
@@ -265,16 +279,12 @@ class Hub:
             _LOG.exception("the XRCE gateway goes on after an error")
 
     def _turn(self, wait_ns: int | None = None) -> None:
-        for key, events in self._selector.select(self._timeout_s(wait_ns)):
-            port: Port | None = key.data
-            if port is None:
-                with suppress(OSError):
-                    self._wakee.recv(4_096)
-                continue
-            if events & selectors.EVENT_READ and port.number in self._ports:
-                self._guarded(port.read)
-            if events & selectors.EVENT_WRITE and port.number in self._ports:
-                self._guarded(port.write)
+        self._read(self._timeout_s(wait_ns))
+        if self._stalled:  # what devices said meanwhile counts before their leases do
+            self._stalled = False
+            for _ in range(_CATCH_UP_COUNT):
+                if not self._read(0.0):
+                    break
         self._do_tasks()
         now_ns = self._clock()
         due_ns = self.gateway.next_timer_ns()
@@ -286,10 +296,28 @@ class Hub:
         self._act()
         self._send()
 
+    def _read(self, timeout_s: float | None) -> bool:
+        """Let sockets read and write; whether anything was there to read."""
+        found = False
+        for key, events in self._selector.select(timeout_s):
+            port: Port | None = key.data
+            if port is None:
+                with suppress(OSError):
+                    self._wakee.recv(4_096)
+                continue
+            if events & selectors.EVENT_READ and port.number in self._ports:
+                found = True
+                self._guarded(port.read)
+            if events & selectors.EVENT_WRITE and port.number in self._ports:
+                self._guarded(port.write)
+        return found
+
     def _timeout_s(self, wait_ns: int | None) -> float | None:
-        if self._tasks:
-            return 0.0
         now_ns = self._clock()
+        if self._tasks:
+            if not self.gateway.is_pressed(now_ns):
+                return 0.0
+            wait_ns = min(wait_ns or _PRESSED_NS, _PRESSED_NS)
         due = [self.gateway.next_timer_ns()]
         due.append(self._sweep_ns if self._connections else None)
         due.append(now_ns + wait_ns if wait_ns is not None else None)
@@ -299,7 +327,7 @@ class Hub:
     def _do_tasks(self) -> None:
         for _ in range(_TASKS_COUNT):
             with self._lock:
-                if not self._tasks:
+                if not self._tasks or self.gateway.is_pressed(self._clock()):
                     return
                 task, length = self._tasks.popleft()
                 self._tasks_len -= length
@@ -309,7 +337,7 @@ class Hub:
     def _act(self) -> None:
         """Do in the data space what devices want done, then make sure of what has to stay."""
         assert self._space is not None
-        acted = False
+        acted, began_ns = False, self._clock()
         while (effect := self.gateway.next_effect()) is not None:
             acted = True
             if isinstance(effect, Left) and effect.reason == CloseReason.GENERIC:
@@ -321,6 +349,9 @@ class Hub:
                 _LOG.exception("what a device wants was not done: %s", type(effect).__name__)
         if acted:
             self._guarded(self._space.settle)
+            if self._clock() - began_ns > _STALL_NS:
+                self.stalls += 1
+                self._stalled = True
 
     def _send(self) -> None:
         for (number, address), frame in self.gateway.data_to_send(self._clock()):

@@ -21,6 +21,16 @@ METRICS: Final[dict[str, tuple[str, str, str]]] = {
         "Frames to devices that no socket took; what is reliable is sent again",
     ),
     "elea_xrce_strays": ("counter", "strays", "Messages and frames that belong to no session"),
+    "elea_xrce_opens_unproven": (
+        "counter",
+        "unproven",
+        "Opens without the proof of a key, where devices have keys",
+    ),
+    "elea_xrce_forbidden": (
+        "counter",
+        "gateway_forbidden",
+        "Declarations, samples and pulls of devices that they are not allowed",
+    ),
     "elea_xrce_samples_written": ("counter", "gateway_written", "Samples of devices"),
     "elea_xrce_samples_dropped": (
         "counter",
@@ -47,6 +57,11 @@ METRICS: Final[dict[str, tuple[str, str, str]]] = {
         "counter",
         "space_queries_refused",
         "Queries that found the line of the gateway full",
+    ),
+    "elea_xrce_stalls": (
+        "counter",
+        "stalls",
+        "Times that readers of reliable samples, or the disk, held the gateway up for 200 ms",
     ),
     "elea_xrce_failures": ("counter", "failed", "Errors of the gateway itself; see its log"),
 }

@@ -7,6 +7,7 @@ lost beyond a bound, as datagrams are; a connection that is behind is not read, 
 from __future__ import annotations
 
 import errno
+import ipaddress
 import socket
 import sys
 from collections import deque
@@ -185,6 +186,7 @@ class Connection:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.number = number
         self.sock = sock
+        self.host = plain_host(sock.getpeername())
         self.heard_ns = now_ns  # when the last whole frame came
         self.ends = False  # once what waits is sent
         self._hub = hub
@@ -272,6 +274,11 @@ class Connection:
         except OSError:
             return "tcp"
         return f"tcp/{plain_host(name)}:{name[1]}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an IP address is of this host."""
+    return ipaddress.ip_address(host.partition("%")[0]).is_loopback
 
 
 def udp_socket(family: int, address: IpSocketAddress) -> socket.socket:

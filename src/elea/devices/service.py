@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import logging
 import socket
 from collections.abc import Iterator, Mapping
@@ -11,11 +10,13 @@ from contextlib import suppress
 from typing import Final
 
 from elea.config.kinds import Value
+from elea.devices.access import read_keys
 from elea.devices.describe import Description
+from elea.devices.device import time_ms
 from elea.devices.hub import Hub
 from elea.devices.names import METRICS
 from elea.devices.persistent import PersistentStore
-from elea.devices.ports import Place, udp_socket
+from elea.devices.ports import Place, is_loopback, udp_socket
 from elea.devices.settings import PATH, XrceSettings
 from elea.devices.space import Space
 from elea.errors import ConfigError, LinkError
@@ -31,8 +32,10 @@ from elea.link.tcp import listening_socket
 from elea.locator import Endpoint, Locator
 from elea.session.session import Session
 from elea.version import VERSION
+from elea.xrce.declarations import Action
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
+from elea.xrce.messages_hot import Open
 from elea.xrce.properties import (
     ACCEPTS_BATCHES,
     ACCEPTS_FRAGMENTS,
@@ -41,6 +44,7 @@ from elea.xrce.properties import (
     SessionProperties,
 )
 from elea.xrce.samples.durability import MemoryStore
+from elea.xrce.session.authentication import PskChecker
 from elea.xrce.session.scouting import Role, ScoutAnswerer
 from elea.xrce.session.settings import SessionSettings
 
@@ -64,8 +68,11 @@ class XrceService:
         self._guests: Guests | None = None
         self._bound: list[Locator] = []
         self._limits = limits = dataclasses.replace(
-            DEFAULT_LIMITS, xrce_sessions_count=self._settings.sessions_count
+            DEFAULT_LIMITS,
+            xrce_sessions_count=self._settings.sessions_count,
+            xrce_sessions_host_count=self._settings.sessions_host_count,
         )
+        self._checker = _checker(self._settings)
         self._transient = MemoryStore(limits=limits) if self._settings.transient else None
         place = self._settings.persistent
         self._persistent = None if place is None else PersistentStore(place, limits)
@@ -102,7 +109,7 @@ class XrceService:
     @classmethod
     def check(cls, settings: Mapping[str, Value]) -> None:
         """Whether a section is legal; nothing is opened."""
-        XrceSettings.read(settings)
+        _checker(XrceSettings.read(settings))
 
     @property
     def locators(self) -> tuple[str, ...]:
@@ -181,9 +188,14 @@ class XrceService:
                 transient=self._transient,
                 persistent=self._persistent,
                 interest_always=settings.interest_always,
+                allows=_anything if settings.access is None else settings.access.allows,
                 limits=limits,
             ),
             scouting=self._scouts,
+            authenticate=self._checker or _anybody,
+            moves=settings.moves,
+            host_of=lambda place: self._hub.host_of(place),
+            is_stream=lambda place: place[1] is None,
         )
 
     def _listen(self) -> None:
@@ -244,8 +256,10 @@ class XrceService:
             "connections_open": hub.connections_count,
             **dataclasses.asdict(hub.counters),
             "calls_refused": hub.calls_refused,
+            "stalls": hub.stalls,
             "failed": hub.failed,
             "strays": acceptor.strays_count,
+            "unproven": 0 if self._checker is None else self._checker.refused_count,
             "scouts_refused": self._scouts.rate.refused_count,
             **{f"gateway_{name}": n for name, n in dataclasses.asdict(gateway.counters).items()},
             **{f"space_{name}": n for name, n in dataclasses.asdict(self._space.counters).items()},
@@ -255,6 +269,30 @@ class XrceService:
         return counts
 
 
+def _checker(settings: XrceSettings) -> PskChecker | None:
+    """Who asks devices for proofs, if they have keys.
+
+    Raises:
+        ConfigError: The file of keys cannot be used.
+    """
+    if settings.keys_file is None:
+        return None
+    keys = read_keys(settings.keys_file, f"{PATH}/keys_file")
+
+    def key_of(pid: bytes) -> bytes | None:
+        key = keys.get(pid)
+        return None if key is None else bytes.fromhex(key.reveal())
+
+    return PskChecker(key_of, time_ms)
+
+
+def _anybody(_open: Open, _proof: bytes | None) -> bool:
+    return True
+
+
+def _anything(_pid: bytes, _action: Action, _key_exprs: tuple[str, ...]) -> bool:
+    return True
+
+
 def _is_loopback(locator: Locator) -> bool:
-    host = locator.host_port()[0].partition("%")[0]
-    return ipaddress.ip_address(host).is_loopback
+    return is_loopback(locator.host_port()[0])

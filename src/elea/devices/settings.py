@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from elea.config.kinds import Value, unknown_key
+from elea.devices.access import Access
 from elea.devices.lines import endpoint_of
 from elea.errors import ConfigError, InvalidValueError, KeyExprError, LocatorError
 from elea.keyexpr.keyexpr import KeyExpr
@@ -55,6 +56,27 @@ KEYS: Final = (
         "whether publishers are told of a reader, whether there is one or not; false",
     ),
     ("sessions_count", "1 to 1000000", f"devices at a time; {DEFAULT_LIMITS.xrce_sessions_count}"),
+    (
+        "sessions_host_count",
+        "1 to 1000000",
+        "those of one address, unless it is of this host;"
+        f" {DEFAULT_LIMITS.xrce_sessions_host_count}",
+    ),
+    (
+        "keys_file",
+        "a file of `pid:key` lines in hexadecimal, which other users cannot read",
+        "the devices that are served, if they prove that they have their keys; anybody is served",
+    ),
+    (
+        "moves",
+        "true or false",
+        "whether a device may go on from another address; true, unless there is a `keys_file`",
+    ),
+    (
+        "access",
+        "`{PID: {read: [...], write: [...]}}` with key expressions; `*` is all other pids",
+        "what devices may read and write, and nothing else; everything",
+    ),
 )
 
 
@@ -73,6 +95,10 @@ class XrceSettings:
     key_exprs: tuple[str, ...] = ("**",)
     interest_always: bool = False
     sessions_count: int = DEFAULT_LIMITS.xrce_sessions_count
+    sessions_host_count: int = DEFAULT_LIMITS.xrce_sessions_host_count
+    keys_file: Path | None = None
+    moves: bool = True
+    access: Access | None = None  # None: everything is allowed
 
     @classmethod
     def read(cls, section: Mapping[str, Value]) -> XrceSettings:
@@ -88,7 +114,10 @@ class XrceSettings:
         place = _text(section, "persistent")
         lease_ms_max = LEASE_MAX_NS // _MS_NS
         lease_ms = _number(section, "lease_ms", 10_000, LEASE_UNIT_NS // _MS_NS, lease_ms_max)
-        sessions_count = DEFAULT_LIMITS.xrce_sessions_count
+        keys_file = _text(section, "keys_file")
+        moves = _flag(section, "moves")
+        access = section.get("access")
+        limits = DEFAULT_LIMITS
         return cls(
             listen=tuple(map(_endpoint, _texts(section, "listen", ()))),
             shared_port=_flag(section, "shared_port"),
@@ -100,7 +129,15 @@ class XrceSettings:
             persistent=None if place is None else Path(place),
             key_exprs=tuple(map(_key_expr, _texts(section, "key_exprs", ("**",)))),
             interest_always=_flag(section, "interest_always") is True,
-            sessions_count=_number(section, "sessions_count", sessions_count, 1, 1_000_000),
+            sessions_count=_number(
+                section, "sessions_count", limits.xrce_sessions_count, 1, 1_000_000
+            ),
+            sessions_host_count=_number(
+                section, "sessions_host_count", limits.xrce_sessions_host_count, 1, 1_000_000
+            ),
+            keys_file=None if keys_file is None else Path(keys_file),
+            moves=keys_file is None if moves is None else moves,
+            access=None if access is None else Access.read(access, f"{PATH}/access"),
         )
 
 

@@ -118,6 +118,13 @@ def test_what_xrce_opens() -> None:
         f"XRCE at udp/127.0.0.1:1: open to this host only, {may}",
         f"XRCE at tcp/0.0.0.0:2: open to other hosts, {may}",
     ]
+    xrce |= {"listen": "udp/127.0.0.1:1", "keys_file": "keys", "access": {"*": {"read": "a"}}}
+    kept = config_of("tcp/127.0.0.1:7447", plugins={"xrce": xrce})
+    kept.insert_json5("plugins_loading/enabled", "true")
+    assert (
+        "XRCE at udp/127.0.0.1:1: open to this host only, not encrypted; devices that have their"
+        " keys may read and write what plugins/xrce/access says" in exposure.lines(kept)
+    )
     xrce["listen"] = 7
     broken = config_of("tcp/127.0.0.1:7447", plugins={"xrce": xrce})
     broken.insert_json5("plugins_loading/enabled", "true")

@@ -397,6 +397,52 @@ def test_what_devices_write_comes_back_once_to_each(gateway: Served) -> None:
             assert device.receive(0.2) is None
 
 
+@pytest.mark.line("X-051")
+def test_one_session_over_udp_and_tcp(gateway: Served) -> None:
+    with (
+        client_of(gateway) as client,
+        Raw(gateway.udp) as datagrams,
+        Raw(gateway.tcp) as stream,
+    ):
+        took = subscriber(gateway, client, "two/ways")
+        stream.pid = datagrams.pid
+        datagrams.open()
+        stream.open()
+        assert [*gateway.devices].count(stream.pid) == 1
+        named = ResourceDecl(rid=2, resource=b"/two/down")
+        stream.say(
+            declare(0, named, SubscriberDecl(id=2, mode=PUSH_MODE_ID), CommitDecl(commit_id=1))
+        )
+        stream.expect(Declare)
+        # Both ways lead to one channel, and what is reliable is answered by the stream.
+        datagrams.say(written(1, b"/two/ways", b"1"))
+        assert took.recv(timeout=20).payload.to_bytes() == b"1"
+        stream.say(written(2, b"/two/ways", b"2"))
+        assert took.recv(timeout=20).payload.to_bytes() == b"2"
+        stream.expect(AckNack, lambda one: one.sn >= 3)
+        client.put("two/down", b"sure", congestion_control=elea.CongestionControl.BLOCK)
+        assert stream.expect(StreamData).payload == b"sure"
+        assert not any(isinstance(one, (StreamData, AckNack)) for one in datagrams.messages)
+        stream.sock.close()  # and the session goes on by the other way
+        datagrams.say(written(3, b"/two/ways", b"3"))
+        assert took.recv(timeout=20).payload.to_bytes() == b"3"
+        datagrams.expect(AckNack, lambda one: one.sn >= 4)
+        datagrams.close()
+
+
+@pytest.mark.line("X-037")
+@pytest.mark.parametrize("place", PLACES)
+def test_a_device_that_is_started_again_at_once(gateway: Served, place: str) -> None:
+    with client_of(gateway) as client:
+        took = subscriber(gateway, client, "restart/x")
+        for payload in (b"1", b"2", b"3"):  # from another port each time, and without a Close
+            with Raw(gateway.endpoint(place)) as device:
+                device.pid = b"\x0d\x0d\x0d" + place[:1].encode()
+                device.open()
+                device.say(written(0, b"/restart/x", payload))
+                assert took.recv(timeout=20).payload.to_bytes() == payload
+
+
 @pytest.mark.line("X-037")
 def test_a_device_that_begins_anew(gateway: Served) -> None:
     with Raw(gateway.udp) as device, client_of(gateway) as client:

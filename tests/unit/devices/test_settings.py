@@ -29,6 +29,10 @@ def test_all_of_it() -> None:
             "key_exprs": ["a/**", "b"],
             "interest_always": True,
             "sessions_count": 7,
+            "sessions_host_count": 5,
+            "keys_file": "keys",
+            "moves": True,
+            "access": {"*": {"read": "a/**"}},
             "__required__": True,
         }
     )
@@ -36,7 +40,14 @@ def test_all_of_it() -> None:
     assert read.persistent == Path("place")
     assert read.key_exprs == ("a/**", "b")
     assert read.lease_ns == 5_000_000_000
-    assert len(KEYS) == 11
+    assert (read.keys_file, read.moves, read.sessions_host_count) == (Path("keys"), True, 5)
+    assert read.access is not None
+    assert len(KEYS) == 15
+
+
+def test_sessions_with_keys_stay_where_they_are() -> None:
+    assert XrceSettings.read({}).moves
+    assert not XrceSettings.read({"keys_file": "keys"}).moves
 
 
 @pytest.mark.parametrize(
@@ -54,6 +65,13 @@ def test_all_of_it() -> None:
         ({"lease_ms": True}, "legal are 100 to 86400000"),
         ({"sessions_count": 0}, "legal are 1 to 1000000"),
         ({"key_exprs": "a//b"}, "plugins/xrce/key_exprs"),
+        ({"keys_file": 1}, "a text is legal"),
+        ({"access": "all"}, "pids with what they may read and write are legal"),
+        ({"access": {"tea": {}}}, "access/tea: a pid of 1 to 16 octets"),
+        ({"access": {"*": {"declare": "a"}}}, "`read` and `write` are legal"),
+        ({"access": {"*": {"read": 1}}}, "a key expression, or several, is legal"),
+        ({"access": {"*": {"read": ["a", 1]}}}, "a key expression, or several, is legal"),
+        ({"access": {"c0": {"write": "a//b"}}}, "access/c0/write"),
     ],
 )
 def test_what_is_not_legal(section: dict[str, Value], complaint: str) -> None:

@@ -71,6 +71,15 @@ def test_a_client_with_two_ways_has_one_session() -> None:
     assert b"perhaps" not in b"".join(by_stream)
 
 
+def test_a_stream_that_is_gone_is_not_preferred_to_where_the_device_is_now() -> None:
+    broker = two_ways()
+    opened(broker, source=TCP)
+    broker.lost(TCP, 0)
+    tell(broker, KeepAlive(pid=DEVICE), UDP)
+    broker.send(DEVICE, sample(b"x", reliable=True), 0)
+    assert [where for where, _ in data_of(broker)] == [UDP]
+
+
 def test_a_lost_open_of_the_second_way_is_made_up_for() -> None:
     broker = two_ways()
     device = Initiator(settings(), two_ways=True)

@@ -413,7 +413,9 @@ class Gateway(Generic[_Source]):
         return self._settings.layout_of(to_key(resource)) if resource.is_trivial else None
 
     def _allows(self, pid: bytes, action: Action, resource: Resource) -> bool:
-        return self._settings.allows(pid, action, key_expressions(resource.path))
+        allowed = self._settings.allows(pid, action, key_expressions(resource.path))
+        self.counters.forbidden += not allowed
+        return allowed
 
     # Interest.
 

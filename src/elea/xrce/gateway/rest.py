@@ -50,7 +50,8 @@ class AtRest:
             self.follow(sample, now_ns)
             return True
         transient, persistent = self._settings.transient, self._settings.persistent
-        store = persistent if sample.level is Level.PERSISTENT and persistent else transient
+        lasts = sample.level is Level.PERSISTENT and persistent is not None
+        store = persistent if lasts else transient
         return not sample.level or store is None or store.write(sample, now_ns)
 
     def follow(self, sample: Sample, now_ns: int) -> None:

@@ -41,6 +41,7 @@ class GatewayCounters:
     """What happened to all devices together."""
 
     dropped: int = 0  # samples of devices without a usable name
+    forbidden: int = 0  # declarations, samples and pulls that a device is not allowed
     refused: int = 0  # durable samples without room
     written: int = 0  # samples of devices
     ended: int = 0  # sessions

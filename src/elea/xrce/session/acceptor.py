@@ -63,6 +63,7 @@ class _Entry(Generic[_Source]):
     asked_ns: int  # by the last Open
     host: Hashable | None = None
     proof: bytes | None = None  # property 12 of the last Open
+    gone: _Source | None = None  # a source that is no more, until there is another one
     accepts_count: int = 0
     heard: bool = False  # anything came after the Open
     used: bool = False  # and not only KeepAlives
@@ -145,6 +146,8 @@ class Acceptor(Generic[_Source]):
             del self._pids[source]
         elif not entry.session.peer_lease_ns:  # nothing else would ever end it
             self._drop(pid, "its connection ended", now_ns)
+        else:
+            entry.gone = source
 
     def receive(self, frame: bytes, source: _Source, now_ns: int) -> bytes | None:
         """A frame from a source. Messages before an error in it count.
@@ -308,7 +311,7 @@ class Acceptor(Generic[_Source]):
         if entry is None and not self._opens.allows(source, now_ns):
             return
         host = self._host_of(source)
-        duplicate = entry is not None and self._is_duplicate(entry, now_ns)
+        duplicate = entry is not None and self._is_duplicate(entry, source, now_ns)
         proof = first_of_each(message.properties).get(AUTHENTICATION)
         # Its proof is good once. The Open itself may come again, from where it came.
         again = entry is not None and duplicate and source in entry.sources and proof == entry.proof
@@ -373,10 +376,15 @@ class Acceptor(Generic[_Source]):
             raise violation(CloseReason.RESOURCES, text)
         return properties, lease_ns
 
-    def _is_duplicate(self, entry: _Entry[_Source], now_ns: int) -> bool:
+    def _is_duplicate(self, entry: _Entry[_Source], source: _Source, now_ns: int) -> bool:
         """Whether an Open is the one that began the session, said again (A-14)."""
-        young = now_ns - entry.opened_ns < self._settings.duplicate_ns
-        return entry.session.state is State.OPEN and (young or not entry.used)
+        if entry.session.state is not State.OPEN or not entry.used:
+            return entry.session.state is State.OPEN
+        # One more transport is another kind of source; one of a kind that is known is a device that
+        # was started anew, and says 0 where its last life was further.
+        kinds = {self._is_stream(one) for one in entry.sources}
+        known = source in entry.sources or self._is_stream(source) not in kinds
+        return known and now_ns - entry.opened_ns < self._settings.duplicate_ns
 
     # The tables.
 
@@ -388,8 +396,11 @@ class Acceptor(Generic[_Source]):
         other = self._pids.get(source)
         if other is not None and other != pid:  # two sessions never share an address (8.5)
             self._drop(other, "another device has its address", now_ns)
-        if source in entry.sources:
-            entry.sources.remove(source)
+        for old in (source, entry.gone):
+            if old is not None and old in entry.sources:
+                entry.sources.remove(old)
+                self._pids.pop(old, None)
+        entry.gone = None
         entry.sources.append(source)
         for old in entry.sources[: -self._settings.limits.xrce_locators_count]:
             entry.sources.remove(old)
