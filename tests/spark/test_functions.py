@@ -103,6 +103,25 @@ def test_a_join_finds_what_key_expressions_say(
     assert {(row.key, row.n, row.expr) for row in found} == expected
 
 
+def test_a_stream_is_joined(spark: SparkSession, checkpoint: str) -> None:
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    keys = rows.selectExpr("concat('fleet/r', value % 2, '/imu') as key", "value")
+    query = (
+        ke_join(keys, ["fleet/r1/**", "*/*/imu"])
+        .writeStream.format("memory")
+        .queryName("joined")
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    found = {
+        row.expr: row.n
+        for row in spark.sql("select expr, count(*) n from joined group by expr").collect()
+    }
+    assert found == {"fleet/r1/**": 5, "*/*/imu": 10}
+
+
 def test_a_join_with_a_table_of_expressions(spark: SparkSession) -> None:
     df = spark.createDataFrame([("fleet/r1/imu",), ("x",)], "topic string")
     rules = spark.createDataFrame(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
 from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.ports import free_port
 from tests.unit.cli.ends import eventually, free_endpoint
 from tests.unit.daemon.rig import (
     ANYWHERE,
@@ -23,10 +25,13 @@ from tests.unit.daemon.rig import (
 import elea
 from elea.daemon import daemon as daemon_module
 from elea.daemon.reference import KEYS
+from elea.devices.device import Device
+from elea.devices.service import XrceService
 from elea.errors import LimitError
 from elea.store.historian.service import HistorianService
 from elea.store.manager import StorageManager
 from elea.store.recorder.service import RecorderService
+from elea.store.sql.service import SqlService
 
 
 def test_the_node_and_its_sessions() -> None:
@@ -96,7 +101,10 @@ def test_every_key_of_the_page_is_answered(tmp_path: Path) -> None:
     recordings = '{one: {key_exprs: "kept/**"}}'
     recorded = f'plugins/recorder:{{directory: "{tmp_path}", recordings: {recordings}}}'
     asked = f'plugins/historian:{{logs: "{tmp_path}"}}'
-    chosen = options("plugins/note:{}", kept, recorded, asked)
+    tables = f'plugins/sql:{{tables: "{tmp_path}"}}'
+    port = f"udp/127.0.0.1:{free_port(socket.SOCK_DGRAM)}"
+    devices = f'plugins/xrce:{{listen: "{port}"}}'
+    chosen = options("plugins/note:{}", kept, recorded, asked, tables, devices)
     with (
         running(
             chosen,
@@ -104,9 +112,12 @@ def test_every_key_of_the_page_is_answered(tmp_path: Path) -> None:
             storage_manager=StorageManager,
             recorder=RecorderService,
             historian=HistorianService,
+            sql=SqlService,
+            xrce=XrceService,
         ) as daemon,
         client_of(daemon) as client,
         client_of(daemon, "router"),
+        Device(port),
     ):
         declared: list[object] = [
             client.declare_subscriber("a"),

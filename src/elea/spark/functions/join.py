@@ -35,7 +35,7 @@ def ke_join(
 ) -> DataFrame:
     """Each row once for every key expression that its key belongs to; an inner join.
 
-    Each batch of rows, on its way through a worker, has its distinct keys matched with a tree of all
+    The distinct keys of each batch, on its way through a worker, are matched with a tree of all
     expressions, which travels to the workers once. Streams may be joined, too.
 
     Args:

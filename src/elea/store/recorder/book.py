@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -28,6 +28,7 @@ from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 from elea.store.log.single import Rows
 from elea.store.log.writer import Stored, shard_of
+from elea.store.recorder.counts import Counts
 from elea.store.recorder.flight import (
     Answer,
     Flight,
@@ -52,24 +53,6 @@ _LOOKED_AT: Final = ("key", "zid", "eid", "sn")
 _REMEMBERED: Final = ("key", "kind", "zid", "eid", "sn")
 _LOOK_ROWS: Final = 65_536  # rows that are looked through at once, from the end on
 _FAIL_S: Final = 10.0  # how long a broken log has to give its rows back
-
-
-@dataclass(slots=True)
-class Counts:
-    """What became of the samples of a log since it is recorded to."""
-
-    rows: int = 0  # on disk
-    duplicates: int = 0  # numbers that were seen before
-    acknowledged: int = 0  # samples of which somebody was told the place
-    gaps: int = 0  # samples that nobody has
-    filled: int = 0  # samples that caches and storages had
-    dropped: int = 0  # received and not recorded: no room, or the reader was too slow
-    reopened: int = 0  # times that the log had to be opened again
-
-    def add(self, other: Counts) -> None:
-        """Count what another counted."""
-        for name, count in asdict(other).items():
-            setattr(self, name, getattr(self, name) + count)
 
 
 _Sent: TypeAlias = tuple[Flight, Log, Future[Stored]]

@@ -9,7 +9,7 @@ from typing import Self
 from elea.json5 import Json
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.session.session import Session
-from elea.store.recorder.book import Counts
+from elea.store.recorder.counts import Counts
 from elea.store.recorder.recording import Recording
 from elea.store.recorder.settings import RecordingSettings
 

@@ -35,7 +35,8 @@ from elea.store.log.settings import LogSettings
 from elea.store.log.single import Rows, Single
 from elea.store.logserver import LogServer
 from elea.store.recorder.ack import AckServer
-from elea.store.recorder.book import Book, Counts
+from elea.store.recorder.book import Book
+from elea.store.recorder.counts import Counts
 from elea.store.recorder.desk import Desk
 from elea.store.recorder.fill import Filler
 from elea.store.recorder.flight import Given, Put
