@@ -10,9 +10,23 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from elea.errors import OffsetError, StoreError
 from elea.spark.decoding import Plan
 from elea.spark.offsets import split
-from elea.spark.options import History
+from elea.spark.options import History, Source
+from elea.spark.places import Place
 from elea.spark.rows import place_of, read_range
 from elea.spark.stream import Range
+from elea.store.log.reader import Bounds
+
+
+def _now(source: Source) -> tuple[Place, list[Bounds]]:
+    """A log as it is now: another one may have the name of one that was read in this process."""
+    place = place_of(source)
+    try:
+        return place, place.bounds()
+    except StoreError:
+        if place.is_current():
+            raise
+        place = place_of(source)
+        return place, place.bounds()
 
 
 class HistoryReader(DataSourceReader):
@@ -25,8 +39,7 @@ class HistoryReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Parts of each shard, as far as they are written now."""
         options = self._options
-        place = place_of(options.source)
-        bounds = place.bounds()
+        place, bounds = _now(options.source)
         ranges = {shard: (one.first, one.end) for shard, one in enumerate(bounds)}
         if options.offsets is not None:
             first, end = options.offsets

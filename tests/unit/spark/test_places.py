@@ -21,6 +21,7 @@ from elea.spark.places import FilePlace, Place, open_place
 from elea.spark.rows import read_range
 from elea.spark.served import ServedPlace
 from elea.spark.sessions import close_all
+from elea.spark.source import ZenohSource
 from elea.store.log.log import Log
 from elea.store.log.ranges import COLUMNS
 from elea.store.logserver import LogServer
@@ -161,6 +162,20 @@ def test_a_log_that_is_replaced_while_it_is_read_is_an_error(tmp_path: Path) -> 
                 place.bounds()
             assert not place.is_current()
         server.stop()
+        close_all()
+
+
+def test_a_new_read_sees_the_log_that_has_the_name_now(tmp_path: Path) -> None:
+    endpoint = free_endpoint()
+    options = {"log": "zenoh:fleet", "connect": endpoint}
+    with session(ELEA, "router", listen=endpoint) as node:
+        for count in (3, 5):
+            with log_at(tmp_path / str(count), 1) as made:
+                fill(made, 0, count)
+            server = LogServer(node, "fleet", tmp_path / str(count))
+            parts = ZenohSource(options).reader(None).partitions()  # type: ignore[arg-type]
+            assert sum(part.end - part.first for part in parts) == count  # type: ignore[attr-defined]
+            server.stop()
         close_all()
 
 
