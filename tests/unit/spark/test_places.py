@@ -16,12 +16,12 @@ from tests.unit.store.log.rows import stamp
 import elea
 from elea.errors import ConfigError, OffsetError, StoreError
 from elea.spark import served as served_place
-from elea.spark.options import Options, Source
+from elea.spark.batch import HistoryReader
+from elea.spark.options import History, Options, Source
 from elea.spark.places import FilePlace, Place, open_place
 from elea.spark.rows import read_range
 from elea.spark.served import ServedPlace
 from elea.spark.sessions import close_all
-from elea.spark.source import ZenohSource
 from elea.store.log.log import Log
 from elea.store.log.ranges import COLUMNS
 from elea.store.logserver import LogServer
@@ -173,7 +173,9 @@ def test_a_new_read_sees_the_log_that_has_the_name_now(tmp_path: Path) -> None:
             with log_at(tmp_path / str(count), 1) as made:
                 fill(made, 0, count)
             server = LogServer(node, "fleet", tmp_path / str(count))
-            parts = ZenohSource(options).reader(None).partitions()  # type: ignore[arg-type]
+            wanted = Options(options).batch()
+            assert isinstance(wanted, History)
+            parts = HistoryReader(wanted).partitions()
             assert sum(part.end - part.first for part in parts) == count  # type: ignore[attr-defined]
             server.stop()
         close_all()
