@@ -9,11 +9,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from hypothesis import HealthCheck, settings
 from tests import loopback
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from elea import pure, version
 
@@ -56,25 +58,29 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--build compiled: there are no hot modules")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several processes (`-n`): what shares something runs in one, what takes long first."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item.path)))
-    if config.getoption("numprocesses", None) or hasattr(config, "workerinput"):
-        items.sort(key=lambda item: _LONG_FIRST.get(item.path.parent.name, len(_LONG_FIRST)))
-
-
-# Folders, in the order in which they are begun with.
+# Folders, in the order in which they are begun with: what takes long first.
 _LONG_FIRST = {name: place for place, name in enumerate(("spark", "sim", "interop", "attack"))}
 
 
-def _group(path: Path) -> str:
-    """Spark is started once; nodes that look for each other would find those of other tests."""
-    if path.parent == Path(__file__).parent / "spark":
-        return "spark"
-    return "scouting" if "scout" in path.name or "discover" in path.name else str(path)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In one of several processes (`-n`)."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: _LONG_FIRST.get(item.path.parent.name, len(_LONG_FIRST)))
+
+
+class _Together(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    """Which tests run in the same process: those of a file, and more where they share something."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = PurePosixPath(nodeid.partition("::")[0])
+        if path.parent == PurePosixPath("tests/spark"):
+            return "spark"  # which is started once
+        # Nodes that look for each other would find those of other tests.
+        return "scouting" if "scout" in path.name or "discover" in path.name else str(path)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return _Together(config, log)
 
 
 def pytest_report_header() -> str:
