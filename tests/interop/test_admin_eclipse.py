@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -41,8 +42,12 @@ NODES = {ELEA: elea_node, ECLIPSE: eclipse_node}
 
 
 def ask(asker: Any, selector: str) -> Answers:
-    target = MODULES[ELEA if type(asker).__module__.startswith("elea") else ECLIPSE].QueryTarget.ALL
-    found = [one.ok for one in asker.get(selector, target=target, timeout=WAIT_S)]
+    module = MODULES[ELEA if type(asker).__module__.startswith("elea") else ECLIPSE]
+    found: list[Any] = []
+    ended = threading.Event()  # for which a loop over replies would wait for ever, now and then
+    handler = module.handlers.Callback(lambda one: found.append(one.ok), ended.set)
+    asker.get(selector, handler, target=module.QueryTarget.ALL, timeout=WAIT_S)
+    ended.wait(WAIT_S)
     assert all(one is not None and one.timestamp is None for one in found)
     return {str(one.key_expr): (str(one.encoding), one.payload.to_bytes()) for one in found}
 
