@@ -147,15 +147,16 @@ def told_to(router: Any, kind: str) -> dict[str, dict[str, list[str]]]:
     }
 
 
-def _replies(observer: Any, selector: str) -> list[Any]:
-    """What an Eclipse client is answered.
+def _replies(observer: Any, selector: str, **options: Any) -> list[Any]:
+    """What a client is answered.
 
-    Now and then it does not notice the end of its query, not even by the timeout: a loop over the
-    replies would wait for ever.
+    Now and then one of Eclipse does not notice the end of its query, not even by the timeout: a
+    loop over the replies would wait for ever.
     """
     found: list[Any] = []
     ended = threading.Event()
-    observer.get(selector, zenoh.handlers.Callback(found.append, ended.set), timeout=WAIT_S)
+    handler = module_of(observer).handlers.Callback(found.append, ended.set)
+    observer.get(selector, handler, **{"timeout": WAIT_S, **options})
     ended.wait(WAIT_S)
     return found
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import zenoh
-from tests.interop.ends import ECLIPSE, ELEA, MODULES, WAIT_S, eventually, free_endpoint, session
+from tests.interop.ends import (
+    ECLIPSE,
+    ELEA,
+    _replies,
+    eventually,
+    free_endpoint,
+    module_of,
+    session,
+)
 from tests.unit.daemon.rig import ANYWHERE, MODE, options, running
 
 from elea.cli.main import main
@@ -42,12 +49,8 @@ NODES = {ELEA: elea_node, ECLIPSE: eclipse_node}
 
 
 def ask(asker: Any, selector: str) -> Answers:
-    module = MODULES[ELEA if type(asker).__module__.startswith("elea") else ECLIPSE]
-    found: list[Any] = []
-    ended = threading.Event()  # for which a loop over replies would wait for ever, now and then
-    handler = module.handlers.Callback(lambda one: found.append(one.ok), ended.set)
-    asker.get(selector, handler, target=module.QueryTarget.ALL, timeout=WAIT_S)
-    ended.wait(WAIT_S)
+    target = module_of(asker).QueryTarget.ALL
+    found = [one.ok for one in _replies(asker, selector, target=target)]
     assert all(one is not None and one.timestamp is None for one in found)
     return {str(one.key_expr): (str(one.encoding), one.payload.to_bytes()) for one in found}
 

@@ -14,6 +14,7 @@ from tests.interop.ends import (
     ECLIPSE,
     ELEA,
     Taken,
+    _replies,
     eclipse_router,
     eventually,
     exchange,
@@ -153,7 +154,7 @@ def test_two_equal_subscribers_are_declared_once(fresh: Scene, key: str) -> None
 def asked(session_: Any, selector: str, **options: Any) -> list[tuple[str, bytes]]:
     """Kind and payload of every reply, in their order."""
     found = []
-    for reply in session_.get(selector, timeout=20, **options):
+    for reply in _replies(session_, selector, **options):
         if reply.ok is not None:
             found.append((word(reply.ok.kind), bytes(reply.ok.payload)))
         else:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 import zenoh
-from tests.interop.ends import ECLIPSE, WAIT_S, eventually, session
+from tests.interop.ends import ECLIPSE, WAIT_S, _replies, eventually, session
 from tests.unit.daemon.rig import options, running
 from tests.unit.web.rig import EVENTS
 
@@ -115,7 +115,7 @@ def test_an_eclipse_client_finds_the_plugin_in_the_admin_space() -> None:
     with router() as (http, client, daemon):
         root = f"@/{daemon.session.zid()}/router"
         port = http.base_url.port
-        replies = list(client.get(f"{root}/status/plugins/rest/*", timeout=WAIT_S))
+        replies = _replies(client, f"{root}/status/plugins/rest/*")
         found = {str(one.ok.key_expr): one.ok.payload.to_string() for one in replies}
         place = json.loads(found[f"{root}/status/plugins/rest/port"])
         assert place["http_port"] == f"127.0.0.1:{port}"

@@ -17,6 +17,7 @@ from tests.interop.ends import (
     ELEA,
     WAIT_S,
     Taken,
+    _replies,
     alive,
     eclipse_router,
     eventually,
@@ -338,7 +339,7 @@ def test_lines_of_routers(names: tuple[str, ...]) -> None:
         once(other, "k", [takers[0]], b"back")
         other.declare_queryable("q", lambda query: query.reply("q", "answer"))
         assert eventually(
-            lambda: [r.ok.payload.to_string() for r in one.get("q", timeout=WAIT_S)] == ["answer"]
+            lambda: [r.ok.payload.to_string() for r in _replies(one, "q")] == ["answer"]
         )
 
 

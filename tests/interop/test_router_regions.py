@@ -13,6 +13,7 @@ from tests.interop.ends import (
     ECLIPSE,
     ELEA,
     Taken,
+    _replies,
     alive,
     eventually,
     exchange,
@@ -59,7 +60,7 @@ def talk(one: Any, other: Any) -> None:
     exchange(one, other, "k")
     other.declare_queryable("q", lambda query: query.reply("q", "answer"))
     assert eventually(
-        lambda: [r.ok.payload.to_string() for r in one.get("q", timeout=5)] == ["answer"]
+        lambda: [r.ok.payload.to_string() for r in _replies(one, "q", timeout=5)] == ["answer"]
     )
     token = other.liveliness().declare_token("t/other")
     assert alive(one, "t/*", ["t/other"])

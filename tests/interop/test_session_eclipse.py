@@ -13,6 +13,7 @@ from tests.interop.ends import (
     ECLIPSE,
     ELEA,
     WAIT_S,
+    _replies,
     eventually,
     free_endpoint,
     module_of,
@@ -160,7 +161,7 @@ def test_queries_are_answered_refused_and_ended(ends: tuple[Any, Any]) -> None:
 
     def ask(selector: str) -> list[tuple[str, bytes]]:
         found = []
-        for reply in here.get(selector, payload=b"me", timeout=WAIT_S):
+        for reply in _replies(here, selector, payload=b"me"):
             if reply.ok is not None:
                 kind = str(reply.ok.kind).rpartition(".")[2]
                 found.append((kind, bytes(reply.ok.payload)))
