@@ -13,7 +13,7 @@ BENCH_ARGS ?=
 CHAOS_ARGS ?=
 RUN_ARGS ?=
 
-PARALLEL := -n $(JOBS) --dist loadscope
+PARALLEL := -n $(JOBS) --dist loadscope --no-loadscope-reorder
 
 # What also has to hold for the interpreted sources: everything that runs through hot modules.
 BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/transport tests/unit/keyexpr \
