@@ -114,7 +114,9 @@ class NaiveReader(SimpleDataSourceStreamReader):
     def readBetweenOffsets(
         self, start: dict[str, int], end: dict[str, int]
     ) -> Iterator[tuple[Any, ...]]:
-        raise EleaError("what was in the queue is lost")
+        if start != end:
+            raise EleaError("what was in the queue is lost")
+        return iter(())
 
 
 class NaiveSource(DataSource):
