@@ -345,5 +345,5 @@ def test_a_full_socket_is_watched_until_it_can_be_written(loop: Loop, closing: E
 
     listener._socket = Full()  # type: ignore[assignment]
     assert link.write([b"x"]) == 0
-    loop.until(lambda: writable == [True])  # by whoever watches; a thread may have been told already
+    loop.until(lambda: writable == [True])  # a thread may have seen to it already
     assert listener.wants() == READ
