@@ -18,7 +18,7 @@ from elea.limits import Limits
 from elea.link.accept import AcceptLoop
 from elea.link.address import Address
 from elea.link.admission import Admission, Ticket
-from elea.link.base import READ, Link, Listener, PendingLink
+from elea.link.base import READ, WRITE, Link, Listener, PendingLink
 from elea.link.failure import link_error
 from elea.link.settings import LinkSettings
 from elea.link.stream import PlainListener
@@ -344,6 +344,9 @@ def test_a_full_socket_is_watched_until_it_can_be_written(loop: Loop, closing: E
             raise BlockingIOError
 
     listener._socket = Full()  # type: ignore[assignment]
-    assert link.write([b"x"]) == 0
-    loop.until(lambda: writable == [True])  # a thread may have seen to it already
+    seen: list[tuple[int, int]] = []
+    # On the loop: a thread of its own would see to it before it is looked at.
+    loop.run(lambda: seen.append((link.write([b"x"]), listener.wants())))
+    assert seen == [(0, READ | WRITE)]
+    loop.until(lambda: writable == [True])
     assert listener.wants() == READ
