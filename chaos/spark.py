@@ -25,7 +25,11 @@ from elea import crash
 IN_TASK = ("table.before_files", "table.after_files")
 RANDOM_S = 3.0  # a kill at any time is in that time
 # What Spark and the table say to the second one; a user must find one of these.
-CLEAR = ("CONCURRENT_STREAM_LOG_UPDATE", "another one writes as this consumer")
+CLEAR = (
+    "CONCURRENT_STREAM_LOG_UPDATE",
+    "Multiple streaming queries are concurrently using",  # of Spark too, when it renames
+    "another one writes as this consumer",
+)
 # What Spark says when its own processes do not start in time.
 SLOW = ("failed to connect back",)
 SLOW_MAX = 5
