@@ -132,11 +132,12 @@ class Segment:
         Raises:
             CorruptLogError: its checksum does not hold.
         """
-        if record.end > self._data.size:
-            self._data = self._disk.map(self.stem + DATA)
         found = self._data[record.offset : record.end]
-        if not block.holds(found, record, self._seed):
-            raise CorruptLogError(self.stem + DATA, record.offset)
+        if not block.holds(found, record, self._seed):  # it may be newer than what was mapped
+            self._data = self._disk.map(self.stem + DATA)
+            found = self._data[record.offset : record.end]
+            if not block.holds(found, record, self._seed):
+                raise CorruptLogError(self.stem + DATA, record.offset)
         return found
 
     def rows(self, record: Record, columns: Sequence[str] | None = None) -> pa.RecordBatch:
@@ -156,6 +157,7 @@ class Examination:
     """All that can be told of a segment by looking at each of its octets."""
 
     __slots__ = (
+        "_file_len",
         "_slots_count",
         "damage",
         "data_len",
@@ -172,11 +174,14 @@ class Examination:
             index = disk.read(stem + INDEX, 0)
         except FileNotFoundError:
             index = b""
-        self.data_len: int = data.size
+        self._file_len: int = data.size
         self.damage: list[Damage] = []
         # Blocks in order, damaged ones too; those from `unindexed` on are in no index.
         self.records, self.unindexed = known_blocks(data, index, seed)
         self.tail = self.records[-1].end if self.records else len(block.HEADER)
+        # Without the zeros that a writer leaves where the next blocks go.
+        rest = data[min(self.tail, data.size) :].to_pybytes().rstrip(b"\0")
+        self.data_len: int = min(self.tail, data.size) + len(rest)
         self._slots_count = -(-len(index) // RECORD_LEN)
         self._examine(data, index, stem, first_seq, seed)
 
@@ -216,7 +221,7 @@ class Examination:
         if self._slots_count <= len(self.records):
             return None
         seq = self.records[-1].end_seq if self.records else first_seq
-        length = max(self.data_len - self.tail, 0)
+        length = max(self._file_len - self.tail, 0)
         reason = "a block is damaged, and so is its record; it had so many rows at most"
         return Damage(name, self.tail, length, seq, seq + max(length, 1), reason)
 

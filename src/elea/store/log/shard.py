@@ -19,6 +19,11 @@ from elea.store.log.settings import LogSettings
 from elea.store.log.single import Rows
 
 _HEADER_LEN: Final = len(block.HEADER)
+# After a small block zeros are written where the next ones go: to synchronise octets of a file that
+# does not grow takes a quarter less time. To Arrow they are the end of the stream.
+_SMALL_LEN: Final = 8 * 1024
+_AHEAD_LEN: Final = 64 * 1024
+_ZEROS: Final = bytes(_AHEAD_LEN)
 
 
 class ShardWriter:
@@ -33,6 +38,7 @@ class ShardWriter:
     """
 
     __slots__ = (
+        "_ahead",
         "_began_ns",
         "_blocks_count",
         "_data",
@@ -74,6 +80,7 @@ class ShardWriter:
         self.data_len = data_len
         self._blocks_count = blocks_count
         self._began_ns = began_ns
+        self._ahead = 0  # where the zeros that were written end
         self._data: File | None = None
         self._index: File | None = None
         self._pending: Record | None = None
@@ -106,8 +113,12 @@ class ShardWriter:
         except OSError:
             # Whatever is there of it is no block, and the next one is written over it.
             with contextlib.suppress(OSError):
-                self._data.truncate(self.data_len)
+                self._cut(self._data)
             raise
+        if len(data) <= _SMALL_LEN and record.end > self._ahead:
+            with contextlib.suppress(OSError):  # no room, and none is needed
+                self._data.write(record.end, _ZEROS)
+                self._ahead = record.end + _AHEAD_LEN
         block.recycle(data)
         crash.point("log.after_write")
         self._pending = record
@@ -139,7 +150,7 @@ class ShardWriter:
         """
         if self._pending is not None:
             assert self._data is not None
-            self._data.truncate(self.data_len)
+            self._cut(self._data)
             self._data.sync()
             self._pending = None
 
@@ -167,15 +178,22 @@ class ShardWriter:
 
     def close(self) -> None:
         """No more rows for now."""
+        if self._data is not None and self._pending is None and self._ahead > self.data_len:
+            with contextlib.suppress(OSError):  # zeros do no harm
+                self._cut(self._data)
         for file in (self._data, self._index):
             if file is not None:
                 file.close()
         self._data = self._index = None
 
+    def _cut(self, data: File) -> None:
+        self._ahead = 0
+        data.truncate(self.data_len)
+
     def _begin(self, now_ns: int) -> None:
         """A new segment: its name is durable before any block in it is acknowledged."""
         self._began_ns = now_ns
-        self.data_len = 0
+        self.data_len = self._ahead = 0
         self._open()
         self.newest_seq = self.first_seq
         crash.point("log.after_segment_created")
