@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 from elea.errors import InvalidValueError, MissingDependencyError
 from elea.limits import DEFAULT_LIMITS
 from elea.sample import Sample
 from elea.session.context import Context
 from elea.session.handlers import AnyHandler, Delivery, Handler
-from elea.session.outlet_hot import Channel
+from elea.session.outlet_hot import CallbackOutlet, Channel
+from elea.session.ports import CallbackThread
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
     from elea.store.log.single import Single
 
 _NS_PER_MS: Final = 1_000_000
+
+
+class Shortcut(Protocol):
+    """Takes hasty rows in the thread that received them: a change of threads takes as long."""
+
+    def begin(self) -> bool:
+        """Whether it takes the next one. Under the node's lock."""
+
+    def take(self, row: Single) -> None:
+        """The row, after `begin`. As any function of an application it may take long."""
 
 
 @final
@@ -35,6 +46,7 @@ class ArrowBatches:
         ms: And its first row waits at most so many milliseconds.
         capacity: So many batches may wait for the reader.
         haste: Whose rows do not wait; a row that is alone is handed over as a `Single`.
+        shortcut: Is offered such a row while the reader has nothing to do.
 
     Raises:
         MissingDependencyError: when a subscriber is declared, without `pip install 'elea[arrow]'`.
@@ -45,7 +57,7 @@ class ArrowBatches:
         (1000, 20)
     """
 
-    __slots__ = ("capacity", "haste", "ms", "rows")
+    __slots__ = ("capacity", "haste", "ms", "rows", "shortcut")
 
     def __init__(
         self,
@@ -54,6 +66,7 @@ class ArrowBatches:
         *,
         capacity: int = 8,
         haste: Haste | None = None,
+        shortcut: Shortcut | None = None,
     ) -> None:
         if rows < 1 or ms < 0 or capacity < 1:
             raise InvalidValueError(
@@ -65,6 +78,7 @@ class ArrowBatches:
         self.ms = ms
         self.capacity = capacity
         self.haste = haste
+        self.shortcut = shortcut
 
     def __repr__(self) -> str:
         return f"ArrowBatches(rows={self.rows}, ms={self.ms}, capacity={self.capacity})"
@@ -88,15 +102,32 @@ def sample_delivery(
     outlet = ColumnsOutlet(
         channel, handler.rows, DEFAULT_LIMITS.arrow_batch_len, context.driver.wall_ns
     )
-    outlet.haste = handler.haste
+    outlet.haste = haste = handler.haste
     outlet.on_first = _Patience(context, outlet, int(handler.ms * _NS_PER_MS)).begin
 
     def converted(value: object) -> pa.RecordBatch | Single:
         assert isinstance(value, Columns)
-        if value.rows_count == 1 and handler.haste is not None:
+        if value.rows_count == 1 and haste is not None:
             return single(value)
         return record_batch(value)
 
+    shortcut = handler.shortcut
+    on_io = context.driver.callback_thread is CallbackThread.IO
+    if haste is not None and shortcut is not None and on_io:
+
+        def take(value: object) -> None:
+            assert isinstance(value, Columns)
+            shortcut.take(single(value))
+
+        taking = CallbackOutlet(take, None, indirect=True)
+
+        def hand(rows: Columns) -> bool:
+            begins = shortcut.begin()
+            if begins:
+                context.core.inbox.emit(taking, rows)
+            return begins
+
+        haste.hand = hand
     return Delivery.of(outlet, Handler[object](channel, converted))
 
 

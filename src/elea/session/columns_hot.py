@@ -110,21 +110,26 @@ def blank(writer: BytesWriter, count: i64, item: bytes) -> None:
 class Haste:
     """Whose rows are handed over when they come, unless the reader has something to do.
 
-    The reader clears `is_busy` before it looks at `is_due`; rows are marked before `is_busy` is
-    looked at: one of the two sees to them.
+    The reader counts what it has done before it looks at `is_due`; rows are marked before the
+    counts are looked at: one of the two sees to them.
 
     Attributes:
         eids: The entities that number these samples.
         is_due: Whether such a row waits.
-        is_busy: Whether the reader will look at `is_due` by itself, soon.
+        handed_count: Batches that were handed over,
+        done_count: and of these, those that the reader is done with.
+        hand: Takes a row that is alone while the reader has nothing to do, in place of the
+            channel; False if it does not want it. Under the node's lock.
     """
 
-    __slots__ = ("eids", "is_busy", "is_due")
+    __slots__ = ("done_count", "eids", "hand", "handed_count", "is_due")
 
     def __init__(self) -> None:
         self.eids: set[int] = set()
         self.is_due = False
-        self.is_busy = False
+        self.handed_count = 0
+        self.done_count = 0
+        self.hand: Callable[[Columns], bool] | None = None
 
 
 class ColumnsOutlet(RowSink):
@@ -163,10 +168,9 @@ class ColumnsOutlet(RowSink):
         self.haste: Haste | None = None
         self._wall_ns = wall_ns
         self.now_us: i64 = 0  # when what comes next was received
-        self._rows = Columns()
         self._rows_count_max: i64 = rows_count_max
         self._len_max: i64 = len_max
-        self._forget()
+        self._begin_batch()
 
     def accept(self, value: object) -> None:
         """Take a sample that is an object, or END."""
@@ -205,20 +209,30 @@ class ColumnsOutlet(RowSink):
     def end(self) -> None:
         """Nothing more comes now."""
         haste = self.haste
-        if haste is not None and haste.is_due and not haste.is_busy and len(self.channel) == 0:
+        if haste is None or not haste.is_due or haste.handed_count != haste.done_count:
+            return
+        rows = self._rows
+        if rows.rows_count == 1 and haste.hand is not None and haste.hand(rows):
+            haste.is_due = False
+            haste.handed_count += 1
+            self._begin_batch()
+        else:
             self.seal()
 
     def seal(self) -> None:
         """Hand over what is there."""
-        if self.haste is not None:
-            self.haste.is_due = False
+        haste = self.haste
+        if haste is not None:
+            haste.is_due = False
         rows = self._rows
         if rows.rows_count == 0:
             return
-        self._rows = Columns()
-        self._forget()
+        self._begin_batch()
         channel = self.channel
-        if not channel.offer(rows) and not channel.abandoned:
+        if channel.offer(rows):
+            if haste is not None:
+                haste.handed_count += 1
+        elif not channel.abandoned:
             channel.dropped_count += rows.rows_count - 1  # it counts values
 
     def seal_if(self, rows: Columns) -> None:
@@ -226,7 +240,8 @@ class ColumnsOutlet(RowSink):
         if rows is self._rows:
             self.seal()
 
-    def _forget(self) -> None:
+    def _begin_batch(self) -> None:
+        self._rows = Columns()
         self._key = ""
         self._key_id: i64 = -1
         self._encoding: WireEncoding | None = None

@@ -149,6 +149,35 @@ class Log:
             pass
         return future.result()  # else somebody has taken it, and is about to tell
 
+    def claim(self, rows: Rows) -> bool:
+        """Whether these rows can go to the disk now, as nobody writes and nothing waits.
+
+        If so, `store_claimed` is to be called next, and soon: nobody else writes until then.
+
+        Raises:
+            InvalidValueError: as `append`.
+        """
+        checked_length(rows)
+        if not self._writing.acquire(blocking=False):
+            return False
+        if self._queue or self._closing or self._writer.broken is not None:
+            self._writing.release()
+            return False
+        return True
+
+    def store_claimed(self, rows: Rows) -> Stored:
+        """Keep rows for which `claim` was called, and return when they are on disk.
+
+        Raises:
+            StoreError: they are not kept; or, if the log is broken now, nobody knows.
+        """
+        try:
+            return self._writer.commit([rows])[0]
+        finally:
+            self._writing.release()
+            with self._changed:  # who waits for rows, or for room in a log that broke
+                self._changed.notify_all()
+
     def flush(self) -> None:
         """Return when all that was appended before is durable, or refused.
 
@@ -219,7 +248,8 @@ class Log:
         self._unlisted.release()
         for thread in self._threads:
             thread.join()
-        self._writer.close()
+        with self._writing:  # somebody may have claimed it
+            self._writer.close()
         if self._directory is not None:
             _OPEN.pop(self._directory, None)
 

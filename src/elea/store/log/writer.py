@@ -132,6 +132,8 @@ class Writer:
         """
         if self._broken is not None:
             raise StoreError(f"this log is not written to any more: {self._broken}; open it again")
+        if len(batches) == 1 and isinstance(batches[0], Single):  # somebody waits for it
+            return [self._commit_single(batches[0])]
         parts = [_split(rows, len(self._shards)) for rows in batches]
         blocks = {
             shard: _joined([part[shard] for part in parts if shard in part])
@@ -143,6 +145,14 @@ class Writer:
         for record in self._write(blocks):
             self.used_len += record.length
         return _stored(parts, firsts)
+
+    def _commit_single(self, row: Single) -> Stored:
+        number = shard_of(row.key, len(self._shards))
+        blocks: dict[int, Rows] = {number: row}
+        self._check_room(blocks)
+        first = self._shards[number].next_seq
+        self.used_len += self._write(blocks)[0].length
+        return Stored({number: (first, first + 1)})
 
     def trim(self) -> list[Trimmed]:
         """Let go of what is not retained; what consumers lose by it is in the report."""

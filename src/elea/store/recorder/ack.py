@@ -28,6 +28,7 @@ from elea.qos import CongestionControl
 from elea.session.handlers import Callback
 from elea.session.query import Query, answer_last
 from elea.session.queryable import Queryable
+from elea.session.receipts import send_receipts
 from elea.session.session import Session
 from elea.store.log.schema import RowKind
 from elea.store.recorder.book import Book
@@ -94,7 +95,7 @@ class AckServer:
         self._eid = 1 + secrets.randbelow(_NUMBER_MAX)
         self._next_sn = 0
         self._ready: deque[tuple[Query, str, bytes]] = deque()  # answers to be sent
-        self._receipts: deque[tuple[str, str, str]] = deque()  # log, zid and row of each
+        self._receipts: deque[tuple[Book, str, str]] = deque()  # log, zid and row of each
         self.refused_count = 0
         names = recording.names
         name = "*" if names.is_template else names.name
@@ -189,9 +190,11 @@ class AckServer:
         if self._receipts:
             self._publish_receipts()
         ready = []
-        with suppress(IndexError):
-            while True:
+        while self._ready:
+            try:
                 ready.append(self._ready.popleft())
+            except IndexError:  # somebody else took the last one
+                break
         if ready:
             with suppress(ClosedError):
                 answer_last(ready, Encoding.APPLICATION_JSON)
@@ -199,25 +202,22 @@ class AckServer:
     def _receipt(self, book: Book, identity: Identity, outcome: Outcome) -> None:
         shard, seq = (outcome.shard, outcome.seq) if isinstance(outcome, Place) else (0, "null")
         row = f"[{identity.eid},{identity.sn},{shard},{seq}]"
-        self._receipts.append((book.name, identity.zid, row))
+        self._receipts.append((book, identity.zid, row))
 
     def _publish_receipts(self) -> None:
-        rows: dict[tuple[str, str], list[str]] = {}
-        with suppress(IndexError):
-            while True:
-                name, zid, row = self._receipts.popleft()
-                rows.setdefault((name, zid), []).append(row)
-        heads = {book.name: book.head for book in self._recording.books()}
-        for (name, zid), some in rows.items():
-            text = f'{heads[name]}, "stored": [{",".join(some)}]}}'
-            # Who cannot take it now asks: nobody else waits for one who is slow.
-            with suppress(ClosedError):
-                self._session.put(
-                    f"{PREFIX}/{name}/stored/{zid}",
-                    text.encode(),
-                    encoding=Encoding.APPLICATION_JSON,
-                    congestion_control=CongestionControl.DROP,
-                )
+        rows: dict[tuple[Book, str], list[str]] = {}
+        while self._receipts:
+            try:
+                book, zid, row = self._receipts.popleft()
+            except IndexError:  # somebody else took the last one
+                break
+            rows.setdefault((book, zid), []).append(row)
+        for (book, zid), some in rows.items():
+            text = f'{book.head}, "stored": [{",".join(some)}]}}'
+            try:
+                send_receipts(self._session, book.name, zid, text.encode())
+            except ClosedError:
+                return
 
     def _answer(
         self, query: Query, asked: Asked, book: Book, row: Row | None, outcome: Outcome

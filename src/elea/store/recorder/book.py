@@ -40,10 +40,12 @@ from elea.store.recorder.flight import (
     Refusal,
     Waiter,
     by_shard,
+    finish,
     places_of,
     received_us,
     row_of,
     rows_of,
+    written,
 )
 from elea.store.recorder.rows import Row, batch_of, drop_row, gap_row
 from elea.store.recorder.windows import Gap, Identity, SourceId, Windows
@@ -55,7 +57,8 @@ _LOOK_ROWS: Final = 65_536  # rows that are looked through at once, from the end
 _FAIL_S: Final = 10.0  # how long a broken log has to give its rows back
 
 
-_Sent: TypeAlias = tuple[Flight, Log, Future[Stored]]
+# None: the log is claimed, and whoever brought the rows writes them.
+_Sent: TypeAlias = tuple[Flight, Log, Future[Stored] | None]
 
 
 class _Ask(NamedTuple):
@@ -353,6 +356,8 @@ class Book:
             self._note_rows(flight)
             self._flights.append(flight)
         try:
+            if flight.is_awaited and log.claim(kept):
+                return flight, log, None
             future = log.append(kept, wake=wake and not flight.is_awaited)
         except StoreError:  # it broke: looked at when it is opened again
             with self._state:
@@ -368,9 +373,12 @@ class Book:
         """Without a lock: see to the answers for what was appended, writing it if any are due."""
         if sent is not None:
             flight, log, future = sent
+            if future is None:
+                self._end(log, flight, written(log, flight))
+                return
             future.add_done_callback(partial(self._done, log, flight))
             if wait or flight.is_awaited:
-                _finish(log, future)
+                finish(log, future)
                 if not flight.is_told:  # another thread wrote it, and is telling
                     with self._state:
                         self._state.wait_for(lambda: flight.is_told)
@@ -389,17 +397,19 @@ class Book:
 
     def _done(self, log: Log, flight: Flight, future: Future[Stored]) -> None:
         """By whoever wrote: rows are on disk, or not."""
-        error = future.exception()
+        self._end(log, flight, future.exception() or future.result())
+
+    def _end(self, log: Log, flight: Flight, outcome: Stored | BaseException) -> None:
         try:
             with self._state:
                 self._flights.remove(flight)
-                if error is None:
-                    self._stored(flight, future.result().ranges)
+                if isinstance(outcome, Stored):
+                    self._stored(flight, outcome.ranges)
                 elif log.broken is not None:
                     self._unsure.append(flight)
                 else:
-                    self._refuse(flight, Refusal("full", str(error)))
-            if error is not None:
+                    self._refuse(flight, Refusal("full", str(outcome)))
+            if not isinstance(outcome, Stored):
                 self._look()
             self._give()
         finally:
@@ -579,11 +589,3 @@ class Book:
 
 
 _CLOSED: Final = Refusal("closed", "the recorder ends")
-
-
-def _finish(log: Log, future: Future[Stored]) -> None:
-    """Wait for the disk; who waits for an answer is told what it said."""
-    try:
-        log.finish(future)
-    except Exception as error:  # told to everybody by `_done`
-        _LOG.debug("rows were not stored: %s", error)

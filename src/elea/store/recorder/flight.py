@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.store.log.log import Log
 from elea.store.log.single import Rows, Single, batch_of
-from elea.store.log.writer import shard_of
+from elea.store.log.writer import Stored, shard_of
 from elea.store.recorder.rows import Row
 from elea.store.recorder.spans import unwrapped
 from elea.store.recorder.windows import Identity, SourceId, Taken
+
+_LOG: Final = logging.getLogger("elea.store.recorder")
 
 
 class Place(NamedTuple):
@@ -120,6 +125,8 @@ def places_of(
     batch: Rows, ranges: dict[int, tuple[int, int]], shards_count: int
 ) -> list[tuple[int, int]]:
     """Shard and number of each row."""
+    if isinstance(batch, Single):
+        return [(shard, start) for shard, (start, _) in ranges.items()]
     next_seq = {shard: start for shard, (start, _) in ranges.items()}
     places = []
     for shard in _shards_of(batch, shards_count) if shards_count > 1 else [0] * batch.num_rows:
@@ -155,3 +162,19 @@ def by_shard(flight: Flight, shards_count: int) -> list[tuple[int, Flight]]:
             )
         )
     return parts
+
+
+def written(log: Log, flight: Flight) -> Stored | BaseException:
+    """Write what the log was claimed for: where it is, or why it is not there."""
+    try:
+        return log.store_claimed(flight.batch)
+    except Exception as error:  # for everybody who waits
+        return error
+
+
+def finish(log: Log, future: Future[Stored]) -> None:
+    """Wait for the disk; who waits for an answer is told what it said."""
+    try:
+        log.finish(future)
+    except Exception as error:  # told to everybody who waits
+        _LOG.debug("rows were not stored: %s", error)

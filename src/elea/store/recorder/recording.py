@@ -48,20 +48,34 @@ _BATCH_ROWS: Final = 16_384
 _BATCH_MS: Final = 100.0  # that a row waits for others, unless somebody asks for it
 _ORDER_S: Final = 0.05  # that a sample to be acknowledged waits for those received before it
 _STOP_S: Final = 30.0  # how long an end waits for the disk
+_QUICK_NS: Final = 2_000_000  # a disk that takes longer does not hold up the thread that receives
+_QUICK_COUNT: Final = 64  # rows in a row that took less, after which it may again
 
 OpenLog = Callable[[Path, LogSettings], Log]
 
 
 class _Intake:
-    """One subscriber and its thread."""
+    """One subscriber and its thread.
 
-    def __init__(self, session: Session, key_expr: str, land: Callable[[Rows], None]):
+    A row that somebody waits for, that is alone and that has nothing before it, is landed by the
+    thread that received it, as long as the disk is quick: `_turn` keeps the two in order.
+    """
+
+    def __init__(
+        self, session: Session, key_expr: str, land: Callable[[Rows], None], *, shares_session: bool
+    ):
         self.key_expr = key_expr
         self._land = land
         self._told_count = 0  # drops that were told
+        self._turn = threading.Lock()  # whoever has it lands rows
+        self._quick_count = _QUICK_COUNT
         self._landed = threading.Condition()
         self._haste = Haste()
-        batches = ArrowBatches(_BATCH_ROWS, _BATCH_MS, haste=self._haste)
+        batches = ArrowBatches(
+            *(_BATCH_ROWS, _BATCH_MS),
+            haste=self._haste,
+            shortcut=None if shares_session else self,
+        )
         self._subscriber: Subscriber[Handler[Rows]] = session.declare_subscriber(key_expr, batches)
         self._handler = self._subscriber.handler
         self._worker = threading.Thread(target=self._run, name=f"record {key_expr}", daemon=True)
@@ -70,7 +84,7 @@ class _Intake:
     def hurry(self) -> None:
         """Land what was received, soon."""
         self._haste.is_due = True
-        if not self._haste.is_busy:  # else the worker does, when it is done with what it has
+        if self._is_idle():  # else the worker does, when it is done with what it has
             self._flush()
 
     def hasten(self, eids: set[int]) -> None:
@@ -81,9 +95,7 @@ class _Intake:
         """Return when what was received is landed, or a moment later."""
         self._flush()
         with self._landed:
-            self._landed.wait_for(
-                lambda: not self._haste.is_busy and not len(self._handler), _ORDER_S
-            )
+            self._landed.wait_for(self._is_idle, _ORDER_S)
 
     def newly_dropped(self) -> int:
         """Samples for which there was no room since this was asked last."""
@@ -96,26 +108,53 @@ class _Intake:
         with suppress(ClosedError):  # the session went first
             self._subscriber.undeclare()
         self._worker.join(_STOP_S)
-        if self._worker.is_alive():
+        if self._worker.is_alive() or not self._turn.acquire(timeout=_STOP_S):
             _LOG.error("recording %s: its disk does not answer; it is left", self.key_expr)
+
+    # As a shortcut of its batches.
+
+    def begin(self) -> bool:
+        """Whether the thread that received a row is to land it."""
+        return self._quick_count >= _QUICK_COUNT and self._turn.acquire(blocking=False)
+
+    def take(self, row: Single) -> None:
+        """Land it."""
+        try:
+            self._do(row)
+        finally:
+            self._turn.release()
+        self._done()
+
+    def _is_idle(self) -> bool:
+        return self._haste.handed_count == self._haste.done_count
 
     def _flush(self) -> None:
         with suppress(ClosedError):
             self._subscriber.flush()
 
     def _run(self) -> None:
-        haste = self._haste
         for batch in self._handler:
-            haste.is_busy = True
-            try:
-                self._land(batch)
-            except Exception:  # what follows is recorded all the same
-                _LOG.exception("recording %s: %d rows are lost", self.key_expr, batch.num_rows)
-            with self._landed:
-                haste.is_busy = False
-                self._landed.notify_all()
-            if haste.is_due:
-                self._flush()
+            with self._turn:
+                self._do(batch)
+            self._done()
+
+    def _do(self, batch: Rows) -> None:
+        began_ns = time.monotonic_ns()
+        try:
+            self._land(batch)
+        except Exception:  # what follows is recorded all the same
+            _LOG.exception("recording %s: %d rows are lost", self.key_expr, batch.num_rows)
+        if time.monotonic_ns() - began_ns > _QUICK_NS and isinstance(batch, Single):
+            self._quick_count = 0
+        else:
+            self._quick_count += 1
+
+    def _done(self) -> None:
+        with self._landed:
+            self._haste.done_count += 1
+            self._landed.notify_all()
+        if self._haste.is_due:
+            self._flush()
 
 
 class Recording:
@@ -125,6 +164,7 @@ class Recording:
         session: Whose samples are recorded.
         settings: Which, and where.
         limits: How much is remembered, and how many may wait.
+        shares_session: Whether the session serves others, who are not to wait for the disk.
         open_log: Opens the log of a directory.
 
     Raises:
@@ -138,6 +178,7 @@ class Recording:
         settings: RecordingSettings,
         *,
         limits: Limits = DEFAULT_LIMITS,
+        shares_session: bool = False,
         open_log: OpenLog = Log,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -146,6 +187,7 @@ class Recording:
         self.lost_count = 0  # rows for which there was no log
         self._session = session
         self._limits = limits
+        self._shares_session = shares_session
         self._open_log = open_log
         self._wall_ns = wall_ns
         self._opening = threading.Lock()
@@ -168,7 +210,9 @@ class Recording:
 
     def _start(self) -> None:
         for key_expr in self.names.key_exprs:
-            self._intakes.append(_Intake(self._session, key_expr, self._land))
+            self._intakes.append(
+                _Intake(self._session, key_expr, self._land, shares_session=self._shares_session)
+            )
             if self.settings.liveliness:
                 changed = Callback(self._token_changed, indirect=False)
                 self._tokens.append(

@@ -96,7 +96,7 @@ class RecorderService:
         from elea.store.recorder.recording import Recording
 
         try:
-            self._running[name] = Recording(self._session, settings)
+            self._running[name] = Recording(self._session, settings, shares_session=True)
         except Exception as error:  # the other recordings start all the same
             self._failed[name] = (settings, str(error))
             _LOG.error("recording %s cannot be started: %s", name, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from elea.store.log.manifest import NAMES
 from elea.store.log.reader import Bounds, LogReader
 from elea.store.log.record import seed_of
 from elea.store.log.schema import SCHEMA
-from elea.store.log.segment import DATA, KEYS, first_seqs, stem_of
+from elea.store.log.segment import DATA, KEYS, Examination, Segment, first_seqs, stem_of
 from elea.store.log.settings import LogSettings
 from elea.store.log.writer import Stored, Writer, shard_of
 
@@ -57,6 +58,66 @@ def test_a_segment_is_an_arrow_stream(tmp_path: Path) -> None:
     with pa.OSFile(str(tmp_path / (stem_of(0, 0) + DATA))) as file:
         table = pa.ipc.open_stream(file).read_all()
     assert table["sn"].to_pylist() == [*range(30)]
+
+
+def zeros_of(path: Path, writer: Writer) -> int:
+    """How many octets, all of them zero, a segment has after its blocks."""
+    disk, seed = RealDisk(path, writable=False), seed_of(writer.manifest.log_id, 0)
+    assert Examination(disk, 0, 0, seed).damage == []
+    end = Segment(disk, 0, 0, seed).records[-1].end
+    octets = (path / (stem_of(0, 0) + DATA)).read_bytes()[end:]
+    assert not any(octets)
+    return len(octets)
+
+
+def test_after_small_blocks_there_is_room_that_nobody_takes_for_rows(tmp_path: Path) -> None:
+    writer = filled(tmp_path, 3)
+    reader = LogReader(tmp_path)
+    assert zeros_of(tmp_path, writer) > 0
+    with pa.OSFile(str(tmp_path / (stem_of(0, 0) + DATA))) as file:
+        assert pa.ipc.open_stream(file).read_all()["sn"].to_pylist() == [*range(30)]
+    for number in range(3, 60):  # past the room, and seen by who mapped it before
+        writer.commit([rows(10 * number, 10)])
+        assert numbers_of(list(reader.read(0, 10 * number))) == [
+            *range(10 * number, 10 * number + 10)
+        ]
+    writer.commit([rows(600, 20_000)])  # this one needs no room after it
+    assert zeros_of(tmp_path, writer) == 0
+    writer.commit([rows(20_600, 1)])
+    assert zeros_of(tmp_path, writer) > 0
+    writer.close()
+    assert zeros_of(tmp_path, writer) == 0
+    assert numbers_of(list(LogReader(tmp_path).read(0, 0))) == [*range(20_601)]
+
+
+def test_the_room_that_a_killed_writer_left_is_no_loss(tmp_path: Path) -> None:
+    killed = filled(tmp_path / "old", 3)
+    shutil.copytree(tmp_path / "old", tmp_path / "new")  # as after a kill: nothing was closed
+    again = writer_on(tmp_path / "new")
+    assert (again.report.cut_len, again.report.damage) == (0, [])
+    again.commit([rows(30, 10)])
+    again.close()
+    killed.close()
+    assert numbers_of(list(LogReader(tmp_path / "new").read(0, 0))) == [*range(40)]
+
+
+def test_a_log_is_claimed_when_nobody_writes(tmp_path: Path) -> None:
+    with Log(tmp_path, FREE) as log:
+        assert log.claim(rows(0, 1))
+        assert not log.claim(rows(1, 1)), "one at a time"
+        waiting = log.append(rows(1, 1))
+        assert not waiting.done()
+        assert log.store_claimed(rows(0, 1)) == Stored({0: (0, 1)})
+        assert waiting.result() == Stored({0: (1, 2)})
+        with pytest.raises(InvalidValueError):
+            log.claim(rows(2, 1).drop_columns(["sn"]))
+        assert log.claim(rows(2, 1)), "who was refused has not claimed it"
+        closing = threading.Thread(target=log.close)
+        closing.start()
+        assert log.store_claimed(rows(2, 1)) == Stored({0: (2, 3)})
+        closing.join()
+        assert not log.claim(rows(3, 1))
+    assert numbers_of(list(LogReader(tmp_path).read(0, 0))) == [0, 1, 2]
 
 
 def test_long_rows_in_long_blocks_are_not_compressed(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +22,12 @@ from elea.ids import EntityGlobalId, EntityId
 from elea.limits import DEFAULT_LIMITS
 from elea.provenance import SourceInfo
 from elea.session.handlers import Callback
+from elea.store.log.disk import RealDisk, RealFile
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 from elea.store.log.settings import LogSettings
+from elea.store.log.single import Rows
 from elea.store.recorder.recorder import Recorder
 from elea.store.recorder.recording import Recording
 from elea.store.recorder.settings import RecordingSettings
@@ -376,6 +380,86 @@ def test_only_the_first_put_of_a_key_asks(
         assert len(seen) == 1
         assert recorder.counts().acknowledged == 21
     assert payloads(tmp_path) == [str(number).encode() for number in range(20)]
+
+
+class SlowDisk(RealDisk):
+    """Each synchronisation takes longer than is quick."""
+
+    delay_s = 0.0
+
+    def open(self, name: str) -> RealFile:
+        file, disk = super().open(name), self
+        assert isinstance(file, RealFile)
+
+        class SlowFile(RealFile):
+            def sync(self) -> None:
+                time.sleep(disk.delay_s)
+                super().sync()
+
+        return SlowFile(file.descriptor)
+
+
+@pytest.mark.parametrize("shares_session", [False, True])
+def test_a_row_that_is_waited_for_is_landed_by_who_receives_it_if_the_disk_is_quick(
+    shares_session: bool,
+    robot: tuple[elea.Session, elea.Session],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node, client = robot
+    threads: list[str] = []
+    disk = SlowDisk(tmp_path, writable=True)
+    land = Recording._land
+
+    def noted(self: Recording, batch: Rows) -> None:
+        threads.append(threading.current_thread().name)
+        land(self, batch)
+
+    monkeypatch.setattr(Recording, "_land", noted)
+    monkeypatch.setattr("elea.store.recorder.recording._QUICK_NS", 20_000_000)
+
+    def landed(count: int) -> set[str]:
+        """Which threads land so many puts."""
+        threads.clear()
+        for _ in range(count):
+            client.put("k/a", b"x", ack="stored", timeout=WAIT_S)
+        return set(threads)
+
+    recording = Recording(
+        node,
+        settings(tmp_path),
+        shares_session=shares_session,
+        open_log=lambda _, log: Log(disk, log),
+    )
+    try:
+        landed(70)  # the first one asks; and a slow moment is forgotten
+        quick = landed(20)
+        if shares_session:
+            assert quick == {"record k/**"}
+        else:
+            assert any("elea-io" in name for name in quick)
+            disk.delay_s = 0.05
+            landed(2)
+            assert landed(5) == {"record k/**"}, "a slow disk holds up nobody else"
+            disk.delay_s = 0.0
+            landed(70)
+            assert any("elea-io" in name for name in landed(20))
+    finally:
+        recording.stop()
+    assert len(payloads(tmp_path)) == recording.counts().rows
+
+
+def test_rows_keep_their_order_whoever_lands_them(
+    robot: tuple[elea.Session, elea.Session], tmp_path: Path
+) -> None:
+    node, client = robot
+    with Recorder(node, [settings(tmp_path)]):
+        for number in range(297):
+            if number % 7 < 3:  # these are alone, or follow some that are not waited for
+                client.put("k/a", str(number), ack="stored", timeout=WAIT_S)
+            else:
+                client.put("k/a", str(number), congestion_control=elea.CongestionControl.BLOCK)
+    assert payloads(tmp_path) == [str(number).encode() for number in range(297)]
 
 
 def test_a_receipt_that_does_not_come_is_asked_for(
