@@ -10,7 +10,7 @@ the sample in the question. However often it is asked, it stores a sample (zid, 
 recorders send `receipts`, only the first put of a key asks.
 
 Nothing here waits: an `Attempt` goes on when a reply or a timer comes, and its outcome is the
-result of a future, for threads and for coroutines alike.
+result of a promise, for threads and for coroutines alike.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import uuid
 import zlib
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
@@ -45,6 +44,7 @@ from elea.session.context import Context
 from elea.session.convert import key_text, nanoseconds
 from elea.session.outlet_hot import CallbackOutlet
 from elea.session.ports import FULL, SENT, CallbackThread
+from elea.session.promise import Promise
 from elea.session.queries import TIMEOUT_ERROR, Ask, PendingGet
 from elea.session.receipts import PATIENCE_NS, Receipt, Receipts
 from elea.timestamp import NTP64, Timestamp
@@ -130,8 +130,8 @@ def begin(
     stack: TimestampStack | None,
     ack: object,
     timeout: float | None,
-) -> Future[StoredAck]:
-    """Put with an acknowledgement; it is the future's result.
+) -> Promise[StoredAck]:
+    """Put with an acknowledgement; it is the promise's result.
 
     Raises:
         InvalidValueError: `ack` is not one of those there are, or the key has wildcards.
@@ -154,7 +154,7 @@ def begin(
     return future
 
 
-def finish(context: Context, future: Future[StoredAck]) -> StoredAck:
+def finish(context: Context, future: Promise[StoredAck]) -> StoredAck:
     """Wait for an acknowledgement.
 
     Raises:
@@ -209,10 +209,9 @@ class Acks:
         self._eid = 0
         self._sn = 0
 
-    def put(self, entry: Entry, timeout_ns: int) -> tuple[Future[StoredAck], int]:
+    def put(self, entry: Entry, timeout_ns: int) -> tuple[Promise[StoredAck], int]:
         """Have a sample stored; SENT, or FULL if whoever puts is to wait for room."""
-        future: Future[StoredAck] = Future()
-        future.set_running_or_notify_cancel()
+        future: Promise[StoredAck] = Promise()
         spool = self.spool
         if spool is not None and spool.is_behind():
             return future, spool.offer(entry, future)
@@ -393,13 +392,13 @@ class Attempt:
             if self.is_over:
                 return
             self.is_over = True
+        self._done(outcome)  # first: who waits takes a while to wake up
         get, context = self._get, self._acks.context
         if self._expected is not None:
             self._acks.receipts.forget(self._expected.eid, self._expected.sn)
         if get is not None and not get.ended:
             context.call(lambda: context.core.gets.cancel(get))
         self._acks.left(self)
-        self._done(outcome)
 
     def _needs_no_question(self, left_ns: int) -> bool:
         entry = self._entry

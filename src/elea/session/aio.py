@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
-from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeVar, Unpack, final, overload
 
@@ -49,6 +49,7 @@ from elea.session.options import (
     QueryOptions,
     SubscriberOptions,
 )
+from elea.session.promise import Promise
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
 from elea.session.query import Query
@@ -425,11 +426,11 @@ class AsyncSession:
         """What receives, on this loop."""
         return AsyncReceiver(inner, adapted.started(inner.handler, inner, self._tasks))
 
-    async def acknowledged(self, future: Future[StoredAck]) -> StoredAck:
+    async def acknowledged(self, promise: Promise[StoredAck]) -> StoredAck:
         """What becomes of an acknowledged put that was begun."""
         await self.room()
         try:
-            return await asyncio.wrap_future(future)
+            return await _awaited(promise)
         finally:
             settle(self.blocking._context)
 
@@ -481,3 +482,21 @@ def open(
         >>> asyncio.run(main())
     """
     return Opening(config_of(config), timestamp_callback)
+
+
+async def _awaited(promise: Promise[T]) -> T:
+    """What another thread ends, on this loop."""
+    loop = asyncio.get_running_loop()
+    ended = loop.create_future()
+
+    def end() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    def tell() -> None:
+        with suppress(RuntimeError):  # the loop is gone, and who waited with it
+            loop.call_soon_threadsafe(end)
+
+    promise.then(tell)
+    await ended
+    return promise.result()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Unpack, overload
 
@@ -28,6 +27,7 @@ from elea.session.convert import (
 )
 from elea.session.options import PutOptions
 from elea.session.ports import DROPPED
+from elea.session.promise import Promise
 from elea.session.spool import Spool, declare_spool
 from elea.timestamp import Timestamp
 from elea.wire.data.delete import Del
@@ -248,7 +248,7 @@ class Publication:
         instrumentation: TimestampInstrumentation | None,
         ack: object,
         timeout: float | None,
-    ) -> Future[StoredAck]:
+    ) -> Promise[StoredAck]:
         context = self._context
         return begin(
             context,
@@ -271,7 +271,7 @@ class Publication:
         options: PutOptions,
         ack: object,
         timeout: float | None,
-    ) -> Future[StoredAck]:
+    ) -> Promise[StoredAck]:
         """`put` and, without a payload, `delete` with an acknowledgement, for event loops."""
         stamp, source = options.get("timestamp"), options.get("source_info")
         attachment = octets_or_none(options.get("attachment"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Self, Unpack, final, overload
 
@@ -35,6 +34,7 @@ from elea.session.handlers import (
 from elea.session.listeners import MatchingListener, listen_to_matches
 from elea.session.matching import MatchingStatus, Writer
 from elea.session.options import PublicationOptions
+from elea.session.promise import Promise
 from elea.session.publish_hot import Lane
 from elea.timestamp import Timestamp
 from elea.wire.data.delete import Del
@@ -287,7 +287,7 @@ class Publisher(Declared):
         instrumentation: TimestampInstrumentation | None,
         ack: object,
         timeout: float | None,
-    ) -> Future[StoredAck]:
+    ) -> Promise[StoredAck]:
         """The same with an acknowledgement."""
         self._check()
         lane = self._lane
@@ -311,7 +311,7 @@ class Publisher(Declared):
         options: PublicationOptions,
         ack: object,
         timeout: float | None,
-    ) -> Future[StoredAck]:
+    ) -> Promise[StoredAck]:
         """`put` and, without a payload, `delete` with an acknowledgement, for event loops."""
         stamp, source = wire_stamp(options.get("timestamp")), options.get("source_info")
         attachment = octets_or_none(options.get("attachment"))

@@ -17,15 +17,26 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from elea.encoding import Encoding
 from elea.errors import EleaError
 from elea.limits import DEFAULT_LIMITS
 from elea.qos import Locality
 from elea.sample_hot import Sample
 from elea.session.context import Context
+from elea.session.convert import qos_octet, wire_encoding
 from elea.session.outlet_hot import CallbackOutlet
+from elea.wire.data.put_hot import Put
+from elea.wire.fields_hot import WireExpr
+from elea.wire.network.push_hot import Push
 
+if TYPE_CHECKING:
+    from elea.session.publication import Publication
+
+_JSON: Final = wire_encoding(Encoding.APPLICATION_JSON)
+_QOS: Final = qos_octet(None, None, None)
+_DECODER: Final = json.JSONDecoder()  # `json.loads` looks for other encodings first
 PATIENCE_NS: Final = 250_000_000  # a receipt that is not there by then is asked for
 
 
@@ -129,10 +140,22 @@ class Receipts:
 def read_receipts(octets: bytes) -> Iterator[Receipt]:
     """What a recorder says; nothing, if it is no recorder that says it."""
     try:
-        said = json.loads(octets)
+        said, _ = _DECODER.raw_decode(octets.decode())
         log, name = str(said["log"]), str(said["name"])
         for eid, sn, shard, seq in said["stored"]:
             place = None if seq is None else int(seq)
             yield Receipt(int(eid), int(sn), log, name, int(shard), place)
     except (ValueError, KeyError, TypeError, AttributeError, EleaError):
         return
+
+
+def send_receipts(session: Publication, name: str, zid: str, octets: bytes) -> None:
+    """By a recorder: tell a publisher. Who cannot take it now asks: nobody waits for one.
+
+    Raises:
+        ClosedError: the session is closed.
+    """
+    core = session._context.core
+    key = f"@elea/log/{name}/stored/{zid}"
+    push = Push(WireExpr(0, core.face.prefix + key), Put(octets, None, _JSON), _QOS, None, 0, None)
+    core.outbox.publish(key, push, True, True, True)

@@ -39,6 +39,7 @@ from elea.session.handlers import Callback
 from elea.session.liveliness import Liveliness
 from elea.session.outlet_hot import CallbackOutlet
 from elea.session.ports import SENT
+from elea.session.promise import Promise
 from elea.timestamp import NTP64
 
 RECORDERS: Final = "@elea/log/*"  # the tokens of recorders
@@ -242,7 +243,9 @@ class Spool(Declared):
         """Whether samples wait: those that follow them have to wait too."""
         return self._behind_count > 0
 
-    def offer(self, entry: Entry, future: Future[StoredAck], cause: EleaError | None = None) -> int:
+    def offer(
+        self, entry: Entry, future: Promise[StoredAck], cause: EleaError | None = None
+    ) -> int:
         """Keep a sample; the future's result is an acknowledgement when it is safe here."""
         with self._lock:
             at_once = self._live and not self._draining
@@ -263,7 +266,7 @@ class Spool(Declared):
         self._shelf.keep(entry, lambda outcome: self._kept(future, outcome))
         return result
 
-    def _kept(self, future: Future[StoredAck], outcome: int | EleaError) -> None:
+    def _kept(self, future: Promise[StoredAck], outcome: int | EleaError) -> None:
         """A sample is safe on the shelf, or there is no room for it. In any thread."""
         drained = None
         with self._lock:

@@ -272,9 +272,14 @@ def add_source_info(chain: Chain, source: SourceRef | None) -> None:
     """Who produced the sample, if it says so."""
     if source is not None:
         body = Writer()
-        write_entity(body, source.zid, source.eid)
-        body.z64(source.sn)
+        write_source(body, source)
         chain.body(SOURCE_INFO.header, body)
+
+
+def write_source(writer: Writer, source: SourceRef) -> None:
+    """The body of SourceInfo."""
+    write_entity(writer, source.zid, source.eid)
+    writer.z64(source.sn)
 
 
 # Attachment: its id differs per message.

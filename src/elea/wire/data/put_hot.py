@@ -38,6 +38,7 @@ from elea.wire.shared_extensions import (
     add_source_info,
     attachment,
     read_source_info,
+    write_source,
 )
 from elea.wire.shm import Slice, read_slices, slices_tree, write_slices
 
@@ -108,17 +109,26 @@ def encode(writer: Writer, put: Put) -> None:
         header |= FLAG_T
     if encoding is not None:
         header |= FLAG_E
-    plain = (
-        put.attachment is None and put.source is None and put.slices is None and put.extras is None
-    )
-    chain = None if plain else _chain(put)
-    writer.u8(header if chain is None else header | flags_of(chain, put.extras))
+    source = put.source
+    chain: Chain | None = None
+    if put.attachment is not None or put.slices is not None or put.extras is not None:
+        source = None
+        chain = _chain(put)
+        header |= flags_of(chain, put.extras)
+    elif source is not None:
+        header |= FLAG_Z
+    writer.u8(header)
     if timestamp is not None:
         write_stamp(writer, timestamp)
     if encoding is not None:
         write_encoding(writer, encoding)
     if chain is not None:
         chain.write(writer)
+    elif source is not None:  # a sample with a number and nothing else, as most with a number are
+        body = Writer()
+        write_source(body, source)
+        writer.u8(SOURCE_INFO.header)
+        writer.block(body.to_bytes())
     if put.slices is not None:
         write_slices(writer, put.slices)
     else:
