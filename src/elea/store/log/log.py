@@ -25,6 +25,7 @@ from elea.store.log import index
 from elea.store.log.disk import Disk, RealDisk
 from elea.store.log.record import seed_of
 from elea.store.log.settings import LogSettings
+from elea.store.log.signal import Signal
 from elea.store.log.single import Rows, checked_length
 from elea.store.log.writer import Report, Stored, Writer
 
@@ -88,9 +89,9 @@ class Log:
             _LOG.warning("cut %d octets that were never acknowledged", self._writer.report.cut_len)
         self._writing = threading.Lock()  # whoever has it uses the writer
         # Two sides of one lock: who stores by itself does not wake the thread that writes.
-        lock = threading.RLock()
-        self._changed = threading.Condition(lock)
-        self._appended = threading.Condition(lock)
+        self._changed = Signal()
+        self._lock = self._changed.lock
+        self._appended = threading.Condition(self._lock)
         self._queue: deque[_Append] = deque()
         self._queued_len = 0
         self._closing = False
@@ -121,7 +122,7 @@ class Log:
         length = checked_length(rows)
         future: Future[Stored] = Future()
         future.set_running_or_notify_cancel()
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(self._has_room)
             if self._closing:
                 raise ClosedError("the log was closed")
@@ -175,8 +176,8 @@ class Log:
             return self._writer.commit([rows])[0]
         finally:
             self._writing.release()
-            with self._changed:  # who waits for rows, or for room in a log that broke
-                self._changed.notify_all()
+            with self._lock:  # who waits for rows, or for room in a log that broke
+                self._changed.tell()
 
     def flush(self) -> None:
         """Return when all that was appended before is durable, or refused.
@@ -190,7 +191,7 @@ class Log:
 
     def flush_written(self) -> None:
         """The same without `before_flush`: for those who are called by it."""
-        with self._changed:
+        with self._lock:
             last = self._queue[-1].future if self._queue else None
         while last is not None and not last.done() and self._write_group():
             pass
@@ -222,7 +223,7 @@ class Log:
 
     def wait(self, shard: int, seq: int, timeout_s: float | None = None) -> bool:
         """Return when a row is durable, with True; or after a time, or at the end, with False."""
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(
                 lambda: self._closing or self._writer.ends()[shard] > seq, timeout_s
             )
@@ -239,11 +240,11 @@ class Log:
 
     def close(self) -> None:
         """Write what waits, and give the log to the next writer."""
-        with self._changed:
+        with self._lock:
             if self._closing:
                 return
             self._closing = True
-            self._changed.notify_all()
+            self._changed.tell()
             self._appended.notify_all()
         self._unlisted.release()
         for thread in self._threads:
@@ -276,7 +277,7 @@ class Log:
         self._unlisted.release()  # what a writer before us closed
         kept_house_s = time.monotonic()
         while True:
-            with self._changed:
+            with self._lock:
                 self._appended.wait_for(lambda: self._queue or self._closing, _KEEP_HOUSE_S)
                 if self._closing and not self._queue:
                     return
@@ -291,7 +292,7 @@ class Log:
         False: nothing waits. Who is told may do anything: the writer is free again by then.
         """
         with self._writing:
-            with self._changed:
+            with self._lock:
                 group = self._take()
             if not group:
                 return False
@@ -326,13 +327,13 @@ class Log:
             outcome = self._writer.commit([one.rows for one in group])
         except BaseException as error:  # whoever appended is told, whatever it is
             outcome = error
-        with self._changed:
+        with self._lock:
             self._queued_len -= sum(one.length for one in group)
             if self._writer.broken is not None:
                 group += self._queue
                 self._queue.clear()
                 self._queued_len = 0
-            self._changed.notify_all()
+            self._changed.tell()
         return outcome
 
     def keep_house(self) -> None:

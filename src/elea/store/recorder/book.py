@@ -1,6 +1,6 @@
 """Book: one log that is recorded to. New rows in, repetitions out, and who asks is told the place.
 
-Who brings rows holds `_order` from looking at their numbers to appending them; `_state` is held for
+Who brings rows holds `_order` from looking at their numbers to appending them; `_lock` is held for
 moments only, as the log's own thread takes it to tell that rows are on disk. Nothing waits for the
 disk unless somebody waits for an acknowledgement; whoever wrote the rows gives the answers, holding
 neither. A log whose fsync failed is opened again, and the rows of which nobody knew are looked up
@@ -26,6 +26,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
+from elea.store.log.signal import Signal
 from elea.store.log.single import Rows
 from elea.store.log.writer import Stored, shard_of
 from elea.store.recorder.counts import Counts
@@ -107,11 +108,12 @@ class Book:
         self._clock_ns = clock_ns
         self._wall_ns = wall_ns
         self._order = threading.Lock()
-        self._state = threading.Condition()
+        self._state = Signal()
+        self._lock = self._state.lock
         self._flights: deque[Flight] = deque()
         self._unsure: list[Flight] = []  # of a log that broke
         self._asks: dict[Identity, list[_Ask]] = {}
-        self._due: list[Given] = []  # answers that are known; given when `_state` is free
+        self._due: list[Given] = []  # answers that are known; given when `_lock` is free
         self._receipts: dict[SourceId, Receipt] = {}  # who is told of each sample, unasked
         self._lookups: deque[tuple[str, Identity, Answer, bool]] = deque()
         self._notes: deque[Row] = deque(maxlen=limits.record_history_count)
@@ -160,7 +162,7 @@ class Book:
     def store(self, puts: Sequence[Put]) -> None:
         """Record samples, each once, and return when they are on disk and answers are due."""
         with self._order:
-            with self._state:
+            with self._lock:
                 fresh, repeated = self._sorted(puts)
             sent = None
             if fresh:
@@ -179,7 +181,7 @@ class Book:
 
     def dropped(self, count: int, reason: str) -> None:
         """Samples were received, and are not recorded."""
-        with self._state:
+        with self._lock:
             self._drop(count, reason)
 
     # Questions.
@@ -188,7 +190,7 @@ class Book:
         self, key: str, identity: Identity, answer: Answer, wait_ns: int, *, duplicate: bool = False
     ) -> None:
         """Answer where a sample is, when it is there; or, after a time, that it is not."""
-        with self._state:
+        with self._lock:
             seq = self._windows.ask(identity)
             if seq is None:
                 self._wait_for(key, identity, answer, self._clock_ns() + wait_ns, duplicate)
@@ -198,7 +200,7 @@ class Book:
 
     def tell_all(self, source: SourceId, receipt: Receipt) -> bool:
         """Have a publisher told of each of its samples; whether that is new."""
-        with self._state:
+        with self._lock:
             if source in self._receipts:
                 return False
             if len(self._receipts) >= self._limits.record_receipts_count:
@@ -208,23 +210,23 @@ class Book:
 
     def told_of_all(self) -> set[int]:
         """The numbers of the entities for which `tell_all` was called."""
-        with self._state:
+        with self._lock:
             return {eid for _, eid in self._receipts}
 
     def heard(self, source: SourceId, last_sn: int) -> None:
         """A publisher says which number it gave last."""
-        with self._state:
+        with self._lock:
             self._windows.heard(source, last_sn, self._clock_ns())
 
     def gaps(self, grace_ns: int) -> list[Gap]:
         """What has been missing for a while."""
-        with self._state:
+        with self._lock:
             return self._windows.gaps(self._clock_ns() - grace_ns)
 
     def settle(self, gaps: Sequence[Gap]) -> None:
         """Nobody has these: record that."""
         received_us = self._wall_ns() // 1_000
-        with self._state:
+        with self._lock:
             for gap in gaps:
                 count = self._windows.settle(gap)
                 self.counts.gaps += count
@@ -256,7 +258,7 @@ class Book:
 
     def flush(self, timeout_s: float) -> bool:
         """Return when all that was appended is on disk; False: not in time."""
-        with self._state:
+        with self._lock:
             return self._state.wait_for(lambda: not self._flights, timeout_s)
 
     def status(self) -> dict[str, Json]:
@@ -281,7 +283,7 @@ class Book:
             log, self._log = self._log, None
             if log is not None:
                 log.close()
-        with self._state:
+        with self._lock:
             for asks in self._asks.values():
                 for one in asks:
                     self._answer(one.answer, _CLOSED)
@@ -313,7 +315,7 @@ class Book:
     def _give(self) -> None:
         """Give the answers that are known. No lock is held."""
         if self._due:
-            with self._state:
+            with self._lock:
                 due, self._due = self._due, []
             self._tell(due)
 
@@ -343,7 +345,7 @@ class Book:
     ) -> _Sent | None:
         """Under `_order`: append what is new. None: nothing is, or there is no log."""
         log = self._log
-        with self._state:
+        with self._lock:
             if log is None:
                 flight = Flight(batch, {}, waiters, notes=notes, told_count=len(waiters))
                 self._refuse(flight, Refusal("closed", f"the disk failed: {self.last_error}"))
@@ -360,11 +362,11 @@ class Book:
                 return flight, log, None
             future = log.append(kept, wake=wake and not flight.is_awaited)
         except StoreError:  # it broke: looked at when it is opened again
-            with self._state:
+            with self._lock:
                 self._flights.remove(flight)
                 flight.is_new = True
                 self._unsure.append(flight)
-                self._state.notify_all()
+                self._state.tell()
             self._look()
             return None
         return flight, log, future
@@ -380,7 +382,7 @@ class Book:
             if wait or flight.is_awaited:
                 finish(log, future)
                 if not flight.is_told:  # another thread wrote it, and is telling
-                    with self._state:
+                    with self._lock:
                         self._state.wait_for(lambda: flight.is_told)
         self._give()
 
@@ -401,7 +403,7 @@ class Book:
 
     def _end(self, log: Log, flight: Flight, outcome: Stored | BaseException) -> None:
         try:
-            with self._state:
+            with self._lock:
                 self._flights.remove(flight)
                 if isinstance(outcome, Stored):
                     self._stored(flight, outcome.ranges)
@@ -413,9 +415,9 @@ class Book:
                 self._look()
             self._give()
         finally:
-            with self._state:
+            with self._lock:
                 flight.is_told = True
-                self._state.notify_all()
+                self._state.tell()
 
     def _stored(self, flight: Flight, ranges: dict[int, tuple[int, int]]) -> None:
         self.counts.rows += flight.batch.num_rows
@@ -476,7 +478,7 @@ class Book:
 
     def _expire(self) -> None:
         now_ns = self._clock_ns()
-        with self._state:
+        with self._lock:
             for identity, asks in list(self._asks.items()):
                 left = [one for one in asks if one.deadline_ns > now_ns]
                 for one in asks:
@@ -492,14 +494,14 @@ class Book:
         """Find samples in the log itself: those that came before anybody asked."""
         while self._lookups:
             key, identity, answer, duplicate = self._lookups.popleft()
-            with self._state:
+            with self._lock:
                 seq = self._windows.ask(identity)
             if seq is None:
                 seq = self._found(key, identity)
             outcome: Outcome = Refusal("unknown", "it is too long ago, or was refused")
             if seq is not None:
                 outcome = Place(self._shard_of(key), seq, duplicate)
-            with self._state:
+            with self._lock:
                 self._answer(answer, outcome)
 
     def _found(self, key: str, identity: Identity) -> int | None:
@@ -516,7 +518,7 @@ class Book:
             for batch in reader.read(shard, start, end, columns=_LOOKED_AT, position=True):
                 seqs = batch.column("seq")
                 for row, sn in rows_of(batch, identity.source):
-                    with self._state:
+                    with self._lock:
                         self._windows.place(Identity(*identity.source, sn), seqs[row].as_py())
                     found = seqs[row].as_py() if sn == identity.sn else found
             if found is not None:
@@ -528,7 +530,7 @@ class Book:
             log = self._log
             if log is None or log.broken is not None:
                 return
-            with self._state:
+            with self._lock:
                 notes = list(self._notes)
                 self._notes.clear()
                 owed, self._owed_count = self._owed_count, 0
@@ -554,7 +556,7 @@ class Book:
                 self.last_error = str(error)
                 return
             self.counts.reopened += 1
-            with self._state:
+            with self._lock:
                 grown = [new - old for new, old in zip(new.ends(), self._ends, strict=True)]
                 self._windows = self._remembered(new)
                 unsure, self._unsure = self._unsure, []

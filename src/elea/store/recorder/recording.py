@@ -32,6 +32,7 @@ from elea.session.subscriber import Subscriber
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.settings import LogSettings
+from elea.store.log.signal import Signal
 from elea.store.log.single import Rows, Single
 from elea.store.logserver import LogServer
 from elea.store.recorder.ack import AckServer
@@ -69,7 +70,7 @@ class _Intake:
         self._told_count = 0  # drops that were told
         self._turn = threading.Lock()  # whoever has it lands rows
         self._quick_count = _QUICK_COUNT
-        self._landed = threading.Condition()
+        self._landed = Signal()
         self._haste = Haste()
         batches = ArrowBatches(
             *(_BATCH_ROWS, _BATCH_MS),
@@ -94,7 +95,7 @@ class _Intake:
     def settle(self) -> None:
         """Return when what was received is landed, or a moment later."""
         self._flush()
-        with self._landed:
+        with self._landed.lock:
             self._landed.wait_for(self._is_idle, _ORDER_S)
 
     def newly_dropped(self) -> int:
@@ -150,9 +151,9 @@ class _Intake:
             self._quick_count += 1
 
     def _done(self) -> None:
-        with self._landed:
+        with self._landed.lock:
             self._haste.done_count += 1
-            self._landed.notify_all()
+            self._landed.tell()
         if self._haste.is_due:
             self._flush()
 
