@@ -29,6 +29,7 @@ from elea.session.columns_hot import Haste
 from elea.session.handlers import Callback, Handler
 from elea.session.session import Session
 from elea.session.subscriber import Subscriber
+from elea.store.flight.door import Door
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.settings import LogSettings
@@ -126,6 +127,7 @@ class Recording:
         settings: Which, and where.
         limits: How much is remembered, and how many may wait.
         open_log: Opens the log of a directory.
+        door: By which its logs can be read as well.
 
     Raises:
         StoreError: a log cannot be opened.
@@ -139,6 +141,7 @@ class Recording:
         *,
         limits: Limits = DEFAULT_LIMITS,
         open_log: OpenLog = Log,
+        door: Door | None = None,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.settings = settings
@@ -147,6 +150,7 @@ class Recording:
         self._session = session
         self._limits = limits
         self._open_log = open_log
+        self._door = door
         self._wall_ns = wall_ns
         self._opening = threading.Lock()
         self._books: dict[str, Book] = {}
@@ -313,7 +317,9 @@ class Recording:
             if old is not None:
                 old[1].stop()
             reader, key_exprs = LogReader(log.disk), self.names.key_exprs
-            server = LogServer(self._session, book.name, reader, log, key_exprs=key_exprs)
+            server = LogServer(
+                self._session, book.name, reader, log, key_exprs=key_exprs, door=self._door
+            )
             self._served[book.name] = (log, server)
 
     def _tell(self, given: list[Given]) -> None:
