@@ -61,6 +61,11 @@ class Door:
         """The logs."""
         return sorted(self._logs)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether rows can be read."""
+        return self._server is not None
+
     def open(self, settings: FlightSettings) -> None:
         """Serve from now on.
 
@@ -96,7 +101,7 @@ class Door:
         settings = self.settings
         counts: dict[str, Json] = dict(self.counts.by_name())
         return {
-            "state": "Started" if self._server is not None else "Failed",
+            "state": "Started" if self.is_open else "Failed",
             "location": None if settings is None else str(settings.location),
             "advertised": self.location,
             "token": settings is not None and settings.token is not None,

@@ -78,7 +78,7 @@ class RecorderService:
         for name, one in new.items():
             if name not in self._running:
                 self._start(name, one)
-        if flight != self._door.settings:
+        if flight != self._door.settings or not self._door.is_open:
             self._open(flight)
 
     def counted(self) -> Iterable[tuple[str, str, str, int]]:
