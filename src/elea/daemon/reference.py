@@ -187,7 +187,7 @@ Where `plugins/xrce` is configured ([xrce-gateway.md](../howto/xrce-gateway.md))
 _FLIGHT: Final = """
 ## Arrow Flight
 
-Where `plugins/recorder/flight` is configured ([record.md](../howto/record.md)).
+Where `plugins/recorder/flight` is configured ([read-over-flight.md](../howto/read-over-flight.md)).
 
 | metric | type | what |
 | --- | --- | --- |

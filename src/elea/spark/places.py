@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from elea.errors import ConfigError, EleaError, StoreError
+from elea.errors import ConfigError, EleaError, MissingDependencyError, StoreError
 from elea.spark.options import FLIGHT, ZENOH, Source
 from elea.store.log import consumers
 from elea.store.log.disk import RealDisk
@@ -87,8 +87,10 @@ def _open(text: str, source: Source) -> Place:
 
         return ServedPlace(source.reach, text.removeprefix(ZENOH), lossy=lossy)
     if text.startswith(FLIGHT):
-        from elea.spark.flights import FlightPlace
-
+        try:
+            from elea.spark.flights import FlightPlace
+        except ImportError as error:  # not every Arrow has it
+            raise MissingDependencyError("a log by flight", "arrow") from error
         return FlightPlace(source.reach, text.removeprefix(FLIGHT), source.flight, lossy=lossy)
     return FilePlace(_path(text), lossy=lossy)
 

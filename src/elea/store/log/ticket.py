@@ -18,7 +18,7 @@ from elea.limits import DEFAULT_LIMITS
 from elea.store.log.ranges import ALL_TIME, COLUMNS, Span, checked_columns
 
 VERSION: Final = 1
-_NAMES: Final = (
+MEMBERS: Final = (
     *("v", "log", "id", "shard", "lo", "hi", "columns", "keyexpr", "from", "until", "lossy"),
 )
 _NUMBER_MAX: Final = 2**64
@@ -95,9 +95,9 @@ class Ticket:
             seen = told.get("v") if isinstance(told, dict) else type(told).__name__
             reason = f"saw version {seen!a}; legal is {VERSION}: ask get_flight_info for a new one"
             raise InvalidValueError("ticket", reason)
-        unknown = [str(name) for name in told if name not in _NAMES]
+        unknown = [str(name) for name in told if name not in MEMBERS]
         if unknown:
-            reason = f"saw {', '.join(unknown)[:80]!a}; legal are {', '.join(_NAMES)}"
+            reason = f"saw {', '.join(unknown)[:80]!a}; legal are {', '.join(MEMBERS)}"
             raise InvalidValueError("ticket", reason)
         return cls._read(told)
 
