@@ -75,19 +75,23 @@ class Door:
             MissingDependencyError: this Arrow has no Flight.
         """
         self.close()
-        self.settings = settings
         try:
-            # Late: it takes a third of a second, and not every Arrow has it.
-            from elea.store.flight.server import Server
-
-            self._server = Server(self, settings, self._limits)
-        except ImportError as error:
-            raise MissingDependencyError("Arrow Flight", "arrow") from error
+            self._server = self._opened(settings)
+            self.location = settings.told(self._server.port)
+            _LOG.info("logs can be read at %s", self._server.bound)
         except Exception as error:
             self._error = str(error)
             raise
-        self.location = settings.told(self._server.port)
-        _LOG.info("logs can be read at %s", self._server.bound)
+        finally:
+            self.settings = settings  # last: whoever asks meanwhile sees no half of it
+
+    def _opened(self, settings: FlightSettings) -> Server:
+        try:
+            # Late: it takes a third of a second, and not every Arrow has it.
+            from elea.store.flight.server import Server
+        except ImportError as error:
+            raise MissingDependencyError("Arrow Flight", "arrow") from error
+        return Server(self, settings, self._limits)
 
     def close(self) -> None:
         """Serve no more; streams are cut, and their readers know how far they came."""

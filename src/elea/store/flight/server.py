@@ -78,6 +78,8 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
         while ending.is_alive() and time.monotonic() < deadline_s:
             cut(self.port)
             ending.join(0.05)
+        if ending.is_alive():
+            _LOG.error("calls at %s do not end; they are left", self.bound)
         self._watch.join(_STOP_S)
 
     # What Flight calls, by threads of its own.
