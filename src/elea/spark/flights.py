@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -190,11 +191,11 @@ class FlightPlace:
         return Location.parse(told)
 
     def _told_id(self) -> uuid.UUID:
-        client = _client(self._location, self._given)
         wanted = flight.FlightDescriptor.for_command(Ticket(log=self._name).encode())
         deadline_s = time.monotonic() + self._reach.timeout_s
         while True:
             left_s = max(_AGAIN_S, deadline_s - time.monotonic())
+            client = _client(self._location, self._given)
             try:
                 info = client.calls.get_flight_info(wanted, client.options(left_s))
             except pa.ArrowException as error:
@@ -220,3 +221,6 @@ class FlightPlace:
         if time.monotonic() > deadline_s:
             raise StoreError(f"{where}, from row {first} of shard {shard} on: {reason}") from error
         threading.Event().wait(_AGAIN_S)
+        if self._given.location is None and not told:  # a recorder may be back at another port
+            with suppress(StoreError):
+                self._location = self._told_location()

@@ -214,17 +214,21 @@ def test_trimmed_rows_are_an_error_unless_loss_is_allowed(
             close_all()
 
 
-def test_a_door_that_closes_and_opens_again_is_not_noticed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_door_that_closes_and_opens_again_is_not_noticed(tmp_path: Path, is_told: bool) -> None:
+    """Where it was, if that is an option; anywhere, if a recorder tells it."""
     with serving(tmp_path) as served:
         fill_long(served.log)
         location = str(served.door.location)
-        place = open_place(source("flight:fleet", served.endpoint))
+        where = {} if is_told else {"flight": location}
+        place = open_place(source("flight:fleet", served.endpoint, **where))
         end = place.bounds()[0].end
         found = place.read(0, 0, end, ("seq", "payload"))
         seqs = next(found)[2]["seq"].to_pylist()
         assert served.door.counts.open == 1
         served.door.close()
-        served.door.open(FlightSettings.read({"location": location}))
+        served.door.open(FlightSettings.read(HERE if is_told else {"location": location}))
+        assert not is_told or served.door.location != location
         for low, _, batch in found:
             assert low == len(seqs)
             seqs += batch["seq"].to_pylist()
