@@ -1,7 +1,8 @@
-"""A log over Arrow Flight in a real Spark: tables, streams that begin again, archives."""
+"""A log over Arrow Flight in a real Spark: tables, streams that begin again, pipelines."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -12,7 +13,9 @@ from pyspark.sql import SparkSession
 from tests.interop.ends import ELEA, free_endpoint, session
 from tests.spark.test_source import Batches, rows, stream
 from tests.unit.spark.logs import all_rows, fill, log_at
+from tests.unit.spark.pipelines import fleet
 
+from elea.spark import pipelines as dp
 from elea.store.flight.door import Door
 from elea.store.flight.settings import FlightSettings
 from elea.store.log.consumers import load
@@ -76,3 +79,20 @@ def test_a_stream_goes_on_over_flight(
     assert door.counts.rows >= 400 + 76
     [consumer] = load(log.disk, LogReader(log.disk).log_id).consumers
     assert (consumer.name, sum(consumer.offsets.values())) == ("far", 400)
+
+
+def test_a_pipeline_lands_over_flight(
+    spark: SparkSession, far: tuple[Log, Door, dict[str, str]], tmp_path: Path
+) -> None:
+    log, door, options = far
+    fleet.fill(log, 0, 100)
+    head = f"pipeline: fleet\nlog: flight:fleet\nconnect: {options['connect']}\nstorage: ./lake\n"
+    more = {name: options[name] for name in ("flight", "flightTokenFile")}
+    pipeline = fleet.pipeline(tmp_path, fleet.TABLES, f"{head}options: {json.dumps(more)}\n")
+    with dp.run(pipeline, spark, once=True) as run:
+        assert run.wait(400)
+    run.check()
+    found = {name: one.rows for name, one in run.status().tables.items()}
+    good, bad = len(fleet.good(100)), len(fleet.bad(100))
+    assert found == {"bronze": 100, "imu": good, "imu_bad": bad}
+    assert door.counts.rows >= 100
