@@ -1,4 +1,4 @@
-"""Logs read by Spark: by file and over Zenoh, beside a source that only repeats a batch.
+"""Logs read by Spark: by file, over Zenoh and Flight, beside a source that only repeats a batch.
 
 `python bench/spark.py --rows 2000000`. Prints JSON lines. Rows per second of processor time of all
 processes: driver, JVM, Python workers, and the node that serves the log. Use the ratios of one run.
@@ -40,15 +40,20 @@ TICKS = os.sysconf("SC_CLK_TCK")
 SERVE = """
 import json, sys
 import elea
+from elea.store.flight.door import Door
+from elea.store.flight.settings import FlightSettings
 from elea.store.logserver import LogServer
 config = elea.Config()
 for key, value in json.loads(sys.argv[1]).items():
     config.insert_json5(key, json.dumps(value))
 with elea.open(config) as session:
-    server = LogServer(session, "bench", sys.argv[2])
+    door = Door()
+    door.open(FlightSettings.read({"location": "grpc://127.0.0.1:0"}))
+    server = LogServer(session, "bench", sys.argv[2], door=door)
     print("ready", flush=True)
     sys.stdin.read()
     server.stop()
+    door.close()
 """
 
 
@@ -159,13 +164,17 @@ def run(spark: SparkSession, args: argparse.Namespace, length: int, compression:
     served = serve(directory, endpoint)
     try:
         reader = spark.read.format("zenoh")
-        far = {"log": "zenoh:bench", "connect": endpoint}
+        far = {
+            scheme: {"log": f"{scheme}:bench", "connect": endpoint}
+            for scheme in ("zenoh", "flight")
+        }
         write_batch(directory / "batch.arrow", length)
         repeat = {"rows": str(args.rows), "file": str(directory / "batch.arrow")}
         frames: dict[str, Callable[[], DataFrame]] = {
             "repeated": lambda: spark.read.format("repeating").options(**repeat).load(),
             "file": lambda: reader.options(log=str(directory)).load(),
-            "zenoh": lambda: spark.read.format("zenoh").options(**far).load(),
+            "zenoh": lambda: spark.read.format("zenoh").options(**far["zenoh"]).load(),
+            "flight": lambda: spark.read.format("zenoh").options(**far["flight"]).load(),
         }
         best: dict[str, tuple[float, float]] = {}
         for number in range(args.rounds + 1):
@@ -184,6 +193,7 @@ def run(spark: SparkSession, args: argparse.Namespace, length: int, compression:
                     **{f"{name}_rows_s": round(rate) for name, (_, rate) in best.items()},
                     "file_to_repeated": round(best["file"][0] / best["repeated"][0], 3),
                     "zenoh_cpu_to_file": round(best["file"][0] / best["zenoh"][0], 3),
+                    "flight_cpu_to_file": round(best["file"][0] / best["flight"][0], 3),
                     "python": platform.python_version(),
                     "load": round(os.getloadavg()[0], 1),
                     "compiled": version.COMPILED,

@@ -19,6 +19,7 @@ C = TypeVar("C", bound=Config)
 NO_SCOUTING_ENV: Final = "ELEA_NO_SCOUTING"
 _YAML_ENDINGS: Final = (".yaml", ".yml")
 _TOML_ENDING: Final = ".toml"
+_TOKEN_LEN_MIN: Final = 16  # shorter ones can be guessed over the network
 
 
 def read_config(cls: type[C], path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> C:
@@ -99,6 +100,30 @@ def read_secret(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -
     text, exposed = _read_text(file, limits)
     if exposed:
         raise _exposed(file)
+    return Secret(text)
+
+
+def read_token(file: str | None, variable: str, path: str) -> Secret | None:
+    """The token of a file, or else that of a variable of the environment.
+
+    Raises:
+        ConfigError: of the key `path`: the file cannot be used, or what is there is no token.
+    """
+    text, where = os.environ.get(variable), f"the variable {variable}"
+    if file is not None:
+        where = file
+        try:
+            text = read_secret(file).reveal().strip()
+        except ConfigError as error:
+            raise ConfigError(path, error.reason) from None
+    if text is None:
+        return None
+    if len(text) < _TOKEN_LEN_MIN or not (text.isascii() and text.isprintable()) or " " in text:
+        raise ConfigError(
+            path,
+            f"{where} holds no token: {_TOKEN_LEN_MIN} printable ASCII characters or more are"
+            " legal, without spaces",
+        )
     return Secret(text)
 
 

@@ -87,6 +87,10 @@ class Limits:
     log_consumers_count: int = 1_024  # names that hold rows back
     log_queries_count: int = 256  # that wait to be answered by the server of a log; then refused
     log_reply_len: int = 1024 * 1024  # blocks of a log that go into one reply; one at least
+    flight_streams_count: int = 32  # of a Flight door at once, a block in memory each; then refused
+    flight_batch_len: int = 4 * 1024 * 1024  # octets of rows in one message; one row at least
+    flight_ticket_len: int = 64 * 1024  # of a ticket or a descriptor
+    flight_stall_ns: int = 120 * 1_000_000_000  # a reader that takes nothing so long is let go
     spark_sources_count: int = 4_096  # sources of Spark sinks whose repeats are known as such
     pipeline_tables_count: int = 256  # of one pipeline
     acks_count: int = 512  # acknowledged puts of a session under way, half of `queries_count`

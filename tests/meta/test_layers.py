@@ -70,8 +70,8 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     "xrce": {*VOCABULARY},  # another protocol: shares the vocabulary only
     "web": {*VOCABULARY, "config_file", "session", *DOORWAYS},
     "dds": {*VOCABULARY, "session", *DOORWAYS},
-    "spark": {*VOCABULARY, "session", *DOORWAYS, "store.log", "store.tables"},
-    "store": {*VOCABULARY, "session", *DOORWAYS, "store.log", "store.tables"},
+    "spark": {*VOCABULARY, "config_file", "session", *DOORWAYS, "store.log", "store.tables"},
+    "store": {*VOCABULARY, "config_file", "session", *DOORWAYS, "store.log", "store.tables"},
     "store.tables": {*VOCABULARY, "store.log"},  # written by Spark, read by historians
     # Sockets of its own, what devices say, and storages for what they want to last.
     "devices": {*VOCABULARY, "config_file", "xrce", "link", "session", "store"},

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,7 +16,9 @@ from elea.cli.connection import add_connection_options, note, open_session
 from elea.cli.output import Json, json_line
 from elea.cli.payloads import count, seconds
 from elea.cli.progress import Progress, Span
-from elea.errors import MissingDependencyError
+from elea.errors import ConfigError, MissingDependencyError
+from elea.store.flight.settings import KEYS, FlightSettings
+from elea.store.log.location import TOKEN_ENV
 from elea.store.log.settings import COMPRESSIONS, LogSettings
 from elea.store.recorder.settings import RecordingSettings, default_name
 
@@ -28,6 +31,7 @@ SUMMARY: Final = "record what is published into a durable log"
 _EPILOG: Final = """\
 KEYEXPR may name chunks, as fleet/{robot}/**; --name '{robot}' makes one log for each robot, below
 the directory. A put to @elea/log/NAME/put/KEY as a query is answered when it is on disk.
+--flight serves rows to whoever reads Arrow Flight; beyond this host it needs TLS and a token.
 
 exit status:
   0    ended by --count or --duration
@@ -39,6 +43,7 @@ exit status:
 examples:
   elea record 'fleet/**' --to /var/lib/elea/fleet --connect tcp/127.0.0.1:7447
   elea record 'fleet/{robot}/**' --name '{robot}' --to logs --liveliness --history
+  elea record 'fleet/**' --flight grpc://127.0.0.1:8815
 """
 _POLL_S: Final = 0.1
 _NS: Final = 1_000_000_000
@@ -66,6 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--no-recovery", action="store_true", help="do not ask caches for samples that are missing"
     )
     _add_log_options(parser)
+    _add_flight_options(parser)
     parser.add_argument("--count", type=count, metavar="N", help="end after N rows")
     parser.add_argument("--duration", type=seconds, metavar="S", help="end after S seconds")
     parser.add_argument(
@@ -94,20 +100,41 @@ def _add_log_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_flight_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("Arrow Flight")
+    group.add_argument(
+        "--flight", metavar="LOCATION", help="serve rows at grpc://IP:PORT or grpc+tls://IP:PORT"
+    )
+    group.add_argument("--flight-tls-certificate", metavar="FILE", help="PEM, for grpc+tls")
+    group.add_argument("--flight-tls-private-key", metavar="FILE", help="PEM, for grpc+tls")
+    group.add_argument(
+        "--flight-token-file",
+        metavar="FILE",
+        help=f"the token that readers show (default: the variable {TOKEN_ENV})",
+    )
+    group.add_argument(
+        "--flight-advertise", metavar="LOCATION", help="what readers are told in place of LOCATION"
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     """Record until it is enough; 1 if the time was over before."""
     try:
+        from elea.store.flight.door import Door
         from elea.store.recorder.recorder import Recorder
     except ModuleNotFoundError as error:
         raise MissingDependencyError("elea record", "arrow") from error
 
-    settings = _settings(args)
+    settings, flight = _settings(args), _flight(args)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as by Ctrl-C
-    with open_session(args, long_running=True) as session:
-        recorder = Recorder(session, [settings])
+    with open_session(args, long_running=True) as session, closing(Door()) as door:
+        if flight is not None:
+            door.open(flight)
+        recorder = Recorder(session, [settings], door=door)
         span, progress = Span(args.count, args.duration), Progress()
-        note(f"records {', '.join(settings.key_exprs)} in {settings.directory}")
+        where = "" if door.location is None else f", read at {door.location}"
+        note(f"records {', '.join(settings.key_exprs)} in {settings.directory}{where}")
         try:
             for told_rest in _ticks(recorder, span):
                 progress.update(span.count, _rest(recorder))
@@ -115,6 +142,7 @@ def run(args: argparse.Namespace) -> int:
                     print(json_line(_told(recorder, span)), flush=True)
         finally:
             progress.end()
+            door.close()
             recorder.stop()
             span.count = recorder.counts().rows
             if args.json:
@@ -144,6 +172,27 @@ def _settings(args: argparse.Namespace) -> RecordingSettings:
         storages=args.storages,
         recovery=not args.no_recovery,
     )
+
+
+def _flight(args: argparse.Namespace) -> FlightSettings | None:
+    """How rows are served over Flight; None: not at all.
+
+    Raises:
+        ConfigError: naming the option that is not legal.
+    """
+    names = {"location": "flight"} | {
+        name: f"flight_{name}" for name, _, _ in KEYS if name != "location"
+    }
+    given = {name: getattr(args, option) for name, option in names.items()}
+    section = {name: value for name, value in given.items() if value is not None}
+    if not section:
+        return None
+    try:
+        return FlightSettings.read(section)
+    except ConfigError as error:
+        name = error.path.rpartition("/")[2]
+        option = names.get(name, name).replace("_", "-")
+        raise ConfigError(f"--{option}", error.reason) from error
 
 
 def _ticks(recorder: Recorder, span: Span) -> Iterator[bool]:

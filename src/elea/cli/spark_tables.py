@@ -27,7 +27,7 @@ _EVERY_S: Final = 10.0
 def add_verbs(add: Add) -> None:
     """Add them to `elea spark`."""
     archive = add("archive", "write the rows of a log to a table, each once", _told(_archive))
-    archive.add_argument("log", metavar="LOG", help="a directory, or zenoh:NAME")
+    archive.add_argument("log", metavar="LOG", help="a directory, zenoh:NAME or flight:NAME")
     archive.add_argument("table", metavar="TABLE", type=Path, help="its directory; made if needed")
     archive.add_argument("--format", choices=_FORMATS, default="delta", help="(%(default)s)")
     archive.add_argument(

@@ -17,6 +17,7 @@ from elea.locator import Endpoint
 from elea.policy.policy import AUTHORIZER, Policy
 from elea.policy.quota import PATH as QUOTAS
 from elea.policy.records import Record, records
+from elea.store.recorder.section import read_flight
 from elea.web.settings import EVERYTHING, RestSettings
 
 _ENCRYPTED: Final = ("tls", "quic", "wss")
@@ -91,6 +92,7 @@ def lines(config: Config) -> Iterator[str]:
     else:
         yield "admin space: off"
     yield from _what_rest_opens(config)
+    yield from _what_flight_opens(config)
     yield from _what_xrce_opens(config)
     if config.value("scouting/multicast/enabled", bool):
         group = config.value("scouting/multicast/address", str)
@@ -129,6 +131,23 @@ def _what_rest_opens(config: Config) -> Iterator[str]:
     yield f"REST: {readers} may read every key and /metrics, {writers} may write every key"
     if rest.allowed_origins:
         yield f"REST: pages of {', '.join(sorted(rest.allowed_origins))} may use it from a browser"
+
+
+def _what_flight_opens(config: Config) -> Iterator[str]:
+    services = config.get("plugins")
+    section = services.get("recorder") if isinstance(services, dict) else None
+    if not isinstance(section, dict) or not config.value("plugins_loading/enabled", bool):
+        return
+    try:
+        flight = read_flight(section)
+    except ConfigError:
+        return  # it would not start, and `check` says why
+    if flight is None:
+        return
+    reach = "this host only" if flight.is_loopback else "other hosts"
+    secrecy = "encrypted" if flight.location.is_encrypted else "not encrypted"
+    readers = "anybody" if flight.token is None else "holders of the token"
+    yield f"Flight at {flight.location}: open to {reach}, {secrecy}; {readers} may read every log"
 
 
 def _what_xrce_opens(config: Config) -> Iterator[str]:

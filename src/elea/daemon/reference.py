@@ -7,6 +7,7 @@ from typing import Final
 from elea.daemon.metrics import DROPS, ENCODING, METRICS
 from elea.devices.names import METRICS as XRCE_METRICS
 from elea.routing.stats import Drop
+from elea.store.flight.counts import METRICS as FLIGHT_METRICS
 from elea.web.names import METRICS as REST_METRICS
 from elea.web.names import REASONS
 
@@ -53,6 +54,11 @@ KEYS: Final = (
         "/status/plugins/recorder/recordings/<name>",
         _JSON,
         "a recording: `key_exprs`, `state`, and `logs` with what was recorded, missing and dropped",
+    ),
+    (
+        "/status/plugins/recorder/flight",
+        _JSON,
+        "the Flight door: `state`, `location`, `advertised`, `token`, `logs`, `counts`, `error`",
     ),
     (
         "/status/plugins/sql/sql",
@@ -178,6 +184,15 @@ Where `plugins/xrce` is configured ([xrce-gateway.md](../howto/xrce-gateway.md))
 | --- | --- | --- |
 """
 
+_FLIGHT: Final = """
+## Arrow Flight
+
+Where `plugins/recorder/flight` is configured ([read-over-flight.md](../howto/read-over-flight.md)).
+
+| metric | type | what |
+| --- | --- | --- |
+"""
+
 _TRANSPORT_REASONS: Final = {
     "congestion": "a message that may be dropped found no room, or waited in vain",
     "too-long": "a message that fits no batch where messages are not fragmented",
@@ -214,6 +229,10 @@ def metrics_markdown() -> str:
         text += f"| `{reason}` | {meaning} |\n"
     text += _XRCE
     for name, (kind, _, meaning) in XRCE_METRICS.items():
+        shown = f"{name}_total" if kind == "counter" else name
+        text += f"| `{shown}` | {kind} | {meaning[0].lower()}{meaning[1:]} |\n"
+    text += _FLIGHT
+    for name, (kind, _, meaning) in FLIGHT_METRICS.items():
         shown = f"{name}_total" if kind == "counter" else name
         text += f"| `{shown}` | {kind} | {meaning[0].lower()}{meaning[1:]} |\n"
     return text

@@ -20,6 +20,7 @@ from elea.keyexpr.keyexpr import KeyExpr
 from elea.selector import Selector
 from elea.spark.offsets import Offset
 from elea.spark.schema import LIVE_COLUMNS
+from elea.store.log.location import Location
 from elea.store.log.ranges import ALL_TIME, COLUMNS, Span, checked_columns
 from elea.timerange import TimeRange
 from elea.timestamp import NTP64
@@ -27,6 +28,8 @@ from elea.timestamp import NTP64
 STREAM: Final = "readStream"
 BATCH: Final = "read"
 SINK: Final = "write"
+ZENOH: Final = "zenoh:"  # before the name of a log that is served
+FLIGHT: Final = "flight:"
 _READS: Final = (STREAM, BATCH)
 _ALL: Final = (STREAM, BATCH, SINK)
 
@@ -46,8 +49,9 @@ OPTIONS: Final = (
         "log",
         _READS,
         "",
-        "where the log is: a directory, or `zenoh:NAME` for one that somebody serves; several,"
-        " separated by commas, are tried in this order, on each host",
+        "where the log is: a directory, or of one that somebody serves `zenoh:NAME`, or"
+        " `flight:NAME` (rows over Arrow Flight, the rest over Zenoh); several, separated by"
+        " commas, are tried in this order, on each host",
     ),
     Option("connect", _ALL, "", "endpoints of routers, separated by commas: `tcp/host:7447`"),
     Option("mode", _ALL, "client", "`client` or `peer`"),
@@ -56,6 +60,24 @@ OPTIONS: Final = (
         _ALL,
         "",
         "the path of a configuration file, on each host; what needs a password or a key is there",
+    ),
+    Option(
+        "flight",
+        _READS,
+        "as the recorder says",
+        "where rows of `flight:NAME` are: `grpc://host:8815`, `grpc+tls://host:8815`",
+    ),
+    Option(
+        "flightTokenFile",
+        _READS,
+        "the variable `ELEA_FLIGHT_TOKEN`",
+        "the path of a file with the token for Flight, on each host",
+    ),
+    Option(
+        "flightRoots",
+        _READS,
+        "those of the system",
+        "the path of a file with certificates of authorities for Flight, on each host",
     ),
     Option("timeout", _ALL, "30", "seconds until somebody who does not answer is given up"),
     Option("columns", _READS, "all", "the columns that are wanted, separated by commas"),
@@ -115,6 +137,7 @@ OPTIONS: Final = (
     Option("express", (SINK,), "false", "whether each sample is sent at once, not with others"),
 )
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
+_OF_FLIGHT: Final = ("flight", "flightTokenFile", "flightRoots")
 _OF_SPARK: Final = {"path", "checkpointlocation", "name", "queryname"}  # Spark puts them there
 
 
@@ -129,6 +152,15 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
+class Flight:
+    """How rows are reached over Arrow Flight; holds no secret."""
+
+    location: Location | None = None
+    token_file: str | None = None
+    roots_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """What is read of a log, and from where."""
 
@@ -138,6 +170,7 @@ class Source:
     key_exprs: tuple[str, ...]
     min_partitions: int
     fail_on_data_loss: bool
+    flight: Flight = Flight()
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +294,7 @@ class Options:
         self.only(BATCH)
         if not self.is_live():
             return History(self._source(), self._span(), self._offsets())
-        for name in ("log", "from", "until", "offsets", "minPartitions"):
+        for name in ("log", "from", "until", "offsets", "minPartitions", *_OF_FLIGHT):
             if self.text(name) is not None:
                 raise ConfigError(f"option {name}", "is for a log; selector asks the data space")
         return Live(
@@ -299,12 +332,15 @@ class Options:
     def _source(self) -> Source:
         text = self.text("log")
         if text is None:
-            reason = "is missing: a directory, or zenoh:NAME; for live values, selector"
+            reason = "is missing: a directory, zenoh:NAME or flight:NAME; for live values, selector"
             raise ConfigError("option log", reason)
         places = tuple(one.strip() for one in text.split(",") if one.strip())
         reach = self._reach()
-        if any(one.startswith("zenoh:") for one in places) and not (reach.connect or reach.config):
-            raise ConfigError("option connect", "is missing: a log by zenoh needs it, or config")
+        if any(one.startswith((ZENOH, FLIGHT)) for one in places) and not (
+            reach.connect or reach.config
+        ):
+            reason = "is missing: a log by zenoh or flight needs it, or config"
+            raise ConfigError("option connect", reason)
         return Source(
             places=places,
             reach=reach,
@@ -312,7 +348,21 @@ class Options:
             key_exprs=self._key_exprs(),
             min_partitions=self._count("minPartitions") or 1,
             fail_on_data_loss=self._flag("failOnDataLoss", default=True),
+            flight=self._flight(places),
         )
+
+    def _flight(self, places: tuple[str, ...]) -> Flight:
+        given = {name: text for name in _OF_FLIGHT if (text := self.text(name)) is not None}
+        if given and not any(one.startswith(FLIGHT) for one in places):
+            reason = "is for a log by flight:NAME, and none is named"
+            raise ConfigError(f"option {next(iter(given))}", reason)
+        location = None
+        if "flight" in given:
+            try:
+                location = Location.parse(given["flight"])
+            except EleaError as error:
+                raise ConfigError("option flight", str(error)) from error
+        return Flight(location, given.get("flightTokenFile"), given.get("flightRoots"))
 
     def _reach(self) -> Reach:
         mode = self.text("mode") or "client"

@@ -1,4 +1,4 @@
-"""Places: where ranges of a log are read. A directory, or somebody who serves it by queries."""
+"""Places: where ranges of a log are read. A directory, or somebody who serves it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from elea.errors import ConfigError, EleaError, StoreError
-from elea.spark.options import Source
+from elea.errors import ConfigError, EleaError, MissingDependencyError, StoreError
+from elea.spark.options import FLIGHT, ZENOH, Source
 from elea.store.log import consumers
 from elea.store.log.disk import RealDisk
 from elea.store.log.ranges import ALL_TIME, Span, cut, rows_of, seek
@@ -21,7 +21,6 @@ from elea.store.log.reader import Bounds, LogReader
 
 _LOG: Final = logging.getLogger("elea.spark")
 AGAIN: Final = "start the query again"  # it says whether its checkpoint fits
-_ZENOH: Final = "zenoh:"
 _FILE: Final = "file:"
 
 # What one range read gives: rows from a number to a number, in order.
@@ -72,13 +71,7 @@ def open_place(source: Source) -> Place:
     seen = []
     for text in source.places:
         try:
-            if text.startswith(_ZENOH):
-                # Late: who has files needs no session, and workers are started often.
-                from elea.spark.served import ServedPlace
-
-                name = text.removeprefix(_ZENOH)
-                return ServedPlace(source.reach, name, lossy=not source.fail_on_data_loss)
-            return FilePlace(_path(text), lossy=not source.fail_on_data_loss)
+            return _open(text, source)
         except ConfigError:
             raise
         except (EleaError, OSError) as error:
@@ -86,12 +79,28 @@ def open_place(source: Source) -> Place:
     raise StoreError(f"no log at {'; '.join(seen)}")
 
 
+def _open(text: str, source: Source) -> Place:
+    lossy = not source.fail_on_data_loss
+    # Late: who has files needs neither a session nor Flight, and workers are started often.
+    if text.startswith(ZENOH):
+        from elea.spark.served import ServedPlace
+
+        return ServedPlace(source.reach, text.removeprefix(ZENOH), lossy=lossy)
+    if text.startswith(FLIGHT):
+        try:
+            from elea.spark.flights import FlightPlace
+        except ImportError as error:  # not every Arrow has it
+            raise MissingDependencyError("a log by flight", "arrow") from error
+        return FlightPlace(source.reach, text.removeprefix(FLIGHT), source.flight, lossy=lossy)
+    return FilePlace(_path(text), lossy=lossy)
+
+
 def _path(text: str) -> Path:
     if not text.startswith(_FILE):
         return Path(text)
     parts = urlsplit(text)
     if parts.netloc not in ("", "localhost"):
-        reason = f"saw {text!a}; legal is a path of the host that reads, or zenoh:NAME"
+        reason = f"saw {text!a}; legal is a path of the host that reads, zenoh:NAME or flight:NAME"
         raise ConfigError("option log", reason)
     return Path(unquote(parts.path))
 

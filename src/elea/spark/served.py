@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from elea.encoding import Encoding
-from elea.errors import InvalidValueError, OffsetError, StoreError
+from elea.errors import InvalidValueError, StoreError
 from elea.query import ConsolidationMode
 from elea.sample import Reply
 from elea.session.handlers import FifoChannel, Handler
@@ -23,6 +23,7 @@ from elea.spark.places import AGAIN, Rows
 from elea.spark.sessions import opened
 from elea.store.log.ranges import ALL_TIME, Span, needed_of, of_keys
 from elea.store.log.reader import Bounds
+from elea.store.log.refusal import told_by
 from elea.store.log.schema import POSITION, SCHEMA, placed
 
 _ROOT: Final = "@elea/log"
@@ -58,6 +59,11 @@ class ServedPlace:
         told = self._shards("?octets=true")[shard]
         row_len = max(1.0, told["octets"] / max(1, told["end"] - told["first"]))
         return min(end, first + max(1, int(octets_count / row_len)))
+
+    def flight(self) -> str | None:
+        """Where it can be read over Flight, too."""
+        found = self._info().get("flight")
+        return None if found is None else str(found)
 
     def committed(self, consumer: str) -> Mapping[int, int] | None:
         known = self._info()["consumers"]
@@ -224,21 +230,6 @@ def _piece(reply: Reply) -> tuple[int, int, bytes]:
 
 
 def _refusal(reply: Reply, shard: int, first: int) -> str:
-    """Why; an error that asking again does not mend is raised.
-
-    Raises:
-        OffsetError: rows were trimmed.
-        StoreError: they are damaged, or what was asked for cannot be.
-    """
+    """Why; an error that asking again does not mend is raised."""
     assert reply.err is not None
-    text = reply.err.payload.to_bytes().decode("utf-8", "replace")
-    try:
-        told = json.loads(text)
-        kind, detail = str(told["error"]), str(told["detail"])
-        if kind == "trimmed":
-            raise OffsetError(shard, first, int(told["first"]), int(told["end"]))
-    except (ValueError, KeyError, TypeError):
-        return text[:200]
-    if kind != "busy":
-        raise StoreError(f"{kind}: {detail}")
-    return detail
+    return told_by(reply.err.payload.to_bytes(), shard, first)

@@ -29,10 +29,8 @@ from elea.encoding import Encoding
 from elea.errors import (
     ClosedError,
     CorruptLogError,
-    EleaError,
     InvalidValueError,
     OffsetError,
-    SelectorError,
 )
 from elea.json5 import Json
 from elea.keyexpr.keyexpr import KeyExpr
@@ -41,11 +39,13 @@ from elea.parameters import Parameters
 from elea.session.handlers import Callback
 from elea.session.query import Query
 from elea.session.session import Session
+from elea.store.flight.door import Door
 from elea.store.log import consumers
 from elea.store.log.block import HEADER
 from elea.store.log.log import Log
 from elea.store.log.ranges import ALL_TIME, checked_columns, rows_of, seek
 from elea.store.log.reader import LogReader
+from elea.store.log.refusal import BUSY, refusal_of
 from elea.store.log.schema import SCHEMA
 
 PREFIX: Final = "@elea/log"
@@ -69,6 +69,7 @@ class LogServer:
         log: Who writes it, if that is here: it commits consumers then, and `info` tells that
             the log is being recorded.
         key_exprs: What it records, for `info`.
+        door: By which it can be read as well; `info` tells where that is.
 
     Raises:
         InvalidValueError: not a name.
@@ -83,17 +84,21 @@ class LogServer:
         log: Log | None = None,
         *,
         key_exprs: Sequence[str] = (),
+        door: Door | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.name = checked_name(name)
         self._reader = source if isinstance(source, LogReader) else LogReader(source)
         self._log = log
         self._key_exprs = list(key_exprs)
+        self._door = door
         self._limits = limits
         self._reading = threading.Lock()  # a reader is not for two threads
         self._queues: list[queue.Queue[Query | None]] = []
         self._threads: list[threading.Thread] = []
         self.refused_count = 0  # queries, because the line was full
+        if door is not None:
+            door.add(self.name, self._reader.disk)
         root = f"{PREFIX}/{self.name}"
         questions = self._line("info", self._answer)
         ranges = self._line("read", self._read)
@@ -106,6 +111,8 @@ class LogServer:
 
     def stop(self) -> None:
         """Answer what has been asked, and no more."""
+        if self._door is not None:
+            self._door.remove(self.name, self._reader.disk)
         for declared in (self._token, *self._declared):
             with suppress(ClosedError):  # the session went first
                 declared.undeclare()
@@ -124,7 +131,8 @@ class LogServer:
             except queue.Full:
                 self.refused_count += 1
                 with query:
-                    _refuse(query, "busy", f"{line.maxsize} queries wait already; ask again later")
+                    reason = f"{line.maxsize} queries wait already; ask again later"
+                    _refuse(query, {"error": BUSY, "detail": reason})
 
         def run() -> None:
             while (query := line.get()) is not None:
@@ -164,6 +172,9 @@ class LogServer:
             }
             for one in found.consumers
         }
+        found_at: dict[str, Json] = {}
+        if self._door is not None and self._door.location is not None:
+            found_at["flight"] = self._door.location
         return {
             "log": str(self._reader.log_id),
             "name": self.name,
@@ -171,6 +182,7 @@ class LogServer:
             "key_exprs": list(self._key_exprs),
             "consumers": known,
             "recording": self._log is not None,
+            **found_at,
         }
 
     def _commit(self, consumer: str, query: Query) -> dict[str, Json]:
@@ -318,21 +330,12 @@ def _guarded(query: Query, answer: Callable[[Query], None]) -> None:
         answer(query)
     except ClosedError:
         raise
-    except OffsetError as error:
-        kind = "trimmed" if error.offset < error.first else "unknown"
-        _refuse(query, kind, str(error), first=error.first, end=error.end)
-    except CorruptLogError as error:
-        _refuse(query, "damaged", str(error))
-    except (InvalidValueError, SelectorError, EleaError) as error:
-        _refuse(query, "unknown", str(error))
     except Exception as error:  # a disk may raise anything; who asked is told, and others served
-        _LOG.exception("a query of a log failed")
-        _refuse(query, "unknown", repr(error))
+        _refuse(query, refusal_of(error))
 
 
-def _refuse(query: Query, error: str, detail: str, **more: int) -> None:
-    text = json.dumps({"error": error, "detail": detail, **more})
-    query.reply_err(text, encoding=Encoding.APPLICATION_JSON)
+def _refuse(query: Query, told: dict[str, Json]) -> None:
+    query.reply_err(json.dumps(told), encoding=Encoding.APPLICATION_JSON)
 
 
 def _number(parameters: Parameters, name: str, bound: int) -> int:

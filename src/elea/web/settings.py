@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,14 +16,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from elea.config.kinds import Value
-from elea.config_file import read_secret
+from elea.config_file import read_token
 from elea.errors import ConfigError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.secret import Secret
 
 PATH: Final = "plugins/rest"
 TOKEN_ENV: Final = "ELEA_REST_TOKEN"  # noqa: S105  # the name of a variable
-TOKEN_LEN_MIN: Final = 16  # shorter ones can be guessed over the network
 ANY_ORIGIN: Final = "*"
 WRITES: Final = "writes"
 EVERYTHING: Final = "everything"
@@ -100,7 +98,7 @@ class RestSettings:
             port=port,
             allowed_hosts=frozenset(map(_host, _texts(section, "allowed_hosts"))),
             allowed_origins=frozenset(map(_origin, _texts(section, "allowed_origins"))),
-            token=_token(_text(section, "token_file")),
+            token=read_token(_text(section, "token_file"), TOKEN_ENV, f"{PATH}/token_file"),
             protect=_text(section, "protect") or WRITES,
             allow_open=_flag(section, "allow_open"),
             tls_certificate=_text(section, "tls_certificate"),
@@ -165,27 +163,6 @@ def _origin(text: str) -> str:
     if text != ANY_ORIGIN and (parts.scheme not in ("http", "https") or plain != text.lower()):
         raise _refused("allowed_origins", "'*', or origins such as 'https://panel.example'", text)
     return text.lower()
-
-
-def _token(file: str | None) -> Secret | None:
-    """The token of the file, or else that of the environment."""
-    text = os.environ.get(TOKEN_ENV)
-    where = f"the variable {TOKEN_ENV}"
-    if file is not None:
-        where = file
-        try:
-            text = read_secret(file).reveal().strip()
-        except ConfigError as error:
-            raise ConfigError(f"{PATH}/token_file", error.reason) from None
-    if text is None:
-        return None
-    if len(text) < TOKEN_LEN_MIN or not (text.isascii() and text.isprintable()) or " " in text:
-        raise ConfigError(
-            f"{PATH}/token_file",
-            f"{where} holds no token: {TOKEN_LEN_MIN} printable ASCII characters or more are legal,"
-            " without spaces",
-        )
-    return Secret(text)
 
 
 def _text(section: Mapping[str, Value], name: str) -> str | None:

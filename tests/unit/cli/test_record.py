@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyarrow import flight
+from tests.ports import free_port
 from tests.unit.cli.console import run_page
 from tests.unit.cli.ends import WAIT_S, Running, eventually, free_endpoint
 
@@ -86,6 +88,46 @@ def test_a_log_that_is_written_to_is_refused(
     quiet = ["--cfg", "scouting/multicast/enabled:false"]
     assert main(["record", "k/**", "--to", str(tmp_path / "log"), *quiet]) == 1
     assert "log" in capsys.readouterr().err
+
+
+def test_rows_are_served_over_flight(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    endpoint, location = free_endpoint(), f"grpc://127.0.0.1:{free_port()}"
+    command = Running(
+        *("record", "k/**", "--to", str(tmp_path / "log"), "--count", "2", "--duration", "60"),
+        *("--listen", endpoint, "--cfg", "scouting/multicast/enabled:false"),
+        *("--flight", location),
+    )
+    assert eventually(lambda: (tmp_path / "log").exists())
+    with elea.open(alone(endpoint)) as session:
+        tokens = session.liveliness()
+        assert eventually(lambda: list(tokens.get("@elea/log/k", timeout=WAIT_S)))
+        [reply] = session.get("@elea/log/k/put/k/a", payload=b"1", timeout=WAIT_S)
+        assert reply.ok is not None
+        with flight.FlightClient(location) as client:
+            [info] = client.list_flights()
+            table = client.do_get(info.endpoints[0].ticket).read_all()
+        assert table.column("payload").to_pylist() == [b"1"]
+        [reply] = session.get("@elea/log/k/put/k/a", payload=b"2", timeout=WAIT_S)
+        assert command.code == 0
+    assert f"read at {location}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--flight", "127.0.0.1:8815"], "--flight: saw '127.0.0.1:8815'; legal are grpc://"),
+        (["--flight", "grpc://0.0.0.0:1"], "--flight: grpc://0.0.0.0:1 is open to other hosts"),
+        (["--flight", "grpc+tls://127.0.0.1:1"], "--flight-tls-certificate: grpc+tls needs"),
+        (["--flight-token-file", "/no"], "--flight: saw ''; legal are grpc://"),
+        (["--flight", "grpc://[::1]:1", "--flight-token-file", "/no"], "--flight-token-file: /no"),
+    ],
+)
+def test_a_flight_that_is_not_legal_is_refused_before_anything_is_opened(
+    tmp_path: Path, options: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["record", "k/**", "--to", str(tmp_path / "log"), *options]) == 1
+    assert complaint in capsys.readouterr().err
+    assert not (tmp_path / "log").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

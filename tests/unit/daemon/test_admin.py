@@ -99,7 +99,8 @@ def test_everything_is_asked_for_with_an_at_sign_and_only_so() -> None:
 def test_every_key_of_the_page_is_answered(tmp_path: Path) -> None:
     kept = 'plugins/storage_manager/storages:{one: {key_expr: "kept/**", volume: "memory"}}'
     recordings = '{one: {key_exprs: "kept/**"}}'
-    recorded = f'plugins/recorder:{{directory: "{tmp_path}", recordings: {recordings}}}'
+    door = 'flight: {location: "grpc://127.0.0.1:0"}'
+    recorded = f'plugins/recorder:{{directory: "{tmp_path}", recordings: {recordings}, {door}}}'
     asked = f'plugins/historian:{{logs: "{tmp_path}"}}'
     tables = f'plugins/sql:{{tables: "{tmp_path}"}}'
     port = f"udp/127.0.0.1:{free_port(socket.SOCK_DGRAM)}"

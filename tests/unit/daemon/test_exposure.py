@@ -109,6 +109,27 @@ def test_who_may_connect_and_what_they_see() -> None:
     assert "admin space: off" in list(exposure.lines(config_of()))
 
 
+def test_what_flight_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(**flight: str) -> list[str]:
+        recorder = {"directory": "/logs", "flight": flight}
+        config = config_of("tcp/127.0.0.1:7447", plugins={"recorder": recorder})
+        config.insert_json5("plugins_loading/enabled", "true")
+        return [line for line in exposure.lines(config) if line.startswith("Flight")]
+
+    monkeypatch.delenv("ELEA_FLIGHT_TOKEN", raising=False)
+    assert told(location="grpc://127.0.0.1:1") == [
+        "Flight at grpc://127.0.0.1:1: open to this host only, not encrypted; anybody may read"
+        " every log"
+    ]
+    tls = {"tls_certificate": "/c", "tls_private_key": "/k"}
+    assert told(location="grpc+tls://0.0.0.0:1", **tls) == []  # it would not start
+    monkeypatch.setenv("ELEA_FLIGHT_TOKEN", "a-token-that-is-long-enough")
+    assert told(location="grpc+tls://0.0.0.0:1", **tls) == [
+        "Flight at grpc+tls://0.0.0.0:1: open to other hosts, encrypted; holders of the token may"
+        " read every log"
+    ]
+
+
 def test_what_xrce_opens() -> None:
     xrce: dict[str, object] = {"listen": ["udp/127.0.0.1:1", "tcp/0.0.0.0:2"]}
     config = config_of("tcp/127.0.0.1:7447", plugins={"xrce": xrce})

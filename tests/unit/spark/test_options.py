@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from elea.errors import ConfigError
-from elea.spark.options import OPTIONS, History, Live, Options
+from elea.spark.options import OPTIONS, Flight, History, Live, Options
+from elea.store.log.location import Location
 from elea.store.log.ranges import COLUMNS
 
 ENDPOINT = "tcp/127.0.0.1:7447"
+BY_FLIGHT = {"log": "flight:fleet", "connect": ENDPOINT}
 
 
 def _parse(given: dict[str, str]) -> None:
@@ -37,6 +39,11 @@ def _parse(given: dict[str, str]) -> None:
         ({"log": "/x", "startingOffsets": "{}"}, 'legal is {"v": 1'),
         ({"log": "/x", "startingOffsets": '{"v":2,"log":"","s":{}}'}, "saw version 2"),
         ({"log": "zenoh:fleet"}, "option connect: is missing"),
+        ({"log": "/x,flight:fleet"}, "a log by zenoh or flight needs it, or config"),
+        ({"log": "/x", "flight": "grpc://h:1"}, "option flight: is for a log by flight:NAME"),
+        ({"log": "/x", "flightRoots": "/r"}, "option flightRoots: is for a log by flight:NAME"),
+        ({**BY_FLIGHT, "flight": "h:1"}, "saw 'h:1'; legal are grpc://HOST:PORT"),
+        ({**BY_FLIGHT, "flightToken": "x"}, "did you mean flightTokenFile"),
         ({"log": "/x", "mode": "router"}, "legal are client, peer"),
         ({"log": "/x", "timeout": "-1"}, "legal are seconds"),
         ({"log": "/x", "schemas": "x"}, "is for decode"),
@@ -52,6 +59,7 @@ def test_a_wrong_option_of_a_stream_is_told(given: dict[str, str], complaint: st
     ("given", "complaint"),
     [
         ({"selector": "a", "log": "/x"}, "option log: is for a log"),
+        ({"selector": "a", "flight": "grpc://h:1"}, "option flight: is for a log"),
         ({"selector": "a", "columns": "seq"}, "answers have no seq"),
         ({"selector": "a//b"}, "option selector"),
         ({"log": "/x", "from": "yesterday"}, "option from: saw 'yesterday'"),
@@ -98,6 +106,15 @@ def test_lists() -> None:
     live = Options({"selector": '["a/*", "b?x=1,2"]'}).batch()
     assert isinstance(live, Live)
     assert live.selectors == ("a/*", "b?x=1,2")
+
+
+def test_flight() -> None:
+    assert Options({"log": "/x"}).stream().source.flight == Flight()
+    files = {"flightTokenFile": "/token", "flightRoots": "/roots.pem"}
+    found = Options({**BY_FLIGHT, "flight": "grpc+tls://h:1", **files}).stream().source
+    assert found.places == ("flight:fleet",)
+    assert found.flight == Flight(Location("grpc+tls", "h", 1), "/token", "/roots.pem")
+    assert isinstance(hash(found), int)  # a key of what is open in a process
 
 
 def test_times() -> None:

@@ -14,7 +14,7 @@ from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.template import KeyFormat
 from elea.limits import DEFAULT_LIMITS
 from elea.spark.decode.plan import ERROR
-from elea.spark.options import Options
+from elea.spark.options import FLIGHT, ZENOH, Options
 from elea.spark.pipelines import graph
 from elea.spark.pipelines.definition import Archive, Decoded, Gold, Pipeline, Publish, Table, View
 from elea.spark.pipelines.gold import KINDS, values
@@ -34,7 +34,8 @@ from elea.store.tables.table import FORMATS
 # What a file may say, with a line of explanation each: docs/reference/pipeline-file.md.
 TOP: Final = {
     "pipeline": "its name: consumers of the log are named by it",
-    "log": "a directory, or `zenoh:NAME` for a log that somebody serves; as the source's option",
+    "log": "a directory, or `zenoh:NAME` or `flight:NAME` for a log that somebody serves; as the"
+    " source's option",
     "connect": "endpoints, separated by commas: where a log is served, and results are published",
     "config": "a configuration file of the session, for what `connect` cannot say",
     "storage": "the directory of the tables; below `_elea` are checkpoints and state",
@@ -187,7 +188,8 @@ class _Reader:
         """Directories are below the file, as all paths in it."""
         places = [one.strip() for one in text.split(",") if one.strip()]
         return ",".join(
-            one if one.startswith(("zenoh:", _FILE)) else str(self._path(one)) for one in places
+            one if one.startswith((ZENOH, FLIGHT, _FILE)) else str(self._path(one))
+            for one in places
         )
 
     def _duration(self, place: str, value: object) -> float | None:

@@ -9,6 +9,7 @@ from typing import Self
 from elea.json5 import Json
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.session.session import Session
+from elea.store.flight.door import Door
 from elea.store.recorder.counts import Counts
 from elea.store.recorder.recording import Recording
 from elea.store.recorder.settings import RecordingSettings
@@ -21,6 +22,7 @@ class Recorder:
         session: Whose samples are recorded.
         settings: The recordings.
         limits: How much is remembered, and how many may wait.
+        door: By which the logs can be read over Flight, while it is open.
 
     Raises:
         StoreError: a log cannot be opened; nothing is recorded then.
@@ -48,11 +50,12 @@ class Recorder:
         settings: Iterable[RecordingSettings],
         *,
         limits: Limits = DEFAULT_LIMITS,
+        door: Door | None = None,
     ) -> None:
         self._recordings: list[Recording] = []
         try:
             for one in settings:
-                self._recordings.append(Recording(session, one, limits=limits))
+                self._recordings.append(Recording(session, one, limits=limits, door=door))
         except BaseException:
             self.stop()
             raise

@@ -29,6 +29,7 @@ from elea.session.columns_hot import Haste
 from elea.session.handlers import Callback, Handler
 from elea.session.session import Session
 from elea.session.subscriber import Subscriber
+from elea.store.flight.door import Door
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.settings import LogSettings
@@ -167,6 +168,7 @@ class Recording:
         limits: How much is remembered, and how many may wait.
         shares_session: Whether the session serves others, who are not to wait for the disk.
         open_log: Opens the log of a directory.
+        door: By which its logs can be read as well.
 
     Raises:
         StoreError: a log cannot be opened.
@@ -181,6 +183,7 @@ class Recording:
         limits: Limits = DEFAULT_LIMITS,
         shares_session: bool = False,
         open_log: OpenLog = Log,
+        door: Door | None = None,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.settings = settings
@@ -190,6 +193,7 @@ class Recording:
         self._limits = limits
         self._shares_session = shares_session
         self._open_log = open_log
+        self._door = door
         self._wall_ns = wall_ns
         self._opening = threading.Lock()
         self._books: dict[str, Book] = {}
@@ -358,7 +362,9 @@ class Recording:
             if old is not None:
                 old[1].stop()
             reader, key_exprs = LogReader(log.disk), self.names.key_exprs
-            server = LogServer(self._session, book.name, reader, log, key_exprs=key_exprs)
+            server = LogServer(
+                self._session, book.name, reader, log, key_exprs=key_exprs, door=self._door
+            )
             self._served[book.name] = (log, server)
 
     def _tell(self, given: list[Given]) -> None:

@@ -8,12 +8,14 @@ from typing import Final, NamedTuple
 
 from elea.config.kinds import Value, unknown_key
 from elea.errors import ConfigError, EleaError
+from elea.store.flight.settings import KEYS as FLIGHT_KEYS
+from elea.store.flight.settings import FlightSettings
 from elea.store.log.settings import LogSettings
 from elea.store.recorder.settings import RecordingSettings
 
 NAME: Final = "recorder"
 _ROOT: Final = f"plugins/{NAME}"
-_SECTION: Final = ("__config__", "__path__", "__required__", "directory", "recordings")
+_SECTION: Final = ("__config__", "__path__", "__required__", "directory", "flight", "recordings")
 _NS: Final = 1_000_000_000
 
 
@@ -114,7 +116,23 @@ def markdown() -> str:
     text = _HEAD
     for key in (*_OF_RECORDING, *_OF_LOG):
         text += f"| `recordings/<name>/{key.name}` | {key.meaning} | {key.legal} |\n"
+    for name, legal, meaning in FLIGHT_KEYS:
+        text += f"| `flight/{name}` | {meaning} | {legal} |\n"
     return text
+
+
+def read_flight(settings: Mapping[str, Value]) -> FlightSettings | None:
+    """How the logs can be read over Flight; None: not at all.
+
+    Raises:
+        ConfigError: naming the key that is not legal.
+    """
+    section = settings.get("flight")
+    if section is None:
+        return None
+    if not isinstance(section, dict):
+        raise ConfigError(f"{_ROOT}/flight", f"saw {section!a}; an object is legal")
+    return FlightSettings.read(section)
 
 
 def read(settings: Mapping[str, Value]) -> dict[str, RecordingSettings]:

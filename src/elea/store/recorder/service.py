@@ -1,24 +1,27 @@
 """RecorderService: the service `recorder`, which runs the recordings that are configured.
 
 One that cannot be started leaves the others alone; its status says why. A change of the
-configuration touches the recordings whose own part of it has changed.
+configuration touches the recordings whose own part of it has changed. One door for all of them can
+be opened to readers over Flight.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from elea.config.kinds import Value
 from elea.errors import MissingDependencyError
 from elea.json5 import Json
 from elea.session.session import Session
-from elea.store.recorder.section import read
+from elea.store.flight.settings import FlightSettings
+from elea.store.recorder.section import read, read_flight
 from elea.store.recorder.settings import RecordingSettings
 from elea.version import VERSION
 
 if TYPE_CHECKING:
+    from elea.store.flight.door import Door
     from elea.store.recorder.recording import Recording
 
 _LOG: Final = logging.getLogger("elea.store.recorder")
@@ -41,7 +44,10 @@ class RecorderService:
             import pyarrow  # noqa: F401  # said before anything is started
         except ImportError as error:
             raise MissingDependencyError("the service recorder", "arrow") from error
+        from elea.store.flight.door import Door
+
         self._session = session
+        self._door: Door = Door()
         self._running: dict[str, Recording] = {}
         self._failed: dict[str, tuple[RecordingSettings, str]] = {}
         self.change(settings)
@@ -54,6 +60,7 @@ class RecorderService:
             ConfigError: it is not.
         """
         read(settings)
+        read_flight(settings)
 
     def change(self, settings: Mapping[str, Value]) -> None:
         """Run what a section says, and leave alone what it says as before.
@@ -61,7 +68,7 @@ class RecorderService:
         Raises:
             ConfigError: the section is not legal; nothing has changed.
         """
-        new = read(settings)
+        new, flight = read(settings), read_flight(settings)
         for name, running in list(self._running.items()):
             if new.get(name) != running.settings:
                 del self._running[name]
@@ -71,10 +78,18 @@ class RecorderService:
         for name, one in new.items():
             if name not in self._running:
                 self._start(name, one)
+        if flight != self._door.settings or not self._door.is_open:
+            self._open(flight)
+
+    def counted(self) -> Iterable[tuple[str, str, str, int]]:
+        """Metrics of the door, if there is one."""
+        return () if self._door.settings is None else self._door.counted()
 
     def status(self) -> Mapping[str, Json]:
         """Values below `status/plugins/recorder`."""
         found: dict[str, Json] = {"version": VERSION}
+        if self._door.settings is not None:
+            found["flight"] = self._door.status()
         for name, running in list(self._running.items()):
             found[f"recordings/{name}"] = {**running.status(), "state": "Started"}
         for name, (one, reason) in list(self._failed.items()):
@@ -89,6 +104,7 @@ class RecorderService:
 
     def stop(self) -> None:
         """Keep what has come, and close all logs."""
+        self._door.close()
         for name in list(self._running):
             self._running.pop(name).stop()
 
@@ -96,9 +112,20 @@ class RecorderService:
         from elea.store.recorder.recording import Recording
 
         try:
-            self._running[name] = Recording(self._session, settings, shares_session=True)
+            self._running[name] = Recording(
+                self._session, settings, door=self._door, shares_session=True
+            )
         except Exception as error:  # the other recordings start all the same
             self._failed[name] = (settings, str(error))
             _LOG.error("recording %s cannot be started: %s", name, error)
         else:
             _LOG.info("recording %s: %s", name, ", ".join(settings.key_exprs))
+
+    def _open(self, settings: FlightSettings | None) -> None:
+        self._door.close()
+        if settings is None:
+            return
+        try:
+            self._door.open(settings)
+        except Exception as error:  # what is recorded is recorded all the same
+            _LOG.error("logs cannot be read over Flight: %s", error)

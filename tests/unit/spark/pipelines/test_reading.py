@@ -126,12 +126,24 @@ def test_a_mistake_is_told_with_its_place(
         (HEAD + "options: {consumer: x}\n", "options.consumer: is not for here"),
         ("pipeline: a b\nlog: a\nstorage: b\n", 'pipeline: saw "a b"'),
         ("pipeline: f\nlog: zenoh:x\nstorage: b\n", "connect: is missing"),
+        ("pipeline: f\nlog: flight:x\nstorage: b\n", "connect: is missing"),
+        (HEAD + "options: {flight: 'grpc://h:1'}\n", "options.flight: is for a log by flight:"),
         (HEAD + "python: none.py\n", "none.py"),
     ],
 )
 def test_what_is_wrong_above_tables_is_told(tmp_path: Path, head: str, told: str) -> None:
     found = problems(tmp_path, "a: {archive: x}", head)
     assert any(told in one for one in found), found
+
+
+def test_a_log_may_be_read_over_flight(tmp_path: Path) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        "pipeline: f\nlog: ./log,flight:fleet\nconnect: tcp/127.0.0.1:7447\nstorage: ./lake\n"
+        "options: {flight: 'grpc://127.0.0.1:8815'}\ntables:\n  a: {archive: x}\n"
+    )
+    assert dp.check(file) == []
+    assert dp.load(file).log == f"{tmp_path / 'log'},flight:fleet"
 
 
 def test_results_need_somewhere_to_go(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import flight
 from tests.unit.cli.ends import WAIT_S, eventually
 from tests.unit.daemon.rig import ask, client_of, options, read, root_of, running
 
@@ -58,6 +60,47 @@ def test_one_that_fails_leaves_the_others_alone(tmp_path: Path) -> None:
         failed = read(client, f"{status}/a")
         assert (failed["state"], bool(failed["error"])) == ("Failed", True)
         assert read(client, f"{status}/b")["state"] == "Started"
+
+
+def test_a_router_serves_its_logs_over_flight(tmp_path: Path) -> None:
+    one = {"key_exprs": "k/**", "low_water_percent": 0}
+    door = 'plugins/recorder/flight:{location:"grpc://127.0.0.1:0"}'
+    chosen = options(section(tmp_path, a=one), door, adminspace_permissions="rw")
+    with running(chosen, recorder=RecorderService) as daemon, client_of(daemon) as client:
+        [reply] = client.get("@elea/log/a/put/k/1", payload=b"1", timeout=WAIT_S)
+        assert reply.ok is not None
+        status = f"{root_of(daemon)}/status/plugins/recorder/flight"
+        place = f"{root_of(daemon)}/config/plugins/recorder/flight"
+        shown = read(client, status)
+        assert (shown["state"], shown["logs"], shown["token"]) == ("Started", ["a"], False)
+        location = read(client, "@elea/log/a/info")["flight"]
+        assert location == shown["advertised"]
+        with flight.FlightClient(location) as reader:
+            [info] = reader.list_flights()
+            [endpoint] = info.endpoints
+            table = reader.do_get(endpoint.ticket).read_all()
+        assert table.column("payload").to_pylist() == [b"1"]
+        assert read(client, status)["counts"]["rows"] == 1
+        metrics = {family.name: family for family in daemon.services.counted()}
+        assert metrics["elea_flight_rows"].samples == [({}, 1)]
+        # What is recorded goes on while a door is closed, cannot be opened, and is opened again.
+        client.delete(place)
+        assert eventually(lambda: "flight" not in read(client, "@elea/log/a/info"))
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            client.put(place, json.dumps({"location": f"grpc://127.0.0.1:{port}"}))
+            assert eventually(lambda: ask(client, status))
+            failed = read(client, status)
+            assert (failed["state"], "in use" in failed["error"]) == ("Failed", True)
+        client.put(place, json.dumps({"location": "grpc://[::1]:0"}))
+        assert eventually(lambda: "flight" in read(client, "@elea/log/a/info"))
+        assert read(client, f"{root_of(daemon)}/status/plugins/recorder/recordings/a")["logs"]
+
+
+def test_a_door_to_everybody_is_refused_before_anything_starts() -> None:
+    settings: dict[str, Any] = {"flight": {"location": "grpc://0.0.0.0:8815"}}
+    with pytest.raises(ConfigError, match="open to other hosts and is not encrypted"):
+        RecorderService.check(settings)
 
 
 def test_every_key_has_its_effect(tmp_path: Path) -> None:

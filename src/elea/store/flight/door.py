@@ -1,0 +1,121 @@
+"""Door: the logs that can be read over Arrow Flight, while there is a location for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from elea.errors import MissingDependencyError
+from elea.json5 import Json
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.store.flight.counts import METRICS, Counts
+from elea.store.flight.settings import FlightSettings
+from elea.store.log.disk import Disk
+
+if TYPE_CHECKING:
+    from elea.store.flight.server import Server
+
+_LOG: Final = logging.getLogger("elea.store.flight")
+
+
+class Door:
+    """Logs by name; and, between `open` and `close`, a server that gives their rows.
+
+    Example:
+        >>> from elea.store.flight.settings import FlightSettings
+        >>> door = Door()
+        >>> door.open(FlightSettings.read({"location": "grpc://127.0.0.1:0"}))
+        >>> (door.location or "").startswith("grpc://127.0.0.1:")
+        True
+        >>> door.close()
+    """
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.counts = Counts()
+        self.settings: FlightSettings | None = None
+        self.location: str | None = None  # what readers are told
+        self._limits = limits
+        self._logs: dict[str, Disk] = {}
+        self._changing = threading.Lock()
+        self._server: Server | None = None
+        self._error: str | None = None
+
+    def add(self, name: str, disk: Disk) -> None:
+        """Have a log read by this door."""
+        with self._changing:
+            self._logs[name] = disk
+
+    def remove(self, name: str, disk: Disk) -> None:
+        """A log is not to be read any more; another one of its name is left."""
+        with self._changing:
+            if self._logs.get(name) is disk:
+                del self._logs[name]
+
+    def find(self, name: str) -> Disk | None:
+        """Where the log of a name is."""
+        return self._logs.get(name)
+
+    def names(self) -> list[str]:
+        """The logs."""
+        return sorted(self._logs)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether rows can be read."""
+        return self._server is not None
+
+    def open(self, settings: FlightSettings) -> None:
+        """Serve from now on.
+
+        Raises:
+            ConfigError: a certificate or key cannot be read.
+            StoreError: the port cannot be had.
+            MissingDependencyError: this Arrow has no Flight.
+        """
+        self.close()
+        try:
+            self._server = self._opened(settings)
+            self.location = settings.told(self._server.port)
+            _LOG.info("logs can be read at %s", self._server.bound)
+        except Exception as error:
+            self._error = str(error)
+            raise
+        finally:
+            self.settings = settings  # last: whoever asks meanwhile sees no half of it
+
+    def _opened(self, settings: FlightSettings) -> Server:
+        try:
+            # Late: it takes a third of a second, and not every Arrow has it.
+            from elea.store.flight.server import Server
+        except ImportError as error:
+            raise MissingDependencyError("Arrow Flight", "arrow") from error
+        return Server(self, settings, self._limits)
+
+    def close(self) -> None:
+        """Serve no more; streams are cut, and their readers know how far they came."""
+        server, self._server = self._server, None
+        self.settings = self.location = self._error = None
+        if server is not None:
+            server.stop()
+
+    def status(self) -> dict[str, Json]:
+        """Where it is, what it did, and what is wrong."""
+        settings = self.settings
+        counts: dict[str, Json] = dict(self.counts.by_name())
+        return {
+            "state": "Started" if self.is_open else "Failed",
+            "location": None if settings is None else str(settings.location),
+            "advertised": self.location,
+            "token": settings is not None and settings.token is not None,
+            "logs": list(self.names()),
+            "counts": counts,
+            "error": self._error,
+        }
+
+    def counted(self) -> Iterator[tuple[str, str, str, int]]:
+        """Metrics: name, kind, meaning, value."""
+        counts = self.counts.by_name()
+        for name, (kind, counter, meaning) in METRICS.items():
+            yield name, kind, meaning, counts[counter]
