@@ -33,6 +33,7 @@ def test_a_run_proves_its_counts_and_can_be_asked(
     assert seen["samples sent"] == plan.count()
     assert seen["lost on a bad radio"] == plan.lost_count() > 0
     assert summary["tables"]["imu_bad"] == plan.garbled_count() > 0
+    assert seen["of tiny devices, by XRCE"] == summary["tables"]["soil"] == plan.tiny_count() > 0
     assert summary["tables"]["last"] == plan.robots
     assert summary["results"] > 0  # windows came back as samples
     assert any("tick" in one for one in said)

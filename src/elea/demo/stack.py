@@ -16,6 +16,7 @@ from typing import Final
 from elea.daemon.daemon import Daemon
 from elea.daemon.effective import Options
 from elea.demo.supervisor import State, Supervisor
+from elea.devices.service import XrceService
 from elea.errors import EleaError
 from elea.json5 import Json
 
@@ -75,6 +76,17 @@ class Stack:
         if not locators:
             raise EleaError("the router listens nowhere: set listen/endpoints")
         return locators[0]
+
+    def gateway(self) -> str:
+        """Where tiny devices are served.
+
+        Raises:
+            EleaError: they are not.
+        """
+        for running in self.router.services:
+            if isinstance(running.service, XrceService) and running.service.locators:
+                return running.service.locators[0]
+        raise EleaError("the router serves no devices: set plugins/xrce/listen")
 
     def start_pipeline(
         self, command: Sequence[str], output: Path, *, restarts_max: int | None = None

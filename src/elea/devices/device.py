@@ -24,6 +24,8 @@ from elea.xrce.buffer_hot import put_nat, put_octets
 from elea.xrce.client import DEVICE_LIMITS, Client, ClientEvent, Interest, PullEnded, Received
 from elea.xrce.closing import CloseReason
 from elea.xrce.declarations_hot import Property
+from elea.xrce.encode_hot import encode
+from elea.xrce.messages_hot import KeepAlive
 from elea.xrce.properties import (
     ACCEPTS_BATCHES,
     ACCEPTS_FRAGMENTS,
@@ -163,7 +165,9 @@ class Device:
         self._clock = clock
         self._timeout_s = timeout_s
         self._events = Events()
-        self.client = Client(settings or device_settings())
+        settings = settings or device_settings()
+        self._pid = settings.pid
+        self.client = Client(settings)
         self._line = open_line(endpoint)
         try:
             self.client.open(clock())
@@ -326,6 +330,19 @@ class Device:
         """Keep the session, and take what comes, for so long."""
         self._run(lambda: False, timeout_s)
         self._events.check()
+
+    def move(self) -> None:
+        """Go on from another address, as after a change of network: the gateway follows.
+
+        What was on its way to the old one is lost; what is reliable is sent again.
+
+        Raises:
+            LinkError: The gateway cannot be reached.
+        """
+        line = open_line(self.endpoint)
+        self._line.sock.close()
+        self._line = line
+        line.send(encode(KeepAlive(pid=self._pid)))  # the one message that says who moved
 
     def close(self) -> None:
         """End the session in order. Legal twice."""

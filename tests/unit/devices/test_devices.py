@@ -84,6 +84,24 @@ def test_the_program_of_the_tutorial(gateway: Served, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == "lab/lamp on\n"
 
 
+@pytest.mark.parametrize("place", PLACES)
+def test_a_device_that_moves_goes_on(gateway: Served, place: str) -> None:
+    with client_of(gateway) as client, Device(gateway.endpoint(place)) as device:
+        took = subscriber(gateway, client, "moving/*")
+        device.subscriber("/told")
+        for number in range(4):
+            device.write_to("/moving/x", f"{number} ".encode() * 1_000)  # in fragments
+            device.move()
+            device.flush()
+        said = [took.recv(timeout=20).payload.to_string() for _ in range(4)]
+        assert [text[:2] for text in said] == ["0 ", "1 ", "2 ", "3 "]
+        assert took.try_recv() is None
+        client.put("told", "there")
+        told = device.receive(20)  # where it is now
+        assert told is not None
+        assert told.payload == b"there"
+
+
 def test_samples_one_after_the_other(gateway: Served) -> None:
     with client_of(gateway) as client, Device(gateway.udp) as device:
         device.subscriber("/row/*")
