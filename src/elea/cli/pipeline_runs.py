@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from elea.spark.pipelines.state import Status, TableStatus
 
-_STOP_S: Final = 120.0
+_ORPHAN_S: Final = 60.0  # for the last round of one that nobody waits for any more
 _POLL_S: Final = 0.2
 _STYLES: Final = {
     "running": Style.GREEN,
@@ -44,6 +45,11 @@ def configure_run(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument(
         "--duration", type=float, metavar="SECONDS", help="end after so long; 0 or less is refused"
+    )
+    verb.add_argument(
+        "--until-eof",
+        action="store_true",
+        help="end when standard input is closed, as it is when who started it is gone",
     )
     verb.add_argument(
         "--table", action="append", default=[], help="only this table, and what it is made of"
@@ -75,10 +81,13 @@ def run(args: argparse.Namespace) -> int:
     is_once = args.once or pipeline.trigger_s is None
     progress = _Progress(args)
     config = _pairs(args.conf)
+    asked = threading.Event()
+    if args.until_eof:
+        threading.Thread(target=_until_eof, args=(asked,), daemon=True).start()
     spark = session_for(pipeline, master=args.master, quick=is_once, config=config)
     try:
         made = dp.run(pipeline, spark, once=args.once, final=args.final, on_status=progress.status)
-        with _Interrupts() as asked:
+        with _Interrupts(asked):
             end_s = None if args.duration is None else time.monotonic() + args.duration
             while not made.wait(_POLL_S):
                 if asked.is_set() or (end_s is not None and time.monotonic() >= end_s):
@@ -92,16 +101,27 @@ def run(args: argparse.Namespace) -> int:
     return 1 if made.failed or made.status().state == "failed" else 0
 
 
+def _until_eof(asked: threading.Event) -> None:
+    """Ask for an orderly end once standard input is closed, and wait for it; not for ever."""
+    with suppress(OSError):  # there is none: as if it were closed
+        while os.read(0, 4_096):
+            pass
+    asked.set()
+    time.sleep(_ORPHAN_S)
+    os._exit(1)  # Java ends when this process does
+
+
 class _Interrupts:
     """Ctrl-C and SIGTERM ask for an orderly end; a second Ctrl-C does not wait for it."""
 
-    def __enter__(self) -> threading.Event:
-        self._asked = threading.Event()
+    def __init__(self, asked: threading.Event) -> None:
+        self._asked = asked
         self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
         with suppress(ValueError):  # not in the main thread: whoever called it handles signals
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._handle)
-        return self._asked
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():

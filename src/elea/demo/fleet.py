@@ -12,6 +12,7 @@ that their caches can be asked, until it is closed.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -40,6 +41,7 @@ _ACK_S: Final = 10.0
 _DRAIN_S: Final = 60.0
 _TELL_S: Final = 1.0
 _POLL_S: Final = 0.02
+_ORPHAN_S: Final = 3.0  # to say goodbye, if whoever started this is gone
 
 
 class Fleet:
@@ -261,12 +263,17 @@ def main(arguments: Sequence[str]) -> int:
     endpoint, gateway, directory, plan = arguments
     fleet = Fleet(Plan(**json.loads(plan)), endpoint, gateway, Path(directory))
 
+    starter = os.getppid()
+
     def watch() -> None:
         """A line: publish no more. Closed, or whoever started this is gone: leave."""
         for _ in sys.stdin:
             fleet.is_ending.set()
         fleet.is_ending.set()
         fleet.may_leave.set()
+        time.sleep(_ORPHAN_S)
+        if os.getppid() != starter:
+            os._exit(1)  # the router went too: what waits will not be stored, and nobody counts it
 
     threading.Thread(target=watch, daemon=True).start()
     fleet.run(sys.stdout)

@@ -41,12 +41,13 @@ class Recorded:
 
 
 def pipeline_command(file: Path, master: str = LOCAL) -> list[str]:
-    """How a pipeline is started, by this Python.
+    """How a pipeline is started, by this Python; it ends with whoever started it.
 
     Args:
         master: Where Spark runs.
     """
-    return [sys.executable, "-m", "elea.cli.main", "pipeline", "run", str(file), "--master", master]
+    command = [sys.executable, "-m", "elea.cli.main", "pipeline", "run", str(file)]
+    return [*command, "--master", master, "--until-eof"]
 
 
 class Stack:
