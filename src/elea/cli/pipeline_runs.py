@@ -31,6 +31,7 @@ _STYLES: Final = {
     "failed": Style.RED,
     "dead": Style.RED,
 }
+_OF_THE_LOG: Final = ("archive", "decoded", "stream")
 _HEAD: Final = ("table", "kind", "state", "rows", "rows/s", "lag", "batch", "seconds", "restarts")
 
 
@@ -172,11 +173,13 @@ def status(args: argparse.Namespace) -> int:
     """Tell how a pipeline does that runs, or ran, somewhere on this host."""
     from elea.spark import pipelines as dp
     from elea.spark.pipelines import state
+    from elea.spark.pipelines.lag import Lags
 
     pipeline = dp.load(args.file)
     found = state.read(pipeline.own)
     if found is None:
         raise EleaError(f"{pipeline.name}: it never ran; `elea pipeline run {args.file}` starts it")
+    Lags(pipeline).put(found)  # as it is now, whether the runner lives or not
     show(args, found)
     return 0 if found.is_alive else 1
 
@@ -220,19 +223,26 @@ def show(args: argparse.Namespace, status: Status) -> None:
         who += "; it is gone without a word, `elea pipeline run` goes on where it ended"
     styles = [_STYLES[status.state]] if status.state in _STYLES else []
     lines = [f"{status.pipeline}: {paint(status.state, *styles)}, {who}"]
-    rows = [_HEAD, *(_cells(name, one) for name, one in status.tables.items())]
+    is_known = status.lag_error is None
+    rows = [_HEAD, *(_cells(name, one, is_known) for name, one in status.tables.items())]
     widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
     for row in rows:
         cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
         lines.append("  ".join(cells).rstrip())
+    if status.lag_error is not None:
+        lines.append(f"lag: not known, the log cannot be asked: {status.lag_error}")
     lines += [f"{name}: {one.error}" for name, one in status.tables.items() if one.error]
     lines += status.events[-5:]
     for line in lines:
         printer.record({}, line)
 
 
-def _cells(name: str, one: TableStatus) -> tuple[str, ...]:
-    lag = "" if one.lag is None else str(one.lag)
+def _cells(name: str, one: TableStatus, is_known: bool) -> tuple[str, ...]:
+    lag = ""
+    if one.lag is not None:
+        lag = f"{one.lag} ({one.lag_s:g} s)" if one.lag and one.lag_s is not None else str(one.lag)
+    elif not is_known and one.kind in _OF_THE_LOG:
+        lag = "unknown"
     batch = "" if one.batch is None else str(one.batch)
     took = "" if one.batch_s is None else f"{one.batch_s:.2f}"
     return (

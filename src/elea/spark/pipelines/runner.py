@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from elea.errors import EleaError, MissingDependencyError
 from elea.spark.pipelines.answers import job_of
 from elea.spark.pipelines.definition import BAD, Decoded, Pipeline, View
+from elea.spark.pipelines.lag import Lags
 from elea.spark.pipelines.queries import Handle, Job, Queries
 from elea.spark.pipelines.state import Board, Lease, Status, now_status
 from elea.spark.pipelines.supervision import Supervision, told
@@ -136,6 +137,7 @@ class Run:
         self._upkeep = upkeep
         self._once = once
         self._on_status = on_status
+        self._lags = Lags(pipeline)
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._at_end: list[Callable[[], object]] = []
@@ -220,6 +222,13 @@ class Run:
         self._board.news.set()  # what was made by a run before
         self._board.state("running")
         self._tell()
+        watch = threading.Thread(
+            target=self._lags.watch,
+            args=(self._board, self._ended),
+            name="elea-pipeline-lag",
+            daemon=True,
+        )
+        watch.start()
         if self._upkeep.is_needed and not self._once:
             self._upkeep.start()
 
@@ -293,6 +302,7 @@ class Run:
                 if self._upkeep.round() or not self._once:
                     break
                 time.sleep(_TELL_S)
+        self._lags.tell(self._board)
         self._board.done()
 
     def _close(self) -> None:
