@@ -19,7 +19,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from elea.demo.ledger import STORED, WAITING, Id, Ledger, tiny_id
-from elea.demo.plan import ROOT, TINY
+from elea.demo.plan import ROOT, TINY, Stream
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 
@@ -197,6 +197,20 @@ def prove(ledger: Ledger, bronze: Evidence, expected: Expected | None) -> list[C
         Check("of nobody", len(strange), 0),
         Check("identities given twice", len(ledger.repeated), 0),
     ]
+
+
+def prove_encodings(bronze: Path, streams: Iterable[Stream]) -> list[Check]:
+    """That each sample still says how its payload is to be read."""
+    wanted = {stream.name: stream.encoding for stream in streams}
+    wrong: Counter[str] = Counter()
+    for batch in scan(bronze, ("kind", "key", "encoding")):
+        puts = pa.table(batch.filter(pc.equal(batch.column("kind"), int(RowKind.PUT))))
+        found = puts.group_by(["key", "encoding"]).aggregate([([], "count_all")])
+        for row in found.to_pylist():
+            if row["encoding"] != wanted.get(row["key"].rpartition("/")[2]):
+                wrong[f"{row['key']} {row['encoding']}"] += row["count_all"]
+    shown = ", ".join(sorted(wrong)[:_SHOWN])
+    return [Check("of another encoding", wrong.total(), 0, shown)]
 
 
 def prove_decoded(

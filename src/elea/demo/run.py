@@ -29,6 +29,7 @@ from elea.demo.proof import (
     missing,
     prove,
     prove_decoded,
+    prove_encodings,
 )
 from elea.demo.robot_page import page_of
 from elea.demo.stack import OUTPUT, Recorded, Stack, pipeline_command
@@ -282,6 +283,7 @@ class Run:
             summary.checks = prove(ledger, bronze, None)
         else:
             summary.checks = prove(ledger, bronze, expected)
+        summary.checks += prove_encodings(lake / BRONZE, (*STREAMS, SOIL))
         for stream in (*STREAMS, SOIL):
             good, bad = lake / stream.name, lake / f"{stream.name}_bad"
             if is_table(good):

@@ -9,7 +9,8 @@ import pytest
 from tests.unit.spark.logs import log_at
 
 from elea.demo.ledger import REFUSED, SENT, STORED, WAITING, Id, Ledger, LedgerWriter, tiny_id
-from elea.demo.proof import Check, Evidence, Expected, prove, prove_decoded
+from elea.demo.plan import IMU
+from elea.demo.proof import Check, Evidence, Expected, prove, prove_decoded, prove_encodings
 from elea.errors import StoreError
 from elea.spark.archiving import archive_local, prepared
 from elea.store.log.schema import RowKind
@@ -116,6 +117,17 @@ def test_samples_of_tiny_devices_are_known_by_what_is_in_them(
     target, options = prepared(str(log), tmp_path / "table", "delta", "c", None, None)
     list(archive_local(target, options))
     assert Evidence.of_decoded(tmp_path / "table") == found  # by payloads, as bad rows are
+
+
+def test_encodings_are_held_against_the_plan(tmp_path: Path) -> None:
+    rows = [row(0), row(1)._replace(encoding="application/json")]
+    target, options = prepared(
+        str(log_of(tmp_path, rows)), tmp_path / "table", "delta", "c", None, None
+    )
+    list(archive_local(target, options))
+    [check] = prove_encodings(tmp_path / "table", (IMU,))
+    assert (check.seen, check.note) == (1, f"{KEY} zenoh/bytes")
+    assert prove_encodings(tmp_path / "none", (IMU,))[0].holds
 
 
 def test_what_still_waits_is_not_acknowledged(tmp_path: Path) -> None:
