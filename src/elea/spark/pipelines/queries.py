@@ -216,7 +216,8 @@ class Queries:
             if append(path, format, f"{flow}/{query}", number, rows):
                 self._board.grown(target.name, rows.num_rows)
             if target.publish is not None:
-                send_rows(self._pipeline, target.name, target.publish, rows)
+                change = f"{flow}/{query}/{number}"
+                send_rows(self._pipeline, target.name, target.publish, rows, change)
 
         return taken
 
