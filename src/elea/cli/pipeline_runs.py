@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from elea.spark.pipelines.state import Status, TableStatus
 
-_ORPHAN_S: Final = 60.0  # for the last round of one that nobody waits for any more
+_ORPHAN_S: Final = 60.0  # to end, if nobody waits for it any more
 _POLL_S: Final = 0.2
 _STYLES: Final = {
     "running": Style.GREEN,
@@ -82,15 +82,17 @@ def run(args: argparse.Namespace) -> int:
     is_once = args.once or pipeline.trigger_s is None
     progress = _Progress(args)
     config = _pairs(args.conf)
-    asked = threading.Event()
+    gone = threading.Event()
     if args.until_eof:
-        threading.Thread(target=_until_eof, args=(asked,), daemon=True).start()
+        threading.Thread(target=_until_eof, args=(gone,), daemon=True).start()
     spark = session_for(pipeline, master=args.master, quick=is_once, config=config)
     try:
         made = dp.run(pipeline, spark, once=args.once, final=args.final, on_status=progress.status)
-        with _Interrupts(asked):
+        with _Interrupts() as asked:
             end_s = None if args.duration is None else time.monotonic() + args.duration
             while not made.wait(_POLL_S):
+                if gone.is_set():  # and the router with it, most likely
+                    made.stop(last_round=False)
                 if asked.is_set() or (end_s is not None and time.monotonic() >= end_s):
                     made.stop()
     finally:
@@ -102,12 +104,12 @@ def run(args: argparse.Namespace) -> int:
     return 1 if made.failed or made.status().state == "failed" else 0
 
 
-def _until_eof(asked: threading.Event) -> None:
+def _until_eof(gone: threading.Event) -> None:
     """Ask for an orderly end once standard input is closed, and wait for it; not for ever."""
     with suppress(OSError):  # there is none: as if it were closed
         while os.read(0, 4_096):
             pass
-    asked.set()
+    gone.set()
     time.sleep(_ORPHAN_S)
     os._exit(1)  # Java ends when this process does
 
@@ -115,14 +117,13 @@ def _until_eof(asked: threading.Event) -> None:
 class _Interrupts:
     """Ctrl-C and SIGTERM ask for an orderly end; a second Ctrl-C does not wait for it."""
 
-    def __init__(self, asked: threading.Event) -> None:
-        self._asked = asked
+    def __enter__(self) -> threading.Event:
+        self._asked = threading.Event()
         self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> None:
         with suppress(ValueError):  # not in the main thread: whoever called it handles signals
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._handle)
+        return self._asked
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
@@ -174,12 +175,14 @@ def status(args: argparse.Namespace) -> int:
     from elea.spark import pipelines as dp
     from elea.spark.pipelines import state
     from elea.spark.pipelines.lag import Lags
+    from elea.spark.sessions import close_all
 
     pipeline = dp.load(args.file)
     found = state.read(pipeline.own)
     if found is None:
         raise EleaError(f"{pipeline.name}: it never ran; `elea pipeline run {args.file}` starts it")
     Lags(pipeline).put(found)  # as it is now, whether the runner lives or not
+    close_all()  # if it was asked by a session
     show(args, found)
     return 0 if found.is_alive else 1
 

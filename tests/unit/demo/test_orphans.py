@@ -44,7 +44,8 @@ class Made:
         (table / "0.json").touch()
     def wait(self, timeout_s):
         return self.ended.wait(timeout_s)
-    def stop(self):
+    def stop(self, *, last_round):
+        assert not last_round  # results would be for nobody
         self.ended.set()
     def status(self):
         return state.now_status("fleet")

@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,7 @@ from elea.spark.places import Place, open_place
 from elea.store.log.reader import Bounds
 
 _EVERY_S: Final = 2.0
+_ASK_S: Final = 10.0  # somebody waits for the answer
 _RECEIVED: Final = "recv_ts"
 _FROM_THE_FIRST: Final = "earliest"
 
@@ -70,12 +71,17 @@ class Lags:
                 raise
 
     def _measured(self) -> dict[str, Lag]:
+        queries = list(self._queries())
+        if not queries:
+            return {}  # it is made of other things
         options = Options(source_options(self._pipeline, self._pipeline.name, ["**"])).stream()
         if self._place is None:
-            self._place = open_place(options.source)
+            reach = options.source.reach
+            reach = replace(reach, timeout_s=min(reach.timeout_s, _ASK_S))
+            self._place = open_place(replace(options.source, reach=reach))
         place, bounds = self._place, self._place.bounds()
         found: dict[str, Lag] = {}
-        for checkpoint, tables in self._queries():
+        for checkpoint, tables in queries:
             ends = committed(checkpoint)
             if not ends and options.start.word != _FROM_THE_FIRST:
                 continue

@@ -138,6 +138,7 @@ class Run:
         self._once = once
         self._on_status = on_status
         self._lags = Lags(pipeline)
+        self._last_round = True
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._at_end: list[Callable[[], object]] = []
@@ -161,11 +162,15 @@ class Run:
         """How it does."""
         return self._board.status()
 
-    def stop(self, timeout_s: float | None = None) -> bool:
+    def stop(self, timeout_s: float | None = None, *, last_round: bool = True) -> bool:
         """End it in order; whether it has ended.
 
         What was read is in the tables, and what follows from it: a last round is made.
+
+        Args:
+            last_round: False: what follows from it is left to the next run.
         """
+        self._last_round = self._last_round and last_round
         self._stopping.set()
         return self._ended.wait(timeout_s)
 
@@ -297,7 +302,7 @@ class Run:
                 one.handle = None
                 self._note(one, "done")
         self._upkeep.stop()
-        if self._upkeep.is_needed:
+        if self._upkeep.is_needed and self._last_round:
             for _ in range(_FINAL_ROUNDS_MAX):
                 if self._upkeep.round() or not self._once:
                     break

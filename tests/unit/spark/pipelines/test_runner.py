@@ -121,6 +121,24 @@ def test_what_fails_is_begun_again(tmp_path: Path) -> None:
     run.check()
 
 
+@pytest.mark.parametrize("last_round", [True, False])
+def test_a_last_round_is_made_unless_it_is_not_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last_round: bool
+) -> None:
+    rounds: list[Upkeep] = []
+
+    def round(self: Upkeep) -> bool:
+        rounds.append(self)
+        return True
+
+    monkeypatch.setattr(Upkeep, "is_needed", True)
+    monkeypatch.setattr(Upkeep, "start", lambda self: None)
+    monkeypatch.setattr(Upkeep, "round", round)
+    run, _ = made(fleet.pipeline(tmp_path), Starts([lasts]))
+    assert run.stop(30, last_round=last_round)
+    assert len(rounds) == last_round
+
+
 def test_what_fails_too_often_is_given_up(tmp_path: Path) -> None:
     run, _ = made(fleet.pipeline(tmp_path), starts := Starts([fails]))
     assert run.wait(30)
