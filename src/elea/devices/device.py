@@ -169,6 +169,7 @@ class Device:
         self._pid = settings.pid
         self.client = Client(settings)
         self._line = open_line(endpoint)
+        self._is_moving = False  # nothing has come since it has another address
         try:
             self.client.open(clock())
             self._wait(lambda: self._events.opened is not None, "an answer")
@@ -343,6 +344,7 @@ class Device:
         self._line.sock.close()
         self._line = line
         line.send(encode(KeepAlive(pid=self._pid)))  # the one message that says who moved
+        self._is_moving = True
 
     def close(self) -> None:
         """End the session in order. Legal twice."""
@@ -393,6 +395,7 @@ class Device:
             # A socket takes a timeout of 0 for "do not wait at all", which is never meant here.
             wait_s = max(min(due) - now_ns, 1_000) / _SECOND_NS if due else None
             for frame in self._line.frames(wait_s):
+                self._is_moving = False
                 self.client.receive(frame, self._clock())
             now_ns = self._clock()
             due_ns = self.client.next_timer_ns()
@@ -401,6 +404,8 @@ class Device:
 
     def _flush(self) -> None:
         for frame in self.client.data_to_send(self._clock()):
+            if self._is_moving:  # the one before may be lost
+                self._line.send(encode(KeepAlive(pid=self._pid)))
             self._line.send(frame)
         while (event := self.client.next_event()) is not None:
             self._events.take(event)
