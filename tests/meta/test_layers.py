@@ -79,6 +79,7 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     "demo": {  # composes several
         *VOCABULARY,
         *("session", *DOORWAYS, "store.log", "store.tables", "store", "spark", "daemon"),
+        "devices",
     },
     # Config.from_file and from_env are zenoh-python's names; they load the reader when called.
     "config": {*VOCABULARY[: VOCABULARY.index("config")], "config_file"},

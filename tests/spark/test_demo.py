@@ -22,7 +22,9 @@ def test_a_run_proves_its_counts_and_can_be_asked(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    place = tmp_path / "demo"
+    place, temporary = tmp_path / "demo", tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     arguments = ["--duration", "4", "--robots", "6", "--to", str(place), "--json"]
     code = main(["demo", *arguments])
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -33,9 +35,11 @@ def test_a_run_proves_its_counts_and_can_be_asked(
     assert seen["samples sent"] == plan.count()
     assert seen["lost on a bad radio"] == plan.lost_count() > 0
     assert summary["tables"]["imu_bad"] == plan.garbled_count() > 0
+    assert seen["of tiny devices, by XRCE"] == summary["tables"]["soil"] == plan.tiny_count() > 0
     assert summary["tables"]["last"] == plan.robots
     assert summary["results"] > 0  # windows came back as samples
     assert any("tick" in one for one in said)
+    assert not list(temporary.iterdir())  # neither Spark nor Java left anything
     # The programs of the summary; that of Spark in the session that is there.
     asked = subprocess.run(
         [sys.executable, str(place / queries.DUCKDB)], capture_output=True, text=True, check=True

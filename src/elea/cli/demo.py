@@ -26,7 +26,9 @@ SUMMARY: Final = "run a router, a fleet, a recorder and a pipeline on Spark, and
 
 _EPILOG: Final = """\
 Everything listens on loopback, at a free port. The fleet has faults on purpose: two robots with a
-bad radio, one that restarts, one that overheats, one whose payloads are garbled now and then.
+bad radio, one that restarts, one that overheats, one whose payloads are garbled now and then. Two
+tiny devices are beside them, which speak XRCE over UDP in frames of 64 octets: one moves to another
+address, one sleeps for a while.
 Ctrl-C ends it early; what was sent is drained and counted all the same.
 
 exit status:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from elea.spark.pipelines.state import Status, TableStatus
 
-_STOP_S: Final = 120.0
+_ORPHAN_S: Final = 60.0  # to end, if nobody waits for it any more
 _POLL_S: Final = 0.2
 _STYLES: Final = {
     "running": Style.GREEN,
@@ -30,6 +31,7 @@ _STYLES: Final = {
     "failed": Style.RED,
     "dead": Style.RED,
 }
+_OF_THE_LOG: Final = ("archive", "decoded", "stream")
 _HEAD: Final = ("table", "kind", "state", "rows", "rows/s", "lag", "batch", "seconds", "restarts")
 
 
@@ -44,6 +46,11 @@ def configure_run(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument(
         "--duration", type=float, metavar="SECONDS", help="end after so long; 0 or less is refused"
+    )
+    verb.add_argument(
+        "--until-eof",
+        action="store_true",
+        help="end when standard input is closed, as it is when who started it is gone",
     )
     verb.add_argument(
         "--table", action="append", default=[], help="only this table, and what it is made of"
@@ -75,12 +82,17 @@ def run(args: argparse.Namespace) -> int:
     is_once = args.once or pipeline.trigger_s is None
     progress = _Progress(args)
     config = _pairs(args.conf)
+    gone = threading.Event()
+    if args.until_eof:
+        threading.Thread(target=_until_eof, args=(gone,), daemon=True).start()
     spark = session_for(pipeline, master=args.master, quick=is_once, config=config)
     try:
         made = dp.run(pipeline, spark, once=args.once, final=args.final, on_status=progress.status)
         with _Interrupts() as asked:
             end_s = None if args.duration is None else time.monotonic() + args.duration
             while not made.wait(_POLL_S):
+                if gone.is_set():  # and the router with it, most likely
+                    made.stop(last_round=False)
                 if asked.is_set() or (end_s is not None and time.monotonic() >= end_s):
                     made.stop()
     finally:
@@ -90,6 +102,16 @@ def run(args: argparse.Namespace) -> int:
         error = made.status().tables[name].error if name in made.status().tables else ""
         print(f"elea: {name} was given up: {error}", file=sys.stderr)
     return 1 if made.failed or made.status().state == "failed" else 0
+
+
+def _until_eof(gone: threading.Event) -> None:
+    """Ask for an orderly end once standard input is closed, and wait for it; not for ever."""
+    with suppress(OSError):  # there is none: as if it were closed
+        while os.read(0, 4_096):
+            pass
+    gone.set()
+    time.sleep(_ORPHAN_S)
+    os._exit(1)  # Java ends when this process does
 
 
 class _Interrupts:
@@ -152,11 +174,15 @@ def status(args: argparse.Namespace) -> int:
     """Tell how a pipeline does that runs, or ran, somewhere on this host."""
     from elea.spark import pipelines as dp
     from elea.spark.pipelines import state
+    from elea.spark.pipelines.lag import Lags
+    from elea.spark.sessions import close_all
 
     pipeline = dp.load(args.file)
     found = state.read(pipeline.own)
     if found is None:
         raise EleaError(f"{pipeline.name}: it never ran; `elea pipeline run {args.file}` starts it")
+    Lags(pipeline).put(found)  # as it is now, whether the runner lives or not
+    close_all()  # if it was asked by a session
     show(args, found)
     return 0 if found.is_alive else 1
 
@@ -200,19 +226,26 @@ def show(args: argparse.Namespace, status: Status) -> None:
         who += "; it is gone without a word, `elea pipeline run` goes on where it ended"
     styles = [_STYLES[status.state]] if status.state in _STYLES else []
     lines = [f"{status.pipeline}: {paint(status.state, *styles)}, {who}"]
-    rows = [_HEAD, *(_cells(name, one) for name, one in status.tables.items())]
+    is_known = status.lag_error is None
+    rows = [_HEAD, *(_cells(name, one, is_known) for name, one in status.tables.items())]
     widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
     for row in rows:
         cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
         lines.append("  ".join(cells).rstrip())
+    if status.lag_error is not None:
+        lines.append(f"lag: not known, the log cannot be asked: {status.lag_error}")
     lines += [f"{name}: {one.error}" for name, one in status.tables.items() if one.error]
     lines += status.events[-5:]
     for line in lines:
         printer.record({}, line)
 
 
-def _cells(name: str, one: TableStatus) -> tuple[str, ...]:
-    lag = "" if one.lag is None else str(one.lag)
+def _cells(name: str, one: TableStatus, is_known: bool) -> tuple[str, ...]:
+    lag = ""
+    if one.lag is not None:
+        lag = f"{one.lag} ({one.lag_s:g} s)" if one.lag and one.lag_s is not None else str(one.lag)
+    elif not is_known and one.kind in _OF_THE_LOG:
+        lag = "unknown"
     batch = "" if one.batch is None else str(one.batch)
     took = "" if one.batch_s is None else f"{one.batch_s:.2f}"
     return (

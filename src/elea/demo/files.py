@@ -10,6 +10,7 @@ ROUTER: Final = "router.json5"
 PIPELINE: Final = "pipeline.yaml"
 NAMES: Final = (ROUTER, PIPELINE, "PoseStamped.msg")
 ENDPOINT: Final = "tcp/127.0.0.1:7447"  # in the files; others are put in its place
+GATEWAY: Final = "udp/127.0.0.1:7447"
 
 
 def text(name: str) -> str:
@@ -17,7 +18,12 @@ def text(name: str) -> str:
     return (files("elea.demo") / "data" / name).read_text(encoding="utf-8")
 
 
-def lay_out(directory: Path, endpoint: str = ENDPOINT) -> None:
-    """Write all of them to a directory, for a router at an endpoint."""
+def lay_out(directory: Path, endpoint: str = ENDPOINT, gateway: str = GATEWAY) -> None:
+    """Write all of them to a directory, for a router that is at an endpoint.
+
+    Args:
+        gateway: And serves tiny devices there.
+    """
     for name in NAMES:
-        (directory / name).write_text(text(name).replace(ENDPOINT, endpoint), encoding="utf-8")
+        placed = text(name).replace(ENDPOINT, endpoint).replace(GATEWAY, gateway)
+        (directory / name).write_text(placed, encoding="utf-8")

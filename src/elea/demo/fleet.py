@@ -1,16 +1,18 @@
 """Fleet: simulated robots as Zenoh clients, in a process of their own.
 
-    python -m elea.demo.fleet ENDPOINT DIRECTORY PLAN
+    python -m elea.demo.fleet ENDPOINT GATEWAY DIRECTORY PLAN
 
 Each robot has a session, a liveliness token and a thread that publishes what the plan says, when it
 says so; what is late is made up for. Poses and batteries are acknowledged puts, and wait on the
-robot's disk while no recorder answers. A JSON line every second tells how many were sent. A line on
-standard input ends that early. Robots stay, so that their caches can be asked, until it is closed.
+robot's disk while no recorder answers. Tiny devices are beside them, which speak XRCE. A JSON line
+every second tells how many were sent. A line on standard input ends that early. Robots stay, so
+that their caches can be asked, until it is closed.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -20,7 +22,8 @@ from typing import Final, TextIO
 
 from elea.config.config import Config
 from elea.demo.ledger import REFUSED, SENT, STORED, WAITING, Id, LedgerWriter
-from elea.demo.plan import RADIO, ROOT, STREAMS, Plan, Stream, key_of, name_of
+from elea.demo.plan import RADIO, ROOT, STREAMS, TINY_COUNT, Plan, Stream, key_of, name_of
+from elea.demo.tiny import Tiny
 from elea.errors import LinkError, StoreError
 from elea.provenance import SourceInfo
 from elea.qos import CongestionControl
@@ -38,25 +41,28 @@ _ACK_S: Final = 10.0
 _DRAIN_S: Final = 60.0
 _TELL_S: Final = 1.0
 _POLL_S: Final = 0.02
+_ORPHAN_S: Final = 3.0  # to say goodbye, if whoever started this is gone
 
 
 class Fleet:
-    """All robots.
+    """All robots, and the tiny devices.
 
     Args:
         plan: What they do.
         endpoint: Where they connect to.
+        gateway: Where the tiny devices do.
         directory: Of the ledger, and of what waits to be stored.
     """
 
-    def __init__(self, plan: Plan, endpoint: str, directory: Path) -> None:
+    def __init__(self, plan: Plan, endpoint: str, gateway: str, directory: Path) -> None:
         self.plan = plan
         self.endpoint = endpoint
+        self.gateway = gateway
         self.directory = directory
         self.ledger = LedgerWriter(directory / LEDGER)
         self.is_ending = threading.Event()  # publish no more
         self.may_leave = threading.Event()  # and close the sessions
-        self.ready = threading.Barrier(plan.robots, self._start)
+        self.ready = threading.Barrier(plan.robots + TINY_COUNT, self._start)
         self.start_s = 0.0
         self.late_s = 0.0  # the last sample that was published
 
@@ -69,7 +75,8 @@ class Fleet:
         Raises:
             EleaError: what ended a robot.
         """
-        robots = [Robot(self, number) for number in range(1, self.plan.robots + 1)]
+        robots: list[Robot | Tiny] = [Robot(self, one + 1) for one in range(self.plan.robots)]
+        robots += [Tiny(self, one + 1) for one in range(TINY_COUNT)]
         with self.ledger:
             for robot in robots:
                 robot.start()
@@ -253,8 +260,10 @@ def _config(endpoint: str) -> Config:
 
 def main(arguments: Sequence[str]) -> int:
     """Run a fleet; returns the exit code."""
-    endpoint, directory, plan = arguments
-    fleet = Fleet(Plan(**json.loads(plan)), endpoint, Path(directory))
+    endpoint, gateway, directory, plan = arguments
+    fleet = Fleet(Plan(**json.loads(plan)), endpoint, gateway, Path(directory))
+
+    starter = os.getppid()
 
     def watch() -> None:
         """A line: publish no more. Closed, or whoever started this is gone: leave."""
@@ -262,6 +271,9 @@ def main(arguments: Sequence[str]) -> int:
             fleet.is_ending.set()
         fleet.is_ending.set()
         fleet.may_leave.set()
+        time.sleep(_ORPHAN_S)
+        if os.getppid() != starter:
+            os._exit(1)  # the router went too: what waits will not be stored, and nobody counts it
 
     threading.Thread(target=watch, daemon=True).start()
     fleet.run(sys.stdout)

@@ -34,13 +34,14 @@ class FleetProcess:
     Args:
         plan: What it does.
         endpoint: Where it connects to.
+        gateway: Where its tiny devices do.
         directory: Of its ledger and what it says beside that.
     """
 
-    def __init__(self, plan: Plan, endpoint: str, directory: Path) -> None:
+    def __init__(self, plan: Plan, endpoint: str, gateway: str, directory: Path) -> None:
         self.output = directory / OUTPUT
         self.said = Said()
-        arguments = (endpoint, str(directory), json.dumps(asdict(plan)))
+        arguments = (endpoint, gateway, str(directory), json.dumps(asdict(plan)))
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(  # noqa: S603  # ourselves, no shell
                 [sys.executable, "-m", "elea.demo.fleet", *arguments],

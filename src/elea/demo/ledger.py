@@ -31,6 +31,14 @@ class Id(NamedTuple):
     sn: int
 
 
+def tiny_id(key: str, number: int) -> Id:
+    """The identity of a sample of a tiny device, by its key and what is in it.
+
+    Such a device does not know as which publisher the gateway presents it.
+    """
+    return Id(key, 0, number)
+
+
 class LedgerWriter:
     """Writes a ledger; several threads may.
 

@@ -17,6 +17,7 @@ from elea.demo.payloads import pose_to_cdr, to_cbor, to_json
 from elea.errors import InvalidValueError
 
 ROOT: Final = "fleet"
+TINY: Final = "tiny-"
 ROBOTS_MIN: Final = 6  # each of those below is one
 ROBOTS_MAX: Final = 99
 # What is wrong with a robot, by its number.
@@ -26,12 +27,19 @@ RESTARTS: Final = 4
 OVERHEATS: Final = 5
 GARBLES: Final = 6  # some of its payloads are cut off
 
+# And the tiny devices beside them, which speak XRCE.
+TINY_COUNT: Final = 2
+MOVES: Final = 1  # to another address, in the middle
+SLEEPS: Final = 2  # what it measured meanwhile, it says when it wakes
+
 LENGTH_MAX: Final = 512  # octets of a sample that pass a bad radio; the router's filter says so
 _LONG_EVERY: Final = 40
 _GARBLED_EVERY: Final = 100
 _NOTE: Final = "diagnosis " * 60
 _DOWN: Final = (0.45, 0.55)  # the part of the time in which the one that restarts is away
 _HOT: Final = (0.35, 0.60)
+_ASLEEP: Final = (0.40, 0.60)
+_TRACE_LEN: Final = 24  # values of a reading: longer than several frames of a device
 _WARM_C: Final = 45.0
 _HEAT_C: Final = 50.0
 
@@ -57,6 +65,7 @@ IMU: Final = Stream("imu", 25.0, "application/json", acknowledged=False)
 POSE: Final = Stream("pose", 5.0, "application/cdr", acknowledged=True)
 BATTERY: Final = Stream("battery", 1.0, "application/cbor", acknowledged=True)
 STREAMS: Final = (IMU, POSE, BATTERY)
+SOIL: Final = Stream("soil", 4.0, "application/json", acknowledged=False)  # of tiny devices
 
 
 class Due(NamedTuple):
@@ -109,14 +118,27 @@ class Plan:
         for number in range(math.ceil(start_s * hertz), math.ceil(end_s * hertz)):
             yield Due(number / hertz, stream, number)
 
+    def readings(self, device: int) -> Iterator[Due]:
+        """All samples of one tiny device, in order."""
+        asleep_s, awake_s = (part * self.duration_s for part in _ASLEEP)
+        for due in self._of(SOIL, 0.0, self.duration_s):
+            late = device == SLEEPS and asleep_s <= due.at_s < awake_s
+            yield due._replace(at_s=awake_s) if late else due
+
     def count(self, *, acknowledged_only: bool = False) -> int:
         """How many samples the whole fleet publishes."""
-        return sum(
+        robots = sum(
             due.stream.acknowledged or not acknowledged_only
             for robot in range(1, self.robots + 1)
             for life in self.lives(robot)
             for due in self.samples(life)
         )
+        return robots if acknowledged_only else robots + self.tiny_count()
+
+    def tiny_count(self) -> int:
+        """How many of those are of tiny devices."""
+        devices = range(1, TINY_COUNT + 1)
+        return sum(1 for device in devices for _ in self.readings(device))
 
     def lost_count(self) -> int:
         """How many of those nobody will ever have: a radio lost them, and there is no cache."""
@@ -145,6 +167,13 @@ class Plan:
             volts = round(sum(cells), 4)
             return to_cbor({"volts": volts, "percent": round(100 * left), "cells": cells})
         return self._imu(robot, due, dice, phase)
+
+    def reading(self, device: int, due: Due) -> bytes:
+        """What a tiny device says. It does not know by which number others know its samples: so
+        each has one of its own."""
+        dice = random.Random(f"{self.seed}/tiny/{device}/{due.number}")
+        trace = [round(0.3 + dice.gauss(0, 0.02), 4) for _ in range(_TRACE_LEN)]
+        return to_json({"n": due.number, "moisture": trace[-1], "trace": trace})
 
     def _imu(self, robot: int, due: Due, dice: random.Random, phase: float) -> bytes:
         said: dict[str, float | int | str] = {
@@ -178,6 +207,16 @@ def name_of(robot: int) -> str:
 def key_of(robot: int, stream: Stream) -> str:
     """Where a robot publishes."""
     return f"{ROOT}/{name_of(robot)}/{stream.name}"
+
+
+def tiny_name(device: int) -> str:
+    """A tiny device's chunk in its keys."""
+    return f"{TINY}{device:02d}"
+
+
+def tiny_key(device: int) -> str:
+    """Where a tiny device publishes."""
+    return f"{ROOT}/{tiny_name(device)}/{SOIL.name}"
 
 
 def is_long(robot: int, due: Due) -> bool:

@@ -6,6 +6,7 @@ the code by which they read, has no part in it: they are what is to be checked.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,13 +18,17 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from elea.demo.ledger import STORED, WAITING, Id, Ledger
+from elea.demo.ledger import STORED, WAITING, Id, Ledger, tiny_id
+from elea.demo.plan import ROOT, TINY, Stream
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 
 _IDS: Final = ("zid", "eid", "sn")
-_COLUMNS: Final = ("kind", *_IDS)
+_COLUMNS: Final = ("kind", "key", *_IDS, "payload")
 _SHOWN: Final = 3
+_TINY_KEYS: Final = f"{ROOT}/{TINY}"
+_NUMBERS: Final = ("n", "payload")  # columns that have the number that a tiny device gave a sample
+_NO_NUMBER: Final = -1  # of a sample that does not say its own
 
 
 @dataclass(slots=True)
@@ -33,6 +38,7 @@ class Evidence:
     found: Counter[Id] = field(default_factory=Counter)
     told_lost: set[Id] = field(default_factory=set)
     rows: int = 0
+    tiny: int = 0  # those of tiny devices
 
     @classmethod
     def of_log(cls, directory: Path) -> Self:
@@ -40,14 +46,14 @@ class Evidence:
         reader, made = LogReader(directory), cls()
         for shard in range(reader.shards_count):
             first = reader.bounds(shard).first
-            made.take(reader.read(shard, first, columns=[*_COLUMNS, "payload"]))
+            made.take(reader.read(shard, first, columns=_COLUMNS))
         return made
 
     @classmethod
     def of_archive(cls, path: Path) -> Self:
         """Of all rows of a table that has the columns of a log."""
         made = cls()
-        made.take(scan(path, [*_COLUMNS, "payload"]))
+        made.take(scan(path, _COLUMNS))
         return made
 
     @classmethod
@@ -55,8 +61,11 @@ class Evidence:
         """Of all rows of tables whose rows are samples, and those that could not be decoded."""
         made = cls()
         for path in paths:
-            for batch in scan(path, _IDS):
-                made._samples(batch)
+            rows = rows_of(path)
+            if rows is not None:
+                numbers = [name for name in _NUMBERS if name in rows.schema.names]
+                for batch in rows.to_batches(columns=["key", *_IDS, *numbers[:1]]):
+                    made._samples(batch)
         return made
 
     def take(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -72,8 +81,13 @@ class Evidence:
 
     def _samples(self, batch: pa.RecordBatch) -> None:
         self.rows += batch.num_rows
-        columns = (batch.column(name).to_pylist() for name in _IDS)
+        is_tiny = pc.starts_with(batch.column("key").cast(pa.string()), _TINY_KEYS)
+        of_tiny, others = batch.filter(is_tiny), batch.filter(pc.invert(is_tiny))
+        columns = (others.column(name).to_pylist() for name in _IDS)
         self.found.update(map(Id._make, zip(*columns, strict=True)))
+        keys, said = of_tiny.column("key").to_pylist(), of_tiny.columns[-1].to_pylist()
+        self.found.update(map(tiny_id, keys, map(_number_in, said)))
+        self.tiny += of_tiny.num_rows
 
     @property
     def repeated(self) -> int:
@@ -131,6 +145,7 @@ class Expected:
     acknowledged: int
     lost: int
     garbled: int
+    tiny: int = 0
 
 
 def missing(ledger: Ledger, evidence: Evidence) -> list[Id]:
@@ -170,12 +185,32 @@ def prove(ledger: Ledger, bronze: Evidence, expected: Expected | None) -> list[C
             expected.lost if expected else len(lost),
             "each named by a row",
         ),
+        Check(
+            "of tiny devices, by XRCE",
+            bronze.tiny,
+            expected.tiny if expected else sum(_is_tiny(key) for key in ledger.keys.values()),
+            "known by the numbers in them",
+        ),
         Check("missing", len(gone), 0, _some(ledger, gone)),
         Check("duplicates", bronze.repeated, 0),
         Check("acknowledged and not there", len(not_there), 0, _some(ledger, not_there)),
         Check("of nobody", len(strange), 0),
         Check("identities given twice", len(ledger.repeated), 0),
     ]
+
+
+def prove_encodings(bronze: Path, streams: Iterable[Stream]) -> list[Check]:
+    """That each sample still says how its payload is to be read."""
+    wanted = {stream.name: stream.encoding for stream in streams}
+    wrong: Counter[str] = Counter()
+    for batch in scan(bronze, ("kind", "key", "encoding")):
+        puts = pa.table(batch.filter(pc.equal(batch.column("kind"), int(RowKind.PUT))))
+        found = puts.group_by(["key", "encoding"]).aggregate([([], "count_all")])
+        for row in found.to_pylist():
+            if row["encoding"] != wanted.get(row["key"].rpartition("/")[2]):
+                wrong[f"{row['key']} {row['encoding']}"] += row["count_all"]
+    shown = ", ".join(sorted(wrong)[:_SHOWN])
+    return [Check("of another encoding", wrong.total(), 0, shown)]
 
 
 def prove_decoded(
@@ -189,6 +224,21 @@ def prove_decoded(
         Check(f"rows of {name}", len(found.found.keys() & wanted), len(wanted), "as in bronze"),
         Check(f"duplicates of {name}", found.repeated + len(found.found.keys() - wanted), 0),
     ]
+
+
+def _is_tiny(key: str) -> bool:
+    return key.startswith(_TINY_KEYS)
+
+
+def _number_in(said: bytes | int | None) -> int:
+    """The number that a tiny device gave a sample: from a column, or a payload in JSON."""
+    if isinstance(said, int):
+        return said
+    try:
+        number = json.loads(said or b"")["n"]
+    except (ValueError, KeyError, TypeError):
+        return _NO_NUMBER
+    return number if isinstance(number, int) else _NO_NUMBER
 
 
 def _some(ledger: Ledger, ids: list[Id]) -> str:

@@ -17,7 +17,7 @@ from elea.demo.fleet import LEDGER
 from elea.demo.fleet_process import FleetProcess
 from elea.demo.gold import prove_gold, some_rows
 from elea.demo.ledger import Ledger
-from elea.demo.plan import OVERHEATS, STREAMS, Plan
+from elea.demo.plan import OVERHEATS, SOIL, STREAMS, TINY_COUNT, Plan
 from elea.demo.progress import Progress
 from elea.demo.progress import read as read_progress
 from elea.demo.proof import (
@@ -29,6 +29,7 @@ from elea.demo.proof import (
     missing,
     prove,
     prove_decoded,
+    prove_encodings,
 )
 from elea.demo.robot_page import page_of
 from elea.demo.stack import OUTPUT, Recorded, Stack, pipeline_command
@@ -36,6 +37,7 @@ from elea.demo.supervisor import State
 from elea.errors import EleaError, StoreError
 from elea.sample import Sample
 from elea.session.handlers import Callback
+from elea.spark.repeats import Repeats, once
 
 LOG: Final = Path("log") / "fleet"
 LAKE: Final = Path("lake")
@@ -44,6 +46,7 @@ GARBLED: Final = "imu_bad"
 RESULTS: Final = ("gold/**", "alerts/**")
 PUBLISHED: Final = ("imu_1s", "hot")  # the tables whose rows those are
 _LISTEN: Final = "tcp/127.0.0.1:0"
+_GATEWAY: Final = 'plugins/xrce/listen:["udp/127.0.0.1:0"]'
 _POLL_S: Final = 0.5
 _TICK_S: Final = 2.0
 _DRAIN_TICK_S: Final = 5.0
@@ -119,7 +122,8 @@ class Run:
         self._restarts_max = _RESTARTS_MAX
         self._interrupted = threading.Event()
         self._start_s = 0.0
-        self._results: set[tuple[str, bytes]] = set()  # what is sent again counts once
+        self._results = 0
+        self._repeats = Repeats()  # what is sent again counts once
         self._stack: Stack | None = None
         self._fleet: FleetProcess | None = None
 
@@ -139,20 +143,21 @@ class Run:
         router = self._directory / files.ROUTER
         files.lay_out(self._directory)
         queries.write(self._directory)
-        cfg = (f"plugins/recorder/directory:{recorder}",)
+        cfg = (f"plugins/recorder/directory:{recorder}", _GATEWAY)
         stack = Stack(Options(config=str(router), listen=(_LISTEN,), cfg=cfg))
         with self._running(stack):
             summary.endpoint = stack.start_router()
-            files.lay_out(self._directory, summary.endpoint)
-            self._step(f"router and recorder at {summary.endpoint}")
+            gateway = stack.gateway()
+            files.lay_out(self._directory, summary.endpoint, gateway)
+            self._step(f"router and recorder at {summary.endpoint}, tiny devices at {gateway}")
             self._start_pipeline(stack)
             if not self._interrupted.is_set():
-                self._watch_fleet(stack, summary.endpoint)
+                self._watch_fleet(stack, summary.endpoint, gateway)
                 self._drain(stack)
                 self._step("gold tables of the last rows")
                 if not stack.stop_pipeline(_STOP_S):
                     self._step("the pipeline did not end in time, and was killed")
-            summary.results = len(self._results)
+            summary.results = self._results
             summary.restarts = stack.pipeline.restarts if stack.pipeline else 0
         summary.interrupted = self._interrupted.is_set()
         self._prove(summary)
@@ -184,13 +189,15 @@ class Run:
         )
         self._step(f"pipeline runs after {time.monotonic() - began_s:.0f} s")
 
-    def _watch_fleet(self, stack: Stack, endpoint: str) -> None:
+    def _watch_fleet(self, stack: Stack, endpoint: str, gateway: str) -> None:
         session = stack.router.session
         for key_expr in RESULTS:
-            session.declare_subscriber(key_expr, Callback(self._heard, indirect=False))
-        self._step(f"{self._plan.robots} robots for {self._plan.duration_s:g} s")
+            heard = once(self._heard, self._repeats)
+            session.declare_subscriber(key_expr, Callback(heard, indirect=False))
+        fleet_of = f"{self._plan.robots} robots and {TINY_COUNT} tiny devices"
+        self._step(f"{fleet_of} for {self._plan.duration_s:g} s")
         self._start_s = time.monotonic()
-        fleet = self._fleet = FleetProcess(self._plan, endpoint, self._directory)
+        fleet = self._fleet = FleetProcess(self._plan, endpoint, gateway, self._directory)
         while not fleet.is_over:
             self._show(stack, fleet)
             if self._interrupted.wait(_TICK_S):
@@ -253,12 +260,12 @@ class Run:
                 recorded=stack.recorded(),
                 pipeline=read_progress(self._directory / LAKE),
                 problem=stack.pipeline_problem(),
-                results=len(self._results),
+                results=self._results,
             )
         )
 
     def _heard(self, sample: Sample) -> None:
-        self._results.add((sample.key_text, sample.payload.to_bytes()))
+        self._results += 1
         self._on_result(sample)
 
     def _prove(self, summary: Summary) -> None:
@@ -273,12 +280,14 @@ class Run:
             acknowledged=plan.count(acknowledged_only=True),
             lost=plan.lost_count(),
             garbled=plan.garbled_count(),
+            tiny=plan.tiny_count(),
         )
         if summary.interrupted:
             summary.checks = prove(ledger, bronze, None)
         else:
             summary.checks = prove(ledger, bronze, expected)
-        for stream in STREAMS:
+        summary.checks += prove_encodings(lake / BRONZE, (*STREAMS, SOIL))
+        for stream in (*STREAMS, SOIL):
             good, bad = lake / stream.name, lake / f"{stream.name}_bad"
             if is_table(good):
                 summary.checks += prove_decoded(stream.name, ledger, bronze, good, bad)
@@ -312,7 +321,7 @@ def _is_drained(ledger: Ledger, log: Path, lake: Path) -> bool:
         return False
     return all(
         check.holds
-        for stream in STREAMS
+        for stream in (*STREAMS, SOIL)
         if is_table(lake / stream.name)
         for check in prove_decoded(
             stream.name, ledger, bronze, lake / stream.name, lake / f"{stream.name}_bad"

@@ -16,6 +16,7 @@ from typing import Final
 from elea.daemon.daemon import Daemon
 from elea.daemon.effective import Options
 from elea.demo.supervisor import State, Supervisor
+from elea.devices.service import XrceService
 from elea.errors import EleaError
 from elea.json5 import Json
 
@@ -40,12 +41,13 @@ class Recorded:
 
 
 def pipeline_command(file: Path, master: str = LOCAL) -> list[str]:
-    """How a pipeline is started, by this Python.
+    """How a pipeline is started, by this Python; it ends with whoever started it.
 
     Args:
         master: Where Spark runs.
     """
-    return [sys.executable, "-m", "elea.cli.main", "pipeline", "run", str(file), "--master", master]
+    command = [sys.executable, "-m", "elea.cli.main", "pipeline", "run", str(file)]
+    return [*command, "--master", master, "--until-eof"]
 
 
 class Stack:
@@ -75,6 +77,17 @@ class Stack:
         if not locators:
             raise EleaError("the router listens nowhere: set listen/endpoints")
         return locators[0]
+
+    def gateway(self) -> str:
+        """Where tiny devices are served.
+
+        Raises:
+            EleaError: they are not.
+        """
+        for running in self.router.services:
+            if isinstance(running.service, XrceService) and running.service.locators:
+                return running.service.locators[0]
+        raise EleaError("the router serves no devices: set plugins/xrce/listen")
 
     def start_pipeline(
         self, command: Sequence[str], output: Path, *, restarts_max: int | None = None

@@ -29,7 +29,9 @@ class State(Enum):
 class Supervisor:
     """One program.
 
-    It is in a group of its own: Ctrl-C is for who supervises it, which ends it in its turn.
+    It is in a group of its own: Ctrl-C is for who supervises it, which ends it in its turn. Its
+    standard input is a pipe that is closed when who supervises it is gone, killed or not: a program
+    that is not to outlive it ends then.
 
     Args:
         command: What is run, without a shell.
@@ -70,7 +72,7 @@ class Supervisor:
             try:
                 self._process = subprocess.Popen(  # noqa: S603  # a program of ours, no shell
                     self._command,
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
@@ -83,8 +85,10 @@ class Supervisor:
         if self.state is State.RUNNING:
             code = self._process.poll()
             if code == 0:
+                self._close()
                 self.state = State.ENDED
             elif code is not None:
+                self._close()
                 self._fell()
         elif self.state is State.WAITING:
             assert self._again_s is not None
@@ -104,6 +108,10 @@ class Supervisor:
         self._in_row += 1
         self._again_s = self._clock() + pause_s
         self.state = State.WAITING
+
+    def _close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
 
     def last_words(self) -> str:
         """The last line of what it said that is not empty."""
@@ -125,4 +133,6 @@ class Supervisor:
             self._process.kill()
             self._process.wait()
             return False
+        finally:
+            self._close()
         return True

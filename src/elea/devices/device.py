@@ -24,6 +24,8 @@ from elea.xrce.buffer_hot import put_nat, put_octets
 from elea.xrce.client import DEVICE_LIMITS, Client, ClientEvent, Interest, PullEnded, Received
 from elea.xrce.closing import CloseReason
 from elea.xrce.declarations_hot import Property
+from elea.xrce.encode_hot import encode
+from elea.xrce.messages_hot import KeepAlive
 from elea.xrce.properties import (
     ACCEPTS_BATCHES,
     ACCEPTS_FRAGMENTS,
@@ -163,8 +165,11 @@ class Device:
         self._clock = clock
         self._timeout_s = timeout_s
         self._events = Events()
-        self.client = Client(settings or device_settings())
+        settings = settings or device_settings()
+        self._pid = settings.pid
+        self.client = Client(settings)
         self._line = open_line(endpoint)
+        self._is_moving = False  # nothing has come since it has another address
         try:
             self.client.open(clock())
             self._wait(lambda: self._events.opened is not None, "an answer")
@@ -327,6 +332,20 @@ class Device:
         self._run(lambda: False, timeout_s)
         self._events.check()
 
+    def move(self) -> None:
+        """Go on from another address, as after a change of network: the gateway follows.
+
+        What was on its way to the old one is lost; what is reliable is sent again.
+
+        Raises:
+            LinkError: The gateway cannot be reached.
+        """
+        line = open_line(self.endpoint)
+        self._line.sock.close()
+        self._line = line
+        line.send(encode(KeepAlive(pid=self._pid)))  # the one message that says who moved
+        self._is_moving = True
+
     def close(self) -> None:
         """End the session in order. Legal twice."""
         if self.is_open:
@@ -376,6 +395,7 @@ class Device:
             # A socket takes a timeout of 0 for "do not wait at all", which is never meant here.
             wait_s = max(min(due) - now_ns, 1_000) / _SECOND_NS if due else None
             for frame in self._line.frames(wait_s):
+                self._is_moving = False
                 self.client.receive(frame, self._clock())
             now_ns = self._clock()
             due_ns = self.client.next_timer_ns()
@@ -384,6 +404,8 @@ class Device:
 
     def _flush(self) -> None:
         for frame in self.client.data_to_send(self._clock()):
+            if self._is_moving:  # the one before may be lost
+                self._line.send(encode(KeepAlive(pid=self._pid)))
             self._line.send(frame)
         while (event := self.client.next_event()) is not None:
             self._events.take(event)

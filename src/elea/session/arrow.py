@@ -82,7 +82,7 @@ def single(rows: Columns) -> Single:
         rows.kinds.getvalue()[0],
         rows.payloads.getvalue(),
         attachment,
-        _encoding_text(*next(iter(rows.encodings))),
+        _encoding_text(*next(reversed(rows.encodings))),  # a batch begins with the usual one
         *(time_us, hlc, clock, zid, eid, sn),
         int.from_bytes(rows.qos.getvalue(), "little", signed=True),
         int.from_bytes(rows.received.getvalue(), "little", signed=True),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from elea.errors import EleaError, MissingDependencyError
 from elea.spark.home import spark_home
 from elea.spark.java import Java, cache_directory, digest_of, find, usable_home
+from elea.spark.scratch import scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,11 +104,23 @@ def session(
     is_local = chosen["spark.master"].startswith("local")
     settings = {**(_SAFE if is_local else {"spark.authenticate": "true"}), **_QUIET, **_UTC}
     settings |= SMALL if quick else {}
-    flags = [*_flags(java, quick=quick), chosen.get(_JAVA_OPTIONS, "")]
+    flags = [*_flags(java, quick=quick), *_tidy_flags(), chosen.get(_JAVA_OPTIONS, "")]
+    if is_local:
+        settings |= _tidy()
     settings |= chosen
     settings[_JAVA_OPTIONS] = " ".join(flags).strip()
     with in_environment(environment_of(java, is_local=is_local)):
         return _built(SparkSession.builder.appName(app), settings)
+
+
+def _tidy() -> dict[str, str]:
+    """Settings by which Spark leaves nothing behind on this host; others have their own."""
+    return {"spark.local.dir": str(scratch())}
+
+
+def _tidy_flags() -> list[str]:
+    """The same for Java."""
+    return [f'"-Djava.io.tmpdir={scratch()}"']
 
 
 def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
@@ -287,8 +300,9 @@ def _alone(path: Path) -> Iterator[None]:
 def warm_up(home: str, flag: str) -> None:
     """Use what short programs use, and end; for `prepare`."""
     java = find({"JAVA_HOME": home})
-    options = " ".join([*_SMALL_FLAGS, flag])
-    settings = _SAFE | _QUIET | _UTC | SMALL | {"spark.master": "local[2]", _JAVA_OPTIONS: options}
+    options = " ".join([*_SMALL_FLAGS, flag, *_tidy_flags()])
+    settings = _SAFE | _QUIET | _UTC | SMALL | _tidy()
+    settings |= {"spark.master": "local[2]", _JAVA_OPTIONS: options}
     from pyspark.sql import SparkSession
 
     from elea.spark.trial import trial_log

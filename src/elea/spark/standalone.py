@@ -114,6 +114,15 @@ class Standalone:
         return self._directory
 
     @property
+    def _scratch(self) -> Path:
+        """What Spark and Java need while they run; by themselves they leave it in /tmp."""
+        return self._directory / "scratch"
+
+    @property
+    def _tidy(self) -> str:
+        return f'"-Djava.io.tmpdir={self._scratch}"'
+
+    @property
     def environment(self) -> Mapping[str, str]:
         """What programs, `spark-submit` among them, need in their environment to use it."""
         found = environment_of(self._java) | {"SPARK_CONF_DIR": str(self._directory / "conf")}
@@ -178,8 +187,7 @@ class Standalone:
                 _signal(process, signal.SIGKILL)  # what is left of its group as well
                 process.wait()
         self._master, self._workers = None, []
-        if self._is_temporary:
-            shutil.rmtree(self._directory, ignore_errors=True)
+        shutil.rmtree(self._directory if self._is_temporary else self._scratch, ignore_errors=True)
 
     def __enter__(self) -> Self:
         self.start()
@@ -201,7 +209,8 @@ class Standalone:
         folder = self._directory / "conf"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
-        options = " ".join(java_flags(self._java, quick=self._quick))
+        self._scratch.mkdir(exist_ok=True)
+        options = " ".join([*java_flags(self._java, quick=self._quick), self._tidy])
         secret = self._directory / "conf" / "secret"
         if not secret.exists():
             _write_private(secret, secrets.token_hex(32))
@@ -212,6 +221,7 @@ class Standalone:
             "spark.driver.bindAddress": HOST,
             "spark.driver.defaultJavaOptions": options,
             "spark.executor.defaultJavaOptions": options,
+            "spark.local.dir": str(self._scratch),
             "spark.master.rest.enabled": "false",  # it knows no secret
             "spark.pyspark.python": environment_of(self._java)["PYSPARK_PYTHON"],
             "spark.ui.enabled": "false",
@@ -221,7 +231,7 @@ class Standalone:
         _write_private(folder / "spark-defaults.conf", text + more)
 
     def _launch(self, name: str, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
-        flags = " ".join(_DAEMON_FLAGS)
+        flags = " ".join([*_DAEMON_FLAGS, self._tidy])
         environment = {**os.environ, **self.environment, "SPARK_DAEMON_JAVA_OPTS": flags}
         command = [str(spark_home() / "bin" / "spark-class")]
         command += [f"org.apache.spark.deploy.{kind.lower()}.{kind}"]

@@ -41,6 +41,7 @@ class Page:
 
     commands: list[Command]
     printed: list[str]
+    files: dict[str, str] = field(default_factory=dict)  # what else it shows, by the language
 
 
 def section_of(name: str, title: str) -> str:
@@ -56,9 +57,12 @@ def read_page(name: str, section: str = "") -> Page:
         text = text.replace(endpoint, endpoint[:3] + free_endpoint()[3:])
     commands: list[Command] = []
     printed: list[str] = []
+    files: dict[str, str] = {}
     for language, block in _BLOCK.findall(text):
         if not language:
             printed += block.splitlines()
+        elif language != "console":
+            files[language] = files.get(language, "") + block
         for line in block.splitlines() if language == "console" else ():
             if line.startswith("$ elea "):
                 words = shlex.split(line.removeprefix("$ elea "))
@@ -66,7 +70,7 @@ def read_page(name: str, section: str = "") -> Page:
                 commands.append(Command(words[:-1] if background else words, background))
             else:
                 commands[-1].shown.append(line)
-    return Page(commands, printed)
+    return Page(commands, printed, files)
 
 
 def matches(shown: list[str], output: str) -> bool:
@@ -84,15 +88,15 @@ def run_page(name: str, capsys: pytest.CaptureFixture[str], section: str = "") -
         output: list[str] = []
         for command in page.commands:
             if command.background:
-                _wait_for(command, stack.enter_context(_process(command, output)), output, capsys)
+                _wait_for(command, stack.enter_context(process(command, output)), output, capsys)
             elif command.shown:
-                _run_until_shown(command, capsys)
+                run_until_shown(command, capsys)
             else:
                 assert main(command.arguments) == 0, command
         assert eventually(lambda: all(line in output for line in page.printed)), output
 
 
-def _run_until_shown(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+def run_until_shown(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     printed = ""
 
     def look() -> bool:
@@ -106,24 +110,25 @@ def _run_until_shown(command: Command, capsys: pytest.CaptureFixture[str]) -> No
 
 
 @contextmanager
-def _process(command: Command, output: list[str]) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
+def process(command: Command, output: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A command that goes on, until the end of the block; what it prints comes into `output`."""
+    started = subprocess.Popen(
         [sys.executable, "-m", "elea.cli.main", *command.arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"},
     )
-    assert process.stdout is not None
-    reader = threading.Thread(target=_read, args=(process, output))
+    assert started.stdout is not None
+    reader = threading.Thread(target=_read, args=(started, output))
     reader.start()
     try:
-        yield process
+        yield started
     finally:
-        process.kill()
-        process.wait()
+        started.kill()
+        started.wait()
         reader.join(WAIT_S)
-        process.stdout.close()
+        started.stdout.close()
 
 
 def _read(process: subprocess.Popen[str], output: list[str]) -> None:

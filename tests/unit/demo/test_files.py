@@ -18,9 +18,10 @@ def test_the_examples_are_what_is_run(name: str) -> None:
 
 
 def test_files_are_laid_out_for_an_endpoint(tmp_path: Path) -> None:
-    files.lay_out(tmp_path, "tcp/127.0.0.1:17777")
+    files.lay_out(tmp_path, "tcp/127.0.0.1:17777", "udp/127.0.0.1:17778")
     assert "connect: tcp/127.0.0.1:17777" in (tmp_path / files.PIPELINE).read_text()
     config = Effective.of(Options(config=str(tmp_path / files.ROUTER))).config
     assert [str(one) for group in config.endpoints("listen") for one in group] == [
         "tcp/127.0.0.1:17777"
     ]
+    assert config.get("plugins")["xrce"]["listen"] == ["udp/127.0.0.1:17778"]  # type: ignore[index, call-overload]

@@ -11,6 +11,7 @@ from elea import cbor, json5
 from elea.demo import files, plan
 from elea.demo.payloads import to_cbor
 from elea.demo.plan import BATTERY, IMU, POSE, STREAMS, Due, Plan
+from elea.demo.tiny import FRAME_LEN
 from elea.errors import InvalidValueError
 from elea.predicate.layout import Structure
 from elea.spark.decode.plan import Plan as DecodePlan
@@ -30,10 +31,23 @@ def test_amounts_follow_from_the_plan() -> None:
     assert first[1] < second[0]
     away = sum(first[1] <= due.at_s < second[0] for due in whole)
     assert away > 0
-    assert made.count() == 6 * len(whole) - away
+    assert made.count() == 6 * len(whole) - away + made.tiny_count()
     lives = [life for robot in range(1, 7) for life in made.lives(robot)]
     acked = [due for life in lives for due in made.samples(life) if due.stream is not IMU]
     assert made.count(acknowledged_only=True) == len(acked)
+
+
+def test_a_tiny_device_that_sleeps_says_it_all_when_it_wakes() -> None:
+    made = Plan(robots=6, duration_s=10.0)
+    awake, slept = list(made.readings(plan.MOVES)), list(made.readings(plan.SLEEPS))
+    assert [due.number for due in awake] == [due.number for due in slept] == list(range(40))
+    assert made.tiny_count() == 80
+    assert sum(due.at_s == 6.0 for due in slept) == 9  # those of 4.0 to 5.75, and that of 6.0
+    assert not [due for due in slept if 4.0 <= due.at_s < 6.0]
+    said = made.reading(1, slept[20])
+    assert json.loads(said)["n"] == 20
+    assert len(said) > 2 * FRAME_LEN  # it is sent in fragments
+    assert said != made.reading(2, slept[20])
 
 
 def test_the_same_seed_says_the_same() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from tests.unit.spark.logs import log_at
 
-from elea.demo.ledger import REFUSED, SENT, STORED, WAITING, Id, Ledger, LedgerWriter
-from elea.demo.proof import Check, Evidence, Expected, prove, prove_decoded
+from elea.demo.ledger import REFUSED, SENT, STORED, WAITING, Id, Ledger, LedgerWriter, tiny_id
+from elea.demo.plan import IMU
+from elea.demo.proof import Check, Evidence, Expected, prove, prove_decoded, prove_encodings
 from elea.errors import StoreError
 from elea.spark.archiving import archive_local, prepared
 from elea.store.log.schema import RowKind
@@ -18,6 +19,7 @@ from elea.store.recorder.windows import Identity
 
 ZID, EID = "ab12", 7
 KEY = "fleet/r01/imu"
+TINY = "fleet/tiny-01/soil"
 
 
 def row(sn: int, kind: RowKind = RowKind.PUT, payload: bytes = b"x", zid: str = ZID) -> Row:
@@ -82,6 +84,50 @@ def test_a_gap_that_was_filled_later_is_none(tmp_path: Path) -> None:
 def test_what_is_off_is_seen(tmp_path: Path, rows: list[Row], wrong: dict[str, int]) -> None:
     ledger = ledger_of(tmp_path, {0: SENT, 1: SENT, 2: STORED})
     assert off(prove(ledger, Evidence.of_log(log_of(tmp_path, rows)), None)) == wrong
+
+
+def tiny_row(payload: bytes, sn: int) -> Row:
+    return Row(TINY, RowKind.PUT, payload, sn + 1, identity=Identity("gateway", 1, sn))
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ([b'{"n":0}', b'{"n":1}'], {}),
+        ([b'{"n":0}'], {"rows of samples": 1, "of tiny devices, by XRCE": 1, "missing": 1}),
+        # Once more, as another sample of the gateway: only what is in it tells.
+        (
+            [b'{"n":0}', b'{"n":1}', b'{"n":1}'],
+            {"rows of samples": 3, "of tiny devices, by XRCE": 3, "duplicates": 1},
+        ),
+        ([b'{"n":0}', b'{"n":'], {"missing": 1, "of nobody": 1}),
+        ([b'{"n":0}', b'{"n":"1"}'], {"missing": 1, "of nobody": 1}),
+    ],
+)
+def test_samples_of_tiny_devices_are_known_by_what_is_in_them(
+    tmp_path: Path, said: list[bytes], wrong: dict[str, int]
+) -> None:
+    with LedgerWriter(tmp_path / "ledger.csv") as ledger:
+        ledger.write(TINY, [tiny_id(TINY, 0), tiny_id(TINY, 1)], SENT)
+    log = log_of(tmp_path, [tiny_row(payload, sn) for sn, payload in enumerate(said)])
+    found = Evidence.of_log(log)
+    known = Ledger.read(tmp_path / "ledger.csv")
+    assert off(prove(known, found, None)) == wrong
+    assert off(prove(known, found, Expected(2, 0, 0, 0, tiny=2))) == wrong
+    target, options = prepared(str(log), tmp_path / "table", "delta", "c", None, None)
+    list(archive_local(target, options))
+    assert Evidence.of_decoded(tmp_path / "table") == found  # by payloads, as bad rows are
+
+
+def test_encodings_are_held_against_the_plan(tmp_path: Path) -> None:
+    rows = [row(0), row(1)._replace(encoding="application/json")]
+    target, options = prepared(
+        str(log_of(tmp_path, rows)), tmp_path / "table", "delta", "c", None, None
+    )
+    list(archive_local(target, options))
+    [check] = prove_encodings(tmp_path / "table", (IMU,))
+    assert (check.seen, check.note) == (1, f"{KEY} zenoh/bytes")
+    assert prove_encodings(tmp_path / "none", (IMU,))[0].holds
 
 
 def test_what_still_waits_is_not_acknowledged(tmp_path: Path) -> None:

@@ -16,10 +16,12 @@ from elea.cli import demo as cli
 from elea.cli.demo import _interruptible, _Screen, summary_json, summary_lines
 from elea.cli.main import main
 from elea.cli.output import Painter
+from elea.daemon.effective import Options
 from elea.demo import files, queries
 from elea.demo.plan import Plan
 from elea.demo.proof import Check
 from elea.demo.run import Run, Summary, Tick
+from elea.demo.stack import Stack
 from elea.errors import EleaError
 
 PLAN = Plan(robots=6, duration_s=2.0)
@@ -55,6 +57,7 @@ def test_every_sample_is_found_once(tmp_path: Path) -> None:
     assert checks["acknowledged as stored"] == PLAN.count(acknowledged_only=True)
     assert checks["lost on a bad radio"] == PLAN.lost_count() > 0
     assert (checks["missing"], checks["duplicates"]) == (0, 0)
+    assert checks["of tiny devices, by XRCE"] == PLAN.tiny_count() == 16
     assert ticks[-1].sent == PLAN.count()
     assert any("robots" in step for step in steps)
     page = (tmp_path / "demo" / queries.PLOT).read_text(encoding="utf-8")
@@ -92,6 +95,16 @@ def test_a_pipeline_that_cannot_run_is_told(tmp_path: Path) -> None:
     run._restarts_max = 0
     with pytest.raises(EleaError, match="no Java today"):
         run.run()
+
+
+def test_a_router_without_devices_says_so() -> None:
+    stack = Stack(Options(listen=("tcp/127.0.0.1:0",)))
+    stack.start_router()
+    try:
+        with pytest.raises(EleaError, match="set plugins/xrce/listen"):
+            stack.gateway()
+    finally:
+        stack.stop()
 
 
 def summary_of(directory: Path, seen: int) -> Summary:

@@ -14,7 +14,7 @@ from tests.unit.devices.rig import Served, client_of, served, subscriber
 
 from elea.devices.aio import open_device
 from elea.devices.device import Device, Events, device_settings, why
-from elea.devices.lines import endpoint_of
+from elea.devices.lines import UdpLine, endpoint_of
 from elea.errors import ClosedError, InvalidValueError, LinkError
 from elea.xrce.client import Received
 from elea.xrce.session.session import Ended
@@ -82,6 +82,46 @@ def test_the_program_of_the_tutorial(gateway: Served, capsys: pytest.CaptureFixt
         client.put("lab/lamp", "on")
         thread.join(20)
     assert capsys.readouterr().out == "lab/lamp on\n"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_device_that_moves_goes_on(gateway: Served, place: str) -> None:
+    with client_of(gateway) as client, Device(gateway.endpoint(place)) as device:
+        took = subscriber(gateway, client, "moving/*")
+        device.subscriber("/told")
+        for number in range(4):
+            device.write_to("/moving/x", f"{number} ".encode() * 1_000)  # in fragments
+            device.move()
+            device.flush()
+        said = [took.recv(timeout=20).payload.to_string() for _ in range(4)]
+        assert [text[:2] for text in said] == ["0 ", "1 ", "2 ", "3 "]
+        assert took.try_recv() is None
+        client.put("told", "there")
+        told = device.receive(20)  # where it is now
+        assert told is not None
+        assert told.payload == b"there"
+
+
+def test_a_device_that_moves_says_so_until_it_is_heard(
+    gateway: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[bytes] = []
+    send = UdpLine.send
+
+    def lossy(line: UdpLine, frame: bytes) -> None:
+        if len(lost) < 3:
+            lost.append(frame)
+        else:
+            send(line, frame)
+
+    with client_of(gateway) as client, Device(gateway.udp) as device:
+        took = subscriber(gateway, client, "lossy/x")
+        monkeypatch.setattr(UdpLine, "send", lossy)
+        device.move()
+        device.write_to("/lossy/x", b"1")
+        device.flush()
+        assert took.recv(timeout=20).payload.to_bytes() == b"1"
+    assert len(lost) == 3
 
 
 def test_samples_one_after_the_other(gateway: Served) -> None:

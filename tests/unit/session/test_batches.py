@@ -18,7 +18,7 @@ from elea.handlers import ArrowBatches
 from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.provenance import SourceInfo
 from elea.session import batches
-from elea.session.arrow import record_batch
+from elea.session.arrow import record_batch, single
 from elea.session.columns_hot import Columns, ColumnsOutlet
 from elea.session.outlet_hot import Channel
 from elea.session.ports import CallbackThread
@@ -102,6 +102,28 @@ def test_rows_have_what_samples_have() -> None:
         },
         {**ROW, "key": "a", "payload": b"22", "encoding": "zenoh/bytes;mine"},
     ]
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        Put(b"1"),
+        Put(b"", Stamp(5 << 32, b"\x01"), WireEncoding(1), b"", SourceRef(b"\x02", 3, 4)),
+        Put(b"22", None, WireEncoding(5, b"mine"), b"beside"),
+    ],
+)
+def test_a_row_that_is_alone_is_the_same_without_arrow(put: Put) -> None:
+    rows = Rows()
+    rows.feed("a", put)
+    rows.outlet.seal()
+    value = rows.channel.take(blocking=False, timeout=None)
+    assert isinstance(value, Columns)
+    [wanted] = record_batch(value).to_pylist()
+    found = single(value)
+    for name in ("key", "kind", "payload", "attachment", "encoding", "hlc", "hlc_id"):
+        assert getattr(found, name) == wanted[name], name
+    assert (found.zid, found.eid, found.sn) == (wanted["zid"], wanted["eid"], wanted["sn"])
+    assert (found.qos, found.received_us) == (wanted["qos"], WALL_NS // 1_000)
 
 
 def test_times_after_2038_keep_their_bits_and_their_order() -> None:

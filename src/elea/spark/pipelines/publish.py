@@ -64,10 +64,14 @@ def samples(rows: pa.Table | pa.RecordBatch, publish: Publish) -> pa.RecordBatch
     )
 
 
-def send_rows(pipeline: Pipeline, table: str, publish: Publish, rows: pa.Table) -> int:
+def send_rows(pipeline: Pipeline, table: str, publish: Publish, rows: pa.Table, change: str) -> int:
     """Send rows, and return when the router has them; how many there were.
 
-    Who is told the same rows again drops them: `elea.spark.once`, and recorders do.
+    Their source is made of the table, the change and what the rows are, and they are numbered: who
+    is told of the same change again drops them, as `elea.spark.once` and recorders do.
+
+    Args:
+        change: Of the table, that brought the rows.
 
     Raises:
         LinkError: nobody can be reached, or the connection broke.
@@ -81,7 +85,8 @@ def send_rows(pipeline: Pipeline, table: str, publish: Publish, rows: pa.Table) 
     for column in batch.columns[:2]:
         for value in column.to_pylist():
             digest.update(value if isinstance(value, bytes) else value.encode())
-    origin = f"{pipeline.name}/{table}/{digest.hexdigest()}"
+    # What the rows are tells apart the changes of a table that was removed and made anew.
+    origin = f"{pipeline.name}/{table}/{change}/{digest.hexdigest()}"
     send(Options(sink_options(pipeline, publish)).sink(), iter([batch]), origin, 0)
     return len(batch)
 

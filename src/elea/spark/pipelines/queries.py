@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from elea.spark.pipelines import landing
@@ -41,7 +42,7 @@ class Handle(Protocol):
         """Why it ended; None: it was done."""
 
     def progress(self) -> Mapping[str, Any]:
-        """What is known of it: `lag`, `batch`, `batch_s`."""
+        """What is known of it: `batch`, `batch_s`."""
 
     def stop(self) -> None:
         """End it."""
@@ -92,27 +93,30 @@ def progress_of(told_: Mapping[str, Any]) -> dict[str, Any]:
     durations = told_.get("durationMs") or {}
     if "triggerExecution" in durations:
         found["batch_s"] = durations["triggerExecution"] / 1_000
-    lags = [_lag(source) for source in told_.get("sources") or []]
-    if lags and None not in lags:
-        found["lag"] = sum(lag or 0 for lag in lags)
     return found
 
 
-def _lag(source: Mapping[str, Any]) -> int | None:
-    """Rows that are in the log, and were not read."""
-    try:
-        end, latest = (_shards(source[name]) for name in ("endOffset", "latestOffset"))
-    except (KeyError, ValueError, TypeError):
-        return None
-    return sum(max(0, seq - end.get(shard, 0)) for shard, seq in latest.items())
+def landing_checkpoint(pipeline: Pipeline) -> Path:
+    """Where the query that lands tables keeps how far it has come; another one for other tables."""
+    names = "\n".join(table.name for table in pipeline.landed)
+    return _checkpoint(pipeline, f"landing-{hashlib.sha256(names.encode()).hexdigest()[:12]}")
 
 
-def _shards(offset: object) -> dict[str, int]:
-    found = json.loads(offset) if isinstance(offset, str) else offset
-    if not isinstance(found, dict):
-        raise TypeError("no offset")
-    shards: dict[str, int] = found["s"]
-    return shards
+def flow_checkpoint(pipeline: Pipeline, target: str, flow: str) -> Path:
+    """The same, of a flow."""
+    return _checkpoint(pipeline, f"flow-{target}-{flow}")
+
+
+def _checkpoint(pipeline: Pipeline, name: str) -> Path:
+    return pipeline.own / "checkpoints" / name
+
+
+def source_options(pipeline: Pipeline, consumer: str, key_exprs: Sequence[str]) -> dict[str, str]:
+    """Options with which a query reads the log of a pipeline."""
+    options = {"log": pipeline.log, "consumer": consumer, "maxRowsPerTrigger": str(_ROWS_MAX)}
+    if "**" not in key_exprs:
+        options["keyexpr"] = json.dumps(sorted(set(key_exprs)))
+    return options | pipeline.reach() | dict(pipeline.options)
 
 
 class Queries:
@@ -178,16 +182,15 @@ class Queries:
                 if one.rows_count:
                     self._board.grown(one.table, one.rows_count)
 
-        digest = hashlib.sha256("\n".join(table.name for table in tables).encode()).hexdigest()
         writer = frame.writeStream.foreachBatch(commit)
-        return self._started(writer, f"landing-{digest[:12]}")
+        return self._started(writer, landing_checkpoint(pipeline))
 
     def _publishing(self, table: Decoded, publish: Publish) -> Job:
         def start() -> Handle:
             frame = self._decoded(table, f"{self._pipeline.name}.publish.{table.name}", publish)
             writer = frame.writeStream.format("zenoh")
             writer = writer.options(**sink_options(self._pipeline, publish))
-            return self._started(writer, f"publish-{table.name}")
+            return self._started(writer, _checkpoint(self._pipeline, f"publish-{table.name}"))
 
         return Job(f"publish {table.name}", (), start)
 
@@ -200,7 +203,7 @@ class Queries:
                 writer = frame.writeStream.format(target.format).options(**target.options)
             else:
                 writer = frame.writeStream.foreachBatch(self._appender(target, name))
-            return self._started(writer, f"flow-{target.name}-{name}")
+            return self._started(writer, flow_checkpoint(self._pipeline, target.name, name))
 
         tables = (target.name,) if isinstance(target, Stream) else ()
         return Job(f"flow {name}", tables, start)
@@ -213,7 +216,8 @@ class Queries:
             if append(path, format, f"{flow}/{query}", number, rows):
                 self._board.grown(target.name, rows.num_rows)
             if target.publish is not None:
-                send_rows(self._pipeline, target.name, target.publish, rows)
+                change = f"{flow}/{query}/{number}"
+                send_rows(self._pipeline, target.name, target.publish, rows, change)
 
         return taken
 
@@ -241,15 +245,10 @@ class Queries:
         options = self._source(consumer, table.key_exprs) | {OPTION: option_of(table, publish)}
         return self._spark.readStream.format(NAME).options(**options).load()
 
-    def _source(self, consumer: str, key_exprs: tuple[str, ...] | list[str]) -> dict[str, str]:
-        pipeline = self._pipeline
-        options = {"log": pipeline.log, "consumer": consumer, "maxRowsPerTrigger": str(_ROWS_MAX)}
-        if "**" not in key_exprs:
-            options["keyexpr"] = json.dumps(sorted(set(key_exprs)))
-        return options | pipeline.reach() | dict(pipeline.options)
+    def _source(self, consumer: str, key_exprs: Sequence[str]) -> dict[str, str]:
+        return source_options(self._pipeline, consumer, key_exprs)
 
-    def _started(self, writer: DataStreamWriter, name: str) -> Handle:
-        checkpoint = self._pipeline.own / "checkpoints" / name
+    def _started(self, writer: DataStreamWriter, checkpoint: Path) -> Handle:
         writer = writer.option("checkpointLocation", str(checkpoint))
         if self._once or self._pipeline.trigger_s is None:
             writer = writer.trigger(availableNow=True)
@@ -259,4 +258,4 @@ class Queries:
         # Spark finds sinks that are written in Python by the session of the thread, and this is how
         # a thread of Python gets one.
         self._spark.createDataFrame([], "nothing INT")
-        return SparkQuery(writer.queryName(f"{self._pipeline.name} {name}").start())
+        return SparkQuery(writer.queryName(f"{self._pipeline.name} {checkpoint.name}").start())

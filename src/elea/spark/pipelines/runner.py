@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from elea.errors import EleaError, MissingDependencyError
 from elea.spark.pipelines.answers import job_of
 from elea.spark.pipelines.definition import BAD, Decoded, Pipeline, View
+from elea.spark.pipelines.lag import Lags
 from elea.spark.pipelines.queries import Handle, Job, Queries
 from elea.spark.pipelines.state import Board, Lease, Status, now_status
 from elea.spark.pipelines.supervision import Supervision, told
@@ -136,6 +137,8 @@ class Run:
         self._upkeep = upkeep
         self._once = once
         self._on_status = on_status
+        self._lags = Lags(pipeline)
+        self._last_round = True
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._at_end: list[Callable[[], object]] = []
@@ -159,11 +162,15 @@ class Run:
         """How it does."""
         return self._board.status()
 
-    def stop(self, timeout_s: float | None = None) -> bool:
+    def stop(self, timeout_s: float | None = None, *, last_round: bool = True) -> bool:
         """End it in order; whether it has ended.
 
         What was read is in the tables, and what follows from it: a last round is made.
+
+        Args:
+            last_round: False: what follows from it is left to the next run.
         """
+        self._last_round = self._last_round and last_round
         self._stopping.set()
         return self._ended.wait(timeout_s)
 
@@ -220,6 +227,13 @@ class Run:
         self._board.news.set()  # what was made by a run before
         self._board.state("running")
         self._tell()
+        watch = threading.Thread(
+            target=self._lags.watch,
+            args=(self._board, self._ended),
+            name="elea-pipeline-lag",
+            daemon=True,
+        )
+        watch.start()
         if self._upkeep.is_needed and not self._once:
             self._upkeep.start()
 
@@ -288,11 +302,12 @@ class Run:
                 one.handle = None
                 self._note(one, "done")
         self._upkeep.stop()
-        if self._upkeep.is_needed:
+        if self._upkeep.is_needed and self._last_round:
             for _ in range(_FINAL_ROUNDS_MAX):
                 if self._upkeep.round() or not self._once:
                     break
                 time.sleep(_TELL_S)
+        self._lags.tell(self._board)
         self._board.done()
 
     def _close(self) -> None:

@@ -36,7 +36,8 @@ class TableStatus:
         rows: That it has.
         added: Rows that this run added.
         rate: Rows in a second, of late.
-        lag: Rows of the log that it does not have yet; None: not known.
+        lag: Rows of the log that it does not have yet; None: not known, or not made of the log,
+        lag_s: and seconds since the first of those was recorded.
         batch: The number of the last batch or change.
         batch_s: How long that took.
         restarts: How often it was begun again.
@@ -49,6 +50,7 @@ class TableStatus:
     added: int = 0
     rate: float = 0.0
     lag: int | None = None
+    lag_s: float | None = None
     batch: int | None = None
     batch_s: float | None = None
     restarts: int = 0
@@ -66,6 +68,7 @@ class Status:
         since_s: When it was started, in seconds since 1970,
         at_s: and when this was said.
         events: What was remarkable, the last ones: drift, failures.
+        lag_error: Why the lag of tables is not known; None: the log could be asked.
     """
 
     pipeline: str
@@ -77,6 +80,7 @@ class Status:
     is_alive: bool = True
     tables: dict[str, TableStatus] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
+    lag_error: str | None = None
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Self:
@@ -116,6 +120,14 @@ class Board:
             one.rows = one.rows + added if rows is None else rows
             self._changes[name] = self._changes.get(name, 0) + 1
         self.news.set()
+
+    def lag(self, told: Status) -> None:
+        """Note how far tables are behind the log, as another status says."""
+        with self._lock:
+            self._status.lag_error = told.lag_error
+            for name, one in told.tables.items():
+                self._status.tables[name].lag = one.lag
+                self._status.tables[name].lag_s = one.lag_s
 
     def done(self) -> None:
         """What ran is done."""

@@ -6,17 +6,19 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from elea.spark.pipelines import graph
-from elea.spark.pipelines.definition import BAD, Gold, Pipeline, Publish, Table, View
+from elea.spark.pipelines.definition import BAD, Gold, Pipeline, Table, View
 from elea.spark.pipelines.gold import KINDS, refresh
 from elea.spark.pipelines.gold import Gold as Refreshable
 from elea.spark.pipelines.gold.frames import collected
 from elea.spark.pipelines.gold.inputs import frame_of
+from elea.spark.pipelines.outbox import Outbox
 from elea.spark.pipelines.publish import payload, send_rows
 from elea.spark.pipelines.state import Board
 from elea.spark.pipelines.supervision import Supervision
@@ -119,6 +121,8 @@ class Upkeep:
             except Exception as error:  # of Spark, of SQL of a user, of a disk: it is told
                 supervised.fails(error, time.monotonic())
                 is_good = False
+                with suppress(Exception):  # it may have changed, and could not be published
+                    self._board.grown(table.name, 0, rows_of(self._pipeline, table.name))
                 self._failed(table.name, supervised)
                 continue
             supervised.works()
@@ -163,7 +167,7 @@ class Upkeep:
             self._spark,
             gold_of(pipeline, table),
             is_final=self._is_final,
-            publish=self._publisher(table.name, table.publish),
+            outbox=self._outbox(table),
         )
         if made.rows_count or made.removed_count:
             self._board.grown(table.name, made.rows_count, rows_of(pipeline, table.name))
@@ -172,9 +176,12 @@ class Upkeep:
             self._board.event(f"{table.name}: {made.late_count} rows came too late")
 
     def _view(self, table: View) -> None:
-        rows = collected(self._frame(table))
         path = self._pipeline.path(table.name)
         results = open_results(path, self._pipeline.format)
+        outbox = self._outbox(table)
+        if outbox is not None:  # what a round before left
+            outbox.deliver(results.number())
+        rows = collected(self._frame(table))
         have = results.rows()
         if have is not None and not _fits(rows, have.schema) and is_results(path):
             shutil.rmtree(path)  # its definition has changed, and all of it is made anew
@@ -182,11 +189,13 @@ class Upkeep:
         if have is not None and have.equals(rows.cast(have.schema)):
             return
         fresh = _new_rows(have, rows)
-        publish = self._publisher(table.name, table.publish)
-        if publish is not None and fresh.num_rows:
-            publish(fresh)
+        number = results.number() + 1
+        if outbox is not None and fresh.num_rows:
+            outbox.keep(fresh, number)
         removal = removal_all(None if have is None else have.schema)
-        results.change(results.number() + 1, rows, [] if removal is None else [removal])
+        results.change(number, rows, [] if removal is None else [removal])
+        if outbox is not None:
+            outbox.deliver(number)
         self._board.grown(table.name, fresh.num_rows, rows.num_rows)
         self._board.table(table.name, batch=results.number())
 
@@ -226,14 +235,18 @@ class Upkeep:
                 raise _NotYetError(missing) from error
             raise
 
-    def _publisher(self, name: str, publish: Publish | None) -> Callable[[pa.Table], None] | None:
+    def _outbox(self, table: Gold | View) -> Outbox | None:
+        pipeline, publish = self._pipeline, table.publish
+
+        def send(rows: pa.Table, number: int) -> None:
+            if publish is not None:
+                send_rows(pipeline, table.name, publish, rows, str(number))
+
+        outbox = Outbox(pipeline.own / "outbox" / f"{table.name}.arrow", send)
         if publish is None:
+            outbox.clear()  # it was published once, and is not any more
             return None
-
-        def send(rows: pa.Table) -> None:
-            send_rows(self._pipeline, name, publish, rows)
-
-        return send
+        return outbox
 
 
 def gold_of(pipeline: Pipeline, table: Gold) -> Refreshable:

@@ -87,12 +87,13 @@ def test_rows_that_are_sent_again_are_repeats(tmp_path: Path) -> None:
         pipeline = Pipeline("fleet", "log", str(tmp_path), connect=endpoint)
         rows = pa.table({"robot": ["r1", "r2"], "x": [1, 2]})
         for _ in range(2):
-            assert send_rows(pipeline, "t", Publish("gold/{robot}"), rows) == 2
+            assert send_rows(pipeline, "t", Publish("gold/{robot}"), rows, "1") == 2
+        assert send_rows(pipeline, "t", Publish("gold/{robot}"), rows, "2") == 2  # it was so again
         changed = pa.table({"robot": ["r1"], "x": [3]})
-        assert send_rows(pipeline, "t", Publish("gold/{robot}", "cbor"), changed) == 1
-        assert send_rows(pipeline, "t", Publish("gold/{y}"), rows) == 0
-        assert eventually(lambda: len(got) + repeats.dropped_count == 5)
-    assert (len(got), repeats.dropped_count) == (3, 2)
+        assert send_rows(pipeline, "t", Publish("gold/{robot}", "cbor"), changed, "2") == 1
+        assert send_rows(pipeline, "t", Publish("gold/{y}"), rows, "2") == 0
+        assert eventually(lambda: len(got) + repeats.dropped_count == 7)
+    assert (len(got), repeats.dropped_count) == (5, 2)
 
 
 def test_who_asks_gets_the_last_row_of_each_key(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ class Fake:
         return self._error
 
     def progress(self) -> Mapping[str, Any]:
-        return {"batch": 3, "lag": 7}
+        return {"batch": 3}
 
     def stop(self) -> None:
         self.stopped, self._active = True, False
@@ -110,7 +110,7 @@ def test_what_fails_is_begun_again(tmp_path: Path) -> None:
     pipeline = fleet.pipeline(tmp_path)
     starts = Starts([fails, raises, lasts])
     run, board = made(pipeline, starts)
-    assert eventually(lambda: starts.count == 3 and board.status().tables["imu"].lag == 7)
+    assert eventually(lambda: starts.count == 3 and board.status().tables["imu"].batch == 3)
     found = run.status().tables["imu"]
     assert (found.restarts, found.batch) == (2, 3)
     assert "cannot be opened" in (found.error or "")
@@ -119,6 +119,24 @@ def test_what_fails_is_begun_again(tmp_path: Path) -> None:
     assert starts.made[-1].stopped
     assert (run.failed, run.status().state) == ([], "stopped")
     run.check()
+
+
+@pytest.mark.parametrize("last_round", [True, False])
+def test_a_last_round_is_made_unless_it_is_not_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last_round: bool
+) -> None:
+    rounds: list[Upkeep] = []
+
+    def round(self: Upkeep) -> bool:
+        rounds.append(self)
+        return True
+
+    monkeypatch.setattr(Upkeep, "is_needed", True)
+    monkeypatch.setattr(Upkeep, "start", lambda self: None)
+    monkeypatch.setattr(Upkeep, "round", round)
+    run, _ = made(fleet.pipeline(tmp_path), Starts([lasts]))
+    assert run.stop(30, last_round=last_round)
+    assert len(rounds) == last_round
 
 
 def test_what_fails_too_often_is_given_up(tmp_path: Path) -> None:
@@ -156,7 +174,7 @@ def test_status_and_stop_from_another_shell(
     assert "does not run" in capsys.readouterr().err
     run, _ = made(pipeline, Starts([lasts]))
     assert eventually(lambda: (pipeline.own / "state.json").exists())
-    assert eventually(lambda: _told(pipeline).tables["imu"].lag == 7)
+    assert eventually(lambda: _told(pipeline).tables["imu"].batch == 3)
     assert main(["pipeline", "status", file, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["state"], told["tables"]["imu"]["batch"]) == ("running", 3)
@@ -229,10 +247,9 @@ def test_an_error_is_told_in_a_line() -> None:
 
 
 def test_progress_of_spark_in_few_words() -> None:
-    offsets = {"endOffset": '{"s": {"0": 5}}', "latestOffset": '{"s": {"0": 7, "1": 3}}'}
-    told = {"batchId": 4, "durationMs": {"triggerExecution": 1500}, "sources": [offsets]}
-    assert progress_of(told) == {"batch": 4, "batch_s": 1.5, "lag": 5}
-    assert progress_of({"batchId": 4, "sources": [{"endOffset": None}]}) == {"batch": 4}
+    told = {"batchId": 4, "durationMs": {"triggerExecution": 1500}}
+    assert progress_of(told) == {"batch": 4, "batch_s": 1.5}
+    assert progress_of({"batchId": 4}) == {"batch": 4}
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,18 @@ class Remembered:
         return cls(told["definition"], seen, told["mark"], state)
 
 
+def write_durably(path: Path, table: pa.Table) -> None:
+    """Put rows in place of a file; it is the old or the new one after any crash."""
+    partial = path.with_name(f".{path.name}{PARTIAL}")
+    with partial.open("wb") as file, ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+        writer.close()
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+    sync(path.parent)
+
+
 class Memory:
     """The files of one table."""
 
@@ -109,16 +121,7 @@ class Memory:
     def store(self, number: int, remembered: Remembered) -> None:
         """Durable when it returns."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        table = remembered.to_table()
-        path = self._path(number)
-        partial = path.with_name(f".{path.name}{PARTIAL}")
-        with partial.open("wb") as file, ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table)
-            writer.close()
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        sync(self._directory)
+        write_durably(self._path(number), remembered.to_table())
 
     def forget(self, before: int) -> None:
         """Of changes before one, nothing is needed any more."""

@@ -48,8 +48,9 @@ next one, and gives the same. No checkpoint of Spark is needed, and the same row
 table whenever they are read.
 
 Tables are of the pipeline's format, `delta`, `iceberg` or `parquet`, with files in `rows`. Files
-that a change replaced stay for an hour, for who reads them. Who publishes rows does so before
-they are in the table, at least once.
+that a change replaced stay for an hour, for who reads them. Rows are published once they are in
+the table, and again after a crash: from the same source, with the same numbers, so that recorders
+and [`elea.spark.once`](../howto/exactly-once.md) have each once.
 
 A table is of one definition. With other options `refresh` is refused: make it anew by a
 back-fill. Columns that a source gets later are left out of a table that has all columns, which is

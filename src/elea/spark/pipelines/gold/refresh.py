@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
@@ -29,6 +29,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG: Final = logging.getLogger("elea.spark")
+
+
+class Outgoing(Protocol):
+    """Where rows go that are to be published: `elea.spark.pipelines.outbox`."""
+
+    def keep(self, rows: pa.Table, number: int) -> None:
+        """Rows that the change of a number will bring."""
+
+    def deliver(self, number: int) -> None:
+        """The last change of the table has this number: send what it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +108,7 @@ def refresh(
     *,
     now_us: int | None = None,
     is_final: bool = False,
-    publish: Callable[[pa.Table], None] | None = None,
+    outbox: Outgoing | None = None,
 ) -> Refreshed:
     """One round of a table.
 
@@ -106,8 +116,7 @@ def refresh(
         now_us: The time of day, in microseconds since 1970, if nothing that was received before it
             is missing in the sources; else the time of the log is that of the last row of them.
         is_final: Nothing more is to come: close what is open.
-        publish: Called with rows that were added or changed, before they are in the table. A round
-            that is repeated publishes them again.
+        outbox: Publishes rows that were added or changed, once they are in the table.
 
     Raises:
         ConfigError: the table was made by another definition, or a column is missing.
@@ -115,7 +124,7 @@ def refresh(
     """
     memory = Memory(gold.path.absolute())
     with memory.locked():
-        return rounds(spark, gold, memory, now_us, is_final, publish)
+        return rounds(spark, gold, memory, now_us, is_final, outbox)
 
 
 def rounds(
@@ -124,7 +133,7 @@ def rounds(
     memory: Memory,
     now_us: int | None = None,
     is_final: bool = False,
-    publish: Callable[[pa.Table], None] | None = None,
+    outbox: Outgoing | None = None,
     *,
     is_partial: bool = False,
 ) -> Refreshed:
@@ -136,7 +145,7 @@ def rounds(
     found = Refreshed()
     while True:
         one, is_partial = _round(
-            spark, gold, memory, now_us, is_final, publish, is_partial=is_partial
+            spark, gold, memory, now_us, is_final, outbox, is_partial=is_partial
         )
         tables = [rows for rows in (found.rows, one.rows) if rows is not None]
         found = Refreshed(
@@ -155,12 +164,14 @@ def _round(
     memory: Memory,
     now_us: int | None,
     is_final: bool,
-    publish: Callable[[pa.Table], None] | None,
+    outbox: Outgoing | None,
     *,
     is_partial: bool,
 ) -> tuple[Refreshed, bool]:
     results = open_results(gold.path, gold.format)
     number = results.number()
+    if outbox is not None:  # what a round before left
+        outbox.deliver(number)
     known = memory.load(number) or Remembered(gold.definition)
     if known.definition != gold.definition:
         reason = f"made as {known.definition}, now {gold.definition}; make it anew by a back-fill"
@@ -186,12 +197,14 @@ def _round(
     if changes.is_empty:
         memory.store(number, told)
     else:
-        if publish is not None and changes.rows is not None:
-            publish(changes.rows)
         number += 1
+        if outbox is not None and changes.rows is not None:
+            outbox.keep(changes.rows, number)
         memory.store(number, told)
         results.change(number, changes.rows, gold.removals(changes))
         memory.forget(number)
+        if outbox is not None:
+            outbox.deliver(number)
     made = Refreshed(changes.rows, removed_count, changes.late_count, number)
     return made, changes.is_partial
 
