@@ -51,7 +51,7 @@ _BATCH_MS: Final = 100.0  # that a row waits for others, unless somebody asks fo
 _ORDER_S: Final = 0.05  # that a sample to be acknowledged waits for those received before it
 _STOP_S: Final = 30.0  # how long an end waits for the disk
 _QUICK_NS: Final = 2_000_000  # a disk that takes longer does not hold up the thread that receives
-_QUICK_COUNT: Final = 64  # rows in a row that took less, after which it may again
+_QUICK_COUNT: Final = 64  # lone rows, one after the other, that took less: then it may again
 
 OpenLog = Callable[[Path, LogSettings], Log]
 
@@ -146,10 +146,9 @@ class _Intake:
             self._land(batch)
         except Exception:  # what follows is recorded all the same
             _LOG.exception("recording %s: %d rows are lost", self.key_expr, batch.num_rows)
-        if time.monotonic_ns() - began_ns > _QUICK_NS and isinstance(batch, Single):
-            self._quick_count = 0
-        else:
-            self._quick_count += 1
+        if isinstance(batch, Single):
+            is_quick = time.monotonic_ns() - began_ns < _QUICK_NS
+            self._quick_count = self._quick_count + 1 if is_quick else 0
 
     def _done(self) -> None:
         with self._landed.lock:
