@@ -47,6 +47,7 @@ _LOG: Final = logging.getLogger("elea.store.recorder")
 _BATCH_ROWS: Final = 16_384
 _BATCH_MS: Final = 100.0  # that a row waits for others, unless somebody asks for it
 _ORDER_S: Final = 0.05  # that a sample to be acknowledged waits for those received before it
+_READ_S: Final = 1.0  # that an answer from the log waits for what was received before the question
 _STOP_S: Final = 30.0  # how long an end waits for the disk
 
 OpenLog = Callable[[Path, LogSettings], Log]
@@ -60,6 +61,7 @@ class _Intake:
         self._land = land
         self._told_count = 0  # drops that were told
         self._landed = threading.Condition()
+        self._landed_count = 0  # batches
         self._haste = Haste()
         batches = ArrowBatches(_BATCH_ROWS, _BATCH_MS, haste=self._haste)
         self._subscriber: Subscriber[Handler[Rows]] = session.declare_subscriber(key_expr, batches)
@@ -77,12 +79,15 @@ class _Intake:
         """From now on, land at once what these entities number."""
         self._haste.eids = eids
 
-    def settle(self) -> None:
-        """Return when what was received is landed, or a moment later."""
+    def settle(self, patience_s: float) -> None:
+        """Return when what was received is landed, or after a time."""
         self._flush()
         with self._landed:
+            end = self._landed_count + self._haste.is_busy + len(self._handler)
             self._landed.wait_for(
-                lambda: not self._haste.is_busy and not len(self._handler), _ORDER_S
+                lambda: self._landed_count >= end
+                or not (self._haste.is_busy or len(self._handler)),
+                patience_s,
             )
 
     def newly_dropped(self) -> int:
@@ -113,6 +118,7 @@ class _Intake:
                 _LOG.exception("recording %s: %d rows are lost", self.key_expr, batch.num_rows)
             with self._landed:
                 haste.is_busy = False
+                self._landed_count += 1
                 self._landed.notify_all()
             if haste.is_due:
                 self._flush()
@@ -268,10 +274,10 @@ class Recording:
         for intake in self._intakes:
             intake.hasten(eids)
 
-    def settle(self) -> None:
+    def settle(self, patience_s: float = _ORDER_S) -> None:
         """By the desk: what was received before what it is about to store comes first."""
         for intake in self._intakes:
-            intake.settle()
+            intake.settle(patience_s)
 
     def now_us(self) -> int:
         """The time of day, as in `recv_ts`."""
@@ -309,7 +315,8 @@ class Recording:
             old = self._served.get(book.name)
             if self._acks is None or log is None or (old is not None and old[0] is log):
                 return
-            log.before_flush.append(self.settle)  # historians here see what was received
+            # Historians here see what was received.
+            log.before_flush.append(partial(self.settle, _READ_S))
             if old is not None:
                 old[1].stop()
             reader, key_exprs = LogReader(log.disk), self.names.key_exprs
