@@ -85,8 +85,9 @@ class _Intake:
         with self._landed:
             end = self._landed_count + self._haste.is_busy + len(self._handler)
             self._landed.wait_for(
-                lambda: self._landed_count >= end
-                or not (self._haste.is_busy or len(self._handler)),
+                lambda: (
+                    self._landed_count >= end or not (self._haste.is_busy or len(self._handler))
+                ),
                 patience_s,
             )
 

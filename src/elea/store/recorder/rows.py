@@ -67,10 +67,10 @@ def token_row(key: str, received_us: int, *, is_there: bool) -> Row:
     return Row(key, kind, b"", received_us)
 
 
-def gap_row(gap: Gap, count: int, received_us: int) -> Row:
-    """Samples of a publisher that nobody has."""
+def gap_row(gap: Gap, received_us: int) -> Row:
+    """Samples of a publisher that nobody has, one number after the other."""
     identity = Identity(*gap.source, gap.start & _SN_MASK)
-    payload = str(count).encode()
+    payload = str(gap.end - gap.start).encode()
     return Row(gap.key, RowKind.GAP, payload, received_us, encoding=_COUNT, identity=identity)
 
 
