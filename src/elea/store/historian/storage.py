@@ -34,7 +34,8 @@ from elea.store.log.log import Log
 from elea.store.log.schema import RowKind
 from elea.store.log.settings import LogSettings
 from elea.store.log.writer import Stored
-from elea.store.rows import batch_of, samples_of
+from elea.store.recorder.rows import batch_of, sample_row
+from elea.store.rows import samples_of
 from elea.store.service import described
 from elea.timestamp import DRIFT_NS_MAX, NTP64, Timestamp
 
@@ -209,7 +210,8 @@ class LogStorage:
         if not rows:
             return
         try:
-            done = self._log.append(batch_of([row for row, _ in rows], [ns for _, ns in rows]))
+            batch = batch_of([sample_row(sample, ns // 1_000) for sample, ns in rows])
+            done = self._log.append(batch)
             done.add_done_callback(lambda future: self._stored(future, len(rows)))
         except Exception as error:  # as above
             self._failed(error, len(rows))
