@@ -26,6 +26,7 @@ from elea.store.recorder.spans import Span, Spans, unwrapped
 _ONE: Final = pa.scalar(1, pa.int64())
 NO_ROWS: Final = pa.RecordBatch.from_pylist([], SCHEMA)
 _DELETE: Final = pa.scalar(int(RowKind.DELETE), pa.int8())
+_SESSION_EID: Final = 1  # a session's own: what a program numbers there is its affair
 ANY_KEY_EID: Final = 0x8000_0000  # from here on: sessions number acknowledged puts to any key
 
 SourceId: TypeAlias = tuple[str, int]  # zid, eid
@@ -123,7 +124,8 @@ class Windows:
             known = self._sources.get(id)
             keys = samples.column("key") if rows is None else samples.column("key").take(rows)
             texts = {known.key} if known is not None and known.key else set()
-            if len(texts | set(pc.unique(keys).to_pylist())) > 1 or (is_cut and known is None):
+            is_mixed = len(texts | set(pc.unique(keys).to_pylist())) > 1
+            if is_mixed or id[1] <= _SESSION_EID or (is_cut and known is None):
                 self._unjudged.add(id)
         for id in self.take(samples)[1]:
             if is_early:
@@ -141,7 +143,8 @@ class Windows:
     def recall(self, now_ns: int, before: Windows | None = None) -> None:
         """All rows were remembered: what is missing among them is a gap, since now.
 
-        Unless a publisher numbers what it puts to several keys, of which some may not be here.
+        Unless a publisher numbers what it puts to several keys, of which some may not be here, or
+        a program numbers as it likes.
 
         Args:
             before: The windows that these take the place of.

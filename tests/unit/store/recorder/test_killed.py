@@ -32,7 +32,7 @@ from elea.store.recorder.rows import Row, batch_of
 from elea.store.recorder.windows import Gap, Identity
 
 WAIT_S = 20
-ZID, EID = "ab", 1
+ZID, EID = "ab", 7
 CACHED = {4, 9, 13, 21}  # the publisher has these, and sends them when it is asked
 
 
