@@ -86,7 +86,7 @@ class AdminSpace:
 
     def __init__(self, session: Session, driver: DriverPort, control: Control) -> None:
         assert isinstance(driver.node, Node)  # the port of a session shows less of it
-        self._session = session
+        self._info = session.info  # not the session: it ends with its last reference
         self._driver = driver
         self._node = driver.node
         self._control = control
@@ -183,7 +183,7 @@ class AdminSpace:
 
     def _metrics(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         audit, driver = self._control.audit, self._driver
-        spool = self._session.info.spool_stats()
+        spool = self._info.spool_stats()
         with driver.lock:
             families = metrics.collect(
                 self._node,
@@ -201,7 +201,7 @@ class AdminSpace:
         yield Answer(f"{self._root}/metrics", payload, encoding)
 
     def _spool(self, key: str, parameters: Parameters) -> Iterator[Answer]:
-        stats = self._session.info.spool_stats()
+        stats = self._info.spool_stats()
         if stats is not None:
             yield Answer(f"{self._root}/spool", _dumps(asdict(stats)))
 
