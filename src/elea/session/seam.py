@@ -64,6 +64,7 @@ class Seam:
         self.duplicate_count = 0
         self.refused_count = 0  # samples for which there was no room
         self.late_count = 0  # history that came when later samples were given, so it was not
+        self.behind_count = 0  # streams whose first live sample history did not reach
         self.is_closed = False
         self._deliver = deliver
         self._limits = limits
@@ -93,24 +94,15 @@ class Seam:
         return min((ns for ns in behind if ns >= self.tail_ns), default=None)
 
     @property
-    def behind_count(self) -> int:
-        """Streams whose first live sample history does not reach."""
-        floor_ns = max(self._start_ns, self._tail_ns)
-        behind = [self._time_of(one) for one in self._firsts.values() if one is not None]
-        return sum(ns >= floor_ns for ns in behind)  # older ones were not asked for
-
-    @property
     def doubt(self) -> tuple[int, int]:
         """The times, from and before, of which it can be told later whether all was given."""
         return max(self.tail_ns, self._known.forgotten_ns + 1), self._closed_ns
 
     def live(self, sample: Sample) -> None:
         """A sample as it is published."""
-        stream = _stream_of(sample)
         if self._known.has(sample):
             self.duplicate_count += 1
-            if stream is not None and not self._is_seen:
-                self._firsts.setdefault(stream, None)
+            self._note_first(sample, None)
         elif self.is_closed:
             if sample.timestamp is None or _ns(sample.timestamp) < self._closed_ns:
                 self._known.add(sample)
@@ -118,8 +110,7 @@ class Seam:
                 self._known.forget()
             self._deliver(sample)
         elif self._has_room(sample):
-            if stream is not None and not self._is_seen:
-                self._firsts.setdefault(stream, sample)
+            self._note_first(sample, sample)
             self._known.add(sample)
             self._held.append(sample)
             self._held_len += _len_of(sample)
@@ -167,8 +158,12 @@ class Seam:
 
     def close(self, now_ns: int) -> None:
         """History is whole: give all there is, in order; live samples are given as they come."""
-        self.is_closed = True
+        self.is_closed = self._is_seen = True
         self._closed_ns = now_ns
+        floor_ns = max(self._start_ns, self._tail_ns)  # what is older was not asked for
+        behind = [self._time_of(one) for one in self._firsts.values() if one is not None]
+        self.behind_count = sum(ns >= floor_ns for ns in behind)
+        self._firsts.clear()
         self.history_count += len(self._found)
         for sample in _in_order([*_in_order(self._found), *self._held]):
             self._known.done(sample)
@@ -186,6 +181,12 @@ class Seam:
         self._known.done(sample)
         self._known.forget()
         self._deliver(sample)
+
+    def _note_first(self, sample: Sample, waiting: Sample | None) -> None:
+        """A live sample; the first of its stream, if that is new here."""
+        stream = None if self._is_seen else _stream_of(sample)
+        if stream is not None:
+            self._firsts.setdefault(stream, waiting)
 
     def _time_of(self, sample: Sample) -> int:
         """When it was published, or not before."""

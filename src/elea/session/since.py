@@ -96,7 +96,7 @@ class Past:
         self._settled_ns = self._face.now_ns() + limits.since_settle_ns
         self._is_answered = self._is_settling = self._is_behind = False
         self._until_ns: int | None = None  # of what is asked for; None: all
-        self._busy_count = self._refused_count = 0
+        self._busy_count = self._refused_count = self._behind_count = 0
         self._errors: list[str] = []
         self._cut_ns: int | None = None
         self._is_busy = False
@@ -119,7 +119,7 @@ class Past:
             seam.duplicate_count,
             seam.refused_count + self._refused_count,
             seam.late_count,
-            seam.behind_count if seam.is_closed and self._is_answered else 0,
+            self._behind_count,
             tuple(self._errors),
         )
 
@@ -138,7 +138,7 @@ class Past:
     def _ask(self, from_ns: int) -> None:
         if self._ended:
             return
-        if len(self._outflow):  # what came before is not read yet
+        if len(self._outflow) and not self._seam.is_closed:  # what came before is not read yet
             self._later(_LATER_NS, from_ns)
             return
         if from_ns <= self._seam.tail_ns and self._face.now_ns() >= self._settled_ns:
@@ -217,19 +217,20 @@ class Past:
         self._timer = self._face.call_after(delay_ns, lambda: self._ask(from_ns))
 
     def _go_live(self) -> None:
+        self._seam.close(self._face.wall_ns())
         if not self._is_answered:
             _LOGGER.warning(
                 "no history of %s: no historian answered, or nothing was recorded", self._key
             )
         elif self._seam.behind_count:
+            self._behind_count = self._seam.behind_count
             _LOGGER.warning(
                 "history of %s does not reach what is live for %d keys: they are not recorded, "
                 "or samples are missing as the recorder is more than %g s behind",
                 self._key,
-                self._seam.behind_count,
+                self._behind_count,
                 self._limits.since_lag_ns / 1e9,
             )
-        self._seam.close(self._face.wall_ns())
         self._timer = self._face.call_after(self._limits.since_overlap_ns, self._look_back)
 
     def _look_back(self) -> None:
