@@ -120,12 +120,11 @@ class Windows:
             is_early: They were right before these: what is missing here may be there.
         """
         samples = batch.filter(pc.less_equal(batch.column("kind"), _DELETE))
-        for id, rows in _by_source(samples):
+        for id, keys in _keys_of(samples).items():
             known = self._sources.get(id)
-            keys = samples.column("key") if rows is None else samples.column("key").take(rows)
-            texts = {known.key} if known is not None and known.key else set()
-            is_mixed = len(texts | set(pc.unique(keys).to_pylist())) > 1
-            if is_mixed or id[1] <= _SESSION_EID or (is_cut and known is None):
+            if known is not None and known.key:
+                keys.add(known.key)
+            if len(keys) > 1 or id[1] <= _SESSION_EID or (is_cut and known is None):
                 self._unjudged.add(id)
         for id in self.take(samples)[1]:
             if is_early:
@@ -296,6 +295,19 @@ def _by_source(batch: pa.RecordBatch) -> list[tuple[SourceId, pa.Array | None]]:
             *(groups.column(name).to_pylist() for name in ("zid", "eid", "row_list")), strict=True
         )
     ]
+
+
+def _keys_of(batch: pa.RecordBatch) -> dict[SourceId, set[str]]:
+    """The keys of each publisher in a batch."""
+    keys, zids = batch.column("key"), batch.column("zid")
+    columns = {"key": keys.indices, "zid": zids.indices, "eid": batch.column("eid")}
+    table = pa.table(columns).filter(pc.is_valid(batch.column("sn")))
+    groups = table.group_by(list(columns), use_threads=False).aggregate([])
+    key_texts, zid_texts = keys.dictionary.to_pylist(), zids.dictionary.to_pylist()
+    found: dict[SourceId, set[str]] = {}
+    for row in groups.to_pylist():
+        found.setdefault((zid_texts[row["zid"]], row["eid"]), set()).add(key_texts[row["key"]])
+    return found
 
 
 def _runs(numbers: pa.Array, near: int) -> list[tuple[int, int, int]]:
