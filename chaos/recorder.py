@@ -58,7 +58,7 @@ class RecorderVictim:
         rng = random.Random(f"{self.seed} {self.deaths_count}")
         with socket.create_server(("127.0.0.1", 0)) as probe:
             endpoint = f"tcp/127.0.0.1:{probe.getsockname()[1]}"
-        process = self._start(endpoint)
+        process = self.start(endpoint)
         deadline = threading.Timer(DEADLINE_S, process.kill)
         deadline.start()
         try:
@@ -76,7 +76,8 @@ class RecorderVictim:
             self.problems.append(f"the recorder ended by itself with {status}")
         self._check()
 
-    def _start(self, endpoint: str) -> subprocess.Popen[str]:
+    def start(self, endpoint: str) -> subprocess.Popen[str]:
+        """A recorder that listens there, and has begun."""
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "elea.cli.main", "record", "k/**", "--name", "log"),

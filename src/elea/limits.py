@@ -125,6 +125,7 @@ class Limits:
     since_held_len: int = 64 * 1024 * 1024  # and their octets
     since_found_count: int = 1_000_000  # samples of history that wait for an answer to end
     since_settle_ns: int = 1_000_000_000  # from a sample's publication until a historian has it
+    since_lag_ns: int = 10_000_000_000  # and then, until it has what came live; then told
     since_overlap_ns: int = 60_000_000_000  # history asked twice: clocks differ, recorders lag
 
     # Texts handed to us by users and files.

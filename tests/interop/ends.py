@@ -147,18 +147,32 @@ def told_to(router: Any, kind: str) -> dict[str, dict[str, list[str]]]:
     }
 
 
-def _replies(observer: Any, selector: str, **options: Any) -> list[Any]:
-    """What a client is answered.
+class Replies:
+    """What is answered to a question that was asked; to look at it waits for the end.
 
-    Now and then one of Eclipse does not notice the end of its query, not even by the timeout: a
-    loop over the replies would wait for ever.
+    Now and then a client of Eclipse does not notice the end of its query, not even by the timeout:
+    a loop over the replies would wait for ever.
     """
-    found: list[Any] = []
-    ended = threading.Event()
-    handler = module_of(observer).handlers.Callback(found.append, ended.set)
-    observer.get(selector, handler, **{"timeout": WAIT_S, **options})
-    ended.wait(WAIT_S)
-    return found
+
+    def __init__(self, get: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self._found: list[Any] = []
+        self._ended = threading.Event()
+        handlers = module_of(get.__self__).handlers
+        get(*args, handlers.Callback(self._found.append, self._ended.set), **options)
+
+    def __iter__(self) -> Iterator[Any]:
+        self._ended.wait(WAIT_S)
+        return iter(list(self._found))
+
+
+def replies_to(get: Any, *args: Any, **options: Any) -> Replies:
+    """Ask by the `get` of a session, a querier or `liveliness()`, of either implementation."""
+    return Replies(get, args, options)
+
+
+def _replies(observer: Any, selector: str, **options: Any) -> list[Any]:
+    """What a client is answered."""
+    return list(replies_to(observer.get, selector, **{"timeout": WAIT_S, **options}))
 
 
 class Taken:
@@ -269,7 +283,10 @@ def alive(asker: Any, key: str, expected: list[str]) -> bool:
     """
     return eventually(
         lambda: (
-            sorted(str(one.ok.key_expr) for one in asker.liveliness().get(key, timeout=WAIT_S))
+            sorted(
+                str(one.ok.key_expr)
+                for one in replies_to(asker.liveliness().get, key, timeout=WAIT_S)
+            )
             == expected
         )
     )

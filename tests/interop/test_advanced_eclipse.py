@@ -20,6 +20,7 @@ from tests.interop.ends import (
     module_of,
     pair,
     port_of,
+    replies_to,
     session,
 )
 from tests.interop.recording_proxy import RecordingProxy
@@ -119,7 +120,8 @@ def cached(asker: Any, key: str) -> int:
     names = module_of(asker)
     return len(
         list(
-            asker.get(
+            replies_to(
+                asker.get,
                 f"{key}/@adv/**?_anyke",
                 target=names.QueryTarget.ALL,
                 consolidation=names.ConsolidationMode.NONE,
@@ -279,7 +281,7 @@ def test_publishers_and_subscribers_are_seen_by_their_tokens(publishing: str) ->
         publisher = published(here, "a179", cache=1)
 
         def tokens(asker: Any, side: str) -> list[list[str]]:
-            found = asker.liveliness().get(f"a179/@adv/{side}/**")
+            found = replies_to(asker.liveliness().get, f"a179/@adv/{side}/**")
             return [str(one.ok.key_expr).split("/") for one in found]
 
         assert eventually(lambda: len(tokens(there, "pub")) == 1)

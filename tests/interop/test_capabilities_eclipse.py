@@ -19,6 +19,7 @@ from tests.interop.ends import (
     free_endpoint,
     matched,
     module_of,
+    replies_to,
     say,
     session,
     watching,
@@ -201,7 +202,7 @@ def test_declared_keys_work_everywhere(ends: Ends, key: str) -> None:
     ends.there.declare_queryable(declared_there, lambda query: query.reply(f"{key}/a/b", b"1"))
     querier = ends.here.declare_querier(declared_here)
     assert matched(querier)
-    assert [bytes(one.ok.payload) for one in ends.here.get(declared_here)] == [b"1"]
+    assert [bytes(one.ok.payload) for one in replies_to(ends.here.get, declared_here)] == [b"1"]
     assert {str(one.key_expr) for one in got.items} == {f"{key}/a/b"}
 
 
@@ -250,7 +251,7 @@ def test_questions_and_answers_carry_everything(ends: Ends, key: str) -> None:
 
     answering(ends, key, answer)
     options = {"payload": b"q" * 100_000, "encoding": "application/json", "attachment": b"note"}
-    [reply] = ends.here.get(f"{key}?a=1;b=2", timeout=20, **options)
+    [reply] = replies_to(ends.here.get, f"{key}?a=1;b=2", timeout=20, **options)
     assert asked == [(key, "a=1;b=2", b"q" * 100_000, "application/json", b"note")]
     sample = reply.ok
     assert (bytes(sample.payload), str(sample.encoding)) == (b"yes", "text/plain;utf-8")
@@ -264,7 +265,7 @@ def test_a_question_without_payload_has_none(ends: Ends, key: str) -> None:
     answering(
         ends, key, lambda query: asked.append((query.payload, query.attachment, query.encoding))
     )
-    assert list(ends.here.get(key, timeout=20)) == []
+    assert list(replies_to(ends.here.get, key, timeout=20)) == []
     assert asked == [(None, None, None)]
 
 
@@ -276,7 +277,7 @@ def test_replies_put_delete_and_refuse(ends: Ends, key: str) -> None:
         query.reply_err(b"no", encoding="application/json")
 
     answering(ends, f"{key}/*", answer)
-    replies = list(ends.here.get(f"{key}/*", timeout=20))
+    replies = list(replies_to(ends.here.get, f"{key}/*", timeout=20))
     fine = {
         str(one.ok.key_expr): (word(one.ok.kind), bytes(one.ok.payload))
         for one in replies
@@ -293,8 +294,11 @@ def test_targets_choose_who_answers(ends: Ends, key: str) -> None:
     answering(ends, f"{key}/**", lambda query: query.reply(f"{key}/b", b"whole"), complete=True)
 
     def ask(target: str) -> set[bytes]:
-        replies = ends.here.get(
-            f"{key}/a?_anyke", target=getattr(ends.names.QueryTarget, target), timeout=20
+        replies = replies_to(
+            ends.here.get,
+            f"{key}/a?_anyke",
+            target=getattr(ends.names.QueryTarget, target),
+            timeout=20,
         )
         return {bytes(one.ok.payload) for one in replies}
 
@@ -315,7 +319,7 @@ def test_consolidation(ends: Ends, key: str) -> None:
     found = {}
     for mode in ("NONE", "MONOTONIC", "LATEST", "AUTO"):
         consolidation = getattr(ends.names.ConsolidationMode, mode)
-        replies = ends.here.get(key, consolidation=consolidation, timeout=20)
+        replies = replies_to(ends.here.get, key, consolidation=consolidation, timeout=20)
         found[mode] = b"".join(bytes(one.ok.payload) for one in replies)
     assert found == {"NONE": b"231", "MONOTONIC": b"23", "LATEST": b"3", "AUTO": b"3"}
 
@@ -330,7 +334,7 @@ def test_a_question_that_nobody_ends_ends_in_time(ends: Ends, key: str) -> None:
 
     ends.there.declare_queryable(key, answer)
     assert matched(ends.here.declare_querier(key))
-    replies = list(ends.here.get(key, timeout=0.3))
+    replies = list(replies_to(ends.here.get, key, timeout=0.3))
     assert [bytes(one.ok.payload) for one in replies if one.ok is not None] == [b"in time"]
     assert [one for one in replies if one.ok is None]
     for query in kept:
@@ -355,7 +359,7 @@ def test_queriers_keep_their_options(ends: Ends, key: str) -> None:
         timeout=20,
     )
     assert matched(querier)
-    replies = list(querier.get(parameters="x=1", payload=b"p", attachment=b"a"))
+    replies = list(replies_to(querier.get, parameters="x=1", payload=b"p", attachment=b"a"))
     assert [bytes(one.ok.payload) for one in replies] == [b"1", b"2"]
     assert {word(one.ok.priority) for one in replies} == {"DATA_HIGH"}
     assert asked == ["x=1"]
@@ -375,10 +379,10 @@ def test_replies_on_other_keys_are_accepted_if_asked_for(ends: Ends, key: str) -
 
     answering(ends, key, answer)
     anything = ends.names.ReplyKeyExpr.ANY
-    assert [str(one.ok.key_expr) for one in ends.here.get(key, accept_replies=anything)] == [
-        "elsewhere"
-    ]
-    assert list(ends.here.get(key)) == []
+    assert [
+        str(one.ok.key_expr) for one in replies_to(ends.here.get, key, accept_replies=anything)
+    ] == ["elsewhere"]
+    assert list(replies_to(ends.here.get, key)) == []
     assert accepted == ["ANY", "MATCHING_QUERY"]
 
 
@@ -394,7 +398,7 @@ def test_a_cancelled_question_ends_at_once(ends: Ends, key: str) -> None:
     ends.there.declare_queryable(key, answer)
     assert matched(ends.here.declare_querier(key))
     token = ends.names.CancellationToken()
-    replies = ends.here.get(key, timeout=600, cancellation_token=token)
+    replies = replies_to(ends.here.get, key, timeout=600, cancellation_token=token)
     assert came.wait(20)
     token.cancel()
     assert list(replies) == []
@@ -409,7 +413,7 @@ def test_a_cancelled_question_ends_at_once(ends: Ends, key: str) -> None:
 @pytest.mark.parametrize("history", [True, False])
 def test_liveliness(history: bool, ends: Ends, key: str) -> None:
     first = ends.there.liveliness().declare_token(f"{key}/1")
-    assert eventually(lambda: len(list(ends.here.liveliness().get(f"{key}/*"))) == 1)
+    assert eventually(lambda: len(list(replies_to(ends.here.liveliness().get, f"{key}/*"))) == 1)
     seen = watching(ends.here, ends.there, key, history=history)
     second = ends.there.liveliness().declare_token(f"{key}/2")
     assert eventually(lambda: (f"{key}/2", "PUT") in seen.changes)
@@ -418,7 +422,7 @@ def test_liveliness(history: bool, ends: Ends, key: str) -> None:
     assert eventually(lambda: (f"{key}/1", "DELETE") in seen.changes)
     second.undeclare()
     assert eventually(lambda: (f"{key}/2", "DELETE") in seen.changes)
-    assert eventually(lambda: list(ends.here.liveliness().get(f"{key}/*")) == [])
+    assert eventually(lambda: list(replies_to(ends.here.liveliness().get, f"{key}/*")) == [])
 
 
 @line("K17", "C77")
@@ -463,4 +467,4 @@ def test_locality(ends: Ends, key: str) -> None:
     assert got.reach(1)
     exchange(ends.here, ends.there, f"{key}/sync")
     assert (got.payloads, near.payloads, kept_away.payloads) == ([b"far"], [b"near"], [])
-    assert list(ends.here.get(key, timeout=20)) == []
+    assert list(replies_to(ends.here.get, key, timeout=20)) == []

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import zenoh
+from tests.interop.ends import replies_to
 from tests.unit.cli.ends import Running, eventually, free_endpoint
 
 from elea.cli.main import main
@@ -106,7 +107,7 @@ def test_queryable(eclipse: Eclipse, capsys: pytest.CaptureFixture[str]) -> None
     command = Running("queryable", "demo/a", "warm", "--count", "1", "--json", *eclipse.connect)
     querier = eclipse.session.declare_querier("demo/a")
     assert eventually(lambda: querier.matching_status.matching)
-    (reply,) = list(querier.get(parameters="x=1", payload=b"why"))
+    (reply,) = list(replies_to(querier.get, parameters="x=1", payload=b"why"))
     assert (str(reply.ok.key_expr), bytes(reply.ok.payload)) == ("demo/a", b"warm")
     assert command.code == 0
     (line,) = printed(capsys)

@@ -20,6 +20,7 @@ from tests.interop.ends import (
     exchange,
     matched,
     port_of,
+    replies_to,
     say,
     session,
     told_to,
@@ -175,10 +176,10 @@ def test_completeness_is_told_and_told_again_when_it_changes(shared: Scene, key:
     complete = shared.theirs.declare_querier(key, target=zenoh.QueryTarget.ALL_COMPLETE)
     shared.ours.declare_queryable(key, answer_with(b"partial"), complete=False)
     assert eventually(lambda: at(shared.router, "queryable", key) == [zid_of(shared.ours)])
-    assert list(complete.get()) == []
+    assert list(replies_to(complete.get)) == []
     second = shared.ours.declare_queryable(key, answer_with(b"whole"), complete=True)
     assert matched(complete)
-    assert [bytes(one.ok.payload) for one in complete.get()] == [b"whole"]
+    assert [bytes(one.ok.payload) for one in replies_to(complete.get)] == [b"whole"]
     second.undeclare()
     assert matched(complete, by_somebody=False)
 
@@ -210,7 +211,7 @@ def test_replies_have_the_quality_of_the_query(shared: Scene, key: str) -> None:
         congestion_control=zenoh.CongestionControl.BLOCK,
     )
     assert matched(querier)
-    [reply] = querier.get()
+    [reply] = replies_to(querier.get)
     assert word(reply.ok.priority) == "INTERACTIVE_HIGH"
     assert word(reply.ok.congestion_control) == "BLOCK"
 
@@ -230,12 +231,14 @@ def test_errors_deletions_and_replies_on_other_keys(shared: Scene, key: str) -> 
 
     shared.ours.declare_queryable(key, answer)
     assert matched(shared.theirs.declare_querier(key))
-    replies = list(shared.theirs.get(key))
+    replies = list(replies_to(shared.theirs.get, key))
     [error] = [one.err for one in replies if one.ok is None]
     assert (bytes(error.payload), str(error.encoding)) == (b"no", "text/plain")
     assert [word(one.ok.kind) for one in replies if one.ok is not None] == ["DELETE"]
     assert len(refused) == 1
-    anywhere = [one.ok for one in shared.theirs.get(f"{key}?_anyke") if one.ok is not None]
+    anywhere = [
+        one.ok for one in replies_to(shared.theirs.get, f"{key}?_anyke") if one.ok is not None
+    ]
     assert {(str(one.key_expr), word(one.kind)) for one in anywhere} == {
         (key, "DELETE"),
         ("elsewhere/1", "PUT"),
@@ -356,7 +359,7 @@ def test_our_tokens_are_seen_by_eclipse(shared: Scene, key: str) -> None:
     assert seen.reach(1)
     assert eventually(  # an Eclipse client may end its query before the answers to it
         lambda: (
-            [str(one.ok.key_expr) for one in shared.theirs.liveliness().get(f"{key}/*")]
+            [str(one.ok.key_expr) for one in replies_to(shared.theirs.liveliness().get, f"{key}/*")]
             == [f"{key}/1"]
         )
     )
@@ -462,7 +465,7 @@ def test_a_namespace_is_put_in_front_and_taken_off() -> None:
         assert eventually(lambda: say(scene.ours, "cmd", heard))
         assert str(got.items[0].key_expr) == "pose"
         assert str(heard.items[0].key_expr) == "robot/1/cmd"
-        [reply] = scene.theirs.get("robot/1/status")
+        [reply] = replies_to(scene.theirs.get, "robot/1/status")
         assert str(reply.ok.key_expr) == "robot/1/status"
         assert seen.reach(1)
         assert seen.changes[0] == ("robot/1/alive", "PUT")

@@ -19,6 +19,7 @@ from tests.interop.ends import (
     matched,
     node_of,
     port_of,
+    replies_to,
     session,
     sessions_at,
     settings_of,
@@ -280,7 +281,7 @@ def test_coming_and_going_leaves_nothing_behind(mode: str) -> None:
                 publisher = theirs.declare_publisher(f"m184/p/{turn}")
                 assert matched(publisher)
                 exchange(ours, theirs, f"m184/{turn}")
-                assert list(theirs.get(f"m184/none/{turn}")) == []
+                assert list(replies_to(theirs.get, f"m184/none/{turn}")) == []
                 token.undeclare()
         assert eventually(lambda: ours.info.transports() == [])
         kept.undeclare()

@@ -18,6 +18,7 @@ from tests.interop.ends import (
     free_endpoint,
     matched,
     port_of,
+    replies_to,
     say,
     session,
     sessions_at,
@@ -56,7 +57,7 @@ def test_nothing_is_relayed_between_two_eclipse_peers() -> None:
         assert eventually(lambda: say(ours, "p97/ours", got))
         one.put("p97/a", b"1")
         publisher.put(b"2")
-        assert list(one.get("p97/q")) == []
+        assert list(replies_to(one.get, "p97/q")) == []
         exchange(ours, one, "sync97/1")
         exchange(ours, other, "sync97/2")
         assert {str(sample.key_expr) for sample in got.items} == {"p97/ours"}
@@ -80,7 +81,7 @@ def test_a_peer_reaches_the_clients_of_its_router(below: str) -> None:
             )
             asking = querier.declare_querier("p100/q")
             assert matched(asking)
-            assert [bytes(one.ok.payload) for one in asking.get()] == [b"1"]
+            assert [bytes(one.ok.payload) for one in replies_to(asking.get)] == [b"1"]
             served.undeclare()
             asking.undeclare()
         assert sessions_at(router)[zid_of(ours)]["whatami"] == "peer"
@@ -130,7 +131,7 @@ def check_queries(answering: Any, asking: Any) -> None:
     queryable = answering.declare_queryable("p104/q", lambda query: query.reply("p104/q", b"1"))
     querier = asking.declare_querier("p104/q")
     assert matched(querier)
-    assert [bytes(reply.ok.payload) for reply in querier.get()] == [b"1"]
+    assert [bytes(reply.ok.payload) for reply in replies_to(querier.get)] == [b"1"]
     queryable.undeclare()
     assert matched(querier, by_somebody=False)
     querier.undeclare()

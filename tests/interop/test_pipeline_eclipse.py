@@ -20,6 +20,7 @@ from tests.interop.ends import (
     module_of,
     pair,
     port_of,
+    replies_to,
     session,
     word,
 )
@@ -182,7 +183,9 @@ def answered(answering: Any, asking: Any, key: str, length: int) -> None:
     answering.declare_queryable(key, lambda query: query.reply(key, bytes(1_000)))
     querier = asking.declare_querier(key)
     assert matched(querier)
-    assert [len(one.ok.payload) for one in querier.get(payload=bytes(length))] == [1_000]
+    assert [len(one.ok.payload) for one in replies_to(querier.get, payload=bytes(length))] == [
+        1_000
+    ]
 
 
 COMPRESSION = {"transport/unicast/compression/enabled": True}

@@ -20,6 +20,7 @@ from tests.interop.ends import (
     eventually,
     free_endpoint,
     matched,
+    replies_to,
     session,
     word,
     zid_of,
@@ -247,7 +248,7 @@ def test_advanced_publishers_and_subscribers(ends: tuple[Any, Any], key: str) ->
     assert first <= 3
     assert got.payloads == [b"%d" % number for number in range(first, 12)]
     found = f"{key}/@adv/sub/{zid_of(there)}/**"
-    assert eventually(lambda: bool(list(here.liveliness().get(found, timeout=WAIT_S))))
+    assert eventually(lambda: bool(list(replies_to(here.liveliness().get, found, timeout=WAIT_S))))
     subscriber.undeclare()
 
 

@@ -27,6 +27,7 @@ from tests.interop.ends import (
     module_of,
     node_of,
     open_session,
+    replies_to,
     session,
     sessions_at,
     settings_of,
@@ -136,7 +137,9 @@ def test_queries_of_clients_go_to_the_right_ones() -> None:
         library = module_of(asker)
 
         def answers(target: Any) -> set[str]:
-            replies = asker.get("q/a", target=target, consolidation=library.ConsolidationMode.NONE)
+            replies = replies_to(
+                asker.get, "q/a", target=target, consolidation=library.ConsolidationMode.NONE
+            )
             return {one.ok.payload.to_string() for one in replies}
 
         targets = library.QueryTarget
@@ -156,13 +159,13 @@ def owners_count(router: Any, key: str) -> int:
 @line("R124", "R125", "R126", "R128", "R130", "R131")
 def test_queries_end_once_whatever_happens() -> None:
     with star(ECLIPSE, ECLIPSE, ECLIPSE) as (router, (asker, one, two)):
-        assert list(asker.get("nobody", timeout=WAIT_S)) == []
+        assert list(replies_to(asker.get, "nobody", timeout=WAIT_S)) == []
         held: list[Any] = []
         one.declare_queryable("q", held.append)
         two.declare_queryable("q", lambda query: [query.reply("q", str(i)) for i in range(3)])
         assert eventually(lambda: owners_count(router, "q") == 2)
         none = module_of(asker).ConsolidationMode.NONE
-        replies = asker.get("q", timeout=WAIT_S, consolidation=none)
+        replies = replies_to(asker.get, "q", timeout=WAIT_S, consolidation=none)
         assert eventually(lambda: held)
         one.close()  # its part of the query ends with it
         assert sorted(one.ok.payload.to_string() for one in replies) == ["0", "1", "2"]
@@ -279,7 +282,7 @@ def test_a_hundred_small_things_of_one_client() -> None:
         assert len({str(one.key_expr) for one in got.items}) == 50
         held: list[Any] = []
         target.declare_queryable("silent", held.append)
-        assert eventually(lambda: list(source.get("silent", timeout=0.2)) and held)
+        assert eventually(lambda: list(replies_to(source.get, "silent", timeout=0.2)) and held)
 
 
 @line("R143")

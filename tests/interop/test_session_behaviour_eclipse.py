@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import zenoh
 import zenoh.ext
+from tests.interop.ends import replies_to
 from tests.interop.outcomes import outcome, same
 
 import elea
@@ -285,10 +286,14 @@ def what_a_query_tells(p: Pair) -> Any:
             [q.parameters, q.payload, q.encoding, q.attachment, q.accepts_replies(), q.source_info]
         ),
     )
-    list(p.here.get(p.key))
+    list(replies_to(p.here.get, p.key))
     anything = p.z.ReplyKeyExpr.ANY
     selector = f"{p.key}?a=1;b"
-    list(p.here.get(selector, payload="p", encoding="e", attachment="t", accept_replies=anything))
+    list(
+        replies_to(
+            p.here.get, selector, payload="p", encoding="e", attachment="t", accept_replies=anything
+        )
+    )
     queryable.undeclare()
     return told
 
@@ -301,7 +306,7 @@ def replies_and_their_fields(p: Pair) -> Any:
         lambda q: q.reply_err("no", encoding="text/plain"),
         lambda q: q.reply_err("no"),
     )
-    found = list(p.here.get(p.key, consolidation=p.z.ConsolidationMode.NONE))
+    found = list(replies_to(p.here.get, p.key, consolidation=p.z.ConsolidationMode.NONE))
     queryable.undeclare()
     return [
         (fields(one.ok), one.replier_id.zid == p.here.zid())
@@ -328,7 +333,7 @@ def replies_that_are_refused(p: Pair) -> Any:
         found.extend(outcome(partial(one, query))[0] for one in attempts)
 
     queryable = p.here.declare_queryable(p.key, attempt)
-    list(p.here.get(p.key))
+    list(replies_to(p.here.get, p.key))
     eventually(lambda: len(found) == len(attempts))
     queryable.undeclare()
     return found
@@ -342,8 +347,10 @@ def consolidations(p: Pair) -> Any:
         *(lambda q, n=n: q.reply(p.key, str(n), timestamp=stamps[(2, 1, 0)[n]]) for n in range(3)),
     )
     modes = [getattr(p.z.ConsolidationMode, one) for one in ("AUTO", "NONE", "MONOTONIC", "LATEST")]
-    found = [[r.ok.payload for r in p.here.get(p.key, consolidation=mode)] for mode in modes]
-    ranged = [r.ok.payload for r in p.here.get(f"{p.key}?_time=[now(-1h)..]")]
+    found = [
+        [r.ok.payload for r in replies_to(p.here.get, p.key, consolidation=mode)] for mode in modes
+    ]
+    ranged = [r.ok.payload for r in replies_to(p.here.get, f"{p.key}?_time=[now(-1h)..]")]
     queryable.undeclare()
     return [found, ranged]
 
@@ -357,7 +364,8 @@ def targets(p: Pair) -> Any:
         querier = session.declare_querier(p.key, target=p.z.QueryTarget.ALL_COMPLETE)
         assert matched(querier)  # with the second one: the first was told of before it
         for target in ("BEST_MATCHING", "ALL", "ALL_COMPLETE"):
-            replies = session.get(
+            replies = replies_to(
+                session.get,
                 p.key,
                 target=getattr(p.z.QueryTarget, target),
                 consolidation=p.z.ConsolidationMode.NONE,
@@ -371,11 +379,11 @@ def targets(p: Pair) -> Any:
 @probe
 def a_timeout_is_an_error_reply(p: Pair) -> Any:
     queryable = p.here.declare_queryable(p.key)
-    replies = p.here.get(p.key, timeout=0.2)
+    replies = replies_to(p.here.get, p.key, timeout=0.2)
     query = queryable.recv()
     found = [(one.err.payload, one.err.encoding) for one in replies]
     query.drop()
-    return [found, list(p.here.get(p.key + "/nobody", timeout=0.2))]
+    return [found, list(replies_to(p.here.get, p.key + "/nobody", timeout=0.2))]
 
 
 @probe
@@ -393,7 +401,7 @@ def cancellation(p: Pair) -> Any:
     queryable = p.here.declare_queryable(p.key)
     token = p.z.CancellationToken()
     got: list[Any] = []
-    replies = p.here.get(p.key, cancellation_token=token)
+    replies = replies_to(p.here.get, p.key, cancellation_token=token)
     callback = p.z.handlers.Callback(got.append, lambda: got.append("end"))
     p.here.get(p.key, callback, cancellation_token=token)
     before = token.is_cancelled
@@ -423,7 +431,7 @@ def liveliness(p: Pair) -> Any:
     watcher = tokens.declare_subscriber(p.key)
     token, twin = tokens.declare_token(p.key), tokens.declare_token(p.key)
     found = [fields(watcher.recv()), watcher.try_recv()]
-    found += [[one.ok.kind for one in tokens.get(p.key)]]
+    found += [[one.ok.kind for one in replies_to(tokens.get, p.key)]]
     late = tokens.declare_subscriber(p.key)
     knowing = p.there.liveliness().declare_subscriber(p.key, history=True)
     found += [late.try_recv(), knowing.recv().kind]
@@ -431,7 +439,11 @@ def liveliness(p: Pair) -> Any:
     quiet()
     found += [watcher.try_recv()]
     twin.undeclare()
-    found += [watcher.recv().kind, knowing.recv().kind, list(tokens.get(p.key, timeout=1))]
+    found += [
+        watcher.recv().kind,
+        knowing.recv().kind,
+        list(replies_to(tokens.get, p.key, timeout=1)),
+    ]
     return found
 
 

@@ -17,6 +17,7 @@ from tests.interop.ends import (
     eventually,
     free_endpoint,
     module_of,
+    replies_to,
     session,
 )
 
@@ -173,7 +174,7 @@ def test_queries_are_answered_refused_and_ended(ends: tuple[Any, Any]) -> None:
     assert ask("svc/x?err") == [("ERR", b"refused"), ("PUT", b"to me")]
     assert ask("svc/x?del") == [("DELETE", b"")]  # consolidated: the latest of the key
     assert ask("svc/nobody/here") == []
-    assert [bytes(reply.ok.payload) for reply in querier.get(payload=b"q")] == [b"to q"]
+    assert [bytes(reply.ok.payload) for reply in replies_to(querier.get, payload=b"q")] == [b"to q"]
     queryable.undeclare()
     assert eventually(lambda: not querier.matching_status.matching)
 
@@ -196,7 +197,8 @@ def test_liveliness_is_seen_asked_for_and_lost(
 
     def alive() -> list[str]:
         return sorted(
-            str(reply.ok.key_expr) for reply in here.liveliness().get("alive/*", timeout=WAIT_S)
+            str(reply.ok.key_expr)
+            for reply in replies_to(here.liveliness().get, "alive/*", timeout=WAIT_S)
         )
 
     # An Eclipse client now and then ends its query before the answers to it, and hands those to its

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 import zenoh
-from tests.interop.ends import alive
+from tests.interop.ends import alive, replies_to
 from tests.interop.recording_proxy import Passed, RecordingProxy, follow
 
 WAIT_S = 10
@@ -106,8 +106,15 @@ def chatter(one: zenoh.Session, other: zenoh.Session, rng: random.Random, *, lar
         )
     for target in (zenoh.QueryTarget.ALL, zenoh.QueryTarget.BEST_MATCHING):
         ask = b"ask" * rng.choice([1, 2_000])
-        assert len(list(one.get("svc/x?a=1;b=2", target=target, payload=ask, timeout=WAIT_S))) == 1
-    assert len(list(one.get("bad/x", attachment=b"why", timeout=WAIT_S))) == 1
+        assert (
+            len(
+                list(
+                    replies_to(one.get, "svc/x?a=1;b=2", target=target, payload=ask, timeout=WAIT_S)
+                )
+            )
+            == 1
+        )
+    assert len(list(replies_to(one.get, "bad/x", attachment=b"why", timeout=WAIT_S))) == 1
     assert alive(one, "alive/*", ["alive/b"])
     for entity in (publisher, watcher, token, refusing, queryable, marker, subscriber):
         entity.undeclare()  # type: ignore[no-untyped-call]  # the wheel's stubs lack it

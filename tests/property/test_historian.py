@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.store.historian.rig import BASE_S, sample, text
+from tests.unit.store.historian.rig import BASE_S, batch_at, sample, text
 
 from elea.limits import Limits
 from elea.parameters import Parameters
@@ -20,7 +20,6 @@ from elea.store.historian.selection import Selection
 from elea.store.historian.source import LogSource
 from elea.store.log.log import Log
 from elea.store.log.settings import LogSettings
-from elea.store.rows import batch_of
 
 Key = tuple[str, int, int]  # key, second, number
 
@@ -56,7 +55,7 @@ def kept(directory: Path, blocks: list[list[Entry]], *, small: bool) -> list[Sam
                 value = number if entry.is_put else None
                 made.append(sample(f"k/{entry.key}", entry.second, value, sn=number))
             found += made
-            log.store(batch_of(made, [BASE_S * 10**9] * len(made)))
+            log.store(batch_at(made, [BASE_S * 10**9] * len(made)))
     return found
 
 

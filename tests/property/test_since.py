@@ -5,6 +5,10 @@ earlier, questions travel, answers are cut and come in any order. Promised is: n
 or double, samples of one publisher stay in order, and up to the seam all are in order of time. The
 conditions are those of the documentation: what is published reaches the recorder, and a publisher
 learns of the subscriber, within the time that is allowed for it.
+
+With a recorder that is behind for as long as it likes, promised is: what is missing is told; and
+nothing is missing of a publisher whose live samples were held, unless the recorder is further
+behind than is waited for.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import heapq
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,6 +29,7 @@ from elea.sample import Sample
 from elea.selector import Selector
 from elea.session.handlers import FifoChannel
 from elea.session.query import Query
+from elea.session.since import HistoryStatus
 from elea.timestamp import NTP64, Timestamp, format_rfc3339
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import Stamp
@@ -34,8 +39,8 @@ from elea.wire.shared_extensions import SourceRef
 MS_NS = 1_000_000
 DECLARED_MS = 3_000  # when the subscriber is declared
 START_MS = 1_000  # from when on it wants samples
-QUIET_MS = 7_000  # all was published, and has arrived
-END_MS = 60_000
+FAR_MS = 8_000  # a recorder that is not further behind is waited for
+END_MS = 100_000  # the last look was taken
 CAPACITY = 256  # more than there are samples
 
 delays = st.integers(0, 450)
@@ -81,31 +86,27 @@ class Schedule:
     seed: int
 
 
-publishers = st.builds(
-    Publisher,
-    number=st.just(0),
-    times_ms=st.lists(st.integers(0, 6_000), max_size=25).map(tuple),
-    learns_ms=delays,
-    delay_ms=delays,
-    lag_ms=delays,
-    is_numbered=st.booleans(),
-)
-schedules = st.builds(
-    Schedule,
-    publishers=st.lists(publishers, min_size=1, max_size=4).map(
-        lambda found: tuple(
-            Publisher(
-                number, one.times_ms, one.learns_ms, one.delay_ms, one.lag_ms, one.is_numbered
-            )
-            for number, one in enumerate(found)
-        )
-    ),
-    question_ms=delays,
-    answer_ms=delays,
-    piece_count=st.integers(3, 30),
-    capacity=st.sampled_from([1, 3, CAPACITY]),
-    seed=st.integers(0, 1_000),
-)
+def schedules(lags_ms: st.SearchStrategy[int]) -> st.SearchStrategy[Schedule]:
+    publishers = st.builds(
+        Publisher,
+        number=st.just(0),
+        times_ms=st.lists(st.integers(0, 6_000), max_size=25).map(tuple),
+        learns_ms=delays,
+        delay_ms=delays,
+        lag_ms=lags_ms,
+        is_numbered=st.booleans(),
+    )
+    return st.builds(
+        Schedule,
+        publishers=st.lists(publishers, min_size=1, max_size=4).map(
+            lambda found: tuple(replace(one, number=number) for number, one in enumerate(found))
+        ),
+        question_ms=delays,
+        answer_ms=delays,
+        piece_count=st.integers(3, 30),
+        capacity=st.sampled_from([1, 3, CAPACITY]),
+        seed=st.integers(0, 1_000),
+    )
 
 
 @dataclass
@@ -117,6 +118,7 @@ class Run:
     recorded: list[Sample] = field(default_factory=list)
     events: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
     count: int = 0
+    was_answered: bool = False  # when all was live
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.schedule.seed)
@@ -186,15 +188,17 @@ class Run:
             query.reply_err(json.dumps({"error": "cut", "detail": "", "next": [following]}))
         query.drop()
 
-    def run(self) -> tuple[list[Sample], int]:
-        """What was given, and how many samples of it until all was live."""
+    def run(self) -> tuple[list[Sample], int, HistoryStatus]:
+        """What was given, how many samples of it until all was live, and what was told."""
         found: list[Sample] = []
         until_live = 0
         driver = self.world.driver
         driver.time_ns = 0
         subscriber = None
         was_live = False
-        for now_ms in range(0, END_MS + 1, 10):
+        step_ms = 10
+        while self._now_ms() < END_MS:
+            now_ms = self._now_ms()
             while self.events and self.events[0][0] <= now_ms:
                 heapq.heappop(self.events)[2]()
                 if subscriber is not None:
@@ -202,22 +206,24 @@ class Run:
                     assert subscriber.history is not None
                     if subscriber.history.is_live and not was_live:
                         was_live, until_live = True, len(found)
+                        self.was_answered = subscriber.history.is_answered
             if now_ms == DECLARED_MS:
                 start = format_rfc3339(START_WALL_NS + START_MS * MS_NS)
                 subscriber = self.subscriber_session.declare_subscriber(
                     "k/*", FifoChannel(self.schedule.capacity), since=start
                 )
-            driver.advance(0.01)
+            if was_live:  # nothing but what is planned happens
+                next_ms = self.events[0][0] if self.events else END_MS
+                step_ms = min(max(next_ms - now_ms, 1), 500)
+            driver.advance(step_ms / 1_000)
             if subscriber is not None:
                 found += subscriber.drain()
-                if was_live and now_ms > QUIET_MS and not self.events:
-                    break
         assert subscriber is not None
         assert subscriber.history is not None
         assert subscriber.history.is_live
         assert not subscriber.history.errors
         assert not subscriber.dropped_count
-        return found, until_live
+        return found, until_live, subscriber.history
 
 
 def _ns(sample: Sample) -> int:
@@ -229,19 +235,56 @@ def identity(sample: Sample) -> tuple[str, str]:
     return sample.key_text, sample.payload.to_string()
 
 
-@settings(max_examples=100, deadline=None)
-@given(schedules)
-def test_every_sample_since_the_start_is_given_once_and_in_order(schedule: Schedule) -> None:
-    found, until_live = Run(schedule).run()
+def wanted(schedule: Schedule) -> list[tuple[str, str]]:
     published = [sample for one in schedule.publishers for _, sample in one.samples()]
-    wanted = [one for one in published if _ns(one) >= START_WALL_NS + START_MS * MS_NS]
-    assert sorted(map(identity, found)) == sorted(map(identity, wanted))
+    start_ns = START_WALL_NS + START_MS * MS_NS
+    return sorted(identity(one) for one in published if _ns(one) >= start_ns)
+
+
+def assert_in_order(schedule: Schedule, found: list[Sample]) -> None:
     for one in schedule.publishers:
-        key = f"k/{one.number}"
-        given_order = [
-            int(sample.payload.to_string()) for sample in found if sample.key_text == key
-        ]
-        assert given_order == sorted(given_order)
+        mine = [one_.payload.to_string() for one_ in found if one_.key_text == f"k/{one.number}"]
+        assert [*map(int, mine)] == sorted(map(int, mine))
+
+
+@settings(max_examples=100, deadline=None)
+@given(schedules(delays))
+def test_every_sample_since_the_start_is_given_once_and_in_order(schedule: Schedule) -> None:
+    found, until_live, told = Run(schedule).run()
+    assert sorted(map(identity, found)) == wanted(schedule)
+    assert (told.late_count, told.behind_count) == (0, 0)
+    assert_in_order(schedule, found)
     if schedule.capacity == CAPACITY:  # else live samples come while the reader is behind
         history = [_ns(sample) for sample in found[:until_live]]
         assert history == sorted(history)
+
+
+@settings(max_examples=150, deadline=None)
+@given(schedules(st.one_of(delays, st.integers(450, FAR_MS), st.integers(0, 40_000))))
+def test_whatever_a_recorder_that_is_behind_leaves_out_is_told(schedule: Schedule) -> None:
+    run = Run(schedule)
+    found, _, told = run.run()
+    given_ = [*map(identity, found)]
+    assert len(set(given_)) == len(given_)
+    assert_in_order(schedule, found)
+    missing = [one for one in wanted(schedule) if one not in given_]
+    assert len(missing) == told.late_count
+    if not run.was_answered or any(one.lag_ms > FAR_MS for one in schedule.publishers):
+        return
+    assert told.behind_count == 0
+    for one in schedule.publishers:
+        lived_ms = DECLARED_MS + one.learns_ms
+        arrived_ms = [time_ms + one.delay_ms for time_ms in one.times_ms if time_ms >= lived_ms]
+        if arrived_ms and min(arrived_ms) < DECLARED_MS + 1_000:  # held
+            assert f"k/{one.number}" not in [key for key, _ in missing]
+
+
+def test_a_key_that_is_not_recorded_is_told_and_holds_up_the_others_for_a_while_only() -> None:
+    times_ms = tuple(range(0, 6_000, 200))
+    recorded = Publisher(0, times_ms, learns_ms=0, delay_ms=0, lag_ms=0, is_numbered=False)
+    never = replace(recorded, number=1, lag_ms=END_MS * 2)
+    schedule = Schedule((recorded, never), 0, 0, piece_count=30, capacity=CAPACITY, seed=0)
+    found, _, told = Run(schedule).run()
+    by_key = [[one.key_text for one in found].count(f"k/{number}") for number in (0, 1)]
+    assert by_key == [25, 14]  # since the start, and since it is declared
+    assert (told.is_live, told.behind_count, told.late_count) == (True, 1, 0)

@@ -40,8 +40,29 @@ def declare_spool(session: Session, args: argparse.Namespace) -> Spool | None:
 
 def forward(spool: Spool | None) -> None:
     """Before the command ends: give what waits a while, and say what is left."""
-    if spool is not None and not spool.drain(FORWARD_S):
-        note(f"{spool.stats().waiting_count} wait for a recorder; a later run forwards them")
+    if spool is None:
+        return
+    if not spool.drain(FORWARD_S):
+        note(f"{spool_text(spool)}; a later run forwards them")
+    stats = spool.stats()
+    given_up = {
+        "too old": stats.expired_count,
+        "refused for good": stats.invalid_count,
+        "damaged": stats.lost_count,
+    }
+    if any(given_up.values()):
+        told = ", ".join(f"{count} {why}" for why, count in given_up.items() if count)
+        note(f"given up: {told}")
+
+
+def spool_text(spool: Spool) -> str:
+    """What waits in a spool, for people."""
+    stats = spool.stats()
+    age_s = stats.oldest_age_ns / 1e9
+    return (
+        f"{stats.waiting_count} wait for a recorder"
+        f" ({stats.waiting_len:,} octets, the oldest for {age_s:,.0f} s)"
+    )
 
 
 def ack_json(ack: StoredAck) -> dict[str, Json]:

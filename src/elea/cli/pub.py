@@ -67,5 +67,6 @@ def run(args: argparse.Namespace) -> int:
             summarise("values", span, dropped_count=publisher.stats.dropped_count)
         forward(spool)
         stats = publisher.stats
-    printer.done("pub", args.key, sent=stats.sent_count, dropped=stats.dropped_count)
+        waiting = {} if spool is None else {"waiting": spool.stats().waiting_count}
+    printer.done("pub", args.key, sent=stats.sent_count, dropped=stats.dropped_count, **waiting)
     return span.code

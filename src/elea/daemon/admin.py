@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final, Protocol
 
@@ -86,6 +86,7 @@ class AdminSpace:
 
     def __init__(self, session: Session, driver: DriverPort, control: Control) -> None:
         assert isinstance(driver.node, Node)  # the port of a session shows less of it
+        self._info = session.info  # not the session: it ends with its last reference
         self._driver = driver
         self._node = driver.node
         self._control = control
@@ -125,6 +126,7 @@ class AdminSpace:
         parts: dict[str, Callable[[str, Parameters], Iterator[Answer]]] = {
             self._root: self._itself,
             f"{self._root}/metrics": self._metrics,
+            f"{self._root}/spool": self._spool,
             f"{self._root}/linkstate/*": self._linkstate,
             **{f"{self._root}/{name}/**": partial(self._declarations, name) for name in _DECLARED},
             f"{self._root}/route/successor/**": self._successors,
@@ -180,14 +182,15 @@ class AdminSpace:
         }
 
     def _metrics(self, key: str, parameters: Parameters) -> Iterator[Answer]:
-        audit = self._control.audit
-        driver = self._driver
+        audit, driver = self._control.audit, self._driver
+        spool = self._info.spool_stats()
         with driver.lock:
             families = metrics.collect(
                 self._node,
                 uptime_s=self._uptime_s(),
                 per_transport=parameters.get("per_transport") != "false",
                 audit_lost=0 if audit is None else audit.lost,
+                spool=spool,
             )
         families += self._control.services.counted()
         descriptors = parameters.get("descriptors") != "false"
@@ -196,6 +199,11 @@ class AdminSpace:
         if parameters.get("compression") != "false":
             payload, encoding = gzip.compress(payload, 1), encoding + _GZIP
         yield Answer(f"{self._root}/metrics", payload, encoding)
+
+    def _spool(self, key: str, parameters: Parameters) -> Iterator[Answer]:
+        stats = self._info.spool_stats()
+        if stats is not None:
+            yield Answer(f"{self._root}/spool", _dumps(asdict(stats)))
 
     def _uptime_s(self) -> float:
         return (self._driver.now_ns() - self._started_ns) / 1e9

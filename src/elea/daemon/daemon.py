@@ -127,10 +127,11 @@ class Daemon:
 
     def _collect(self, *, per_transport: bool) -> list[metrics.Family]:
         assert self._driver is not None
+        spool = self.session.info.spool_stats()
         with self._driver.lock:
             uptime_s = (self._driver.now_ns() - self._started_ns) / 1e9
             found = metrics.collect(
-                self._driver.node, uptime_s=uptime_s, per_transport=per_transport
+                self._driver.node, uptime_s=uptime_s, per_transport=per_transport, spool=spool
             )
         return found + self.services.counted()
 

@@ -19,6 +19,7 @@ from elea.node.node import Node
 from elea.node.views import NeighbourView, groups_counted
 from elea.routing.stats import Drop
 from elea.routing.tables import Kind
+from elea.session.spool import SpoolStats
 
 ENCODING: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
@@ -36,6 +37,12 @@ DROPS: Final = {
     "undecodable_messages": ("rx", "undecodable"),
     "undecodable_batches": ("rx", "undecodable-batch"),
 }
+
+# What becomes of samples that wait for a recorder: `SpoolStats` says what is what.
+SPOOL_OUTCOMES: Final = (
+    *("spooled", "forwarded", "duplicate"),
+    *("expired", "invalid", "lost", "full"),
+)
 
 # All counters of a transport.
 COUNTERS: Final = (
@@ -80,6 +87,7 @@ class Snapshot:
     views: list[NeighbourView]
     uptime_s: float
     audit_lost: int = 0
+    spool: SpoolStats | None = None
 
     @property
     def local(self) -> dict[str, str]:
@@ -149,10 +157,15 @@ def text(families: Sequence[Family], *, descriptors: bool = True) -> str:
 
 
 def collect(
-    node: Node, *, uptime_s: float, per_transport: bool = True, audit_lost: int = 0
+    node: Node,
+    *,
+    uptime_s: float,
+    per_transport: bool = True,
+    audit_lost: int = 0,
+    spool: SpoolStats | None = None,
 ) -> list[Family]:
     """All metrics of a node; under its lock."""
-    snapshot = Snapshot(node, node.views(), uptime_s, audit_lost)
+    snapshot = Snapshot(node, node.views(), uptime_s, audit_lost, spool)
     return [
         family
         for metric in METRICS
@@ -279,6 +292,18 @@ def _refused(snapshot: Snapshot) -> Samples:
         ({"reason": reason.value, "flow": flow.value, "action": action.value}, count)
         for (reason, flow, action), count in counts
     ]
+
+
+def _spooled(read: Callable[[SpoolStats], int | float]) -> Callable[[Snapshot], Samples]:
+    """Of the spool, where there is one."""
+    return lambda snapshot: [] if snapshot.spool is None else [({}, read(snapshot.spool))]
+
+
+def _spool_outcomes(snapshot: Snapshot) -> Samples:
+    spool = snapshot.spool
+    if spool is None:
+        return []
+    return [({"outcome": one}, getattr(spool, f"{one}_count")) for one in SPOOL_OUTCOMES]
 
 
 def _own(counter: str) -> Callable[[Snapshot], Samples]:
@@ -414,6 +439,36 @@ METRICS: Final = (
         _declared_keys,
     ),
     Metric("elea_sessions", "gauge", "Neighbours that are connected", ("whatami",), _sessions),
+    Metric(
+        "elea_spool_waiting",
+        "gauge",
+        "Acknowledged puts that wait here for a recorder",
+        (),
+        _spooled(lambda spool: spool.waiting_count),
+    ),
+    Metric(
+        "elea_spool",
+        "gauge",
+        "Octets that these take",
+        (),
+        _spooled(lambda spool: spool.waiting_len),
+        unit="bytes",
+    ),
+    Metric(
+        "elea_spool_oldest_age",
+        "gauge",
+        "Time since the oldest of them was put; 0 if none waits",
+        (),
+        _spooled(lambda spool: spool.oldest_age_ns / 1e9),
+        unit="seconds",
+    ),
+    Metric(
+        "elea_spool_samples",
+        "counter",
+        "What became of acknowledged puts that found no recorder, since the spool was declared",
+        ("outcome",),
+        _spool_outcomes,
+    ),
     Metric(
         "elea_uptime",
         "gauge",

@@ -33,6 +33,11 @@ KEYS: Final = (
         "what this node does with a key; `<action>` is `put`, `get` or `subscribe`",
     ),
     ("/metrics", ENCODING, "what was counted; compressed with gzip"),
+    (
+        "/spool",
+        _JSON,
+        "acknowledged puts that wait for a recorder, if a spool is declared: `SpoolStats`",
+    ),
     ("/plugins/<name>", _JSON, "a service that runs: `name`, `path`, `state`"),
     ("/status/plugins/<name>/...", _JSON, "what a service tells of itself"),
     (

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from types import TracebackType
 from typing import Final, Self, cast
 
-from elea.devices.device import Events, device_settings, refusal
+from elea.devices.device import Known
 from elea.devices.lines import endpoint_of
 from elea.errors import DecodeError, LinkError
-from elea.xrce.client import Client, Received
+from elea.xrce.client import Received
 from elea.xrce.declarations_hot import Property
 from elea.xrce.framing import FrameStream, frame_prefix
 from elea.xrce.session.session import Ended
@@ -38,19 +37,16 @@ async def open_device(
         ClosedError: It refused.
         TimeoutError: It did not answer.
     """
-    device = AsyncDevice(endpoint, settings or device_settings(), timeout_s)
+    device = AsyncDevice(endpoint, settings, timeout_s)
     await device._open()
     return device
 
 
-class AsyncDevice:
+class AsyncDevice(Known):
     """As `Device`, with coroutines; made by `open_device`."""
 
-    def __init__(self, endpoint: str, settings: SessionSettings, timeout_s: float) -> None:
-        self.endpoint = endpoint
-        self.client = Client(settings)
-        self._timeout_s = timeout_s
-        self._events = Events()
+    def __init__(self, endpoint: str, settings: SessionSettings | None, timeout_s: float) -> None:
+        super().__init__(endpoint, settings, timeout_s)
         self._line: _Line | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._news = asyncio.Event()
@@ -88,16 +84,6 @@ class AsyncDevice:
     ) -> None:
         await self.close()
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the session goes on."""
-        return self._events.ended is None and self.client.is_open
-
-    @property
-    def dropped_count(self) -> int:
-        """Samples that came and were not taken in time."""
-        return self._events.dropped_count
-
     # Declarations.
 
     async def resource(self, name: str, properties: Iterable[Property] = ()) -> int:
@@ -133,9 +119,8 @@ class AsyncDevice:
         Raises:
             RefusedError: The gateway does not take it.
         """
-        client = self.client
-        id_ = client.selection(name) if "?{" in name else client.resource(name)
-        client.subscriber(id_, pull=pull, window_ms=window_ms, properties=properties)
+        id_ = self._named(name)
+        self.client.subscriber(id_, pull=pull, window_ms=window_ms, properties=properties)
         await self._commit()
         return id_
 
@@ -152,7 +137,7 @@ class AsyncDevice:
         Raises:
             TimeoutError: Nobody does.
         """
-        await self._wait(lambda: id_ in self._events.matched, "a reader")
+        await self._wait(lambda: self.is_matched(id_), "a reader")
 
     async def write(self, id_: int, payload: bytes, *, reliable: bool = True) -> None:
         """Write a sample under an id; waits while the window is full.
@@ -177,9 +162,7 @@ class AsyncDevice:
             lambda: self.client.pull(id_, time.monotonic_ns(), max_samples=max_samples)
         )
         await self._wait(lambda: id_ in events.pulls_ended, "the end of the answer")
-        found = [one for one in events.samples if one.id in (id_, None)]
-        events.samples = deque(one for one in events.samples if one.id not in (id_, None))
-        return found
+        return events.pulled(id_)
 
     async def receive(self) -> Received:
         """The next sample.
@@ -264,9 +247,7 @@ class AsyncDevice:
         self._events.settled.clear()
         self.client.commit()
         await self._wait(lambda: bool(self._events.settled), "the answer to what was declared")
-        settled = self._events.settled.popleft()
-        if settled.status:
-            raise refusal(settled)
+        self._events.check_settled()
 
     async def _write(self, write: Callable[[], bool]) -> None:
         self._events.check()
@@ -283,8 +264,7 @@ class AsyncDevice:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
-            text = f"{self.endpoint}: {what} did not come in {self._timeout_s:g} s"
-            raise TimeoutError(text) from None
+            raise self._late(what) from None
 
     def _give_up(self) -> None:
         if self._timer is not None:

@@ -115,6 +115,24 @@ class Events:
             case Ended():
                 self.ended = event
 
+    def pulled(self, id_: int) -> list[Received]:
+        """Take what came for a pull; samples of other subscribers stay."""
+        found = [one for one in self.samples if one.id in (id_, None)]
+        self.samples = deque(one for one in self.samples if one.id not in (id_, None))
+        return found
+
+    def check_settled(self) -> None:
+        """Take the answer to what was declared.
+
+        Raises:
+            RefusedError: The gateway did not take it.
+        """
+        settled = self.settled.popleft()
+        if settled.status:
+            what = f"id {settled.id}: {settled.status.name.lower()}"
+            text = f"the gateway refused what was declared, {what}"
+            raise RefusedError(settled.status, settled.id, text)
+
     def check(self) -> None:
         """Raise if there is no session any more.
 
@@ -132,13 +150,45 @@ def why(ended: Ended) -> str:
     return f"{ended.text} (reason {ended.reason}, {name})"
 
 
-def refusal(settled: Settled) -> RefusedError:
-    """The error for declarations that were not taken."""
-    text = f"the gateway refused what was declared, id {settled.id}: {settled.status.name.lower()}"
-    return RefusedError(settled.status, settled.id, text)
+class Known:
+    """What a device knows of its session, whether it blocks or not."""
+
+    def __init__(self, endpoint: str, settings: SessionSettings | None, timeout_s: float) -> None:
+        self.endpoint = endpoint
+        settings = settings or device_settings()
+        self.client = Client(settings)
+        self._pid = settings.pid
+        self._timeout_s = timeout_s
+        self._events = Events()
+
+    @property
+    def gateway_pid(self) -> bytes:
+        """Who the gateway is."""
+        assert self._events.opened is not None
+        return self._events.opened.peer_pid
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the session goes on."""
+        return self._events.ended is None and self.client.is_open
+
+    @property
+    def dropped_count(self) -> int:
+        """Samples that came and were not taken in time."""
+        return self._events.dropped_count
+
+    def is_matched(self, id_: int) -> bool:
+        """Whether somebody reads what a publisher writes, as far as is known."""
+        return id_ in self._events.matched
+
+    def _named(self, name: str) -> int:
+        return self.client.selection(name) if "?{" in name else self.client.resource(name)
+
+    def _late(self, what: str) -> TimeoutError:
+        return TimeoutError(f"{self.endpoint}: {what} did not come in {self._timeout_s:g} s")
 
 
-class Device:
+class Device(Known):
     """A session with a gateway, until `close`.
 
     Args:
@@ -161,13 +211,8 @@ class Device:
         timeout_s: float = 10.0,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self.endpoint = endpoint
+        super().__init__(endpoint, settings, timeout_s)
         self._clock = clock
-        self._timeout_s = timeout_s
-        self._events = Events()
-        settings = settings or device_settings()
-        self._pid = settings.pid
-        self.client = Client(settings)
         self._line = open_line(endpoint)
         self._is_moving = False  # nothing has come since it has another address
         try:
@@ -187,22 +232,6 @@ class Device:
         _trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    @property
-    def gateway_pid(self) -> bytes:
-        """Who the gateway is."""
-        assert self._events.opened is not None
-        return self._events.opened.peer_pid
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the session goes on."""
-        return self._events.ended is None and self.client.is_open
-
-    @property
-    def dropped_count(self) -> int:
-        """Samples that came and were not taken in time."""
-        return self._events.dropped_count
 
     # Declarations.
 
@@ -261,10 +290,6 @@ class Device:
 
     # Data.
 
-    def is_matched(self, id_: int) -> bool:
-        """Whether somebody reads what a publisher writes, as far as is known."""
-        return id_ in self._events.matched
-
     def wait_matched(self, id_: int) -> None:
         """Wait until somebody reads what a publisher writes.
 
@@ -295,10 +320,7 @@ class Device:
         client = self.client
         self._write(lambda: client.pull(id_, self._clock(), max_samples=max_samples))
         self._wait(lambda: id_ in self._events.pulls_ended, "the end of the answer")
-        held = self._events.samples
-        found = [one for one in held if one.id in (id_, None)]
-        self._events.samples = deque(one for one in held if one.id not in (id_, None))
-        return found
+        return self._events.pulled(id_)
 
     def receive(self, timeout_s: float | None = None) -> Received | None:
         """The next sample, or None if none comes in time; None waits for ever.
@@ -358,16 +380,11 @@ class Device:
 
     # The passing of time.
 
-    def _named(self, name: str) -> int:
-        return self.client.selection(name) if "?{" in name else self.client.resource(name)
-
     def _commit(self) -> None:
         self._events.settled.clear()
         self.client.commit()
         self._wait(lambda: bool(self._events.settled), "the answer to what was declared")
-        settled = self._events.settled.popleft()
-        if settled.status:
-            raise refusal(settled)
+        self._events.check_settled()
 
     def _write(self, write: Callable[[], bool]) -> None:
         self._events.check()
@@ -378,7 +395,7 @@ class Device:
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         if not self._run(condition, self._timeout_s):
             self._events.check()
-            raise TimeoutError(f"{self.endpoint}: {what} did not come in {self._timeout_s:g} s")
+            raise self._late(what)
 
     def _run(self, condition: Callable[[], bool], timeout_s: float | None) -> bool:
         """Let time pass until a condition holds, the time is over, or the session."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar, final, overload
+from typing import TYPE_CHECKING, Protocol, TypeVar, final, overload
 
 from elea.ids import WhatAmI, ZenohId
 from elea.session.context import Context
@@ -20,6 +20,9 @@ from elea.session.handlers import (
 from elea.session.listeners import H_co, Listening
 from elea.session.neighbours import Link, LinkEvent, Transport, TransportEvent
 from elea.session.outlet_hot import Outlet
+
+if TYPE_CHECKING:
+    from elea.session.spool import SpoolStats
 
 T = TypeVar("T")
 
@@ -103,6 +106,12 @@ class SessionInfo:
             return {ZenohId(zid): stats.as_dict() for zid, stats in found.items()}
 
         return self._context.read(read)
+
+    def spool_stats(self) -> SpoolStats | None:
+        """What waits for a recorder, and what became of it; None if no spool is declared."""
+        acks = self._context.acks
+        spool = None if acks is None else acks.spool
+        return None if spool is None else spool.stats()
 
     @overload
     def declare_transport_events_listener(

@@ -1,8 +1,13 @@
 """`declare_subscriber(..., since=...)`: what was published since a time, then what is published.
 
 Subscribe, hold what comes, ask historians (or any storage that keeps versions) for what was; ask
-again a moment later, for what was on its way; put both together (`seam.py`). The questions travel
-behind all other data, so that no sample that they are about is overtaken by them on a link.
+again a moment later, for what was on its way, and again until history reaches what is held; put
+both together (`seam.py`). The questions travel behind all other data, so that no sample that they
+are about is overtaken by them on a link.
+
+    history  ->  settle  ->  behind?  ->  live  ->  a last look at what came late
+                   ^          |  so often: has it come to what is held?
+                   +----------+  then all that was on its way, once more
 """
 
 from __future__ import annotations
@@ -52,7 +57,10 @@ class HistoryStatus:
         history_count: Samples that came from history.
         duplicate_count: Samples that came twice and were given once.
         refused_count: Samples for which there was no room while they had to wait.
-        late_count: Samples of history that came when later ones were given already.
+        late_count: Samples of history that came when later ones were given already, so they were
+            not.
+        behind_count: Keys of publishers whose history did not reach their first live sample in
+            `since_lag_ns`: they are not recorded, or samples between the two may be missing.
         errors: What was answered in place of history; if there is any, history has gaps.
     """
 
@@ -62,6 +70,7 @@ class HistoryStatus:
     duplicate_count: int
     refused_count: int
     late_count: int
+    behind_count: int
     errors: tuple[str, ...]
 
 
@@ -83,10 +92,11 @@ class Past:
         now_ns = self._face.wall_ns()
         self._start_ns = start_of(since, now_ns)
         self._outflow = _Outflow(self._face, outlet)
-        self._seam = Seam(self._outflow.give, now_ns, limits=limits)
+        self._seam = Seam(self._outflow.give, now_ns, start_ns=self._start_ns, limits=limits)
         self._settled_ns = self._face.now_ns() + limits.since_settle_ns
-        self._is_answered = self._is_settling = False
-        self._busy_count = self._refused_count = 0
+        self._is_answered = self._is_settling = self._is_behind = False
+        self._until_ns: int | None = None  # of what is asked for; None: all
+        self._busy_count = self._refused_count = self._behind_count = 0
         self._errors: list[str] = []
         self._cut_ns: int | None = None
         self._is_busy = False
@@ -109,6 +119,7 @@ class Past:
             seam.duplicate_count,
             seam.refused_count + self._refused_count,
             seam.late_count,
+            self._behind_count,
             tuple(self._errors),
         )
 
@@ -127,14 +138,14 @@ class Past:
     def _ask(self, from_ns: int) -> None:
         if self._ended:
             return
-        if len(self._outflow):  # what came before is not read yet
+        if len(self._outflow) and not self._seam.is_closed:  # what came before is not read yet
             self._later(_LATER_NS, from_ns)
             return
-        if from_ns <= max(self._start_ns, self._seam.tail_ns):
-            # All that may have been on its way is asked for; else this is a part of an answer.
-            self._is_settling = self._face.now_ns() >= self._settled_ns
+        if from_ns <= self._seam.tail_ns and self._face.now_ns() >= self._settled_ns:
+            self._is_settling = True  # all that may have been on its way is asked for
         self._cut_ns, self._is_busy = None, False
-        times = TimeRange(TimeExpr(from_ns), None)
+        until = None if self._until_ns is None else TimeExpr(self._until_ns)
+        times = TimeRange(TimeExpr(from_ns), until, end_included=until is None)
         ask = Ask(
             key=self._key,
             parameters=f"_time={times};_order=time;_kinds=put,delete",
@@ -180,11 +191,25 @@ class Past:
         self._seam.answered(self._cut_ns)
         if self._cut_ns is not None and self._cut_ns > from_ns:
             self._ask(self._cut_ns)
+        elif self._seam.is_closed:
+            self._looked()
         elif not self._is_settling:
             left_ns = max(self._settled_ns - self._face.now_ns(), 0)
             # If nobody has answered, who does may still be unknown here.
-            tail_ns = max(self._start_ns, self._seam.tail_ns)
-            self._later(left_ns, tail_ns if self._is_answered else self._start_ns)
+            self._later(left_ns, self._seam.tail_ns if self._is_answered else self._start_ns)
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Go live, if history reaches what is held; else see later whether it does."""
+        behind_ns = self._seam.behind() if self._is_answered else None
+        patience_ns = self._settled_ns + self._limits.since_lag_ns - self._face.now_ns()
+        if behind_ns is not None and patience_ns > 0:
+            self._is_behind = True
+            self._later(_AGAIN_NS, behind_ns)
+        elif self._is_behind:  # it has come: so has all that was before it
+            self._is_behind = False
+            self._ask(self._seam.tail_ns)
         else:
             self._go_live()
 
@@ -192,12 +217,38 @@ class Past:
         self._timer = self._face.call_after(delay_ns, lambda: self._ask(from_ns))
 
     def _go_live(self) -> None:
+        self._seam.close(self._face.wall_ns())
         if not self._is_answered:
             _LOGGER.warning(
                 "no history of %s: no historian answered, or nothing was recorded", self._key
             )
-        self._seam.close()
-        self._timer = self._face.call_after(self._limits.since_overlap_ns, self._seam.forget)
+        elif self._seam.behind_count:
+            self._behind_count = self._seam.behind_count
+            _LOGGER.warning(
+                "history of %s does not reach what is live for %d keys: they are not recorded, "
+                "or samples are missing as the recorder is more than %g s behind",
+                self._key,
+                self._behind_count,
+                self._limits.since_lag_ns / 1e9,
+            )
+        self._timer = self._face.call_after(self._limits.since_overlap_ns, self._look_back)
+
+    def _look_back(self) -> None:
+        """Ask what came to history after we did: the application is told."""
+        from_ns, self._until_ns = self._seam.doubt
+        if from_ns < self._until_ns:
+            self._ask(from_ns)
+        else:
+            self._seam.forget()
+
+    def _looked(self) -> None:
+        if self._seam.late_count:
+            _LOGGER.warning(
+                "%d samples of %s were recorded too late to be given",
+                self._seam.late_count,
+                self._key,
+            )
+        self._seam.forget()
 
 
 class _Outflow:

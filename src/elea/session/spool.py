@@ -58,6 +58,7 @@ class SpoolStats:
         waiting_count: Samples that wait for a recorder,
         waiting_len: and the octets they take; on disk those of the files, which go as a whole
             some time after what is in them was forwarded.
+        oldest_age_ns: How long ago the oldest of them was put; 0 if none waits.
         spooled_count: Samples that were taken since the spool was declared,
         forwarded_count: those that a recorder has on disk by now,
         duplicate_count: and those of them that it had before it was asked.
@@ -70,6 +71,7 @@ class SpoolStats:
 
     waiting_count: int = 0
     waiting_len: int = 0
+    oldest_age_ns: int = 0
     spooled_count: int = 0
     forwarded_count: int = 0
     duplicate_count: int = 0
@@ -183,6 +185,7 @@ class Spool(Declared):
                 self._stats,
                 waiting_count=self._behind_count,
                 waiting_len=self._shelf.length(),
+                oldest_age_ns=self._oldest_age_ns(),
                 is_draining=self._draining,
             )
 
@@ -379,10 +382,23 @@ class Spool(Declared):
     def _is_fresh(self, entry: Entry) -> bool:
         if self._max_age_ns is None:
             return True
+        return self._age_ns(entry) <= self._max_age_ns
+
+    def _age_ns(self, entry: Entry) -> int:
         stamp = entry.body.timestamp
         assert stamp is not None
         put_ns = NTP64.from_value(stamp.time).as_nanos()
-        return self._context.driver.wall_ns() - put_ns <= self._max_age_ns
+        return max(self._context.driver.wall_ns() - put_ns, 0)
+
+    def _oldest_age_ns(self) -> int:
+        """Under the lock."""
+        if self._gone or self._behind_count == 0:
+            return 0
+        for slot in self._window.values():
+            if slot.state is not _State.DONE:
+                return self._age_ns(slot.entry)
+        entries, _ = self._shelf.read(self._read, 1)
+        return self._age_ns(entries[0][1]) if entries else 0
 
     def _drop(self, slot: _Slot) -> None:
         """Give up a sample that is too old. Under the lock."""

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import errno
 import logging
+import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
-
-import pyarrow as pa
 
 from elea.encoding import Encoding
 from elea.errors import EleaError, NotStoredError, StoreError
@@ -27,11 +25,12 @@ from elea.session.spool import NAME
 from elea.store.log.consumers import load
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
-from elea.store.log.schema import SCHEMA, RowKind
+from elea.store.log.schema import RowKind, times_of
 from elea.store.log.segment import Damage
 from elea.store.log.settings import LogSettings
+from elea.store.log.single import Single
 from elea.store.log.writer import Stored
-from elea.timestamp import NTP64, TimestampId
+from elea.timestamp import TimestampId
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import Stamp
@@ -157,7 +156,7 @@ def _refusal(key: str, error: BaseException) -> NotStoredError:
     return NotStoredError(key, NAME, "full" if is_full else "broken", str(error))
 
 
-def row_of(entry: Entry) -> pa.RecordBatch:
+def row_of(entry: Entry) -> Single:
     """A sample as a row."""
     body = entry.body
     source, stamp = body.source, body.timestamp
@@ -167,29 +166,22 @@ def row_of(entry: Entry) -> pa.RecordBatch:
     encoding = Encoding.ZENOH_BYTES
     if isinstance(body, Put) and body.encoding is not None:
         encoding = Encoding.from_parts(body.encoding.id, body.encoding.schema or None)
-    time = NTP64.from_value(stamp.time).to_datetime()
-    values = {
-        "key": entry.key,
-        "kind": int(RowKind.PUT if is_put else RowKind.DELETE),
-        "payload": body.payload if isinstance(body, Put) else b"",
-        "attachment": body.attachment,
-        "encoding": str(encoding),
-        "ts": time,
-        "hlc": stamp.time - (1 << 64) if stamp.time >> 63 else stamp.time,
-        "hlc_id": str(TimestampId(stamp.id)),
-        "zid": str(ZenohId(source.zid)),
-        "eid": source.eid,
-        "sn": source.sn,
-        "qos": entry.qos if entry.published else entry.qos | _UNPUBLISHED,
-        "recv_ts": datetime.now(UTC),
-    }
-    columns = [
-        pa.array([values[field.name]], field.type.value_type).dictionary_encode()
-        if pa.types.is_dictionary(field.type)
-        else pa.array([values[field.name]], field.type)
-        for field in SCHEMA
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    time_us, hlc = times_of(stamp.time)
+    return Single(
+        key=entry.key,
+        kind=int(RowKind.PUT if is_put else RowKind.DELETE),
+        payload=body.payload if isinstance(body, Put) else b"",
+        attachment=body.attachment,
+        encoding=str(encoding),
+        time_us=time_us,
+        hlc=hlc,
+        hlc_id=str(TimestampId(stamp.id)),
+        zid=str(ZenohId(source.zid)),
+        eid=source.eid,
+        sn=source.sn,
+        qos=entry.qos if entry.published else entry.qos | _UNPUBLISHED,
+        received_us=time.time_ns() // 1_000,
+    )
 
 
 def entry_of(row: dict[str, object]) -> Entry:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -33,7 +33,14 @@ MANIFEST: Final = pa.schema(
         pa.field("file", pa.string()),  # the rest, as JSON
     ]
 )
-_SQL: Final = "log STRING, shard INT, lo BIGINT, hi BIGINT, rows BIGINT, bytes BIGINT, file STRING"
+SQL: Final = "log STRING, shard INT, lo BIGINT, hi BIGINT, rows BIGINT, bytes BIGINT, file STRING"
+
+
+def taken(options: Mapping[str, str], name: str) -> tuple[Any, Stream]:
+    """What an option of ours says, as JSON, and the others as those of a stream."""
+    given = {one: value for one, value in options.items() if one.lower() != name}
+    [told] = [value for one, value in options.items() if one.lower() == name]
+    return json.loads(told), Options(given).stream()
 
 
 class ArchiveSource(DataSource):
@@ -41,18 +48,15 @@ class ArchiveSource(DataSource):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
-        given = {name: value for name, value in options.items() if name.lower() != OPTION}
-        [told] = [value for name, value in options.items() if name.lower() == OPTION]
-        target = json.loads(told)
+        target, self._stream = taken(options, OPTION)
         self._layout, self._consumer = Layout(**target["layout"]), target["consumer"]
-        self._stream = Options(given).stream()
 
     @classmethod
     def name(cls) -> str:
         return NAME
 
     def schema(self) -> str:
-        return _SQL
+        return SQL
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return ArchiveReader(self._stream, self._layout, self._consumer)
@@ -75,9 +79,4 @@ class ArchiveReader(StreamReader):
         assert isinstance(partition, Range)
         span = (partition.log_id, partition.shard, partition.first, partition.end)
         part = archive_range(self._options.source, self._layout, *span)
-        place = {"log": str(part.log_id), "shard": part.shard, "lo": part.first, "hi": part.end}
-        rows = [
-            place | {"rows": one.rows_count, "bytes": one.octets_count, "file": one.to_json()}
-            for one in part.files
-        ]
-        yield pa.RecordBatch.from_pylist(rows or [place], schema=MANIFEST)
+        yield pa.RecordBatch.from_pylist(part.to_rows(), schema=MANIFEST)

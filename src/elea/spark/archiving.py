@@ -9,10 +9,10 @@ again adds nothing, and a query without its checkpoint goes on where the table e
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from elea.errors import ConfigError, MissingDependencyError, StoreError
@@ -201,24 +201,10 @@ class _Committer:
         self._target = target
 
     def __call__(self, frame: DataFrame, number: int) -> None:
+        from elea.store.tables.files import parts_of
         from elea.store.tables.table import open_table
 
         # Once: to look at the rows again would be to read and write them again.
         parts = parts_of(row.asDict() for row in frame.collect())
         table = open_table(self._target.path)
         table.commit(self._target.consumer, parts, lossy=self._target.lossy)
-
-
-def parts_of(rows: Iterable[Mapping[str, Any]]) -> list[Part]:
-    """The ranges of a batch and their files, from the rows that tasks gave."""
-    from elea.store.tables.files import DataFile, Part
-
-    found: dict[tuple[str, int, int, int], list[DataFile]] = {}
-    for row in rows:
-        files = found.setdefault((row["log"], row["shard"], row["lo"], row["hi"]), [])
-        if row["file"] is not None:
-            files.append(DataFile.from_json(row["file"]))
-    return [
-        Part(UUID(log), shard, first, end, tuple(files))
-        for (log, shard, first, end), files in found.items()
-    ]

@@ -29,16 +29,15 @@ from elea.session.handlers import Callback
 from elea.session.query import Query
 from elea.session.session import Session
 from elea.store.backend import Reports, StorageConfig, Stored
+from elea.store.stamping import timestamp_of
 from elea.store.storage import Storage
 from elea.timerange import TimeRange
-from elea.timestamp import DRIFT_NS_MAX, NANOS_PER_SECOND, NTP64, Timestamp
+from elea.timestamp import NANOS_PER_SECOND
 
 _LOG: Final = logging.getLogger("elea.store")
-_TIME_MAX: Final = (1 << 64) - 1
 _ITEM_LEN: Final = 512  # what one in the line costs beside its payload
 _LOG_AGAIN_NS: Final = 60 * NANOS_PER_SECOND  # the same failure is logged so often
 _STOP_S: Final = 30.0  # how long an end waits for the disk
-_ROUTING_NS: Final = NANOS_PER_SECOND  # from being routed to being in line, at the most
 
 
 @dataclass(slots=True)
@@ -186,7 +185,7 @@ class StorageService:
 
     def _store(self, sample: Sample, wall_ns: int) -> None:
         key = sample.key_text
-        timestamp = self._timestamp(sample, wall_ns)
+        timestamp = timestamp_of(sample, self._session, wall_ns, self._newest, self.counts)
         self._is_dirty = True
         if sample.kind is SampleKind.DELETE:
             self.counts.deletes += 1
@@ -204,25 +203,9 @@ class StorageService:
         if not is_news:
             self.counts.outdated += 1
 
-    def _timestamp(self, sample: Sample, wall_ns: int) -> Timestamp:
-        """The sample's, if it has one that can be believed; else one of ours."""
-        timestamp = sample.timestamp
-        if timestamp is None:
-            self.counts.stamped += 1
-        elif timestamp.time.as_nanos() <= wall_ns + DRIFT_NS_MAX:
-            return timestamp
-        else:
-            self.counts.restamped += 1
-        if sample.kind is SampleKind.PUT:
-            return self._session.new_timestamp()
-        # Routers stamp puts and not deletions. One that follows in the same read is stamped before
-        # the deletion gets here, so with a new timestamp the deletion would take what came after
-        # it. It is to be newer than what it finds, and older than what was routed after it.
-        time_ = NTP64.from_nanos(max(wall_ns - _ROUTING_NS, 0)).value
-        newest = self._storage.newest(sample.key_text)
-        if newest is not None:
-            time_ = max(time_, min(newest.time.value + 1, _TIME_MAX))
-        return Timestamp(NTP64.from_value(time_), self._session.zid())
+    def _newest(self, key: str) -> int | None:
+        newest = self._storage.newest(key)
+        return None if newest is None else newest.time.value
 
     def _answer(self, query: Query) -> None:
         self.counts.queries += 1

@@ -103,7 +103,8 @@ def test_a_spool_keeps_what_a_later_run_forwards(
     assert main(["put", "fleet/1", "a", *spool, *hub.connect]) == 0
     out, err = capsys.readouterr()
     assert out == "fleet/1 waits in the spool: shard 0, row 0\n"
-    assert "1 wait for a recorder" in err
+    assert "1 wait for a recorder (" in err
+    assert "octets, the oldest for 0 s); a later run forwards them" in err
     recorder = SmallRecorder(hub.session, tmp_path / "log")
     monkeypatch.setattr("elea.cli.acks.FORWARD_S", 60.0)
     options = ["--count", "3", "--interval", "0"]

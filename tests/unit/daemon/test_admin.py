@@ -126,6 +126,7 @@ def test_every_key_of_the_page_is_answered(tmp_path: Path) -> None:
             client.declare_publisher("a"),
             client.declare_querier("a"),
             client.liveliness().declare_token("a"),
+            daemon.session.declare_spool(),
         ]
         for pattern, encoding, _ in KEYS:
             spelled = pattern.replace("<action>", "put")
@@ -133,7 +134,7 @@ def test_every_key_of_the_page_is_answered(tmp_path: Path) -> None:
             assert eventually(partial(encodings, client, root_of(daemon) + key)), pattern
             found = encodings(client, root_of(daemon) + key)
             assert any(one.startswith(encoding) for one in found), pattern
-        assert len(declared) == 5
+        assert len(declared) == 6
 
 
 def encodings(session: elea.Session, key: str) -> list[str]:

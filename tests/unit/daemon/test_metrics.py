@@ -6,12 +6,14 @@ import gzip
 import re
 from importlib import import_module
 
+import pytest
 from tests.unit.cli.ends import eventually
 from tests.unit.daemon.rig import ask, client_of, options, read, root_of, running
 
 import elea
 from elea.daemon.daemon import Daemon
 from elea.daemon.metrics import COUNTERS, DROPS, ENCODING, Family, text
+from elea.errors import NotStoredError
 from elea.routing.stats import Drop
 from elea.transport.stats_hot import TransportStats
 
@@ -155,3 +157,23 @@ def test_counters_with_the_node() -> None:
         assert shown["stats"]["rx_bytes"] >= session["stats"]["rx_bytes"]
         assert shown["stats"]["process"]["resident_bytes"] > 1_000_000
         assert shown["stats"]["uptime_seconds"] > 0
+
+
+def test_what_waits_in_a_spool_is_shown() -> None:
+    with running(options()) as daemon, client_of(daemon) as client:
+        assert not [line for line in metric_lines(client, daemon) if line.startswith("elea_spool")]
+        assert ask(client, f"{root_of(daemon)}/spool") == {}
+        with daemon.session.declare_spool(max_bytes=1_000):
+            daemon.session.put("k", "here", ack="stored")
+            with pytest.raises(NotStoredError):
+                daemon.session.put("k", bytes(2_000), ack="stored")
+            lines = metric_lines(client, daemon)
+            assert value(lines, "elea_spool_waiting ") == 1
+            assert value(lines, "elea_spool_bytes ") > 0
+            assert 'elea_spool_samples_total{outcome="spooled"} 1' in lines
+            assert 'elea_spool_samples_total{outcome="forwarded"} 0' in lines
+            assert 'elea_spool_samples_total{outcome="full"} 1' in lines
+            assert [line for line in lines if line.startswith("elea_spool_oldest_age_seconds ")]
+            shown = read(client, f"{root_of(daemon)}/spool")
+            assert (shown["waiting_count"], shown["full_count"]) == (1, 1)
+            assert shown["oldest_age_ns"] > 0

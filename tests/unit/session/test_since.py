@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,6 +22,11 @@ from elea.provenance import SampleKind
 from elea.session.seam import Seam
 from elea.session.since import start_of
 from elea.store.log.log import Log
+from elea.store.log.settings import LogSettings
+from elea.store.log.single import Rows
+from elea.store.log.writer import Stored
+from elea.store.recorder.recording import Recording
+from elea.store.recorder.settings import RecordingSettings
 from elea.timestamp import NTP64, Timestamp
 
 
@@ -54,6 +61,46 @@ def test_history_comes_before_live_samples_and_nothing_comes_twice(
             assert (told.is_live, told.is_answered, told.history_count) == (True, True, 3)
             assert told.duplicate_count >= 1
             assert subscriber.try_recv() is None
+
+
+class SlowLog(Log):
+    """A log of which each append waits."""
+
+    gate = threading.Event()
+
+    def append(self, batch: Rows, *, wake: bool = True) -> Future[Stored]:
+        assert self.gate.wait(WAIT_S)
+        return super().append(batch, wake=wake)
+
+
+def test_a_recorder_that_is_behind_is_waited_for(session: elea.Session, tmp_path: Path) -> None:
+    def put(number: int) -> None:
+        session.put("k", str(number), timestamp=session.new_timestamp())
+
+    settings = RecordingSettings(
+        key_exprs=("k",),
+        name="log",
+        directory=tmp_path / "log",
+        log=LogSettings(low_water_percent=0),
+    )
+    gate = SlowLog.gate
+    gate.set()
+    recording = Recording(session, settings, open_log=SlowLog)
+    with historian(session, tmp_path / "log") as asked:
+        put(0)
+        assert eventually(lambda: recording.counts().rows == 1)
+        gate.clear()
+        put(1)  # no subscriber yet, and recorded when it is settled
+        with session.declare_subscriber("k", since="-1m") as subscriber:
+            put(2)
+            assert eventually(lambda: asked.counts.queries >= 3)  # it has settled
+            assert subscriber.try_recv() is None
+            gate.set()
+            assert numbers(subscriber, 3) == [0, 1, 2]
+            told = subscriber.history
+            assert told is not None
+            assert (told.behind_count, told.late_count, told.errors) == (0, 0, ())
+    recording.stop()
 
 
 def test_deletions_are_part_of_history(session: elea.Session, tmp_path: Path) -> None:
@@ -219,7 +266,7 @@ def test_live_samples_without_room_are_counted_and_found_in_history() -> None:
     for number in range(4):
         one.history(stamped(number))
     one.answered(None)
-    one.close()
+    one.close(2 * 10**18)
     assert given == ["0", "1", "2", "3"]
     one.live(stamped(5))
     one.live(stamped(3))
@@ -255,8 +302,58 @@ def test_more_history_than_may_be_held_is_given_early_and_late_samples_are_told(
     assert one.tail_ns == (1_000_000_000 + 5) * 10**9
     one.history(stamped(7, 2))
     assert one.late_count == 1
-    one.close()
+    one.close(2 * 10**18)
     assert len(given) == 10
+
+
+def test_history_is_behind_until_it_reaches_the_first_live_sample_of_each_stream() -> None:
+    one = seam([])
+    one.live(stamped(5))
+    one.live(stamped(6))
+    assert one.behind() == NTP64.as_nanos(NTP64(1_000_000_000, 5))
+    one.history(stamped(4))
+    assert one.behind() is not None
+    one.history(stamped(6))  # the first one was lost on its way there: this one is later
+    assert one.behind() is None
+    other = elea.Sample(key_expr="other", payload=b"7", timestamp=stamped(7).timestamp)
+    one.live(other)
+    assert one.behind() is None  # it came after the question: left to the last look
+
+
+def test_streams_without_timestamps_are_followed_by_their_numbers() -> None:
+    def numbered(sn: int) -> elea.Sample:
+        source = elea.EntityGlobalId(elea.ZenohId(b"\x02"), 1)  # type: ignore[arg-type]
+        info = elea.SourceInfo(source, sn)
+        return elea.Sample(key_expr="k", payload=str(sn).encode(), source_info=info)
+
+    one = seam([])
+    one.live(numbered(0))
+    assert one.behind() == one.tail_ns
+    one.history(numbered(0xFFFF_FFFF))  # the one before
+    assert one.behind() == one.tail_ns
+    one.history(numbered(1))
+    assert one.behind() is None
+
+
+def test_a_last_look_counts_what_was_not_given_and_nothing_else() -> None:
+    given: list[str] = []
+    one = seam(given, since_held_count=8)
+    one.history(stamped(1))
+    one.live(stamped(2))
+    one.answered(None)
+    one.close(1_000_000_100 * 10**9)
+    one.live(stamped(3, 50))  # published before, received after
+    assert given == ["1", "2", "3"]
+    for known in (stamped(1), stamped(2), stamped(3, 50)):
+        one.history(known)
+    assert one.late_count == 0
+    one.history(stamped(4))
+    one.history(elea.Sample(key_expr="k", payload=b"?"))  # nobody knows whether it was given
+    assert one.late_count == 1
+    assert len(given) == 3
+    for number in range(10):
+        one.live(stamped(number, 60))
+    assert one.doubt[0] > 1_000_000_050 * 10**9  # what was forgotten is not judged
 
 
 def test_two_samples_of_one_moment_are_told_apart_by_their_numbers() -> None:
@@ -268,6 +365,6 @@ def test_two_samples_of_one_moment_are_told_apart_by_their_numbers() -> None:
         info = elea.SourceInfo(source, sn)
         one.live(elea.Sample(key_expr="k", payload=b"%d" % sn, timestamp=stamp, source_info=info))
     one.history(stamped(0))  # a storage that does not keep who published
-    one.close()
+    one.close(2 * 10**18)
     assert given == ["1", "2"]
     assert one.duplicate_count == 2

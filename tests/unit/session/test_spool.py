@@ -64,6 +64,8 @@ def test_what_is_put_while_nobody_records_is_forwarded_then(
     assert [sample.payload.to_string() for sample in live] == ["0", "1", "2", ""]
     assert spool.stats().waiting_count == 4
     assert spool.stats().waiting_len > 0
+    assert spool.stats().oldest_age_ns >= 100_000_000
+    assert scene.session.info.spool_stats() == spool.stats()
 
     recorder = scene.record()
     assert spool.drain(5)
@@ -75,7 +77,7 @@ def test_what_is_put_while_nobody_records_is_forwarded_then(
     assert all(one.startswith("+") for one in recorder.questions)
     stats = spool.stats()
     assert (stats.spooled_count, stats.forwarded_count, stats.waiting_count) == (4, 4, 0)
-    assert not stats.is_draining
+    assert (stats.oldest_age_ns, stats.is_draining) == (0, False)
     scene.world.sleep(0.1)
     assert subscriber.drain() == []
     direct = scene.session.put("fleet/1", "3", ack="stored")

@@ -26,12 +26,13 @@ from tests.unit.store.tables.made import position, stored
 from elea.errors import ConfigError, ConflictError, InvalidValueError, StoreError
 from elea.keyexpr.match_hot import intersects
 from elea.spark.archive_source import ArchiveReader, ArchiveSource
-from elea.spark.archiving import Target, archive_local, parts_of, prepared
+from elea.spark.archiving import Target, archive_local, prepared
 from elea.spark.options import Options
 from elea.spark.scan import moment, pattern
 from elea.store.log.consumers import load
 from elea.store.log.reader import LogReader
 from elea.store.tables.compaction import compact
+from elea.store.tables.files import parts_of
 from elea.store.tables.table import FORMATS, open_table
 
 

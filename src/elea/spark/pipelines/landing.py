@@ -28,7 +28,7 @@ from elea.spark.pipelines.definition import BAD, Archive, Decoded, Pipeline
 from elea.spark.pipelines.silver import BAD_COLUMNS, Silver
 from elea.spark.rows import raw_range
 from elea.store.log.ranges import of_keys
-from elea.store.tables.files import DataFile, Part
+from elea.store.tables.files import Part, parts_of
 from elea.store.tables.layout import COLUMNS, PARTIAL, Layout, PartWriter, sync
 from elea.store.tables.table import Table, open_table
 
@@ -211,33 +211,22 @@ def to_rows(landed: Iterable[Landed]) -> list[dict[str, Any]]:
     """What tasks made, as the rows that Spark carries to the driver."""
     rows = []
     for one in landed:
-        part = one.part
-        place = {"table": one.table, "log": str(part.log_id), "shard": part.shard}
-        place |= {"lo": part.first, "hi": part.end}
+        more = {"table": one.table}
         if one.drift:
-            place["drift"] = json.dumps([asdict(each) for each in one.drift])
-        files = [
-            place | {"rows": file.rows_count, "bytes": file.octets_count, "file": file.to_json()}
-            for file in part.files
-        ]
-        rows += files or [place]
+            more["drift"] = json.dumps([asdict(each) for each in one.drift])
+        rows += [row | more for row in one.part.to_rows()]
     return rows
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]]) -> list[Landed]:
     """The same."""
-    files: dict[tuple[str, str, int, int, int], list[DataFile]] = {}
-    drift: dict[tuple[str, str, int, int, int], tuple[Drift, ...]] = {}
+    by_table: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
     for row in rows:
-        place = (row["table"], row["log"], row["shard"], row["lo"], row["hi"])
-        found = files.setdefault(place, [])
-        if row.get("file") is not None:
-            found.append(DataFile.from_json(row["file"]))
-        if row.get("drift") is not None:
-            drift[place] = tuple(Drift(**one) for one in json.loads(row["drift"]))
+        by_table.setdefault((row["table"], row.get("drift")), []).append(row)
     return [
-        Landed(place[0], Part(UUID(place[1]), *place[2:], tuple(found)), drift.get(place, ()))
-        for place, found in files.items()
+        Landed(table, part, tuple(Drift(**one) for one in json.loads(drift or "[]")))
+        for (table, drift), some in by_table.items()
+        for part in parts_of(some)
     ]
 
 

@@ -13,9 +13,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from elea.spark import places
+from elea.spark import archive_source, places
+from elea.spark.archive_source import taken
 from elea.spark.decode.drift import Drift
-from elea.spark.options import Options, Stream
+from elea.spark.options import Stream
 from elea.spark.pipelines import travel
 from elea.spark.pipelines.definition import Archive, Decoded
 from elea.spark.pipelines.landing import Place, drift_of, land_range, to_rows
@@ -25,24 +26,15 @@ from elea.spark.stream import Range, StreamReader
 NAME: Final = "zenoh_landing"
 OPTION: Final = "landing"
 
-# One row for each file, or one for a table and range without rows.
+# As that of an archive, of which it is about, and what was odd in the samples.
 MANIFEST: Final = pa.schema(
     [
         pa.field("table", pa.string()),
-        pa.field("log", pa.string()),
-        pa.field("shard", pa.int32()),
-        pa.field("lo", pa.int64()),
-        pa.field("hi", pa.int64()),
-        pa.field("rows", pa.int64()),
-        pa.field("bytes", pa.int64()),
-        pa.field("file", pa.string()),  # the rest, as JSON
+        *archive_source.MANIFEST,
         pa.field("drift", pa.string()),
     ]
 )
-_SQL: Final = (
-    "`table` STRING, log STRING, shard INT, lo BIGINT, hi BIGINT, rows BIGINT, bytes BIGINT,"
-    " file STRING, drift STRING"
-)
+_SQL: Final = f"`table` STRING, {archive_source.SQL}, drift STRING"
 
 
 def option_of(place: Place, tables: Sequence[Archive | Decoded]) -> str:
@@ -55,10 +47,8 @@ class LandingSource(DataSource):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
-        given = {name: value for name, value in options.items() if name.lower() != OPTION}
-        [told] = [json.loads(value) for name, value in options.items() if name.lower() == OPTION]
+        told, self._stream = taken(options, OPTION)
         self._place, self._tables = Place(**told["place"]), travel.loads(told["tables"])
-        self._stream = Options(given).stream()
 
     @classmethod
     def name(cls) -> str:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import logging
 import math
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import UTC, datetime
 from typing import Final
 
 import pyarrow as pa
 
-from elea.cbor import Plain, dumps
+from elea.cbor import dumps
 from elea.errors import EleaError
 from elea.keyexpr.template import KeyFormat
+from elea.predicate.plain import plain
 from elea.spark.options import Options
 from elea.spark.pipelines.definition import Pipeline, Publish
 
@@ -103,36 +102,10 @@ def payload(row: Mapping[str, object], encoding: str) -> bytes:
         >>> payload({"robot": "r1", "ax": 1.5}, "json")
         b'{"robot":"r1","ax":1.5}'
     """
-    plain = {name: _plain(value, encoding) for name, value in row.items()}
+    shown = plain(dict(row), cbor=encoding == "cbor", zone=UTC)
     if encoding == "cbor":
-        return dumps(plain)
-    return json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _plain(value: object, encoding: str) -> Plain:
-    """A value as JSON and CBOR have it; times as RFC 3339, octets in JSON as base64."""
-    match value:
-        case None | bool() | str():
-            return value
-        case int():
-            return value if -(1 << 64) <= value < 1 << 64 else str(value)
-        case float():
-            return value if math.isfinite(value) or encoding == "cbor" else None
-        case datetime():
-            moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-            return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-        case date():
-            return value.isoformat()
-        case Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
-        case bytes():
-            return value if encoding == "cbor" else base64.b64encode(value).decode()
-        case list():
-            return [_plain(one, encoding) for one in value]
-        case dict():
-            return {str(name): _plain(one, encoding) for name, one in value.items()}
-        case _:
-            return str(value)
+        return dumps(shown)
+    return json.dumps(shown, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _seconds(moment: datetime | None) -> float:

@@ -14,7 +14,7 @@ from elea.encoding import Encoding
 from elea.errors import EleaError, ExchangeError
 from elea.ids import ZenohId
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.store.log.schema import SCHEMA, TEXTS, RowKind
+from elea.store.log.schema import SCHEMA, RowKind, from_columns
 
 ROWS_COUNT: Final = 16_384  # that are gathered before they are handed on
 ROWS_LEN: Final = 16 * 1024 * 1024  # and their octets
@@ -90,17 +90,9 @@ class Gathering:
 
     def take(self) -> pa.RecordBatch:
         """What was gathered; times are numbers of microseconds."""
-        arrays = []
-        for field in SCHEMA:
-            values = self._columns[field.name]
-            if pa.types.is_timestamp(field.type):
-                arrays.append(pa.array(values, pa.int64()).view(field.type))
-            elif field.type == TEXTS:
-                arrays.append(pa.array(values, pa.string()).dictionary_encode())
-            else:
-                arrays.append(pa.array(values, field.type))
+        batch = from_columns(self._columns.values())
         self._clear()
-        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        return batch
 
     def _clear(self) -> None:
         self._columns: dict[str, list[Value]] = {name: [] for name in SCHEMA.names}

@@ -7,11 +7,9 @@ nobody waits for it any more; whatever is left out is told by an error that ends
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import logging
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -25,8 +23,8 @@ from elea.json5 import Json
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.match_hot import includes
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.predicate.evaluate import Enumerator
 from elea.predicate.layout import Layout
+from elea.predicate.plain import plain
 from elea.predicate.projection import Projection
 from elea.session.handlers import Callback
 from elea.session.query import Query
@@ -177,7 +175,7 @@ class Historian:
     def _reply(self, query: Query, row: Row, projection: Projection | None) -> None:
         if projection is not None and row.kind is not RowKind.DELETE:
             fields = fields_of(row.key, row.payload, row.encoding, self._layout_of)
-            values = {name: _plain(value) for name, value in projection.apply(fields).items()}
+            values = {name: plain(value) for name, value in projection.apply(fields).items()}
             octets = json.dumps(values, ensure_ascii=False).encode()
             row = row._replace(payload=octets, encoding=_JSON)
         _send(query, row)
@@ -215,21 +213,3 @@ def _send(query: Query, row: Row) -> None:
         attachment=row.attachment,
         source_info=row.source_info,
     )
-
-
-def _plain(value: object) -> object:
-    """A value of a payload, as JSON has it; octets in base64."""
-    match value:
-        case dict():
-            return {str(name): _plain(one) for name, one in value.items()}
-        case list() | tuple():
-            return [_plain(one) for one in value]
-        case float():
-            return value if math.isfinite(value) else None
-        case Enumerator():
-            names = [name for name, number in value.members.items() if number == value.number]
-            return names[0] if names else value.number
-        case bytes():
-            return base64.b64encode(value).decode()
-        case _:
-            return value

@@ -34,14 +34,15 @@ from elea.store.log.log import Log
 from elea.store.log.schema import RowKind
 from elea.store.log.settings import LogSettings
 from elea.store.log.writer import Stored
-from elea.store.rows import batch_of, samples_of
+from elea.store.recorder.rows import batch_of, sample_row
+from elea.store.rows import samples_of
 from elea.store.service import described
-from elea.timestamp import DRIFT_NS_MAX, NTP64, Timestamp
+from elea.store.stamping import timestamp_of
+from elea.timestamp import Timestamp
 
 _LOG: Final = logging.getLogger("elea.store")
 _ITEM_LEN: Final = 512  # what one in the line costs beside its payload
 _STOP_S: Final = 30.0  # how long an end waits for the disk
-_ROUTING_NS: Final = 1_000_000_000  # from being routed to being in line, at the most
 _SECONDS_MAX: Final = 100 * 365 * 86_400
 _OCTETS_MAX: Final = 1 << 60
 
@@ -209,7 +210,8 @@ class LogStorage:
         if not rows:
             return
         try:
-            done = self._log.append(batch_of([row for row, _ in rows], [ns for _, ns in rows]))
+            batch = batch_of([sample_row(sample, ns // 1_000) for sample, ns in rows])
+            done = self._log.append(batch)
             done.add_done_callback(lambda future: self._stored(future, len(rows)))
         except Exception as error:  # as above
             self._failed(error, len(rows))
@@ -221,7 +223,7 @@ class LogStorage:
             self.counts.puts += 1
         else:
             self.counts.deletes += 1
-        stamp = self._timestamp(sample, wall_ns)
+        stamp = timestamp_of(sample, self._session, wall_ns, self._newest, self.counts)
         if "*" not in sample.key_text:
             yield _copy(sample, sample.key_text, stamp)
             return
@@ -230,25 +232,14 @@ class LogStorage:
                 if row.kind is RowKind.PUT:
                     yield _copy(sample, row.key, stamp)
 
-    def _timestamp(self, sample: Sample, wall_ns: int) -> Timestamp:
-        """The sample's, if it has one that can be believed; else one of ours."""
-        stamp = sample.timestamp
-        if stamp is None:
-            self.counts.stamped += 1
-        elif stamp.time.as_nanos() <= wall_ns + DRIFT_NS_MAX:
-            return stamp
-        else:
-            self.counts.restamped += 1
-        if sample.kind is SampleKind.PUT:
-            return self._session.new_timestamp()
-        # As in `StorageService`: routers do not stamp deletions. It is to be newer than what it
-        # finds, and older than what was routed after it.
-        bits = NTP64.from_nanos(max(wall_ns - _ROUTING_NS, 0)).value
-        for batch in self._source.latest(sample.key_text, 1 << 64):
-            for row in samples_of(batch):
-                if row.timestamp is not None:
-                    bits = max(bits, row.timestamp.time.value + 1)
-        return Timestamp(NTP64.from_value(min(bits, (1 << 64) - 1)), self._session.zid())
+    def _newest(self, key: str) -> int | None:
+        stamps = [
+            row.timestamp.time.value
+            for batch in self._source.latest(key, 1 << 64)
+            for row in samples_of(batch)
+            if row.timestamp is not None
+        ]
+        return max(stamps, default=None)
 
     def _stored(self, done: Future[Stored], count: int) -> None:
         error = done.exception()

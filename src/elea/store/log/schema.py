@@ -6,6 +6,7 @@ readers add both as the columns of `POSITION`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -112,6 +113,24 @@ def times(batch: pa.RecordBatch) -> pa.Array:
     below = pc.subtract(received, pc.multiply(seconds, _MICROSECONDS))
     fraction = pc.divide(pc.shift_left(below, _HALF), _MICROSECONDS)
     return pc.coalesce(hlc.view(pa.uint64()), pc.add(pc.shift_left(seconds, _HALF), fraction))
+
+
+def from_columns(columns: Iterable[Sequence[object]]) -> pa.RecordBatch:
+    """Rows of plain values, in the order of `SCHEMA`; times are numbers of microseconds."""
+    arrays = []
+    for values, field in zip(columns, SCHEMA, strict=True):
+        if field.type == TEXTS:
+            arrays.append(pa.array(values, pa.string()).dictionary_encode())
+        elif field.type == TIME:
+            arrays.append(pa.array(values, pa.int64()).view(TIME))
+        else:
+            arrays.append(pa.array(values, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def times_of(bits: int) -> tuple[int, int]:
+    """The columns `ts`, in microseconds, and `hlc` of the 64 bits of a timestamp."""
+    return bits * 1_000_000 >> 32, bits - (bits >> 63 << 64)
 
 
 def compact(batch: pa.RecordBatch) -> pa.RecordBatch:

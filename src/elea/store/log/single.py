@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from elea.store.log.schema import SCHEMA, TEXTS, TIME, check_received, checked, length_of
+from elea.store.log.schema import check_received, checked, from_columns, length_of
 
 LEN_MAX: Final = 1_024  # octets of payload and attachment of a row that is put in a copy
 _STENCILS_COUNT: Final = 256  # that are remembered
@@ -62,8 +62,7 @@ class Single(NamedTuple):
     @property
     def batch(self) -> pa.RecordBatch:
         """The same as Arrow has it."""
-        arrays = [_array(value, field.type) for value, field in zip(self, SCHEMA, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        return from_columns([value] for value in self)
 
 
 Rows: TypeAlias = pa.RecordBatch | Single
@@ -85,14 +84,6 @@ def checked_length(rows: Rows) -> int:
     if rows.hlc is None:
         check_received(rows.received_us)
     return rows.length
-
-
-def _array(value: object, type: pa.DataType) -> pa.Array:
-    if type == TEXTS:
-        return pa.array([value], pa.string()).dictionary_encode()
-    if type == TIME:
-        return pa.array([value], pa.int64()).view(TIME)
-    return pa.array([value], type)
 
 
 class Stencil(NamedTuple):

@@ -35,7 +35,7 @@ from elea.store.recorder.book import Book
 from elea.store.recorder.flight import Outcome, Place, Put, Refusal
 from elea.store.recorder.rows import Row
 from elea.store.recorder.settings import Names
-from elea.store.recorder.windows import Identity
+from elea.store.recorder.windows import ANY_KEY_EID, Identity
 from elea.timestamp import Timestamp
 
 PREFIX: Final = "@elea/log"
@@ -92,7 +92,7 @@ class AckServer:
         self._waiting_count = 0
         # Under its own name the recorder numbers what it publishes for others, so that it knows
         # it when it comes back. The number is chosen anew in each life: no life repeats another's.
-        self._eid = 1 + secrets.randbelow(_NUMBER_MAX)
+        self._eid = ANY_KEY_EID | secrets.randbits(31)
         self._next_sn = 0
         self._ready: deque[tuple[Query, str, bytes]] = deque()  # answers to be sent
         self._receipts: deque[tuple[Book, str, str]] = deque()  # log, zid and row of each

@@ -48,12 +48,12 @@ from elea.store.recorder.flight import (
     rows_of,
     written,
 )
+from elea.store.recorder.recall import recalled
 from elea.store.recorder.rows import Row, batch_of, drop_row, gap_row
-from elea.store.recorder.windows import Gap, Identity, SourceId, Windows
+from elea.store.recorder.windows import Gap, Identity, SourceId
 
 _LOG: Final = logging.getLogger("elea.store.recorder")
 _LOOKED_AT: Final = ("key", "zid", "eid", "sn")
-_REMEMBERED: Final = ("key", "kind", "zid", "eid", "sn")
 _LOOK_ROWS: Final = 65_536  # rows that are looked through at once, from the end on
 _FAIL_S: Final = 10.0  # how long a broken log has to give its rows back
 
@@ -125,7 +125,7 @@ class Book:
         # How every acknowledgement begins.
         self.head = json.dumps({"log": str(self.log_id), "name": name}).removesuffix("}")
         self._ends = self._log.ends()
-        self._windows = self._remembered(self._log)
+        self._windows = recalled(self._log, limits, clock_ns())
 
     @property
     def log(self) -> Log | None:
@@ -228,10 +228,9 @@ class Book:
         received_us = self._wall_ns() // 1_000
         with self._lock:
             for gap in gaps:
-                count = self._windows.settle(gap)
-                self.counts.gaps += count
-                if count:
-                    self._notes.append(gap_row(gap, count, received_us))
+                for missing in self._windows.settle(gap):
+                    self.counts.gaps += missing.end - missing.start
+                    self._notes.append(gap_row(missing, received_us))
 
     def has_row(self, row: Row) -> bool:
         """Whether a sample without a number is on disk: one of this key with this timestamp."""
@@ -558,8 +557,11 @@ class Book:
             self.counts.reopened += 1
             with self._lock:
                 grown = [new - old for new, old in zip(new.ends(), self._ends, strict=True)]
-                self._windows = self._remembered(new)
                 unsure, self._unsure = self._unsure, []
+                notes = [*self._notes, *(note for one in unsure for note in one.notes or ())]
+                self._windows = recalled(
+                    new, self._limits, self._clock_ns(), notes=notes, before=self._windows
+                )
                 missing = [part for one in unsure for part in self._kept(one, grown)]
             self._log = self._newest = new
             sent = [self._send(one.batch, one.waiters, notes=one.notes) for one in missing]
@@ -577,17 +579,6 @@ class Book:
             grown[shard] -= count
             self._stored(part, {shard: (self._ends[shard], self._ends[shard] + count)})
         return missing
-
-    def _remembered(self, log: Log) -> Windows:
-        """The windows as the end of the log tells them."""
-        windows = Windows(self._limits)
-        reader = LogReader(log.disk, lambda _: None)
-        for shard in range(reader.shards_count):
-            bounds = reader.bounds(shard)
-            first = max(bounds.first, bounds.end - self._limits.record_tail_rows_count)
-            for batch in reader.read(shard, first, bounds.end, columns=_REMEMBERED):
-                windows.remember(batch)
-        return windows
 
 
 _CLOSED: Final = Refusal("closed", "the recorder ends")

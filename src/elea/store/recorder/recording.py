@@ -49,6 +49,7 @@ _LOG: Final = logging.getLogger("elea.store.recorder")
 _BATCH_ROWS: Final = 16_384
 _BATCH_MS: Final = 100.0  # that a row waits for others, unless somebody asks for it
 _ORDER_S: Final = 0.05  # that a sample to be acknowledged waits for those received before it
+_READ_S: Final = 1.0  # that an answer from the log waits for what was received before the question
 _STOP_S: Final = 30.0  # how long an end waits for the disk
 _QUICK_NS: Final = 2_000_000  # a disk that takes longer does not hold up the thread that receives
 _QUICK_COUNT: Final = 64  # lone rows, one after the other, that took less: then it may again
@@ -93,11 +94,12 @@ class _Intake:
         """From now on, land at once what these entities number."""
         self._haste.eids = eids
 
-    def settle(self) -> None:
-        """Return when what was received is landed, or a moment later."""
+    def settle(self, patience_s: float) -> None:
+        """Return when what was received is landed, or after a time."""
         self._flush()
+        end = self._haste.handed_count
         with self._landed.lock:
-            self._landed.wait_for(self._is_idle, _ORDER_S)
+            self._landed.wait_for(lambda: self._haste.done_count >= end, patience_s)
 
     def newly_dropped(self) -> int:
         """Samples for which there was no room since this was asked last."""
@@ -316,10 +318,10 @@ class Recording:
         for intake in self._intakes:
             intake.hasten(eids)
 
-    def settle(self) -> None:
+    def settle(self, patience_s: float = _ORDER_S) -> None:
         """By the desk: what was received before what it is about to store comes first."""
         for intake in self._intakes:
-            intake.settle()
+            intake.settle(patience_s)
 
     def now_us(self) -> int:
         """The time of day, as in `recv_ts`."""
@@ -357,7 +359,8 @@ class Recording:
             old = self._served.get(book.name)
             if self._acks is None or log is None or (old is not None and old[0] is log):
                 return
-            log.before_flush.append(self.settle)  # historians here see what was received
+            # Historians here see what was received.
+            log.before_flush.append(partial(self.settle, _READ_S))
             if old is not None:
                 old[1].stop()
             reader, key_exprs = LogReader(log.disk), self.names.key_exprs

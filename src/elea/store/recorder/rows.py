@@ -12,13 +12,10 @@ from elea.provenance import SampleKind
 from elea.qos import CongestionControl, Priority
 from elea.sample import Sample
 from elea.session.convert import qos_octet
-from elea.store.log.schema import SCHEMA, TEXTS, TIME, RowKind
-from elea.store.recorder.windows import Gap, Identity
+from elea.store.log.schema import RowKind, from_columns, times_of
+from elea.store.recorder.windows import NO_ROWS, Gap, Identity
 from elea.timestamp import Timestamp
 
-_MICROSECONDS: Final = 1_000_000
-_FRACTION: Final = 0xFFFF_FFFF
-_SIGN: Final = 1 << 63
 _COUNT: Final = str(Encoding.TEXT_PLAIN)  # of gaps and drops: how many, in decimal
 _QOS: Final = qos_octet(None, None, None)
 _SN_MASK: Final = 0xFFFF_FFFF
@@ -67,10 +64,10 @@ def token_row(key: str, received_us: int, *, is_there: bool) -> Row:
     return Row(key, kind, b"", received_us)
 
 
-def gap_row(gap: Gap, count: int, received_us: int) -> Row:
-    """Samples of a publisher that nobody has."""
+def gap_row(gap: Gap, received_us: int) -> Row:
+    """Samples of a publisher that nobody has, one number after the other."""
     identity = Identity(*gap.source, gap.start & _SN_MASK)
-    payload = str(count).encode()
+    payload = str(gap.end - gap.start).encode()
     return Row(gap.key, RowKind.GAP, payload, received_us, encoding=_COUNT, identity=identity)
 
 
@@ -81,37 +78,15 @@ def drop_row(key: str, count: int, received_us: int) -> Row:
 
 def batch_of(rows: Sequence[Row]) -> pa.RecordBatch:
     """Rows as a batch of `SCHEMA`."""
-    stamps = [row.timestamp for row in rows]
-    bits = [None if stamp is None else stamp.time.value for stamp in stamps]
-    zids, eids, sns = zip(*(row.identity or (None, None, None) for row in rows), strict=True)
-    columns: tuple[Sequence[object], ...] = (
-        [row.key for row in rows],
-        [int(row.kind) for row in rows],
-        [row.payload for row in rows],
-        [row.attachment for row in rows],
-        [row.encoding for row in rows],
-        [None if one is None else _microseconds(one) for one in bits],
-        [None if one is None else one - 2 * (one & _SIGN) for one in bits],
-        [None if stamp is None else str(stamp.id) for stamp in stamps],
-        zids,
-        eids,
-        sns,
-        [row.qos for row in rows],
-        [row.received_us for row in rows],
+    return from_columns(zip(*map(_values, rows), strict=True)) if rows else NO_ROWS
+
+
+def _values(row: Row) -> tuple[object, ...]:
+    stamp = row.timestamp
+    time_us, hlc = (None, None) if stamp is None else times_of(stamp.time.value)
+    return (
+        *(row.key, int(row.kind), row.payload, row.attachment, row.encoding),
+        *(time_us, hlc, None if stamp is None else str(stamp.id)),
+        *(row.identity or (None, None, None)),
+        *(row.qos, row.received_us),
     )
-    return pa.RecordBatch.from_arrays(
-        [_array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)],
-        schema=SCHEMA,
-    )
-
-
-def _array(values: Sequence[object], type: pa.DataType) -> pa.Array:
-    if type == TEXTS:
-        return pa.array(values, pa.string()).dictionary_encode()
-    if type == TIME:
-        return pa.array(values, pa.int64()).view(TIME)
-    return pa.array(values, type)
-
-
-def _microseconds(bits: int) -> int:
-    return (bits >> 32) * _MICROSECONDS + (((bits & _FRACTION) * _MICROSECONDS) >> 32)

@@ -4,6 +4,9 @@ A sample whose number was seen is a repetition, and dropped; numbers in between 
 are a gap. Samples without a number are never repetitions. What is no longer in the window is taken
 as new: twice rather than never. Batches go through as columns; rows are looked at one by one only
 where numbers repeat.
+
+After a start the windows are as the end of the log tells them (`recall.py`): what is missing in it,
+and no row says so, is a gap again.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from elea.store.recorder.spans import Span, Spans, unwrapped
 _ONE: Final = pa.scalar(1, pa.int64())
 NO_ROWS: Final = pa.RecordBatch.from_pylist([], SCHEMA)
 _DELETE: Final = pa.scalar(int(RowKind.DELETE), pa.int8())
+_SESSION_EID: Final = 1  # a session's own: what a program numbers there is its affair
+ANY_KEY_EID: Final = 0x8000_0000  # from here on: sessions number acknowledged puts to any key
 
 SourceId: TypeAlias = tuple[str, int]  # zid, eid
 Taken: TypeAlias = dict[SourceId, list[Span]]
@@ -57,6 +62,7 @@ class _Source:
     expected_end: int = 0  # what the publisher itself says
     settled: int | None = None  # numbers below are no gap any more
     is_asked: bool = False  # it numbers what it puts to any key: what is not here is no gap
+    told: Spans | None = None  # numbers that are missing, and a row says so
     places: dict[int, int] = field(default_factory=dict)  # of those that are asked about
 
 
@@ -67,6 +73,9 @@ class Windows:
         self._limits = limits
         self._sources: dict[SourceId, _Source] = {}  # the one seen last is the last
         self._gapped: dict[SourceId, int] = {}  # since when, for those that may have gaps
+        self._unjudged: set[SourceId] = (
+            set()
+        )  # nobody knows what is missing among what was recalled
         self.forgotten_count = 0  # publishers for which there was no room any more
 
     def take(self, batch: Rows, now_ns: int = 0) -> tuple[Rows, Taken]:
@@ -101,13 +110,52 @@ class Windows:
         self._watch(id, source, now_ns)
         return (row, {id: [(number, number + 1)]}) if is_new else (NO_ROWS, {})
 
-    def remember(self, batch: pa.RecordBatch) -> None:
-        """Rows that are in the log already."""
+    def remember(
+        self, batch: pa.RecordBatch, *, is_cut: bool = False, is_early: bool = False
+    ) -> None:
+        """Rows that are in the log already.
+
+        Args:
+            is_cut: Rows of the same shard that are before these were not looked at.
+            is_early: They were right before these: what is missing here may be there.
+        """
         samples = batch.filter(pc.less_equal(batch.column("kind"), _DELETE))
+        for id, keys in _keys_of(samples).items():
+            known = self._sources.get(id)
+            if known is not None and known.key:
+                keys.add(known.key)
+            if len(keys) > 1 or id[1] <= _SESSION_EID or (is_cut and known is None):
+                self._unjudged.add(id)
         for id in self.take(samples)[1]:
-            source = self._sources[id]
-            source.settled = source.spans.end
-        self._gapped.clear()
+            if is_early:
+                source = self._sources[id]
+                source.settled = source.spans.end
+
+    def tell(self, id: SourceId, start_sn: int, count: int) -> None:
+        """A row that is in the log, or will be, says that these are missing."""
+        source = self._source(id)
+        if source.told is None:
+            source.told = Spans(self._limits.record_spans_count)
+        start = unwrapped(start_sn, source.spans.end)
+        source.told.add(start, start + count)
+
+    def recall(self, now_ns: int, before: Windows | None = None) -> None:
+        """All rows were remembered: what is missing among them is a gap, since now.
+
+        Unless a publisher numbers what it puts to several keys, of which some may not be here, or
+        a program numbers as it likes.
+
+        Args:
+            before: The windows that these take the place of.
+        """
+        for id, source in self._sources.items():
+            old = None if before is None else before._sources.get(id)
+            source.is_asked = old is not None and old.is_asked
+            if id in self._unjudged:
+                source.settled = source.spans.end
+            self._gapped.pop(id, None)
+            self._watch(id, source, now_ns)
+        self._unjudged.clear()
 
     def forget(self, taken: Taken) -> None:
         """These were not recorded after all."""
@@ -165,14 +213,16 @@ class Windows:
                 found += [Gap(id, source.key, *hole) for hole in holes]
         return found
 
-    def settle(self, gap: Gap) -> int:
-        """Look for a gap no more; returns how many samples are still missing."""
+    def settle(self, gap: Gap) -> list[Gap]:
+        """Look for a gap no more; returns what of it is still missing, without what is there."""
         source = self._sources.get(gap.source)
         if source is None:
-            return 0
-        missing = sum(end - start for start, end in source.spans.holes(gap.start, gap.end))
-        source.settled = max(source.settled or 0, gap.end)
-        return 0 if source.is_asked else missing
+            return []
+        missing = _untold(source, gap.start, gap.end)
+        source.settled = gap.end if source.settled is None else max(source.settled, gap.end)
+        if source.is_asked:
+            return []
+        return [gap._replace(start=start, end=end) for start, end in missing]
 
     def _source(self, id: SourceId) -> _Source:
         source = self._sources.pop(id, None)
@@ -185,7 +235,8 @@ class Windows:
         return source
 
     def _watch(self, id: SourceId, source: _Source, now_ns: int) -> None:
-        if source.is_asked or not (source.spans or source.expected_end):
+        is_sparse = source.is_asked or id[1] >= ANY_KEY_EID
+        if is_sparse or not (source.spans or source.expected_end):
             return
         if source.settled is None:
             source.settled = next(iter(source.spans))[0]
@@ -213,7 +264,15 @@ class Windows:
 
 def _holes(source: _Source) -> list[Span]:
     end = max(source.spans.end, source.expected_end)
-    return source.spans.holes(end if source.settled is None else source.settled, end)
+    return _untold(source, end if source.settled is None else source.settled, end)
+
+
+def _untold(source: _Source, start: int, end: int) -> list[Span]:
+    """What is missing between two numbers, and no row says so."""
+    holes = source.spans.holes(start, end)
+    if source.told is None:
+        return holes
+    return [piece for hole in holes for piece in source.told.holes(*hole)]
 
 
 def _by_source(batch: pa.RecordBatch) -> list[tuple[SourceId, pa.Array | None]]:
@@ -236,6 +295,19 @@ def _by_source(batch: pa.RecordBatch) -> list[tuple[SourceId, pa.Array | None]]:
             *(groups.column(name).to_pylist() for name in ("zid", "eid", "row_list")), strict=True
         )
     ]
+
+
+def _keys_of(batch: pa.RecordBatch) -> dict[SourceId, set[str]]:
+    """The keys of each publisher in a batch."""
+    keys, zids = batch.column("key"), batch.column("zid")
+    columns = {"key": keys.indices, "zid": zids.indices, "eid": batch.column("eid")}
+    table = pa.table(columns).filter(pc.is_valid(batch.column("sn")))
+    groups = table.group_by(list(columns), use_threads=False).aggregate([])
+    key_texts, zid_texts = keys.dictionary.to_pylist(), zids.dictionary.to_pylist()
+    found: dict[SourceId, set[str]] = {}
+    for row in groups.to_pylist():
+        found.setdefault((zid_texts[row["zid"]], row["eid"]), set()).add(key_texts[row["key"]])
+    return found
 
 
 def _runs(numbers: pa.Array, near: int) -> list[tuple[int, int, int]]:

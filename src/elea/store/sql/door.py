@@ -7,17 +7,12 @@ otherwise whoever consolidates replies would keep one of them.
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
-import math
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import date, datetime, timedelta
-from datetime import time as time_of_day
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -28,6 +23,7 @@ from elea.encoding import Encoding
 from elea.errors import ClosedError, EleaError, InvalidValueError, LimitError
 from elea.json5 import Json
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.predicate.plain import plain
 from elea.session.handlers import Callback
 from elea.session.query import Query
 from elea.session.session import Session
@@ -216,7 +212,7 @@ def _json(answer: Answer) -> Iterator[tuple[bytes, int]]:
     """Each row as an object."""
     for batch in answer:
         for row in batch.to_pylist():
-            yield json.dumps(_plain(row), ensure_ascii=False).encode(), 1
+            yield json.dumps(plain(row), ensure_ascii=False).encode(), 1
 
 
 def _arrow(answer: Answer) -> Iterator[tuple[bytes, int]]:
@@ -237,26 +233,3 @@ def _written(batches: list[pa.RecordBatch], schema: pa.Schema) -> bytes:
         for batch in batches:
             writer.write_batch(batch)
     return bytes(sink.getvalue())
-
-
-def _plain(value: object) -> object:
-    """A value of a row, as JSON has it: times as RFC 3339, octets in base64."""
-    match value:
-        case dict():
-            return {str(name): _plain(one) for name, one in value.items()}
-        case tuple() | list():
-            return [_plain(one) for one in value]
-        case float():
-            return value if math.isfinite(value) else None
-        case bool() | int() | str() | None:
-            return value
-        case datetime() | date() | time_of_day():
-            return value.isoformat().replace("+00:00", "Z")
-        case Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
-        case timedelta():
-            return value.total_seconds()
-        case bytes():
-            return base64.b64encode(value).decode()
-        case _:
-            return str(value)

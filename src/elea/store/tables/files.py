@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
-from typing import Final, Self
+from typing import Any, Final, Self
 from uuid import UUID
 
 from elea.errors import InvalidValueError
@@ -103,6 +103,32 @@ class Part:
     first: int
     end: int
     files: tuple[DataFile, ...]
+
+    def to_rows(self) -> list[dict[str, object]]:
+        """As it travels from who wrote it to who commits it: a row for each file, or one."""
+        place = {"log": str(self.log_id), "shard": self.shard, "lo": self.first, "hi": self.end}
+        rows: list[dict[str, object]] = [
+            {**place, "rows": one.rows_count, "bytes": one.octets_count, "file": one.to_json()}
+            for one in self.files
+        ]
+        return rows or [{**place}]
+
+
+def parts_of(rows: Iterable[Mapping[str, Any]]) -> list[Part]:
+    """The same.
+
+    Raises:
+        InvalidValueError: a row names no file.
+    """
+    found: dict[tuple[str, int, int, int], list[DataFile]] = {}
+    for row in rows:
+        files = found.setdefault((row["log"], row["shard"], row["lo"], row["hi"]), [])
+        if row.get("file") is not None:
+            files.append(DataFile.from_json(row["file"]))
+    return [
+        Part(UUID(log), shard, first, end, tuple(files))
+        for (log, shard, first, end), files in found.items()
+    ]
 
 
 def pruned(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 from tests.unit.cli.ends import WAIT_S
 
 import elea
@@ -19,7 +20,7 @@ from elea.store.historian.historian import Historian
 from elea.store.historian.source import LogSource, Source
 from elea.store.log.log import Log
 from elea.store.log.settings import LogSettings
-from elea.store.rows import batch_of
+from elea.store.recorder.rows import batch_of, sample_row
 from elea.timestamp import NTP64, Timestamp
 
 CLOCK = ZenohId(b"\x33")
@@ -66,7 +67,13 @@ def keep(log: Log, samples: Iterable[Sample]) -> None:
         (BASE_S * 10**9 if one.timestamp is None else one.timestamp.time.as_nanos())
         for one in found
     ]
-    log.store(batch_of(found, times_ns))
+    log.store(batch_at(found, times_ns))
+
+
+def batch_at(samples: Iterable[Sample], times_ns: Iterable[int]) -> pa.RecordBatch:
+    """Samples as they are recorded, received at these times."""
+    pairs = zip(samples, times_ns, strict=True)
+    return batch_of([sample_row(one, ns // 1_000) for one, ns in pairs])
 
 
 def written(

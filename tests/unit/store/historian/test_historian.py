@@ -15,6 +15,7 @@ from tests.unit.cli.ends import WAIT_S, eventually, free_endpoint
 from tests.unit.store.historian.rig import (
     ALONE,
     at,
+    batch_at,
     historian,
     keep,
     refusal,
@@ -35,7 +36,7 @@ from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import SCHEMA, RowKind
 from elea.store.log.settings import LogSettings
-from elea.store.rows import batch_of, samples_of
+from elea.store.rows import samples_of
 
 
 @pytest.fixture
@@ -282,7 +283,7 @@ def test_what_was_appended_before_a_query_is_in_its_answer(
         log.before_flush.append(lambda: keep(log, gathered))
         with historian(session, tmp_path / "log"):
             for number in range(20):
-                log.append(batch_of([sample("k", number, number)], [number * 10**9]))
+                log.append(batch_at([sample("k", number, number)], [number * 10**9]))
                 assert values(session, "k") == [("k", number)]
             gathered.append(sample("k", 99, 99))
             assert values(session, "k") == [("k", 99)]
@@ -304,7 +305,7 @@ def test_rows_that_are_no_samples_are_not_values(session: elea.Session, tmp_path
         keep(log, [sample("k", 1, 1)])
         keep(log, [sample("k", 2, 2), sample("l", 2, 2)])
         for kind in (RowKind.GAP, RowKind.DROP, RowKind.TOKEN_PUT):
-            batch = batch_of([sample("k", 3, 3), sample("l", 1, 3)], [0, 0])
+            batch = batch_at([sample("k", 3, 3), sample("l", 1, 3)], [0, 0])
             kinds = pa.array([int(kind)] * 2, pa.int8())
             log.store(batch.set_column(1, SCHEMA.field("kind"), kinds))
         with historian(session, tmp_path / "log"):
@@ -407,7 +408,7 @@ def test_an_answer_ends_when_the_asker_leaves(fleet: Path) -> None:
 
 def test_samples_and_rows_are_the_same() -> None:
     samples = [sample("a", 1, {"x": 1}, sn=2**32 - 1), sample("b", None), sample("c", 2)]
-    found = list(samples_of(batch_of(samples, [1, 2, 3])))
+    found = list(samples_of(batch_at(samples, [1, 2, 3])))
     for one, row in zip(samples, found, strict=True):
         assert (row.key, row.payload) == (one.key_text, one.payload.to_bytes())
         assert (row.timestamp, row.source_info) == (one.timestamp, one.source_info)

@@ -18,7 +18,7 @@ from elea.spark.pipelines.gold import values
 from elea.spark.pipelines.gold.base import Kind, Option, Options
 from elea.spark.pipelines.gold.frames import collected, moment, puts, require
 from elea.spark.pipelines.gold.rounds import Changes, Round
-from elea.spark.pipelines.gold.rules import AlertRule, Event, Group, Machine, State
+from elea.spark.pipelines.gold.rules import AlertRule, Event, Group, Machine, State, scalar
 from elea.spark.pipelines.gold.verdicts import verdict
 from elea.store.log.schema import TIME
 
@@ -123,7 +123,7 @@ def events_of(rows: pa.Table, machine: Machine, groups_count: int) -> list[Event
         if row["_late"]:  # the machine cannot know: it does not see all rows
             machine.late_count += 1
             continue
-        told = {name: _plain(row[f"_v{at}"]) for at, name in enumerate(names)}
+        told = {name: scalar(row[f"_v{at}"]) for at, name in enumerate(names)}
         event = machine.see(
             tuple(row[f"_g{at}"] for at in range(groups_count)),
             row["_at"],
@@ -135,10 +135,6 @@ def events_of(rows: pa.Table, machine: Machine, groups_count: int) -> list[Event
         if event is not None:
             found.append(event)
     return found
-
-
-def _plain(value: object) -> object:
-    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
 
 
 def _table(events: Sequence[Event], by: Sequence[str]) -> pa.Table:

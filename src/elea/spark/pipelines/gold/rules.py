@@ -200,7 +200,7 @@ class Machine:
         if when is None and clear is None:
             self.unread_count += 1
             return None
-        told = {text: _plain(fields.field(path)) for text, path in self._paths}
+        told = {text: scalar(fields.field(path)) for text, path in self._paths}
         return self.see(self._group(fields, key), at_us, when, clear, key, told)
 
     def see(
@@ -278,6 +278,6 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _plain(value: object) -> object:
-    """A value as JSON has it."""
+def scalar(value: object) -> object:
+    """A value as JSON has it; one that is none of its scalars as a text."""
     return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)

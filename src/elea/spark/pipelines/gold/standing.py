@@ -7,13 +7,11 @@ keeps what it read until the table changes.
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
-import math
 import threading
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +20,7 @@ import pyarrow as pa
 from elea.errors import ConfigError, EleaError, StoreError
 from elea.keyexpr.template import KeyFormat
 from elea.predicate import MappingFields, compile_predicate, filter_of
+from elea.predicate.plain import plain
 from elea.store.tables.results import is_results, open_results
 
 if TYPE_CHECKING:
@@ -41,8 +40,8 @@ def row_as_json(row: Mapping[str, object]) -> bytes:
         >>> row_as_json({"robot": "r1", "ax": 1.5})
         b'{"robot":"r1","ax":1.5}'
     """
-    plain = {name: None if _is_odd(value) else value for name, value in row.items()}
-    return json.dumps(plain, default=_plain, separators=(",", ":"), ensure_ascii=False).encode()
+    shown = plain(dict(row), zone=UTC)
+    return json.dumps(shown, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 class Standing:
@@ -138,20 +137,3 @@ class Standing:
         if len(found) > _KEYS_MAX:
             raise StoreError(f"{self.path}: saw {len(found)} keys; {_KEYS_MAX} are legal")
         return {key: row for key, row in found.items() if not row.get("deleted")}
-
-
-def _is_odd(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
-
-
-def _plain(value: object) -> object:
-    match value:
-        case datetime():
-            moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-            return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-        case date():
-            return value.isoformat()
-        case bytes():
-            return base64.b64encode(value).decode()
-        case _:
-            return str(value)
