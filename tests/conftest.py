@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -44,6 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Import every hot module and refuse to test anything but the build that was asked for."""
     loopback.install()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # and for what tests start
     expected = str(config.getoption("--build"))
     if expected not in ("compiled", "interpreted", "any"):
         raise pytest.UsageError(f"ELEA_EXPECT_BUILD={expected}: compiled, interpreted or any")

@@ -50,6 +50,8 @@ def test_the_tutorial(
     monkeypatch.chdir(tmp_path)
     page = read_page(PAGE)
     (tmp_path / "pipeline.yaml").write_text(page.files["yaml"], encoding="utf-8")
+    more = "  newest: {from: imu, latest: {by: [robot], columns: [temp]}}\n"
+    (tmp_path / "other.yaml").write_text(page.files["yaml"] + more, encoding="utf-8")
     output: list[str] = []
     running: list[Running] = []
     with ExitStack() as stack:
