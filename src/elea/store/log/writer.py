@@ -151,7 +151,8 @@ class Writer:
         blocks: dict[int, Rows] = {number: row}
         self._check_room(blocks)
         first = self._shards[number].next_seq
-        self.used_len += self._write(blocks)[0].length
+        for record in self._write(blocks):
+            self.used_len += record.length
         return Stored({number: (first, first + 1)})
 
     def trim(self) -> list[Trimmed]:

@@ -58,8 +58,7 @@ _LOOK_ROWS: Final = 65_536  # rows that are looked through at once, from the end
 _FAIL_S: Final = 10.0  # how long a broken log has to give its rows back
 
 
-# None: the log is claimed, and whoever brought the rows writes them.
-_Sent: TypeAlias = tuple[Flight, Log, Future[Stored] | None]
+_Sent: TypeAlias = tuple[Flight, Log, Future[Stored] | None]  # None: who brought it writes it
 
 
 class _Ask(NamedTuple):
@@ -377,7 +376,9 @@ class Book:
             if future is None:
                 self._end(log, flight, written(log, flight))
                 return
-            future.add_done_callback(partial(self._done, log, flight))
+            future.add_done_callback(
+                lambda done: self._end(log, flight, done.exception() or done.result())
+            )
             if wait or flight.is_awaited:
                 finish(log, future)
                 if not flight.is_told:  # another thread wrote it, and is telling
@@ -396,43 +397,56 @@ class Book:
                 for one in self._asks.pop(identity, ()):
                     flight.waiters.append(Waiter(row, one.answer, one.duplicate))
 
-    def _done(self, log: Log, flight: Flight, future: Future[Stored]) -> None:
-        """By whoever wrote: rows are on disk, or not."""
-        self._end(log, flight, future.exception() or future.result())
-
     def _end(self, log: Log, flight: Flight, outcome: Stored | BaseException) -> None:
+        """By whoever wrote: rows are on disk, or not."""
         try:
+            if isinstance(outcome, Stored) and flight.is_awaited:
+                with self._lock:
+                    answers = self._answers(flight, outcome.ranges)
+                self._tell(answers)  # first: somebody waits for it
             with self._lock:
                 self._flights.remove(flight)
                 if isinstance(outcome, Stored):
                     self._stored(flight, outcome.ranges)
-                elif log.broken is not None:
-                    self._unsure.append(flight)
                 else:
-                    self._refuse(flight, Refusal("full", str(outcome)))
-            if not isinstance(outcome, Stored):
-                self._look()
+                    if log.broken is not None:
+                        self._unsure.append(flight)
+                    else:
+                        self._refuse(flight, Refusal("full", str(outcome)))
+                    self._look()
             self._give()
         finally:
             with self._lock:
                 flight.is_told = True
                 self._state.tell()
 
+    def _answers(self, flight: Flight, ranges: dict[int, tuple[int, int]]) -> list[Given]:
+        """Where the rows of a flight are that somebody waits for now."""
+        places = places_of(flight.batch, ranges, len(self._ends))
+        waiters, flight.waiters = flight.waiters, []
+        asked = {row for row, _, _ in waiters}
+        due: list[Given] = []
+        for identity, row in flight.rows.items():
+            receipt = self._receipts.get(identity.source)
+            if receipt is not None:
+                self.counts.acknowledged += row not in asked
+                due.append((partial(receipt, identity), Place(*places[row], False)))
+        for row, answer, duplicate in waiters:
+            self.counts.acknowledged += 1
+            due.append((answer, Place(*places[row], duplicate)))
+        return due
+
     def _stored(self, flight: Flight, ranges: dict[int, tuple[int, int]]) -> None:
+        """Rows are on disk, and who waited for them was told; some may wait since."""
         self.counts.rows += flight.batch.num_rows
         for shard, (_, end) in ranges.items():
             self._ends[shard] = max(self._ends[shard], end)
         self.lag_ns = max(self._wall_ns() - received_us(flight.batch) * 1_000, 0)
-        if not flight.waiters and not flight.rows:
+        if not flight.is_awaited:
             return
         places = places_of(flight.batch, ranges, len(self._ends))
-        asked = {row for row, _, _ in flight.waiters}
         for identity, row in flight.rows.items():
             self._windows.place(identity, places[row][1])
-            receipt = self._receipts.get(identity.source)
-            if receipt is not None:
-                self.counts.acknowledged += row not in asked
-                self._due.append((partial(receipt, identity), Place(*places[row], False)))
         for row, answer, duplicate in flight.waiters:
             self._answer(answer, Place(*places[row], duplicate))
 
@@ -577,7 +591,9 @@ class Book:
                 missing.append(part)
                 continue
             grown[shard] -= count
-            self._stored(part, {shard: (self._ends[shard], self._ends[shard] + count)})
+            ranges = {shard: (self._ends[shard], self._ends[shard] + count)}
+            self._due += self._answers(part, ranges)
+            self._stored(part, ranges)
         return missing
 
 
