@@ -201,6 +201,7 @@ class _Committer:
         self._target = target
 
     def __call__(self, frame: DataFrame, number: int) -> None:
+        from elea.store.tables.compaction import tidy
         from elea.store.tables.files import parts_of
         from elea.store.tables.table import open_table
 
@@ -208,3 +209,4 @@ class _Committer:
         parts = parts_of(row.asDict() for row in frame.collect())
         table = open_table(self._target.path)
         table.commit(self._target.consumer, parts, lossy=self._target.lossy)
+        tidy(table, number)

@@ -28,6 +28,7 @@ from elea.spark.pipelines.definition import BAD, Archive, Decoded, Pipeline
 from elea.spark.pipelines.silver import BAD_COLUMNS, Silver
 from elea.spark.rows import raw_range
 from elea.store.log.ranges import of_keys
+from elea.store.tables.compaction import tidy
 from elea.store.tables.files import Part, parts_of
 from elea.store.tables.layout import COLUMNS, PARTIAL, Layout, PartWriter, sync
 from elea.store.tables.table import Table, open_table
@@ -260,14 +261,16 @@ def commit(
         for name in (table.name + BAD, table.name):
             ones = by_table.get(name, [])
             if is_first or number % _EMPTY_EVERY == 0 or any(one.part.files for one in ones):
-                done += _taken(place, name, ones, lossy=place.lossy or not is_first)
+                done += _taken(place, name, ones, number, lossy=place.lossy or not is_first)
         drift = _distinct(one for each in by_table.get(table.name, []) for one in each.drift)
         if drift and isinstance(table, Decoded):
             _adopt(place, table, drift)
     return done
 
 
-def _taken(place: Place, name: str, landed: Sequence[Landed], *, lossy: bool) -> list[Committed]:
+def _taken(
+    place: Place, name: str, landed: Sequence[Landed], number: int, *, lossy: bool
+) -> list[Committed]:
     if not landed:
         return []
     columns = BAD_COLUMNS if name.endswith(BAD) else COLUMNS  # others are made by `prepare`
@@ -280,6 +283,7 @@ def _taken(place: Place, name: str, landed: Sequence[Landed], *, lossy: bool) ->
         table.commit(place.consumer, fresh, lossy=lossy)
     if known:  # their files are discarded
         table.commit(place.consumer, known, lossy=True)
+    tidy(table, number)
     files = [file for part in fresh for file in part.files]
     rows_count = sum(file.rows_count for file in files)
     return [Committed(name, rows_count, sum(file.octets_count for file in files))]

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from elea.errors import StoreError
+from elea.errors import EleaError, StoreError
 from elea.store.log.schema import RowKind
 from elea.store.tables.files import SORTED, DataFile
 from elea.store.tables.layout import TEXTS, RowWriter, discard, with_dictionaries
@@ -33,6 +33,9 @@ _STAMPED: Final = ("hlc", "hlc_id")
 _SAME: Final = ("key", "kind", "payload")
 
 _POSITION: Final = ("log", "shard", "seq")
+_MERGED: Final = "merged-"  # how the names of files begin that were put together
+MERGE_COUNT: Final = 128  # small files that become one; as many newer ones are left alone
+_MERGE_LEN: Final = 16 << 20  # octets that they have together, which are few times more in memory
 # Smaller than in files that were just written: who looks for one key reads one or two of them.
 _GROUP_ROWS: Final = 32 * 1024
 _FORMAT: Final = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=TEXTS))
@@ -79,14 +82,70 @@ def compact(
         yield Compacted(day, bucket, len(group), len(new), made_count, rows_count - made_count)
 
 
+def tidy(table: Table, number: int) -> None:
+    """After the batch of some number: `merge`, now and then. If that fails, rows are safe."""
+    if number % MERGE_COUNT:
+        return
+    try:
+        merge(table)
+    except (EleaError, OSError, pa.ArrowException) as error:
+        _LOG.warning("%s: its small files stay as they are: %s", table.layout.root, error)
+
+
+def merge(table: Table, count: int = MERGE_COUNT) -> int:
+    """Put small files of a day together, if there are many; returns how many.
+
+    To open a table costs time and memory for each of its files, so who commits often calls this now
+    and then. Rows stay in their order, and a compaction sorts them later all the same. Nothing is
+    done where readers could miss a file, or could not tell rows that they know from new ones.
+    """
+    if table.format == "parquet" or not set(_POSITION) <= set(table.schema().names):
+        return 0
+    files = sorted(table.files(), key=lambda file: (file.date, file.bucket or "", file.path))
+    for (day, bucket), found in groupby(files, lambda file: (file.date, file.bucket)):
+        small = [file for file in found if _is_small(file, count)]
+        if len(small) < 2 * count:
+            continue
+        group = small[:count]
+        _, rows, schema = _opened(table, group)
+        writer = RowWriter(table.layout, f"{_MERGED}{day}", schema)
+        try:
+            for batch in rows.to_batches():
+                writer.add(day, bucket, batch)
+            new = writer.finish()
+        except BaseException:
+            writer.abandon()
+            raise
+        try:
+            table.replace(group, new)
+        except StoreError as error:
+            discard(table.layout.root, new)
+            _LOG.info("%s: files of %s are left as they are: %s", table.layout.root, day, error)
+            continue
+        return len(group)
+    return 0
+
+
+def _is_small(file: DataFile, count: int) -> bool:
+    is_made = file.is_sorted or PurePosixPath(file.path).name.startswith(_MERGED)
+    return not is_made and file.octets_count <= _MERGE_LEN // count
+
+
+def _opened(
+    table: Table, group: Sequence[DataFile]
+) -> tuple[list[pq.FileMetaData], ds.Dataset, pa.Schema]:
+    """The footers of files, their rows, and all of their columns."""
+    paths = [str(Path(table.layout.root) / file.path) for file in group]
+    footers = [pq.read_metadata(path) for path in paths]
+    schema = pa.unify_schemas([footer.schema.to_arrow_schema() for footer in footers])
+    return footers, ds.dataset(paths, schema=with_dictionaries(schema), format=_FORMAT), schema
+
+
 def _rewritten(
     table: Table, group: Sequence[DataFile], range_len_max: int
 ) -> tuple[list[DataFile], int]:
     """The rows of a partition in new files, and how many there were."""
-    paths = [str(Path(table.layout.root) / file.path) for file in group]
-    footers = [pq.read_metadata(path) for path in paths]
-    schema = pa.unify_schemas([footer.schema.to_arrow_schema() for footer in footers])
-    rows = ds.dataset(paths, schema=with_dictionaries(schema), format=_FORMAT)
+    footers, rows, schema = _opened(table, group)
     length = sum(
         footer.row_group(at).total_byte_size
         for footer in footers

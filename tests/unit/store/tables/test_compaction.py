@@ -19,7 +19,7 @@ from elea.errors import StoreError
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import SCHEMA, RowKind
-from elea.store.tables.compaction import Compacted, compact
+from elea.store.tables.compaction import MERGE_COUNT, Compacted, compact, merge, tidy
 from elea.store.tables.table import FORMATS, Table, open_table
 
 
@@ -89,6 +89,59 @@ def test_a_day_that_gets_more_is_compacted_again(table: Table, log: Log) -> None
     assert list(compact(table, before="2023-11-14")) == []
     [done] = compact(table, before="2023-11-15")
     assert (done.files_count, done.made_count) == (3, 1)
+    assert position(table) == stored(log)
+
+
+def test_many_small_files_are_put_together_and_the_newest_left_alone(
+    table: Table, log: Log
+) -> None:
+    archived(table, log, step=10)
+    before, count = rows_in(table), len(table.files())
+    assert count == 20
+    assert merge(table, count=11) == 0, "there are not many"
+    merged = merge(table, count=6)
+    if table.format == "parquet":
+        assert merged == 0
+        return
+    assert merged == 6
+    assert len(table.files()) == count - 5
+    order = [("shard", "ascending"), ("seq", "ascending")]
+    assert rows_in(table).sort_by(order).equals(before.sort_by(order))
+    assert merge(table, count=6) == 6, "what is merged is not counted"
+    assert merge(table, count=6) == 0
+    assert position(table) == stored(log)
+    [done] = compact(table)
+    assert (done.files_count, done.made_count) == (10, 1)
+
+
+def test_files_without_places_or_with_much_in_them_are_left(
+    tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = open_table(tmp_path / "delta", "delta")
+    archived(table, log, step=10)
+    monkeypatch.setattr("elea.store.tables.compaction._MERGE_LEN", 1_000)
+    assert merge(table, count=5) == 0
+    monkeypatch.undo()
+    monkeypatch.setattr("elea.store.tables.compaction._POSITION", ("log", "shard", "number"))
+    assert merge(table, count=5) == 0
+
+
+def test_what_cannot_be_put_together_stays_as_it_is(
+    tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = open_table(tmp_path / "delta", "delta")
+    archived(table, log, step=10)
+    merged: list[int] = []
+
+    def full(_: Table) -> int:
+        merged.append(1)
+        raise OSError("no space left")
+
+    monkeypatch.setattr("elea.store.tables.compaction.merge", full)
+    for number in range(1, 2 * MERGE_COUNT + 1):
+        tidy(table, number)
+    assert len(merged) == 2
+    assert "no space left" in caplog.text
     assert position(table) == stored(log)
 
 
