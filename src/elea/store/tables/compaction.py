@@ -90,6 +90,7 @@ def tidy(table: Table, number: int) -> None:
         merge(table)
     except (EleaError, OSError, pa.ArrowException) as error:
         _LOG.warning("%s: its small files stay as they are: %s", table.layout.root, error)
+    pa.default_memory_pool().release_unused()  # Arrow would keep it for the next time
 
 
 def merge(table: Table, count: int = MERGE_COUNT) -> int:
@@ -108,9 +109,12 @@ def merge(table: Table, count: int = MERGE_COUNT) -> int:
             continue
         group = small[:count]
         _, rows, schema = _opened(table, group)
-        writer = RowWriter(table.layout, f"{_MERGED}{day}", schema)
+        writer = RowWriter(table.layout, f"{_MERGED}{day}", schema, group_rows=_GROUP_ROWS)
         try:
-            for batch in rows.to_batches():
+            # One after the other: this is beside something else, which wants the memory.
+            for batch in rows.to_batches(
+                use_threads=False, batch_readahead=1, fragment_readahead=1
+            ):
                 writer.add(day, bucket, batch)
             new = writer.finish()
         except BaseException:
