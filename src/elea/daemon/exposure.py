@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from elea.config.config import Config
+from elea.config.kinds import Value
 from elea.devices.settings import XrceSettings
 from elea.errors import ConfigError, LocatorError
 from elea.locator import Endpoint
@@ -107,13 +108,19 @@ def _listening(config: Config) -> Iterator[Endpoint]:
         yield from group
 
 
-def _rest(config: Config) -> RestSettings | None:
-    """How REST is configured, if it is."""
+def _section(config: Config, name: str) -> dict[str, Value] | None:
+    """What is said of a service; None: it does not run."""
     services = config.get("plugins")
-    section = services.get("rest") if isinstance(services, dict) else None
+    section = services.get(name) if isinstance(services, dict) else None
     if section is None or not config.value("plugins_loading/enabled", bool):
         return None
-    return RestSettings.read(section if isinstance(section, dict) else {})
+    return section if isinstance(section, dict) else {}
+
+
+def _rest(config: Config) -> RestSettings | None:
+    """How REST is configured, if it is."""
+    section = _section(config, "rest")
+    return None if section is None else RestSettings.read(section)
 
 
 def _what_rest_opens(config: Config) -> Iterator[str]:
@@ -134,12 +141,8 @@ def _what_rest_opens(config: Config) -> Iterator[str]:
 
 
 def _what_flight_opens(config: Config) -> Iterator[str]:
-    services = config.get("plugins")
-    section = services.get("recorder") if isinstance(services, dict) else None
-    if not isinstance(section, dict) or not config.value("plugins_loading/enabled", bool):
-        return
     try:
-        flight = read_flight(section)
+        flight = read_flight(_section(config, "recorder") or {})
     except ConfigError:
         return  # it would not start, and `check` says why
     if flight is None:
@@ -151,12 +154,11 @@ def _what_flight_opens(config: Config) -> Iterator[str]:
 
 
 def _what_xrce_opens(config: Config) -> Iterator[str]:
-    services = config.get("plugins")
-    section = services.get("xrce") if isinstance(services, dict) else None
-    if section is None or not config.value("plugins_loading/enabled", bool):
+    section = _section(config, "xrce")
+    if section is None:
         return
     try:
-        settings = XrceSettings.read(section if isinstance(section, dict) else {})
+        settings = XrceSettings.read(section)
     except ConfigError:
         return  # it would not start, and `check` says why
     who = "devices" if settings.keys_file is None else "devices that have their keys"

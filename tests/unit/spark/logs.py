@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-from tests.unit.store.log.rows import rows
+from tests.unit.store.log.rows import rows, stamp
 
-from elea.spark.options import Options
+from elea.spark.options import Options, Source
+from elea.spark.places import Place
 from elea.spark.stream import StreamReader
 from elea.store.log.log import Log
+from elea.store.log.ranges import COLUMNS
 from elea.store.log.settings import LogSettings
 
 
@@ -32,6 +34,34 @@ def fill_long(log: Log, count: int = 8_000) -> None:
         place = batch.schema.names.index("payload")
         payloads = pa.array([bytes(8_000)] * 1_000, pa.binary())
         log.store(batch.set_column(place, batch.schema.field(place), payloads))
+
+
+# What may be asked of a range beside its bounds; however it is read, the rows are the same.
+WISHES: list[dict[str, object]] = [
+    {},
+    {"columns": ("seq",)},
+    {"columns": ("payload", "shard")},
+    {"columns": ("sn", "seq"), "key_exprs": ("k/1", "k/2")},
+    {"columns": ("payload",), "key_exprs": ("k/**",)},
+    {"key_exprs": ("nothing",)},
+    {"key_exprs": ("a;b|c",)},
+    {"span": (stamp(100), stamp(300))},
+    {"span": (stamp(100), stamp(300)), "columns": ("key",), "key_exprs": ("k/1",)},
+]
+
+
+def source(places: str, endpoint: str = "", **more: str) -> Source:
+    """Where a log is read from, as options say it."""
+    return Options({"log": places, "connect": endpoint, **more}).stream().source
+
+
+def range_of(
+    place: Place, shard: int, low: int, high: int, **more: object
+) -> list[dict[str, object]]:
+    """Rows of a range, with one of `WISHES`."""
+    columns = more.pop("columns", COLUMNS)
+    found = place.read(shard, low, high, columns, **more)  # type: ignore[arg-type]
+    return [row for _, _, batch in found for row in batch.to_pylist()]
 
 
 def stream(directory: Path, **options: str) -> StreamReader:

@@ -15,15 +15,23 @@ import pytest
 from tests.interop.ends import ELEA, eventually, free_endpoint, session
 from tests.link.certificates import certificates
 from tests.unit.spark.engine import Query
-from tests.unit.spark.logs import all_rows, fill, fill_long, log_at, stream
+from tests.unit.spark.logs import (
+    WISHES,
+    all_rows,
+    fill,
+    fill_long,
+    log_at,
+    range_of,
+    source,
+    stream,
+)
 from tests.unit.store.log.rows import stamp
 
 import elea
 from elea.errors import ConfigError, OffsetError, StoreError
 from elea.spark import flights
 from elea.spark.flights import FlightPlace
-from elea.spark.options import Options, Source
-from elea.spark.places import FilePlace, Place, open_place
+from elea.spark.places import FilePlace, open_place
 from elea.spark.rows import raw_range, read_range
 from elea.spark.served import ServedPlace
 from elea.spark.sessions import close_all
@@ -70,30 +78,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
-def source(places_: str, endpoint: str, **more: str) -> Source:
-    return Options({"log": places_, "connect": endpoint, **more}).stream().source
-
-
-def rows(place: Place, shard: int, low: int, high: int, **more: object) -> list[dict[str, object]]:
-    columns = more.pop("columns", COLUMNS)
-    found = place.read(shard, low, high, columns, **more)  # type: ignore[arg-type]
-    return [row for _, _, batch in found for row in batch.to_pylist()]
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {},
-        {"columns": ("seq",)},
-        {"columns": ("payload", "shard")},
-        {"columns": ("sn", "seq"), "key_exprs": ("k/1", "k/2")},
-        {"columns": ("payload",), "key_exprs": ("k/**",)},
-        {"key_exprs": ("nothing",)},
-        {"key_exprs": ("a;b|c",)},
-        {"span": (stamp(100), stamp(300))},
-        {"span": (stamp(100), stamp(300)), "columns": ("key",), "key_exprs": ("k/1",)},
-    ],
-)
+@pytest.mark.parametrize("more", WISHES)
 def test_flight_gives_the_rows_of_the_files(served: Served, more: dict[str, object]) -> None:
     by_file = open_place(source(str(served.directory), served.endpoint))
     by_flight = open_place(source("flight:fleet", served.endpoint))
@@ -101,8 +86,8 @@ def test_flight_gives_the_rows_of_the_files(served: Served, more: dict[str, obje
     assert by_file.log_id == by_flight.log_id
     assert by_file.bounds() == by_flight.bounds()
     for shard, bounds in enumerate(by_file.bounds()):
-        expected = rows(by_file, shard, 3, bounds.end - 5, **dict(more))
-        assert rows(by_flight, shard, 3, bounds.end - 5, **dict(more)) == expected
+        expected = range_of(by_file, shard, 3, bounds.end - 5, **dict(more))
+        assert range_of(by_flight, shard, 3, bounds.end - 5, **dict(more)) == expected
         numbers = list(by_flight.read(shard, 3, bounds.end - 5, COLUMNS, ("nothing",)))
         assert [(low, high) for low, high, _ in numbers] == [(3, bounds.end - 5)]
 
@@ -149,13 +134,13 @@ def test_tasks_need_no_zenoh_where_the_location_is_given(
 
 def test_a_client_belongs_to_a_process(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = source("flight:fleet", served.endpoint)
-    rows(open_place(wanted), 0, 0, 1)
-    rows(open_place(wanted), 0, 0, 1)
+    range_of(open_place(wanted), 0, 0, 1)
+    range_of(open_place(wanted), 0, 0, 1)
     mine = [one for one in flights._CLIENTS if one[0] == os.getpid()]
     assert len([one for one in mine if str(one[1]) == served.door.location]) <= 2  # also as option
     before = len(flights._CLIENTS)
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    rows(open_place(wanted), 0, 0, 1)
+    range_of(open_place(wanted), 0, 0, 1)
     assert len(flights._CLIENTS) == before + 1
 
 
@@ -175,7 +160,7 @@ def test_the_next_place_is_taken_where_there_is_no_door(served: Served) -> None:
 def test_rows_and_logs_that_are_not_there_are_an_error(served: Served) -> None:
     place = open_place(source("flight:fleet", served.endpoint))
     with pytest.raises(StoreError, match="not written yet"):
-        rows(place, 0, 0, 100_000)
+        range_of(place, 0, 0, 100_000)
     away = {"flight": str(served.door.location), "timeout": "0.3"}
     with pytest.raises(StoreError, match="no log 'other' is here; there are: fleet"):
         open_place(source("flight:other", served.endpoint, **away))
@@ -242,7 +227,7 @@ def test_a_log_that_was_replaced_is_an_error(tmp_path: Path) -> None:
         with log_at(tmp_path / "new", 2) as new:
             served.door.add("fleet", new.disk)
             with pytest.raises(StoreError, match=f"{served.log.log_id} are wanted; fleet is log"):
-                rows(place, 0, 0, 1)
+                range_of(place, 0, 0, 1)
             other = open_place(source("flight:fleet", served.endpoint))
             assert other.log_id == new.log_id
             with pytest.raises(StoreError, match="start the query again"):
@@ -277,10 +262,13 @@ def test_a_token_and_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
                 with pytest.raises(StoreError, match="wants another token"):
                     open_place(wanted)
                 continue
-            assert len(rows(open_place(wanted), 0, 0, 10)) == 10
+            assert len(range_of(open_place(wanted), 0, 0, 10)) == 10
         monkeypatch.setenv(TOKEN_ENV, TOKEN)
         named = {"flight": str(served.door.location), "timeout": "28", **where}
-        assert len(rows(open_place(source("flight:fleet", served.endpoint, **named)), 0, 0, 9)) == 9
+        assert (
+            len(range_of(open_place(source("flight:fleet", served.endpoint, **named)), 0, 0, 9))
+            == 9
+        )
         # Whoever says that a log is there does not get the token for it.
         with pytest.raises(ConfigError, match=r"a token is not sent to grpc.tls://127.0.0.1"):
             open_place(source("flight:fleet", served.endpoint))
