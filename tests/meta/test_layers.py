@@ -24,6 +24,7 @@ VOCABULARY: Final = (
         "pure",
         "hints",
         "crash",
+        "heap",
         "buffers",
         "version",
         "errors",

@@ -7,7 +7,6 @@ when it is asked to.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import sys
@@ -15,6 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+from elea import heap
 
 QUIET_S: Final = 1.0  # after a link has gone: others may follow
 PAUSES: Final = 20  # after a collection, which holds all up, so many times as long is none
@@ -73,7 +74,7 @@ class Memory:
             began_s = self._now_s()
             self.tidied_count += 1
             gc.collect()
-            _trim()
+            heap.give_back()
             self.begin()
             ended_s = self._now_s()
             self._earliest_s = ended_s + PAUSES * (ended_s - began_s)
@@ -84,9 +85,3 @@ def _resident_len() -> int:
         return int(_STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
-
-
-def _trim() -> None:
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
-    if trim is not None:
-        trim(0)

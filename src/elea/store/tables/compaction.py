@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from elea import heap
 from elea.errors import EleaError, StoreError
 from elea.store.log.schema import RowKind
 from elea.store.tables.files import SORTED, DataFile
@@ -90,7 +91,9 @@ def tidy(table: Table, number: int) -> None:
         merge(table)
     except (EleaError, OSError, pa.ArrowException) as error:
         _LOG.warning("%s: its small files stay as they are: %s", table.layout.root, error)
-    pa.default_memory_pool().release_unused()  # Arrow would keep it for the next time
+    # Arrow would keep it for the next time, and the C library what commits scattered.
+    pa.default_memory_pool().release_unused()
+    heap.give_back()
 
 
 def merge(table: Table, count: int = MERGE_COUNT) -> int:
