@@ -1,7 +1,8 @@
 """Logs read by Spark: by file, over Zenoh and Flight, beside a source that only repeats a batch.
 
 `python bench/spark.py --rows 2000000`. Prints JSON lines. Rows per second of processor time of all
-processes: driver, JVM, Python workers, and the node that serves the log. Use the ratios of one run.
+processes: driver, JVM, Python workers, and the node that serves the log; medians of rounds that are
+in turn. Use the ratios of one run.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import platform
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -36,6 +38,7 @@ from elea.store.log.schema import POSITION
 from elea.store.log.settings import LogSettings
 
 SHARDS = 2
+WARM_ROUNDS = 2  # the JVM is still compiling
 TICKS = os.sysconf("SC_CLK_TCK")
 SERVE = """
 import json, sys
@@ -176,12 +179,16 @@ def run(spark: SparkSession, args: argparse.Namespace, length: int, compression:
             "zenoh": lambda: spark.read.format("zenoh").options(**far["zenoh"]).load(),
             "flight": lambda: spark.read.format("zenoh").options(**far["flight"]).load(),
         }
-        best: dict[str, tuple[float, float]] = {}
-        for number in range(args.rounds + 1):
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in frames}
+        for number in range(args.rounds + WARM_ROUNDS):
             for name, frame in frames.items():
-                found = measured(frame, args.rows)
-                if number:  # the first round warms up
-                    best[name] = max(found, best.get(name, (0.0, 0.0)))
+                one = measured(frame, args.rows)
+                if number >= WARM_ROUNDS:
+                    found[name].append(one)
+        rates = {
+            name: tuple(statistics.median(values) for values in zip(*some, strict=True))
+            for name, some in found.items()
+        }
         print(
             json.dumps(
                 {
@@ -189,11 +196,11 @@ def run(spark: SparkSession, args: argparse.Namespace, length: int, compression:
                     "payload": length,
                     "compression": compression,
                     "rows": args.rows,
-                    **{f"{name}_rows_s_core": round(rate) for name, (rate, _) in best.items()},
-                    **{f"{name}_rows_s": round(rate) for name, (_, rate) in best.items()},
-                    "file_to_repeated": round(best["file"][0] / best["repeated"][0], 3),
-                    "zenoh_cpu_to_file": round(best["file"][0] / best["zenoh"][0], 3),
-                    "flight_cpu_to_file": round(best["file"][0] / best["flight"][0], 3),
+                    **{f"{name}_rows_s_core": round(rate) for name, (rate, _) in rates.items()},
+                    **{f"{name}_rows_s": round(rate) for name, (_, rate) in rates.items()},
+                    "file_to_repeated": round(rates["file"][0] / rates["repeated"][0], 3),
+                    "zenoh_cpu_to_file": round(rates["file"][0] / rates["zenoh"][0], 3),
+                    "flight_cpu_to_file": round(rates["file"][0] / rates["flight"][0], 3),
                     "python": platform.python_version(),
                     "load": round(os.getloadavg()[0], 1),
                     "compiled": version.COMPILED,
@@ -209,9 +216,9 @@ def run(spark: SparkSession, args: argparse.Namespace, length: int, compression:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--payloads", type=int, nargs="*", default=[100])
-    parser.add_argument("--compressions", nargs="*", default=["zstd", "none"])
+    parser.add_argument("--compressions", nargs="*", default=["zstd", "lz4", "none"])
     parser.add_argument("--port", type=int, default=17_871)
     parser.add_argument("--directory", default=None)
     parser.add_argument("--packaged", action="store_true", help="the packaged Java")

@@ -188,12 +188,15 @@ def settle(context: Context) -> None:
 def acks_of(context: Context) -> Acks:
     """The acknowledged puts of a session."""
 
+    if context.acks is not None:
+        return context.acks
+
     def make() -> Acks:
         if context.acks is None:
             context.acks = Acks(context)
         return context.acks
 
-    return context.acks or context.read(make)
+    return context.read(make)
 
 
 class Acks:
@@ -206,15 +209,22 @@ class Acks:
         self.lock = threading.Lock()
         self._active: set[Attempt] = set()
         self._waiting: deque[Attempt] = deque()
+        self._zid = context.zid.to_bytes()
         self._eid = 0
         self._sn = 0
+        self._is_closed = False
 
     def put(self, entry: Entry, timeout_ns: int) -> tuple[Promise[StoredAck], int]:
         """Have a sample stored; SENT, or FULL if whoever puts is to wait for room."""
-        future: Promise[StoredAck] = Promise()
         spool = self.spool
         if spool is not None and spool.is_behind():
-            return future, spool.offer(entry, future)
+            later: Promise[StoredAck] = Promise()
+            return later, spool.offer(entry, later)
+        has_room = len(self._active) < DEFAULT_LIMITS.acks_count
+        is_sent, result = has_room and self.needs_no_question(entry, timeout_ns), SENT
+        if is_sent:  # first: the rest is done while it is under way
+            result = self.context.call(lambda: self.publish(entry))
+        future: Promise[StoredAck] = Promise()
 
         def done(outcome: Outcome) -> None:
             if isinstance(outcome, StoredAck):
@@ -225,7 +235,26 @@ class Acks:
                 future.set_exception(outcome)
 
         grace_ns = 0 if spool is not None else _GRACE_NS
-        return future, self.begin(Attempt(self, entry, timeout_ns, grace_ns, done))
+        attempt = Attempt(self, entry, timeout_ns, grace_ns, done)
+        if is_sent:
+            self._await_receipt(attempt)
+        else:
+            result = self.begin(attempt)
+        return future, result
+
+    def needs_no_question(self, entry: Entry, left_ns: int) -> bool:
+        """Whether a receipt will come for a sample that was not sent yet."""
+        is_new = entry.body.source is None
+        return is_new and left_ns > 2 * PATIENCE_NS and self.receipts.come_for(entry.key)
+
+    def _await_receipt(self, attempt: Attempt) -> None:
+        with self.lock:
+            is_closed = self._is_closed
+            self._active.add(attempt)
+        if is_closed:  # since it was sent
+            attempt.give_up(ClosedError("session closed"))
+        else:
+            attempt.await_receipt()
 
     def begin(self, attempt: Attempt) -> int:
         """Start it, or have it wait for one of many to end."""
@@ -266,7 +295,7 @@ class Acks:
         if self._eid == 0 or self._sn > _SN_MAX:
             self._eid = _EID_FIRST | zlib.crc32(stamp().time.to_bytes(8, "big"))
             self._sn = 0
-        source = body.source = SourceRef(self.context.zid.to_bytes(), self._eid, self._sn)
+        source = body.source = SourceRef(self._zid, self._eid, self._sn)
         self._sn += 1
         return source
 
@@ -287,6 +316,7 @@ class Acks:
     def close(self) -> None:
         """The session is closed: nothing of this will be answered."""
         with self.lock:
+            self._is_closed = True
             unfinished = [*self._active, *self._waiting]
             self._waiting.clear()
         for attempt in unfinished:
@@ -351,20 +381,32 @@ class Attempt:
         if left_ns <= 0:
             self.give_up(self._refusal or self._late())
             return SENT
+        if self._acks.needs_no_question(entry, left_ns):
+            result = context.call(lambda: self._acks.publish(entry))
+            self.await_receipt()
+            return result
         self._refusal, self._is_unknown, self._timed_out = None, False, False
         self._is_whole = entry.published and not self._is_unasked
-        self._is_unasked = self._needs_no_question(left_ns)
+        self._is_unasked = False
 
         def ask() -> int:
             self._expect()
             result = self._acks.publish(entry)
-            if not self._is_unasked:
-                outlet = CallbackOutlet(self._heard, self._ended, indirect=False)
-                question = _question(entry, left_ns, whole=self._is_whole)
-                self._get = core.get(question, outlet)
+            outlet = CallbackOutlet(self._heard, self._ended, indirect=False)
+            question = _question(entry, left_ns, whole=self._is_whole)
+            self._get = core.get(question, outlet)
             return result
 
         return context.call(ask)
+
+    def await_receipt(self) -> None:
+        """The sample was sent, and a receipt comes without a question."""
+        acks, source = self._acks, self._entry.body.source
+        assert source is not None
+        self._is_unasked, self._expected = True, source
+        eid, sn = source.eid, source.sn
+        acks.context.read(lambda: acks.receipts.expect(eid, sn, self, is_asked=False))
+        acks.receipts.look_back(eid, sn, self)
 
     def receive(self, receipt: Receipt) -> None:
         """A recorder says what became of the sample."""
@@ -400,18 +442,13 @@ class Attempt:
             context.call(lambda: context.core.gets.cancel(get))
         self._acks.left(self)
 
-    def _needs_no_question(self, left_ns: int) -> bool:
-        entry = self._entry
-        is_first = not entry.published and entry.body.source is None
-        return is_first and left_ns > 2 * PATIENCE_NS and self._acks.receipts.come_for(entry.key)
-
     def _expect(self) -> None:
         """Under the node's lock, before the sample is sent: receipts are for numbers of ours."""
         acks, body = self._acks, self._entry.body
         if body.source is None:
             acks.receipts.declare()
             source = self._expected = acks.identify(body)
-            acks.receipts.expect(source.eid, source.sn, self, is_asked=not self._is_unasked)
+            acks.receipts.expect(source.eid, source.sn, self, is_asked=True)
 
     def _heard(self, value: object) -> None:
         assert isinstance(value, Reply)

@@ -73,6 +73,7 @@ class Receipts:
         self._context = context
         self._is_declared = False
         self._awaiting: dict[tuple[int, int], Awaiting] = {}  # by entity and number
+        self._early: dict[tuple[int, int], Receipt] = {}  # that came before somebody awaits them
         self._unasked: deque[tuple[int, Awaiting]] = deque()  # when to ask; ascending
         self._has_timer = False
         self._keys: dict[str, None] = {}  # for which receipts come; the oldest first
@@ -91,7 +92,7 @@ class Receipts:
             self._context.core.subscribe(key, outlet, Locality.ANY)
 
     def expect(self, eid: int, sn: int, awaiting: Awaiting, *, is_asked: bool) -> None:
-        """A sample is about to be sent. Under the node's lock."""
+        """A sample is about to be sent, or was, and then `look_back`. Under the node's lock."""
         self._awaiting[eid, sn] = awaiting
         if is_asked:
             return
@@ -102,6 +103,12 @@ class Receipts:
             self._has_timer = True
             face.call_at(due_ns, self._look)
 
+    def look_back(self, eid: int, sn: int, awaiting: Awaiting) -> None:
+        """Receive what came before it was expected."""
+        receipt = self._early.pop((eid, sn), None)
+        if receipt is not None:
+            awaiting.receive(receipt)
+
     def forget(self, eid: int, sn: int) -> None:
         """Nobody waits for this any more."""
         self._awaiting.pop((eid, sn), None)
@@ -109,9 +116,18 @@ class Receipts:
     def _heard(self, value: object) -> None:
         assert isinstance(value, Sample)
         for receipt in read_receipts(value.payload.to_bytes()):
-            awaiting = self._awaiting.pop((receipt.eid, receipt.sn), None)
+            place = receipt.eid, receipt.sn
+            awaiting = self._awaiting.pop(place, None)
             if awaiting is None:
-                continue
+                # Kept before looking once more, as it is expected before looking back: one of the
+                # two threads sees it, or both, and who has one needs no other.
+                if len(self._early) >= DEFAULT_LIMITS.acks_count:
+                    self._early.pop(next(iter(self._early)), None)
+                self._early[place] = receipt
+                awaiting = self._awaiting.pop(place, None)
+                if awaiting is None:
+                    continue
+                self._early.pop(place, None)
             key = awaiting.key
             if key not in self._keys:
                 if len(self._keys) >= DEFAULT_LIMITS.receipt_keys_count:

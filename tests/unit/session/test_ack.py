@@ -25,7 +25,7 @@ from elea.errors import (
 from elea.limits import DEFAULT_LIMITS
 from elea.provenance import SourceInfo
 from elea.qos import CongestionControl, Locality, Priority
-from elea.session.ack import StoredAck
+from elea.session.ack import Acks, Attempt, Entry, StoredAck
 from elea.session.query import Query
 from elea.session.receipts import read_receipts
 from elea.session.session import Session
@@ -344,6 +344,44 @@ def test_who_is_refused_by_a_receipt_asks_why(scene: Scene) -> None:
     with pytest.raises(NotStoredError, match="full"):
         scene.session.put("fleet/1", "1", ack="stored")
     assert scene.world.now_ns - before_ns < 200_000_000
+
+
+def test_a_receipt_may_come_before_it_is_expected(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = scene.record()
+    recorder.receipts = 100
+    scene.session.put("fleet/1", "0", ack="stored")
+    expect = Attempt.await_receipt
+
+    def late(attempt: Attempt) -> None:
+        scene.world.sleep(0.1)
+        assert len(stored(scene.directory)) == 2
+        expect(attempt)
+
+    monkeypatch.setattr(Attempt, "await_receipt", late)
+    before_ns = scene.world.now_ns
+    assert scene.session.put("fleet/1", "1", ack="stored").seq == 1
+    assert scene.world.now_ns - before_ns < 150_000_000
+    assert len(recorder.questions) == 1
+
+
+def test_a_session_that_is_closed_while_a_sample_is_sent_says_so(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = scene.record()
+    recorder.receipts = 100
+    scene.session.put("fleet/1", "0", ack="stored")
+    publish = Acks.publish
+
+    def last(acks: Acks, entry: Entry) -> int:
+        result = publish(acks, entry)
+        acks.close()
+        return result
+
+    monkeypatch.setattr(Acks, "publish", last)
+    with pytest.raises(ClosedError):
+        scene.session.put("fleet/1", "1", ack="stored")
 
 
 @pytest.mark.parametrize("octets", [b"", b"{", b"[]", b'{"log": 1}', b'{"stored": [[1]]}'])

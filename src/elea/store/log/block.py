@@ -48,26 +48,19 @@ _SPARE: Final[deque[bytearray]] = deque(maxlen=4)
 
 def encode(
     rows: Rows, first_seq: int, epoch: int, offset: int, seed: int, compression: str
-) -> tuple[memoryview, Record]:
-    """The octets of a block that is to be at `offset` of its segment, and its record.
+) -> tuple[memoryview, Record, bytes]:
+    """The octets of a block that is to be at `offset` of its segment, its record, also as octets.
 
     When they are written, `recycle` takes their memory.
     """
     data, marker, (time_min, time_max) = _block(rows, compression)
     record = Record(
-        first_seq=first_seq,
-        rows_count=rows.num_rows,
-        epoch=epoch,
-        offset=offset,
-        length=len(data),
-        marker=marker,
-        time_min=time_min,
-        time_max=time_max,
+        *(first_seq, rows.num_rows, epoch, offset, len(data), marker, time_min, time_max),
         data_crc=zlib.crc32(data, seed),
     )
-    text = record.to_bytes(seed).hex().encode()
-    data[record.marker : record.marker + TEXT_LEN] = text
-    return data, record
+    octets = record.to_bytes(seed)
+    data[marker : marker + TEXT_LEN] = octets.hex().encode()
+    return data, record, octets
 
 
 def _block(rows: Rows, compression: str) -> tuple[memoryview, int, tuple[int, int]]:
@@ -75,7 +68,8 @@ def _block(rows: Rows, compression: str) -> tuple[memoryview, int, tuple[int, in
     if isinstance(rows, Single):
         stencil = _STENCILS.of(rows)
         if stencil is not None:
-            return memoryview(stencil.filled(rows)), stencil.marker, (rows.bits, rows.bits)
+            bits = rows.bits
+            return memoryview(stencil.filled(rows)), stencil.marker, (bits, bits)
     batch = batch_of(rows)
     length = length_of(batch)
     if length > BLOCK_LEN_MAX:

@@ -43,6 +43,7 @@ class ShardWriter:
         "_blocks_count",
         "_data",
         "_disk",
+        "_entry",
         "_epoch",
         "_index",
         "_pending",
@@ -84,6 +85,7 @@ class ShardWriter:
         self._data: File | None = None
         self._index: File | None = None
         self._pending: Record | None = None
+        self._entry = b""  # what the index will say of it
         self.sealed: list[int] = []  # segments that were closed since somebody asked
         self.newest_seq = self.first_seq  # the first row of the newest segment there is
         if first_seq is not None or next_seq > 0:
@@ -104,7 +106,7 @@ class ShardWriter:
         assert self._data is not None
         if not self._blocks_count:
             self._began_ns = now_ns
-        data, record = block.encode(
+        data, record, self._entry = block.encode(
             rows, self.next_seq, self._epoch, self.data_len, self._seed, self._settings.compression
         )
         crash.point("log.before_write")
@@ -135,7 +137,7 @@ class ShardWriter:
         record = self._pending
         assert record is not None
         assert self._index is not None
-        self._index.write(self._blocks_count * RECORD_LEN, record.to_bytes(self._seed))
+        self._index.write(self._blocks_count * RECORD_LEN, self._entry)
         crash.point("log.after_index")
         self._pending = None
         self._blocks_count += 1

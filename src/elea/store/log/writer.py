@@ -22,7 +22,7 @@ from elea.errors import StoreError
 from elea.store.log import consumers as consumer_files
 from elea.store.log.disk import Disk, File
 from elea.store.log.manifest import Manifest, read_manifest, write_manifest
-from elea.store.log.record import Record, seed_of
+from elea.store.log.record import seed_of
 from elea.store.log.recovery import recover
 from elea.store.log.retention import Kept, Trimmed, to_trim
 from elea.store.log.schema import checked, compact, joined, length_of
@@ -140,19 +140,17 @@ class Writer:
             for shard in range(len(self._shards))
             if any(shard in part for part in parts)
         }
-        self._check_room(blocks)
+        rows_count = sum(rows.num_rows for rows in blocks.values())
+        self._check_room(sum(_length_of(rows) for rows in blocks.values()), rows_count)
         firsts = {shard: self._shards[shard].next_seq for shard in blocks}
-        for record in self._write(blocks):
-            self.used_len += record.length
+        self._write([(self._shards[shard], rows) for shard, rows in blocks.items()])
         return _stored(parts, firsts)
 
     def _commit_single(self, row: Single) -> Stored:
         number = shard_of(row.key, len(self._shards))
-        blocks: dict[int, Rows] = {number: row}
-        self._check_room(blocks)
+        self._check_room(row.length, 1)
         first = self._shards[number].next_seq
-        for record in self._write(blocks):
-            self.used_len += record.length
+        self._write([(self._shards[number], row)])
         return Stored({number: (first, first + 1)})
 
     def trim(self) -> list[Trimmed]:
@@ -196,25 +194,26 @@ class Writer:
         self._lock.close()
         self._broken = self._broken or "it was closed"
 
-    def _write(self, blocks: dict[int, Rows]) -> list[Record]:
+    def _write(self, blocks: Sequence[tuple[ShardWriter, Rows]]) -> None:
         now = self._wall_ns()
         try:
-            for shard, batch in blocks.items():
-                self._shards[shard].write(batch, now)
+            for shard, rows in blocks:
+                shard.write(rows, now)
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise self._end(f"writing failed: {error}") from error
             try:
-                for shard in blocks:
-                    self._shards[shard].withdraw()
+                for shard, _ in blocks:
+                    shard.withdraw()
             except OSError as second:
                 raise self._end(f"taking rows back failed: {second}") from second
-            self.report.refused_count += sum(batch.num_rows for batch in blocks.values())
+            self.report.refused_count += sum(rows.num_rows for _, rows in blocks)
             raise StoreError(f"no room for rows: {error}; none of them was kept") from error
         try:
-            for shard in blocks:
-                self._shards[shard].sync()
-            return [self._shards[shard].publish() for shard in blocks]
+            for shard, _ in blocks:
+                shard.sync()
+            for shard, _ in blocks:
+                self.used_len += shard.publish().length
         except OSError as error:
             raise self._end(f"synchronising failed: {error}") from error
 
@@ -222,11 +221,10 @@ class Writer:
         self._broken = reason
         return StoreError(f"{reason}; what was appended may be on disk or not: open the log again")
 
-    def _check_room(self, blocks: dict[int, Rows]) -> None:
-        more = sum(_length_of(rows) for rows in blocks.values())
+    def _check_room(self, more: int, rows_count: int) -> None:
         reason = refusal(self.used_len, more, self._disk.space(), self._settings)
         if reason is not None:
-            self.report.refused_count += sum(batch.num_rows for batch in blocks.values())
+            self.report.refused_count += rows_count
             raise reason
 
     def _begin_epoch(self, new_id: Callable[[], uuid.UUID]) -> Manifest:

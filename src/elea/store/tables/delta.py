@@ -24,7 +24,16 @@ from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Tra
 from elea import crash
 from elea.errors import StoreError
 from elea.store.tables.files import DataFile, Part, Stats, pruned
-from elea.store.tables.layout import BUCKET, COLUMNS, DATE, Layout, discard, old_partials, sync
+from elea.store.tables.layout import (
+    BUCKET,
+    COLUMNS,
+    DATE,
+    RETENTION,
+    Layout,
+    discard,
+    old_partials,
+    sync,
+)
 from elea.store.tables.table import ATTEMPTS_MAX, advanced, check_types, log_of
 
 _BUCKETS: Final = "elea.buckets"
@@ -140,12 +149,13 @@ class DeltaLake:
 
     def _made(self, buckets: Mapping[str, str], columns: pa.Schema) -> DeltaTable:
         layout = Layout(self._root, buckets)
+        stored = {_BUCKETS: json.dumps(buckets)} if buckets else {}
         return DeltaTable.create(
             self._root,
             Schema.from_arrow(layout.table_schema(columns)),
             mode="ignore",  # somebody else may make it now
             partition_by=layout.partitions,
-            configuration={_BUCKETS: json.dumps(buckets)} if buckets else None,
+            configuration=RETENTION | stored,
             raise_if_key_not_exists=False,
         )
 

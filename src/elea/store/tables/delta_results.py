@@ -13,7 +13,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
-from elea.store.tables.layout import sync
+from elea.store.tables.layout import RETENTION, sync
 from elea.store.tables.results import File
 
 _APP: Final = "elea.results"
@@ -51,7 +51,9 @@ class DeltaCatalog:
         table = self._table()
         if table is None:
             # Somebody else may make it now.
-            table = DeltaTable.create(self.root, Schema.from_arrow(schema), mode="ignore")
+            table = DeltaTable.create(
+                self.root, Schema.from_arrow(schema), mode="ignore", configuration=RETENTION
+            )
         if (table.transaction_version(_APP) or 0) != number - 1:
             return False
         now_ms = time.time_ns() // 1_000_000

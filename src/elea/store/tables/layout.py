@@ -31,7 +31,16 @@ from elea.store.tables.files import DataFile, Part, Stats
 GROUP_ROWS: Final = 128 * 1024  # of a row group: what a reader skips, or reads
 _GROUP_LEN: Final = 64 << 20  # octets in memory at which a row group ends sooner
 BUCKETS_COUNT_MAX: Final = 64
+# Rows of a column written at once. Arrow makes statistics of texts for each, and looks after each
+# whether a page is full: more rows are faster, fewer keep pages of large payloads small.
+_WRITTEN_ROWS: Final = 8 * 1024
 OTHER: Final = "other"  # the bucket of keys that have none
+# Of tables of format Delta. Who opens one lists the versions it has, and a batch each second makes
+# 86 400 in a day; Delta by itself would keep them for a month.
+RETENTION: Final = {
+    "delta.logRetentionDuration": "interval 2 days",
+    "delta.deletedFileRetentionDuration": "interval 2 days",
+}
 DATE: Final = "date"
 BUCKET: Final = "kp"
 STAGING: Final = "_staging"
@@ -46,7 +55,7 @@ _EPOCH: Final = date(1970, 1, 1)
 TEXTS: Final = ("key", "encoding", "hlc_id", "zid", "log")
 _DICTIONARY: Final = pa.dictionary(pa.int32(), pa.string())
 _TEXT_TYPES: Final = (pa.string(), _DICTIONARY)
-_DELTAS: Final = ("ts", "hlc", "sn", "recv_ts", "seq")
+_DELTAS: Final = ("ts", "hlc", "eid", "sn", "recv_ts", "seq")
 WITH_STATS: Final = ("key", "ts", "hlc", "recv_ts", "shard", "seq", "log", DATE, BUCKET)
 
 
@@ -365,6 +374,7 @@ def _parquet(schema: pa.Schema) -> dict[str, object]:
         "use_dictionary": [one.name for one in schema if one.type in _TEXT_TYPES],
         "column_encoding": {name: "DELTA_BINARY_PACKED" for name in _DELTAS if name in names},
         "write_statistics": [name for name in WITH_STATS if name in names],
+        "write_batch_size": _WRITTEN_ROWS,
         "store_schema": False,  # else texts would come back as dictionaries
     }
 

@@ -36,7 +36,7 @@ ROW = Single(
 
 
 def encoded(batch: pa.RecordBatch) -> tuple[bytes, int]:
-    data, record = block.encode(batch, 0, 1, 0, 7, "none")
+    data, record, _ = block.encode(batch, 0, 1, 0, 7, "none")
     octets = bytearray(data)
     octets[record.marker : record.marker + 128] = b"0" * 128
     return bytes(octets), record.marker

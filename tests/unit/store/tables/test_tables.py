@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from tests.unit.store.log.rows import EPOCH_S, rows, stamp
 from tests.unit.store.tables.made import fill, log_at, part_of, position, rows_in, stored
 
@@ -18,7 +19,7 @@ from elea.store.log.log import Log
 from elea.store.log.ranges import COLUMNS, rows_of
 from elea.store.log.reader import LogReader
 from elea.store.tables.files import DataFile, Stats, prefix_of, pruned
-from elea.store.tables.layout import bucket_of, write_part
+from elea.store.tables.layout import RETENTION, bucket_of, write_part
 from elea.store.tables.table import FORMATS, Table, open_table
 
 DAY = 86_400
@@ -285,3 +286,16 @@ def test_beginnings() -> None:
     assert prefix_of("a/**/b") == "a"
     assert bucket_of("k/1/x", {"one": "k/1"}) == "one"
     assert bucket_of("k/10", {"one": "k/1"}) == "other"
+
+
+def test_a_delta_table_forgets_versions_and_no_row(tmp_path: Path, log: Log) -> None:
+    table = open_table(tmp_path / "table", "delta")
+    made = DeltaTable(str(tmp_path / "table"))
+    assert made.metadata().configuration.items() >= RETENTION.items()
+    now = dict.fromkeys(RETENTION, "interval 0 seconds")
+    made.alter.set_table_properties({**now, "delta.checkpointInterval": "5"})
+    for seq in range(12):
+        assert table.commit("c", [part_of(table, log, 0, seq, seq + 1)])
+    versions = sorted(one.name for one in (tmp_path / "table" / "_delta_log").glob("*.json"))
+    assert versions[0] > f"{5:020}.json"
+    assert position(table) == [(0, seq) for seq in range(12)]
