@@ -405,7 +405,7 @@ class Attempt:
         assert source is not None
         self._is_unasked, self._expected = True, source
         eid, sn = source.eid, source.sn
-        acks.context.read(lambda: acks.receipts.expect(eid, sn, self, is_asked=False))
+        acks.context.call(lambda: acks.receipts.expect(eid, sn, self, is_asked=False))
         acks.receipts.look_back(eid, sn, self)
 
     def receive(self, receipt: Receipt) -> None:
