@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from elea.encoding import Encoding
 from elea.errors import InvalidValueError
@@ -119,11 +119,12 @@ def qos_octet(
     priority: Priority | None,
     congestion_control: CongestionControl | None,
     express: bool | None,
-    default: CongestionControl = CongestionControl.DROP,
+    default: Literal[CongestionControl.DROP, CongestionControl.BLOCK] = CongestionControl.DROP,
 ) -> int:
     """The three qualities as they travel."""
     if priority is None and congestion_control is None and not express:
-        return _PRIORITY | _CONGESTION[default]
+        # Not looked up: to hash a member of an enumeration is a call, and each put comes by here.
+        return _PRIORITY if default is CongestionControl.DROP else _PRIORITY | _FLAG_BLOCK
     chosen = checked_or("priority", priority, Priority, Priority.DATA)
     control = checked_or("congestion_control", congestion_control, CongestionControl, default)
     octet = chosen.value | _CONGESTION[control]

@@ -46,7 +46,14 @@ def sql_schema(columns: Sequence[str]) -> str:
 def plain_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Rows of a log as Spark takes them; only texts are copied."""
     columns = [
-        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        _texts(column) if pa.types.is_dictionary(column.type) else column
         for column in batch.columns
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _texts(column: pa.DictionaryArray) -> pa.Array:
+    texts = column.dictionary
+    if len(texts) == 1 and not column.null_count:  # as encodings and publishers mostly are
+        return pa.repeat(texts[0], len(column))
+    return column.dictionary_decode()
