@@ -349,9 +349,15 @@ class _OpenFile:
         ):
             if name in self._schema.names and name not in table.schema.names:
                 table = table.append_column(name, pa.repeat(pa.scalar(value, type), len(table)))
-        # A dictionary for each row group: with several the writer would write texts in full.
+        # A dictionary for each row group: with several the writer would write texts in full. Other
+        # columns stay as they came: to join payloads would copy them.
         table = table.unify_dictionaries().select(self._schema.names).cast(self._schema)
-        self._writer.write_table(table.combine_chunks(), row_group_size=self._group_rows)
+        columns = [
+            column.combine_chunks() if column.type == _DICTIONARY else column
+            for column in table.columns
+        ]
+        joined = pa.Table.from_arrays(columns, schema=self._schema)
+        self._writer.write_table(joined, row_group_size=self._group_rows)
         self._waiting, self._waiting_count, self._waiting_len = [], 0, 0
 
 
