@@ -51,7 +51,7 @@ class Latest:
     def look(self, segment: Segment, entries: Iterable[KeyEntry]) -> None:
         """At the keys of a segment: for each at its blocks, while they may have a later row."""
         records = segment.records
-        counting = (one for one, record in enumerate(records) if record.time_min < self._until)
+        counting = (one for one in range(len(records)) if records.span(one)[0] < self._until)
         order = _newest_first(segment, counting)
         left = {entry.key: _among(order, set(entry.blocks)) for entry in entries}
         while left:
@@ -125,7 +125,7 @@ def _among(order: list[int], wanted: set[int]) -> Iterator[int]:
 
 def _newest_first(segment: Segment, numbers: Iterable[int]) -> list[int]:
     records = segment.records
-    return sorted(numbers, key=lambda one: (records[one].time_max, one), reverse=True)
+    return sorted(numbers, key=lambda one: (records.span(one)[1], one), reverse=True)
 
 
 def _last(rows: pa.Table) -> dict[int, tuple[int, int, int]]:

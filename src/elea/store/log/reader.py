@@ -175,7 +175,7 @@ class LogReader:
                 segment, limit = self._shards[shard].segment_of(first, end)
             except FileNotFoundError as error:
                 raise self._trimmed(shard, first) from error
-            for record in segment.records[segment.find_row(first) :]:
+            for record in segment.records.since(segment.find_row(first)):
                 if record.first_seq >= limit:
                     break
                 if not record.flags & FLAG_LOST:
@@ -316,7 +316,7 @@ class LogReader:
                 segment, limit = shard.segment_of(seq, end)
             except FileNotFoundError as error:
                 raise self._trimmed(number, seq) from error
-            for record in segment.records[segment.find_row(seq) :]:
+            for record in segment.records.since(segment.find_row(seq)):
                 if seq >= end:
                     return
                 if record.first_seq > seq:
@@ -385,12 +385,12 @@ class LogReader:
         elif wanted != "**" and shard.index(segment) is not None:
             listed = {one for entry in shard.entries(segment, wanted) for one in entry.blocks}
             numbers = sorted(listed)
-        records = segment.records
-        return [
-            records[one]
-            for one in numbers
-            if records[one].time_max >= since and records[one].time_min < until
-        ]
+        records, found = segment.records, []
+        for one in numbers:
+            low, high = records.span(one)
+            if high >= since and low < until:
+                found.append(records[one])
+        return found
 
     def _selected(
         self,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from elea.errors import CorruptLogError
 from elea.store.log import block
 from elea.store.log.disk import Disk
-from elea.store.log.record import FLAG_LOST, RECORD_LEN, Record, follows, parse_index
+from elea.store.log.record import FLAG_LOST, RECORD_LEN, Record, Records, follows, parse_index
 
 DATA: Final = ".arrows"
 INDEX: Final = ".idx"
@@ -79,7 +79,7 @@ class Segment:
         self.shard = shard
         self.first_seq = first_seq
         self.stem = stem_of(shard, first_seq)
-        self.records: list[Record] = []
+        self.records = Records()
         self.time_max = 0  # the highest time of a row
         self._index_len = 0
         self._data: pa.Buffer = pa.py_buffer(b"")
@@ -100,7 +100,7 @@ class Segment:
         records, length = parse_index(more, self._seed)
         if not records or (self.records and not follows(self.records[-1], records[0])):
             records, length = [], 0
-        self.records += records
+        self.records.extend(more[:length])
         self.time_max = max([self.time_max, *(record.time_max for record in records)])
         self._index_len += length
         if len(more) - length >= RECORD_LEN:
@@ -119,8 +119,9 @@ class Segment:
             index = b""
         self._data = self._disk.map(self.stem + DATA)
         known, indexed_count = known_blocks(self._data, index, self._seed)
-        self.records = known[:indexed_count] if indexed_only else known
-        self.time_max = max((record.time_max for record in self.records), default=0)
+        found = known[:indexed_count] if indexed_only else known
+        self.records = Records(b"".join(record.to_bytes(self._seed) for record in found))
+        self.time_max = max((record.time_max for record in found), default=0)
 
     def find_row(self, seq: int) -> int:
         """The place of the block that holds a row, or of the first one after it."""
