@@ -141,8 +141,8 @@ class ColumnsOutlet(RowSink):
         len_max: and about so many octets of payload and attachments.
         wall_ns: Tells the time of day.
 
-    `on_first` is called with a batch that has its first row, under the node's lock: somebody is to
-    call `seal_if` after a while.
+    `on_first` is called with a batch that has its first row, unless that is in haste, under the
+    node's lock: somebody is to call `seal_if` after a while.
     """
 
     __slots__ = (
@@ -266,7 +266,9 @@ class ColumnsOutlet(RowSink):
         ):
             self.seal()
         elif rows.rows_count == 1 and self.on_first is not None:
-            self.on_first(rows)
+            haste = self.haste
+            if haste is None or not haste.is_due:  # else `end` or the reader sees to it
+                self.on_first(rows)
 
     def _find_encoding(self, encoding: WireEncoding | None) -> None:
         self._encoding = encoding
