@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pyarrow as pa
 from elea.store.log.ranges import COLUMNS
 from elea.store.log.schema import POSITION, SCHEMA, TIME
 
+_REPEATED_COUNT: Final = 8  # columns of one text that are kept,
+_REPEATED_LEN: Final = 8 << 20  # and the octets that one may have
 LIVE_COLUMNS: Final = tuple(SCHEMA.names)  # of answers to a query: they have no place in a log
 
 _SQL: Final = {
@@ -54,6 +57,13 @@ def plain_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _texts(column: pa.DictionaryArray) -> pa.Array:
     texts = column.dictionary
-    if len(texts) == 1 and not column.null_count:  # as encodings and publishers mostly are
-        return pa.repeat(texts[0], len(column))
-    return column.dictionary_decode()
+    count = 1 << len(column).bit_length()
+    if len(texts) != 1 or column.null_count or count * texts.nbytes > _REPEATED_LEN:
+        return column.dictionary_decode()
+    # All rows have the same, as encodings and publishers mostly are: likely those before had, too.
+    return _repeated(texts[0].as_py(), count).slice(0, len(column))
+
+
+@lru_cache(_REPEATED_COUNT)
+def _repeated(text: str | None, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text, pa.string()), count)

@@ -20,6 +20,8 @@ TIME: Final = pa.timestamp("us", tz="UTC")
 _MICROSECONDS: Final = pa.scalar(1_000_000, pa.uint64())
 _COUNTED_WHOLE_LEN: Final = 64 * 1024
 _HALF: Final = pa.scalar(32, pa.uint64())
+_ONE: Final = pa.scalar(1, pa.int64())
+_NUMBERS: Final = pc.cumulative_sum(pa.repeat(_ONE, 1 << 16), start=-1)  # as most blocks have rows
 
 
 class RowKind(IntEnum):
@@ -162,8 +164,13 @@ def placed(batch: pa.RecordBatch, shard: int, seqs: pa.Array | int) -> pa.Record
     """Rows with the columns of `POSITION`: of a shard, with their numbers, or numbered from one."""
     count = batch.num_rows
     if isinstance(seqs, int):
-        ones = pa.repeat(pa.scalar(1, pa.int64()), count)
-        seqs = pc.cumulative_sum(ones, start=seqs - 1)
+        seqs = _numbered(seqs, count)
     position = [pa.repeat(pa.scalar(shard, pa.int32()), count), seqs]
     fields = [*batch.schema, *POSITION]
     return pa.RecordBatch.from_arrays([*batch.columns, *position], schema=pa.schema(fields))
+
+
+def _numbered(first: int, count: int) -> pa.Array:
+    if count > len(_NUMBERS):
+        return pc.cumulative_sum(pa.repeat(_ONE, count), start=first - 1)
+    return pc.add(_NUMBERS.slice(0, count), pa.scalar(first, pa.int64()))
