@@ -187,7 +187,6 @@ def settle(context: Context) -> None:
 
 def acks_of(context: Context) -> Acks:
     """The acknowledged puts of a session."""
-
     if context.acks is not None:
         return context.acks
 

@@ -39,6 +39,14 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         yield Scene(world, tmp_path / "log")
 
 
+def told(scene: Scene) -> SmallRecorder:
+    """A recorder that sends receipts, for which the key `fleet/1` needs no question any more."""
+    recorder = scene.record()
+    recorder.receipts = 100
+    scene.session.put("fleet/1", "0", ack="stored")
+    return recorder
+
+
 def test_a_put_returns_where_the_sample_is(scene: Scene) -> None:
     recorder = scene.record()
     first = scene.session.put("fleet/1", "a", ack="stored")
@@ -327,18 +335,14 @@ def test_a_receipt_that_does_not_come_is_asked_for(scene: Scene) -> None:
 
 
 def test_a_sample_that_was_lost_on_its_way_is_in_the_question(scene: Scene) -> None:
-    recorder = scene.record()
-    recorder.receipts = 100
-    scene.session.put("fleet/1", "0", ack="stored")
+    recorder = told(scene)
     recorder.is_deaf = True
     assert scene.session.put("fleet/1", "1", ack="stored").seq == 1
     assert [one.startswith("+") for one in recorder.questions] == [False, False, True]
 
 
 def test_who_is_refused_by_a_receipt_asks_why(scene: Scene) -> None:
-    recorder = scene.record()
-    recorder.receipts = 100
-    scene.session.put("fleet/1", "0", ack="stored")
+    recorder = told(scene)
     recorder.refusal = "full"
     before_ns = scene.world.now_ns
     with pytest.raises(NotStoredError, match="full"):
@@ -349,9 +353,7 @@ def test_who_is_refused_by_a_receipt_asks_why(scene: Scene) -> None:
 def test_a_receipt_may_come_before_it_is_expected(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = scene.record()
-    recorder.receipts = 100
-    scene.session.put("fleet/1", "0", ack="stored")
+    recorder = told(scene)
     expect = Attempt.await_receipt
 
     def late(attempt: Attempt) -> None:
@@ -369,9 +371,7 @@ def test_a_receipt_may_come_before_it_is_expected(
 def test_a_session_that_is_closed_while_a_sample_is_sent_says_so(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = scene.record()
-    recorder.receipts = 100
-    scene.session.put("fleet/1", "0", ack="stored")
+    told(scene)
     publish = Acks.publish
 
     def last(acks: Acks, entry: Entry) -> int:
