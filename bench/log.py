@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from elea.store.log import index
 from elea.store.log.disk import RealDisk
-from elea.store.log.log import Log
+from elea.store.log.log import Log, pack_log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import SCHEMA, TIME
 from elea.store.log.segment import KEYS, stem_of
@@ -104,27 +104,52 @@ def append_and_read(root: Path, length: int, rows_count: int, compression: str) 
             future.result()
         wall_s, cpu_s = time.perf_counter() - started, time.process_time() - cpu_s
     count = batches_count * BATCH
+    named: dict[str, object] = {"payload": length, "compression": compression}
+    show("append", **named, **_rates(count, wall_s, cpu_s), **_lengths(directory, count, length))
+    _read(directory, count, named)
+    if compression == "none":
+        named["compression"] = "packed"
+        cpu_s, started = time.process_time(), time.perf_counter()
+        pack_log(RealDisk(directory, writable=True), "zstd")
+        wall_s, cpu_s = time.perf_counter() - started, time.process_time() - cpu_s
+        show("pack", **named, **_rates(count, wall_s, cpu_s), **_lengths(directory, count, length))
+        _read(directory, count, named)
+    shutil.rmtree(directory)
+
+
+def _rates(count: int, wall_s: float, cpu_s: float) -> dict[str, object]:
+    return {"rows_per_s": round(count / wall_s), "rows_per_cpu_s": round(count / cpu_s)}
+
+
+def _lengths(directory: Path, count: int, length: int) -> dict[str, object]:
     octets = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
-    show(
-        "append",
-        payload=length,
-        compression=compression,
-        rows_per_s=round(count / wall_s),
-        rows_per_cpu_s=round(count / cpu_s),
-        disk_len_per_row=round(octets / count, 1),
-        disk_per_payload=round(octets / count / length, 3),
-    )
+    return {
+        "disk_len_per_row": round(octets / count, 1),
+        "disk_per_payload": round(octets / count / length, 3),
+    }
+
+
+def _read(directory: Path, count: int, named: dict[str, object]) -> None:
     reader = LogReader(directory)
     runs = [(timed(lambda: drain(reader)), time.process_time()) for _ in range(6)]
     cpu_s = min(after - before for (_, before), (_, after) in itertools.pairwise(runs))
-    show(
-        "read",
-        payload=length,
-        compression=compression,
-        rows_per_s=round(count / min(wall_s for wall_s, _ in runs)),
-        rows_per_cpu_s=round(count / cpu_s),
-    )
-    shutil.rmtree(directory)
+    show("read", **named, **_rates(count, min(wall_s for wall_s, _ in runs), cpu_s))
+
+
+def slow(root: Path, rows_count: int) -> None:
+    """Octets on disk where few rows come at a time: as they are written, and packed."""
+    for at_once in (1, 10, 100):
+        directory = root / f"slow-{at_once}"
+        batch = batch_of(100, BATCH)
+        count = min(rows_count, BATCH) // at_once * at_once
+        with Log(directory, LogSettings()) as log:
+            for first in range(0, count, at_once):
+                log.store(batch.slice(first, at_once))
+        named: dict[str, object] = {"payload": 100, "rows_at_once": at_once}
+        show("slow", **named, compression="none", **_lengths(directory, count, 100))
+        pack_log(RealDisk(directory, writable=True), "zstd")
+        show("slow", **named, compression="packed", **_lengths(directory, count, 100))
+        shutil.rmtree(directory)
 
 
 def drain(reader: LogReader) -> None:
@@ -238,6 +263,7 @@ def main() -> None:
             for length in (8, 100, 1_000):
                 rows_count = args.rows if length < 1_000 else args.rows // 5
                 append_and_read(root, length, rows_count, compression)
+        slow(root, 10 * args.rounds)
         acknowledged(root, args.rounds)
         latest(root, args.keys, args.segments, args.rounds)
 

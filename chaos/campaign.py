@@ -13,12 +13,18 @@ import uuid
 from chaos.disk import FaultDisk, MemoryPlatter, PowerLossError
 from tests.unit.store.log.rows import numbers_of, rows
 
+from elea import crash
 from elea.errors import StoreError
+from elea.limits import Limits
 from elea.store.log import consumers, index
+from elea.store.log.pack import pack
 from elea.store.log.reader import LogReader
 from elea.store.log.record import seed_of
 from elea.store.log.settings import LogSettings
 from elea.store.log.writer import Stored, Writer
+
+LIMITS = Limits(log_block_rows_count=50)
+GRACE_NS = 20_000_000_000  # after so long a time the files are gone that were packed
 
 
 class BrokenLawError(AssertionError):
@@ -36,10 +42,13 @@ class Life:
             shards_count=self.rng.choice([1, 1, 3]),
             segment_len=self.rng.choice([1, 8_000, 40_000]),
             compression=self.rng.choice(["zstd", "none"]),
+            packing=self.rng.choice(["zstd", "none"]),
+            pack_age_ns=0,
             retain_len=self.rng.choice([None, 30_000]),
             low_water_percent=0,
         )
         self.next_number = 0
+        self.now_ns = 0
         # By shard and number of the row: which row was acknowledged or seen there.
         self.fixed: dict[tuple[int, int], int] = {}
         self.acknowledged: set[int] = set()
@@ -63,7 +72,7 @@ class Life:
         self._open(disk).close()
 
     def _open(self, disk: FaultDisk) -> Writer:
-        writer = Writer(disk, self.settings, lambda: 0, lambda: uuid.UUID(int=7))
+        writer = Writer(disk, self.settings, lambda: self.now_ns, lambda: uuid.UUID(int=7))
         if writer.report.damage:
             raise BrokenLawError(f"I13: {writer.report.damage[0]}")
         self._check(disk, writer.ends())
@@ -81,7 +90,13 @@ class Life:
                 self._trim(writer)
             elif what < 0.25:
                 self._list_keys(disk, writer)
-            elif what < 0.3:
+            elif what < 0.4:
+                disk.free_len = self.rng.choice([1 << 40, 1 << 40, 3_000])
+                self._trim(writer)
+                self._pack(disk, writer)
+                disk.free_len = 1 << 40
+                self.now_ns += self.rng.choice([0, GRACE_NS])
+            elif what < 0.45:
                 log_id = writer.manifest.log_id
                 offsets = dict(enumerate(writer.ends()))
                 consumers.commit(disk, "reader", log_id, offsets, now_ns=0)
@@ -122,8 +137,23 @@ class Life:
             self.first[one.segment.shard] = one.segment.end_seq
 
     def _list_keys(self, disk: FaultDisk, writer: Writer) -> None:
-        for shard, first_seq in writer.unlisted():
-            index.build(disk, shard, first_seq, seed_of(writer.manifest.log_id, shard))
+        for segment in writer.unlisted():
+            index.build(disk, segment)
+
+    def _pack(self, disk: FaultDisk, writer: Writer) -> None:
+        segment = writer.begin_packing()
+        if segment is None:
+            return
+        seed = seed_of(writer.manifest.log_id, segment.shard)
+        done = False
+        try:
+            done = pack(
+                *(disk, segment.shard, segment.first_seq, seed), self.settings.packing, LIMITS
+            )
+        except OSError:
+            crash.sometimes("log.not_packed")
+        writer.end_packing(done=done)
+        crash.sometimes("log.packed")
 
     def _check(self, disk: FaultDisk, ends: list[int]) -> None:
         reader = LogReader(disk)

@@ -21,7 +21,7 @@ from elea.store.log.log import Log
 from elea.store.log.settings import LogSettings
 
 APPENDS_AT_ONCE = 4
-SETTINGS = LogSettings(segment_len=30_000, retain_len=150_000, low_water_percent=0)
+SETTINGS = LogSettings(segment_len=30_000, pack_age_ns=0, retain_len=150_000, low_water_percent=0)
 
 
 def disk_of(directory: Path, power: bool, seed: int) -> Disk:

@@ -101,6 +101,7 @@ FORBIDDEN_IN_SANS_IO: Final = {
 # The core installs nothing. An optional package is imported in the unit it serves and nowhere else;
 # mypy_extensions exists for type checkers and the compiler only (see test below).
 THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
+    "isal": ("store.log",),
     "lz4": ("wire",),
     "mcap": ("store",),
     "yaml": ("config",),

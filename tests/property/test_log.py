@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tests.unit.store.log.rows import numbers_of, rows, stamp
 
 from elea.store.log import index
+from elea.store.log.log import pack_log
 from elea.store.log.reader import LogReader
-from elea.store.log.record import RECORD_LEN, Record, parse_index, seed_of
+from elea.store.log.record import RECORD_LEN, Record, parse_index
 from elea.store.log.segment import DATA, INDEX, Examination, Segment, stem_of
 from elea.store.log.settings import LogSettings
 from elea.store.log.writer import Writer
@@ -27,6 +28,7 @@ LONG = st.integers(0, 2**64 - 1)
     segment_len=st.sampled_from([1, 5_000, 10**6]),
     compression=st.sampled_from(["zstd", "none"]),
     reopened=st.booleans(),
+    packed=st.booleans(),
     with_index=st.booleans(),
     span=st.tuples(st.integers(0, 80), st.integers(0, 80)),
 )
@@ -37,6 +39,7 @@ def test_a_log_is_a_list(
     segment_len: int,
     compression: str,
     reopened: bool,
+    packed: bool,
     with_index: bool,
     span: tuple[int, int],
 ) -> None:
@@ -69,11 +72,15 @@ def test_a_log_is_a_list(
             writer = Writer(disk, chosen, lambda: 0)
             assert writer.report.damage == []
     if with_index:
-        for shard, first_seq in writer.unlisted():
-            index.build(disk, shard, first_seq, seed_of(writer.manifest.log_id, shard))
+        for segment in writer.unlisted():
+            index.build(disk, segment)
     assert sorted(one for shard in model for one in shard) == [*range(number)]
     low, high = min(span), max(span)
     reader = LogReader(disk)
+    if packed:
+        assert [reader.bounds(shard).end for shard in range(shards_count)] == writer.ends()
+        writer.close()
+        pack_log(disk, "zstd")
     for shard in range(shards_count):
         first, end = min(low, len(model[shard])), min(high, len(model[shard]))
         assert numbers_of(list(reader.read(shard, first, end))) == model[shard][first:end]

@@ -17,18 +17,19 @@ if TYPE_CHECKING:
     from elea.store.log.verify import Findings
 
 NAME: Final = "log"
-SUMMARY: Final = "list, print, check, repair, export and import durable logs"
+SUMMARY: Final = "list, print, check, repair, pack, export and import durable logs"
 
 _EPILOG: Final = """\
 exit status:
   0  done; with verify, the log is whole
-  1  with verify, the log is damaged; with any, it cannot be read
+  1  with verify and pack, the log is damaged; with any, it cannot be read
   2  wrong usage
 
 examples:
   elea log stat /var/lib/elea/fleet
   elea log cat /var/lib/elea/fleet --key 'fleet/*/pose' --limit 10 --json
   elea log verify /var/lib/elea/fleet
+  elea log pack /var/lib/elea/fleet
 """
 _PAYLOAD_SHOWN: Final = 200  # octets of a payload in a line for people
 
@@ -68,6 +69,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     ):
         verb = add(name, summary, run)
         verb.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    packing = add("pack", "write all of a log once more, in few large compressed blocks", _pack)
+    packing.add_argument(
+        "--compression", choices=("zstd", "lz4"), default="zstd", help="(default: zstd)"
+    )
+    packing.add_argument("--quiet", action="store_true", help="no progress on standard error")
     cat = add("cat", "print rows", _cat)
     cat.add_argument("--key", default="**", metavar="KEYEXPR", help="rows of keys that match this")
     cat.add_argument("--shard", type=int, help="rows of this shard only")
@@ -173,6 +179,25 @@ def _repair(args: argparse.Namespace) -> int:
     found = repair(RealDisk(args.directory, writable=True), _progress(args))
     _show(args, found)
     return 0
+
+
+def _pack(args: argparse.Namespace) -> int:
+    from elea.store.log.disk import RealDisk
+    from elea.store.log.log import pack_log
+
+    if not args.directory.is_dir():
+        raise EleaError(f"{args.directory} is not the directory of a log")
+    disk = RealDisk(args.directory, writable=True)
+    found = pack_log(disk, args.compression, _progress(args))
+    if args.json:
+        left: list[Json] = list(found.left)
+        told: dict[str, Json] = {"octets_before": found.before_len, "octets": found.after_len}
+        print(json_line({**told, "left": left}))
+        return 1 if left else 0
+    for stem in found.left:
+        print(f"{stem}: damaged, it stays as it is")
+    print(f"{found.before_len} octets before, {found.after_len} now")
+    return 1 if found.left else 0
 
 
 def _show(args: argparse.Namespace, found: Findings) -> None:

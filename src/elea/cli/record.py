@@ -84,7 +84,23 @@ def _add_log_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("log")
     group.add_argument("--shards", type=count, default=1, help="of a log that is made (default: 1)")
     group.add_argument(
-        "--compression", choices=COMPRESSIONS, default="zstd", help="of blocks (default: zstd)"
+        "--compression",
+        choices=COMPRESSIONS,
+        default="none",
+        help="of rows that come in (default: none)",
+    )
+    group.add_argument(
+        "--packing",
+        choices=COMPRESSIONS,
+        default="zstd",
+        help="of closed files, which are written once more; none: they stay (default: zstd)",
+    )
+    group.add_argument(
+        "--pack-age",
+        type=seconds,
+        default=600.0,
+        metavar="S",
+        help="after the last row of a file; sooner if room is short (default: 600)",
     )
     group.add_argument(
         "--quota", type=count, metavar="LEN", help="refuse samples beyond LEN octets"
@@ -157,6 +173,8 @@ def _settings(args: argparse.Namespace) -> RecordingSettings:
     log = LogSettings(
         shards_count=args.shards,
         compression=args.compression,
+        packing=args.packing,
+        pack_age_ns=int(args.pack_age * _NS),
         quota_len=args.quota,
         retain_len=args.retain_len,
         retain_age_ns=None if args.retain_age is None else int(args.retain_age * _NS),

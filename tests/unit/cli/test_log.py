@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 from tests.unit.store.log.rows import EPOCH_S
-from tests.unit.store.log.test_log import filled
+from tests.unit.store.log.test_log import filled, writer_on
 
 from elea.cli.main import main
 from elea.store.log import consumers
@@ -92,3 +93,36 @@ def test_without_the_extra(
 def test_no_log(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["log", verb, str(tmp_path / "none")]) == 1
     assert "log" in capsys.readouterr().err
+
+
+def test_pack(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", "pack", str(log)]) == 0
+    assert re.fullmatch(r"\d+ octets before, \d+ now\n", capsys.readouterr().out)
+    assert main(["log", "stat", str(log), "--json"]) == 0
+    [shard] = json.loads(capsys.readouterr().out)["shards"]
+    assert (shard["first"], shard["end"], shard["blocks"]) == (0, 30, 1)
+    assert main(["log", "pack", str(log), "--compression", "lz4", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["octets"] == told["octets_before"], "it is packed"
+    assert main(["log", "verify", str(log)]) == 0
+
+
+def test_pack_of_what_cannot_be(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    writer = writer_on(log)
+    assert main(["log", "pack", str(log)]) == 1
+    assert "another process is writing" in capsys.readouterr().err
+    writer.close()
+    assert main(["log", "pack", str(log / "consumers")]) == 1
+    assert "not the directory of a log" in capsys.readouterr().err
+    assert main(["log", "pack", str(log / "none")]) == 1
+    assert "not the directory of a log" in capsys.readouterr().err
+    file = log / (stem_of(0, 0) + DATA)
+    octets = bytearray(file.read_bytes())
+    octets[len(octets) // 2] ^= 1
+    file.write_bytes(octets)
+    assert main(["log", "pack", str(log)]) == 1
+    assert f"{stem_of(0, 0)}: damaged, it stays as it is" in capsys.readouterr().out
+    assert main(["log", "repair", str(log)]) == 0
+    capsys.readouterr()
+    assert main(["log", "pack", str(log), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["left"] == [stem_of(0, 0)]

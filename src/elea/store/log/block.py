@@ -9,7 +9,6 @@ block's own index record as text, so that an index can be made again from the se
 
 from __future__ import annotations
 
-import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elea.errors import StoreError
+from elea.store.log.checksum import crc32
 from elea.store.log.record import TEXT_LEN, Record
 from elea.store.log.schema import SCHEMA, length_of, times
 from elea.store.log.single import Rows, Single, Stencils, batch_of
@@ -47,23 +47,33 @@ _SPARE: Final[deque[bytearray]] = deque(maxlen=4)
 
 
 def encode(
-    rows: Rows, first_seq: int, epoch: int, offset: int, seed: int, compression: str
+    rows: Rows,
+    first_seq: int,
+    epoch: int,
+    offset: int,
+    seed: int,
+    compression: str,
+    *,
+    hasty: bool = True,
 ) -> tuple[memoryview, Record, bytes]:
     """The octets of a block that is to be at `offset` of its segment, its record, also as octets.
 
     When they are written, `recycle` takes their memory.
+
+    Args:
+        hasty: Whether more rows are coming that must not wait until these are compressed.
     """
-    data, marker, (time_min, time_max) = _block(rows, compression)
+    data, marker, (time_min, time_max) = _block(rows, compression, hasty=hasty)
     record = Record(
         *(first_seq, rows.num_rows, epoch, offset, len(data), marker, time_min, time_max),
-        data_crc=zlib.crc32(data, seed),
+        data_crc=crc32(data, seed),
     )
     octets = record.to_bytes(seed)
     data[marker : marker + TEXT_LEN] = octets.hex().encode()
     return data, record, octets
 
 
-def _block(rows: Rows, compression: str) -> tuple[memoryview, int, tuple[int, int]]:
+def _block(rows: Rows, compression: str, *, hasty: bool) -> tuple[memoryview, int, tuple[int, int]]:
     """The octets of a block, where its record goes, and the times of its rows."""
     if isinstance(rows, Single):
         stencil = _STENCILS.of(rows)
@@ -76,15 +86,14 @@ def _block(rows: Rows, compression: str) -> tuple[memoryview, int, tuple[int, in
         raise StoreError(
             f"a block of {length} octets; legal are {BLOCK_LEN_MAX}: append less at once"
         )
-    data = _stream(batch, length, _options(length, batch.num_rows, compression))
-    return data, _marker_of(data), _span(batch)
-
-
-def _options(length: int, rows_count: int, compression: str) -> pa.ipc.IpcWriteOptions:
-    is_hasty = length >= max(_HASTY_LEN, rows_count * _HASTY_ROW_LEN)
-    if length < _PLAIN_LEN or (is_hasty and compression == "zstd"):
+    if (
+        hasty
+        and compression == "zstd"
+        and length >= max(_HASTY_LEN, rows.num_rows * _HASTY_ROW_LEN)
+    ):
         compression = "none"
-    return _OPTIONS[compression]
+    data = _stream(batch, length, _OPTIONS[compression if length >= _PLAIN_LEN else "none"])
+    return data, _marker_of(data), _span(batch)
 
 
 def recycle(data: memoryview) -> None:
@@ -152,9 +161,9 @@ def holds(block: pa.Buffer, record: Record, seed: int) -> bool:
     """Whether the octets of a block are those that were written."""
     if block.size != record.length or record.marker + TEXT_LEN > record.length:
         return False
-    crc = zlib.crc32(block[: record.marker], seed)
-    crc = zlib.crc32(_ZEROS, crc)
-    return zlib.crc32(block[record.marker + TEXT_LEN :], crc) == record.data_crc
+    crc = crc32(block[: record.marker], seed)
+    crc = crc32(_ZEROS, crc)
+    return crc32(block[record.marker + TEXT_LEN :], crc) == record.data_crc
 
 
 def marked(block: pa.Buffer, record: Record, seed: int) -> bool:
@@ -187,11 +196,20 @@ def _read_text(text: bytes, seed: int) -> Record | None:
 
 def decode(block: pa.Buffer, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     """The rows of a block whose checksum holds; not copied, unless they are compressed."""
+    batch = _opened(block, columns).read_next_batch()
+    return batch if columns is None else batch.select(columns)
+
+
+def decode_all(blocks: pa.Buffer) -> list[pa.RecordBatch]:
+    """The rows of blocks that are one after the other, whose checksums hold; by block."""
+    return list(_opened(blocks, None))
+
+
+def _opened(blocks: pa.Buffer, columns: Sequence[str] | None) -> pa.RecordBatchStreamReader:
     fields = None if columns is None else [SCHEMA.names.index(name) for name in columns]
     options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-    source = pa.PythonFile(_Pieces([_HEADER, block]), mode="r")
-    batch = pa.ipc.open_stream(source, options=options).read_next_batch()
-    return batch if columns is None else batch.select(columns)
+    source = pa.PythonFile(_Pieces([_HEADER, blocks]), mode="r")
+    return pa.ipc.open_stream(source, options=options)
 
 
 _HEADER: Final = pa.py_buffer(HEADER)

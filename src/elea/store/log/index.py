@@ -8,7 +8,6 @@ in its metadata, so that one key costs a search in memory and one chunk.
 from __future__ import annotations
 
 import bisect
-import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -16,11 +15,12 @@ import pyarrow as pa
 
 from elea.errors import CorruptLogError
 from elea.keyexpr.match_hot import intersects
+from elea.store.log.checksum import crc32
 from elea.store.log.disk import Disk
 from elea.store.log.record import FLAG_LOST
 from elea.store.log.recovery import replace
 from elea.store.log.schema import times
-from elea.store.log.segment import KEYS, Segment, stem_of
+from elea.store.log.segment import KEYS, Segment
 
 _CHUNK_COUNT: Final = 1_024  # keys: small enough to decode for one, large enough to compress
 _MAGIC: Final = b"EKEY"
@@ -93,11 +93,9 @@ def _entry(batch: pa.RecordBatch, row: int) -> KeyEntry:
     return KeyEntry(*values)
 
 
-def build(disk: Disk, shard: int, first_seq: int, seed: int) -> None:
+def build(disk: Disk, segment: Segment) -> None:
     """List the keys of a closed segment. Blocks that are damaged are left out."""
-    segment = Segment(disk, shard, first_seq, seed)
-    found = key_blocks(segment, 0)
-    write(disk, stem_of(shard, first_seq), found)
+    write(disk, segment.stem, key_blocks(segment, 0))
 
 
 def key_blocks(segment: Segment, start: int) -> pa.Table:
@@ -179,4 +177,4 @@ def write(disk: Disk, stem: str, found: pa.Table) -> None:
 
 
 def _tail_of(body: pa.Buffer) -> bytes:
-    return _MAGIC + zlib.crc32(body).to_bytes(4, "little")
+    return _MAGIC + crc32(body).to_bytes(4, "little")

@@ -23,7 +23,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.store.log import consumers as consumer_files
 from elea.store.log import index
 from elea.store.log.disk import Disk, RealDisk
-from elea.store.log.record import seed_of
+from elea.store.log.manifest import read_manifest
 from elea.store.log.settings import LogSettings
 from elea.store.log.signal import Signal
 from elea.store.log.single import Rows, checked_length
@@ -88,6 +88,7 @@ class Log:
         if self._writer.report.cut_len:
             _LOG.warning("cut %d octets that were never acknowledged", self._writer.report.cut_len)
         self._writing = threading.Lock()  # whoever has it uses the writer
+        self._packing = threading.Lock()
         # Two sides of one lock: who stores by itself does not wake the thread that writes.
         self._changed = Signal()
         self._lock = self._changed.lock
@@ -95,8 +96,8 @@ class Log:
         self._queue: deque[_Append] = deque()
         self._queued_len = 0
         self._closing = False
-        self._unlisted = threading.Semaphore(0)
-        names = {"elea log": self._run, "elea log keys": self._list_keys}
+        self._closed = threading.Semaphore(0)
+        names = {"elea log": self._run, "elea log house": self._tend}
         self._threads = [
             threading.Thread(target=run, name=name, daemon=True) for name, run in names.items()
         ]
@@ -246,7 +247,7 @@ class Log:
             self._closing = True
             self._changed.tell()
             self._appended.notify_all()
-        self._unlisted.release()
+        self._closed.release()
         for thread in self._threads:
             thread.join()
         with self._writing:  # somebody may have claimed it
@@ -274,7 +275,7 @@ class Log:
 
     def _run(self) -> None:
         """The thread that writes."""
-        self._unlisted.release()  # what a writer before us closed
+        self._closed.release()  # what a writer before us closed
         kept_house_s = time.monotonic()
         while True:
             with self._lock:
@@ -350,21 +351,88 @@ class Log:
             for name, rows_count in one.unread:
                 reason = (one.reason, name, rows_count)
                 _LOG.error("data loss: %s; consumer %s had not read %d rows", *reason)
-        self._unlisted.release()
+        self._closed.release()
 
-    def _list_keys(self) -> None:
-        """The thread that lists the keys of closed segments."""
+    def _tend(self) -> None:
+        """The thread that lists the keys of closed segments, and packs them."""
         while True:
-            self._unlisted.acquire()
+            self._closed.acquire()
             if self._is_closing():
                 return
-            for shard, first_seq in self._writer.unlisted():
+            for segment in self._writer.unlisted():
                 try:
-                    seed = seed_of(self._writer.manifest.log_id, shard)
-                    index.build(self.disk, shard, first_seq, seed)
+                    index.build(self.disk, segment)
                 except (FileNotFoundError, CorruptLogError):
                     continue  # trimmed meanwhile
                 except OSError as error:
                     _LOG.error("the keys of a segment were not listed: %s", error)
                 if self._is_closing():
                     return
+            while not self._is_closing() and self.pack():
+                pass
+
+    def pack(self) -> bool:
+        """Write one closed segment once more, if one is due; done every second anyway.
+
+        False: none was due, or the log is being closed.
+        """
+        with self._packing:
+            with self._writing:
+                segment = None if self._writer.broken else self._writer.begin_packing()
+            if segment is None:
+                return False
+            done = False
+            try:
+                done = self._writer.pack(segment, self._limits, self._is_closing)
+            except CorruptLogError as error:
+                _LOG.error("a segment is damaged and was not packed: %s", error)
+            except OSError as error:
+                _LOG.error("a segment was not packed: %s", error)
+            finally:
+                with self._writing:
+                    self._writer.end_packing(done=done)
+            return True
+
+
+class Packed(NamedTuple):
+    """What packing a log has brought."""
+
+    before_len: int  # octets
+    after_len: int
+    left: list[str]  # segments that are damaged, or were, and stay as they are
+
+
+def pack_log(
+    disk: Disk, packing: str, progress: Callable[[str, int, int], None] | None = None
+) -> Packed:
+    """Pack all of a log that nobody writes to, also what is not old.
+
+    Args:
+        packing: "zstd" or "lz4".
+        progress: Told the segment, and how many are done of how many.
+
+    Raises:
+        StoreError: somebody is writing to it, or it is not a log.
+    """
+    read_manifest(disk)
+    settings = LogSettings(packing=packing, pack_age_ns=0, low_water_percent=0)
+    writer = Writer(disk, settings, time.time_ns)
+    left: list[str] = []
+    try:
+        writer.roll()
+        writer.trim()
+        before_len, done_count, total = writer.used_len, 0, writer.packable_count()
+        while (segment := writer.begin_packing()) is not None:
+            done = False
+            try:
+                done = writer.pack(segment, DEFAULT_LIMITS)
+            except CorruptLogError:
+                left.append(segment.stem)
+            finally:
+                writer.end_packing(done=done)
+            done_count += 1
+            if progress is not None:
+                progress(segment.stem, done_count, total)
+    finally:
+        writer.close()
+    return Packed(before_len, writer.used_len, left)

@@ -12,7 +12,8 @@ from elea.errors import StoreError
 from elea.store.log.disk import Disk
 from elea.store.log.recovery import replace
 
-FORMAT: Final = 1
+FORMAT: Final = 2  # 1 had no packed segments
+_READABLE: Final = (1, FORMAT)
 NAMES: Final = ("log.json", "log.copy.json")
 
 
@@ -66,9 +67,9 @@ def _parse(octets: bytes) -> Manifest:
     crc = text.pop("crc")
     if _crc(text) != crc:
         raise ValueError("its checksum does not hold")
-    if text["format"] != FORMAT:
+    if text["format"] not in _READABLE:
         seen = text["format"]
-        raise StoreError(f"saw format {seen} of a log; legal is {FORMAT}: use a newer Elea")
+        raise StoreError(f"saw format {seen} of a log; legal are 1 to {FORMAT}: use a newer Elea")
     return Manifest(uuid.UUID(text["log"]), int(text["shards"]), int(text["epoch"]))
 
 

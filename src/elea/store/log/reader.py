@@ -6,9 +6,7 @@ sees what is durable. What is trimmed while it is read stays readable until the 
 
 from __future__ import annotations
 
-import bisect
 import contextlib
-import itertools
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -23,18 +21,17 @@ from elea.errors import CorruptLogError, InvalidValueError, OffsetError, StoreEr
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.match_hot import intersects
 from elea.store.log.disk import Disk, RealDisk
-from elea.store.log.index import NEEDED, NO_BLOCKS, KeyEntry, KeyIndex, entries, key_blocks
+from elea.store.log.index import NEEDED
 from elea.store.log.latest import Latest
 from elea.store.log.manifest import read_manifest
 from elea.store.log.record import FLAG_LOST, Record, seed_of
 from elea.store.log.schema import POSITION, SCHEMA, placed, times
-from elea.store.log.segment import DATA, Damage, Segment, first_seqs
+from elea.store.log.segment import DATA, Damage, Segment
+from elea.store.log.shelf import Shelf
 from elea.store.log.writer import shard_of
 
 _POLL_S: Final = 0.02  # how often a reader of another process's log looks for more
 _ALL_TIME: Final = (0, 2**64)
-_RUN_COUNT: Final = 262_144  # keys of blocks that are sorted together
-_STEP_COUNT: Final = 1_024  # of those, looked at for one key
 _NO_TIME: Final = pa.scalar(None, pa.uint64())
 _POSITION_NAMES: Final = [field.name for field in POSITION]
 
@@ -96,13 +93,13 @@ class LogReader:
         self.shards_count = manifest.shards_count
         self.lost_count = 0  # rows that were passed because they are lost
         self._shards = [
-            _Shard(self._disk, number, seed_of(self.log_id, number))
+            Shelf(self._disk, number, seed_of(self.log_id, number))
             for number in range(self.shards_count)
         ]
 
     def bounds(self, shard: int) -> Bounds:
         """Which rows of a shard there are now."""
-        return self._shards[shard].refresh()
+        return Bounds(*self._shards[shard].refresh())
 
     def read(
         self,
@@ -322,16 +319,20 @@ class LogReader:
                 if record.first_seq > seq:
                     self._lost(segment, record.offset, seq, min(record.first_seq, end))
                     seq = record.first_seq
-                batch = self._block(segment, record, columns)
+                try:
+                    batch = self._block(segment, record, columns)
+                except _MovedError:
+                    break
                 if batch is not None:
                     start = seq - record.first_seq
                     batch = batch.slice(start, min(record.end_seq, end) - record.first_seq - start)
                     yield placed(batch, number, seq) if position else batch
                 seq = record.end_seq
-            if seq < limit:
-                tail = segment.records[-1].end if segment.records else 0
-                self._lost(segment, tail, seq, limit)
-                seq = limit
+            else:
+                if seq < limit:
+                    tail = segment.records[-1].end if segment.records else 0
+                    self._lost(segment, tail, seq, limit)
+                    seq = limit
 
     def _block(
         self, segment: Segment, record: Record, columns: Sequence[str] | None
@@ -353,9 +354,11 @@ class LogReader:
             self._on_damage(_damage(segment, record, "the checksum of a block does not hold"))
             return None
 
-    def _trimmed(self, shard: int, seq: int) -> OffsetError:
+    def _trimmed(self, shard: int, seq: int) -> OffsetError | _MovedError:
         """Rows that went while they were read."""
         bounds = self.bounds(shard)
+        if bounds.first <= seq < bounds.end:
+            return _MovedError(f"row {seq} of shard {shard} was packed meanwhile; read it again")
         return OffsetError(shard, seq, bounds.first, bounds.end)
 
     def _lost(self, segment: Segment, offset: int, first: int, end: int) -> None:
@@ -366,14 +369,14 @@ class LogReader:
         reason = "blocks are damaged, and so is their index"
         self._on_damage(Damage(segment.stem + DATA, offset, 0, first, end, reason))
 
-    def _shards_of(self, wanted: str) -> list[_Shard]:
+    def _shards_of(self, wanted: str) -> list[Shelf]:
         """Those that may have keys which an expression matches."""
         if "*" in wanted:
             return self._shards
         return [self._shards[shard_of(wanted, self.shards_count)]]
 
     def _blocks_of(
-        self, shard: _Shard, segment: Segment, wanted: str, since: int, until: int
+        self, shard: Shelf, segment: Segment, wanted: str, since: int, until: int
     ) -> list[Record]:
         """The blocks of a segment that may have such rows."""
         if segment.time_max < since:
@@ -424,141 +427,8 @@ class LogReader:
         return batch.select([*columns, *(_POSITION_NAMES if position else ())])
 
 
-class _Shard:
-    """The segments of one shard, as this reader knows them."""
-
-    __slots__ = ("_disk", "_firsts", "_indexes", "_recent", "_seed", "_segments", "number")
-
-    def __init__(self, disk: Disk, number: int, seed: int) -> None:
-        self._disk = disk
-        self._seed = seed
-        self.number = number
-        self._firsts: list[int] = []
-        self._segments: dict[int, Segment] = {}
-        self._indexes: dict[int, KeyIndex] = {}
-        self._recent: dict[int, _Recent] = {}
-
-    def refresh(self) -> Bounds:
-        """Look at the directory, and at what was appended."""
-        self._firsts = first_seqs(self._disk, self.number)
-        for gone in [one for one in self._segments if one not in self._firsts]:
-            for known in (self._segments, self._indexes, self._recent):
-                known.pop(gone, None)
-        if not self._firsts:
-            return Bounds(0, 0)
-        last = self._segment(self._firsts[-1])
-        last.refresh()
-        return Bounds(self._firsts[0], last.end_seq)
-
-    def segments(self) -> list[Segment]:
-        """All of them, whole."""
-        found = []
-        for first, limit in itertools.zip_longest(self._firsts, self._firsts[1:]):
-            with contextlib.suppress(FileNotFoundError):  # trimmed meanwhile
-                found.append(self._whole(first, limit))
-        return found
-
-    def segment_of(self, seq: int, end: int) -> tuple[Segment, int]:
-        """The segment that has a row, and the number at which the next one begins, or `end`."""
-        place = bisect.bisect_right(self._firsts, seq) - 1
-        if place < 0:
-            first = self._firsts[0] if self._firsts else end
-            raise OffsetError(self.number, seq, first, end)
-        limit = self._firsts[place + 1] if place + 1 < len(self._firsts) else None
-        return self._whole(self._firsts[place], limit), end if limit is None else min(limit, end)
-
-    def index(self, segment: Segment) -> KeyIndex | None:
-        """The list of its keys, if somebody made one."""
-        found = self._indexes.get(segment.first_seq)
-        if found is None and segment.first_seq != self._firsts[-1]:
-            try:
-                found = self._indexes[segment.first_seq] = KeyIndex(self._disk, segment.stem)
-                self._recent.pop(segment.first_seq, None)
-            except (FileNotFoundError, CorruptLogError):
-                return None
-        return found
-
-    def entry(self, segment: Segment, key: str) -> KeyEntry | None:
-        """Where a key is in a segment."""
-        index = self.index(segment)
-        return self._listed(segment).find(key) if index is None else index.find(key)
-
-    def entries(self, segment: Segment, wanted: str) -> Iterator[KeyEntry]:
-        """Where the keys that match an expression are in a segment."""
-        index = self.index(segment)
-        found = self._listed(segment) if index is None else index
-        return found.matching(wanted)
-
-    def _listed(self, segment: Segment) -> _Recent:
-        recent = self._recent.setdefault(segment.first_seq, _Recent())
-        recent.take(segment)
-        return recent
-
-    def _segment(self, first: int) -> Segment:
-        found = self._segments.get(first)
-        if found is None:
-            found = self._segments[first] = Segment(self._disk, self.number, first, self._seed)
-        return found
-
-    def _whole(self, first: int, limit: int | None) -> Segment:
-        """A segment; one that is closed has all rows to the next one, or is made whole again."""
-        segment = self._segment(first)
-        if limit is not None and segment.end_seq != limit:
-            segment.refresh()
-            if segment.end_seq != limit:
-                segment.rebuild(indexed_only=False)
-        return segment
-
-
-class _Recent:
-    """The keys of a segment whose list is not made yet, read from its blocks."""
-
-    __slots__ = ("_blocks_count", "_runs", "_tail")
-
-    def __init__(self) -> None:
-        self._blocks_count = 0
-        self._runs: list[_Run] = []
-        self._tail: pa.Table = NO_BLOCKS
-
-    def take(self, segment: Segment) -> None:
-        """Read what was appended since."""
-        if self._blocks_count == len(segment.records):
-            return
-        self._tail = pa.concat_tables([self._tail, key_blocks(segment, self._blocks_count)])
-        self._blocks_count = len(segment.records)
-        if self._tail.num_rows >= _RUN_COUNT:
-            self._runs.append(_Run(self._tail))
-            self._tail = NO_BLOCKS
-
-    def find(self, key: str) -> KeyEntry | None:
-        wanted = pa.scalar(key, pa.string())
-        parts = [*(run.near(key) for run in self._runs), self._tail]
-        found = [part.filter(pc.equal(part.column("key"), wanted)) for part in parts]
-        return next(entries(pa.concat_tables(found)), None)
-
-    def matching(self, wanted: str) -> Iterator[KeyEntry]:
-        rows = pa.concat_tables([*(run.rows for run in self._runs), self._tail])
-        known = pc.unique(rows.column("key")).to_pylist()
-        listed = pa.array([key for key in known if intersects(wanted, key)], pa.string())
-        return entries(rows.filter(pc.is_in(rows.column("key"), value_set=listed)))
-
-
-class _Run:
-    """Keys and blocks, sorted, so that a key is found without looking at all of them."""
-
-    __slots__ = ("_firsts", "rows")
-
-    def __init__(self, rows: pa.Table) -> None:
-        order = [("key", "ascending"), ("block", "ascending")]
-        self.rows: pa.Table = rows.sort_by(order).combine_chunks()
-        places = pa.array(range(0, self.rows.num_rows, _STEP_COUNT), pa.int64())
-        self._firsts: list[str] = self.rows.column("key").take(places).to_pylist()
-
-    def near(self, key: str) -> pa.Table:
-        """Some rows, all of a key among them."""
-        first = max(bisect.bisect_left(self._firsts, key) - 1, 0)
-        end = bisect.bisect_right(self._firsts, key)
-        return self.rows.slice(first * _STEP_COUNT, (end - first) * _STEP_COUNT)
+class _MovedError(StoreError):
+    """A file that was packed so long ago that the one before is gone: the rows are in another."""
 
 
 def _damage(segment: Segment, record: Record, reason: str) -> Damage:

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import struct
 import uuid
-import zlib
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, Self, overload
+
+from elea.store.log.checksum import crc32
 
 _LAYOUT: Final = struct.Struct("<QQQQIIIIIIII")
 RECORD_LEN: Final = _LAYOUT.size
@@ -62,7 +63,7 @@ class Record(NamedTuple):
             *(self.first_seq, self.offset, self.time_min, self.time_max, self.rows_count),
             *(self.epoch, self.length, self.marker, self.flags, 0, self.data_crc, 0),
         )[:_BEFORE_CRC]
-        return head + _CRC.pack(zlib.crc32(head, seed))
+        return head + _CRC.pack(crc32(head, seed))
 
     @classmethod
     def from_bytes(cls, data: bytes, seed: int) -> Self | None:
@@ -70,7 +71,7 @@ class Record(NamedTuple):
         if len(data) != RECORD_LEN:
             return None
         [crc] = _CRC.unpack_from(data, _BEFORE_CRC)
-        return cls.read(data, 0) if zlib.crc32(data[:_BEFORE_CRC], seed) == crc else None
+        return cls.read(data, 0) if crc32(data[:_BEFORE_CRC], seed) == crc else None
 
     @classmethod
     def read(cls, data: bytes | bytearray, at: int) -> Self:
@@ -125,7 +126,7 @@ class Records(Sequence[Record]):
 
 def seed_of(log_id: uuid.UUID, shard: int) -> int:
     """Where the checksums of a shard begin."""
-    return zlib.crc32(log_id.bytes + shard.to_bytes(4, "little"))
+    return crc32(log_id.bytes + shard.to_bytes(4, "little"))
 
 
 def parse_index(data: bytes, seed: int) -> tuple[list[Record], int]:

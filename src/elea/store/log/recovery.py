@@ -23,7 +23,6 @@ from elea.store.log.segment import (
     Segment,
     directory_of,
     first_seqs,
-    stem_of,
 )
 
 
@@ -78,7 +77,7 @@ def sealed_damage(disk: Disk, shard: int, first_seq: int, next_seq: int, seed: i
 
 def _last(disk: Disk, shard: int, first_seq: int, seed: int, found: Recovered) -> None:
     exam = Examination(disk, shard, first_seq, seed)
-    name = stem_of(shard, first_seq) + DATA
+    name = exam.stem + DATA
     lost = [one for one in exam.damage if one.segment == name]
     if not exam.unindexed:
         # The schema goes to the disk with the first block: without it, that was not finished.
@@ -105,7 +104,7 @@ def _last(disk: Disk, shard: int, first_seq: int, seed: int, found: Recovered) -
     _settle(disk, name, exam)
     if not exam.index_whole:
         crash.sometimes("log.index_rebuilt")
-        write_index(disk, shard, first_seq, seed, exam.records)
+        write_index(disk, exam.stem, seed, exam.records)
 
 
 def _settle(disk: Disk, name: str, exam: Examination) -> None:
@@ -132,9 +131,8 @@ def _settle(disk: Disk, name: str, exam: Examination) -> None:
     crash.point("log.after_cut")
 
 
-def write_index(disk: Disk, shard: int, first_seq: int, seed: int, records: list[Record]) -> None:
+def write_index(disk: Disk, stem: str, seed: int, records: list[Record]) -> None:
     """Put an index in place of what is there, in one step."""
-    stem = stem_of(shard, first_seq)
     octets = b"".join(record.to_bytes(seed) for record in records)
     replace(disk, stem + INDEX, octets)
 

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from elea.store.log.consumers import Consumer
+from elea.store.log.segment import stem_of
 from elea.store.log.settings import LogSettings
 
 _NS: Final = 1_000_000_000
+# A segment with more blocks than these is shorter with larger ones, however they are compressed.
+_BLOCKS_COUNT: Final = 16
+_BLOCK_LEN: Final = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,14 @@ class Kept:
     end_seq: int
     time_max: int  # of its rows, as the 64 bits of a timestamp
     length: int  # of all its files
+    blocks_count: int
+    closed_ns: int  # when it was written to last
+    packed: bool = False
+
+    @property
+    def stem(self) -> str:
+        """The name of its files."""
+        return stem_of(self.shard, self.first_seq, packed=self.packed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +77,45 @@ def to_trim(
         if reason is None or not queues[shard]:
             del queues[shard]
     return trimmed
+
+
+def to_pack(
+    segments: Sequence[Kept],
+    used_len: int,
+    space: tuple[int, int],
+    settings: LogSettings,
+    now_ns: int,
+) -> Kept | None:
+    """Which segment is written once more now, with few large blocks; the oldest first.
+
+    When the log has used half of what it may, or the disk is nearly as full as it may become, they
+    do not have to be old.
+
+    Args:
+        segments: Closed ones only.
+        used_len: Octets of the whole log.
+        space: Octets of the disk, and how many are free.
+    """
+    if settings.packing == "none":
+        return None
+    total, free = space
+    bounds = [one for one in (settings.quota_len, settings.retain_len) if one is not None]
+    is_pressed = any(2 * used_len > bound for bound in bounds)
+    is_pressed = is_pressed or free < 2 * total * settings.low_water_percent / 100
+    due = [
+        one
+        for one in segments
+        if (is_pressed or max(0, now_ns - one.closed_ns) >= settings.pack_age_ns)
+        and not one.packed
+        and _is_worth_packing(one, settings)
+    ]
+    return min(due, key=lambda one: one.time_max, default=None)
+
+
+def _is_worth_packing(segment: Kept, settings: LogSettings) -> bool:
+    if settings.packing != settings.compression:
+        return True
+    return segment.blocks_count > _BLOCKS_COUNT + segment.length // _BLOCK_LEN
 
 
 def _reason(

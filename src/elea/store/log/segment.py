@@ -21,6 +21,7 @@ from elea.store.log.record import FLAG_LOST, RECORD_LEN, Record, Records, follow
 DATA: Final = ".arrows"
 INDEX: Final = ".idx"
 KEYS: Final = ".keys"
+PACKED: Final = ".packed"  # in the names of a segment that was written once more: `pack`
 _DIGITS: Final = 20
 
 
@@ -29,19 +30,38 @@ def directory_of(shard: int) -> str:
     return f"shard-{shard:04}"
 
 
-def stem_of(shard: int, first_seq: int) -> str:
+def stem_of(shard: int, first_seq: int, *, packed: bool = False) -> str:
     """The name of a segment, without what says which of its files is meant."""
-    return f"{directory_of(shard)}/{first_seq:0{_DIGITS}}"
+    return f"{directory_of(shard)}/{first_seq:0{_DIGITS}}{PACKED if packed else ''}"
+
+
+def stems(disk: Disk, shard: int) -> dict[int, str]:
+    """The segments of a shard, by the number of their first row; sorted.
+
+    What was packed takes the place of what it was made of, which may still be there.
+    """
+    found: dict[int, bool] = {}
+    for name in disk.names(directory_of(shard)):
+        stem = name.removesuffix(DATA)
+        number = stem.removesuffix(PACKED)
+        if stem != name and len(number) == _DIGITS and number.isdecimal():
+            found[int(number)] = found.get(int(number), False) or number != stem
+    return {one: stem_of(shard, one, packed=found[one]) for one in sorted(found)}
 
 
 def first_seqs(disk: Disk, shard: int) -> list[int]:
     """The segments of a shard, by the number of their first row; sorted."""
-    found = []
-    for name in disk.names(directory_of(shard)):
-        stem = name.removesuffix(DATA)
-        if stem != name and len(stem) == _DIGITS and stem.isdecimal():
-            found.append(int(stem))
-    return sorted(found)
+    return list(stems(disk, shard))
+
+
+def stem_on(disk: Disk, shard: int, first_seq: int) -> str:
+    """The name that a segment has now."""
+    packed = stem_of(shard, first_seq, packed=True)
+    try:
+        disk.size(packed + DATA)
+    except FileNotFoundError:
+        return stem_of(shard, first_seq)
+    return packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +86,25 @@ class Damage:
 
 
 class Segment:
-    """One segment of a shard, read by block."""
+    """One segment of a shard, read by block.
+
+    Args:
+        stem: The name of its files; looked for if it is not given.
+    """
 
     __slots__ = (
         *("_data", "_disk", "_index_len", "_seed"),
         *("first_seq", "records", "shard", "stem", "time_max"),
     )
 
-    def __init__(self, disk: Disk, shard: int, first_seq: int, seed: int) -> None:
+    def __init__(
+        self, disk: Disk, shard: int, first_seq: int, seed: int, stem: str | None = None
+    ) -> None:
         self._disk = disk
         self._seed = seed
         self.shard = shard
         self.first_seq = first_seq
-        self.stem = stem_of(shard, first_seq)
+        self.stem = stem_on(disk, shard, first_seq) if stem is None else stem
         self.records = Records()
         self.time_max = 0  # the highest time of a row
         self._index_len = 0
@@ -123,6 +149,11 @@ class Segment:
         self.records = Records(b"".join(record.to_bytes(self._seed) for record in found))
         self.time_max = max((record.time_max for record in found), default=0)
 
+    def hold(self) -> None:
+        """Map all blocks that are known: they stay readable, whatever becomes of the file."""
+        if not self.records or self._data.size < self.records[-1].end:
+            self._data = self._disk.map(self.stem + DATA)
+
     def find_row(self, seq: int) -> int:
         """The place of the block that holds a row, or of the first one after it."""
         return bisect.bisect_right(self.records, seq, key=_last_seq)
@@ -140,6 +171,16 @@ class Segment:
             if not block.holds(found, record, self._seed):
                 raise CorruptLogError(self.stem + DATA, record.offset)
         return found
+
+    def run(self, records: Sequence[Record]) -> pa.Buffer:
+        """Blocks that are one after the other, as they are on disk.
+
+        Raises:
+            CorruptLogError: the checksum of one does not hold.
+        """
+        for record in records:
+            self.octets(record)
+        return self._data[records[0].offset : records[-1].end]
 
     def rows(self, record: Record, columns: Sequence[str] | None = None) -> pa.RecordBatch:
         """The rows of a block.
@@ -164,12 +205,13 @@ class Examination:
         "data_len",
         "index_whole",
         "records",
+        "stem",
         "tail",
         "unindexed",
     )
 
     def __init__(self, disk: Disk, shard: int, first_seq: int, seed: int) -> None:
-        stem = stem_of(shard, first_seq)
+        self.stem = stem = stem_on(disk, shard, first_seq)
         data = disk.map(stem + DATA)
         try:
             index = disk.read(stem + INDEX, 0)

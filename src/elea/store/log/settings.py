@@ -20,7 +20,12 @@ class LogSettings:
         shards_count: Rows are spread over so many shards, by key. Fixed when the log is made.
         segment_len: A segment that has so many octets is closed and the next one begun,
         segment_age_ns: and one whose first row is so old.
-        compression: Of blocks: "zstd", "lz4" or "none". Without it readers copy nothing.
+        compression: Of blocks as they are written: "zstd", "lz4" or "none". Without it readers copy
+            nothing.
+        packing: How closed segments are compressed when they are written once more, with few large
+            blocks: "zstd", "lz4", or "none" if they are to stay as they are.
+        pack_age_ns: How long after its last row that is. Sooner, if the log has used half of
+            `quota_len` or `retain_len`.
         retain_len: The oldest segments go when all together have more octets. Wins over consumers;
             what they had not read is told as data loss.
         retain_age_ns: Segments whose rows are all older go, unless a consumer still needs them.
@@ -32,7 +37,9 @@ class LogSettings:
     shards_count: int = 1
     segment_len: int = 128 * 1024 * 1024
     segment_age_ns: int = _HOUR_NS
-    compression: str = "zstd"
+    compression: str = "none"
+    packing: str = "zstd"
+    pack_age_ns: int = _HOUR_NS // 6
     retain_len: int | None = None
     retain_age_ns: int | None = None
     retain_consumed: bool = False
@@ -45,10 +52,12 @@ class LogSettings:
             raise InvalidValueError(
                 "shards_count", f"saw {self.shards_count}; legal are 1 to {shards_max}"
             )
-        if self.compression not in COMPRESSIONS:
-            raise InvalidValueError(
-                "compression", f"saw {self.compression!a}; legal are {', '.join(COMPRESSIONS)}"
-            )
+        for name, value in (("compression", self.compression), ("packing", self.packing)):
+            if value not in COMPRESSIONS:
+                legal = ", ".join(COMPRESSIONS)
+                raise InvalidValueError(name, f"saw {value!a}; legal are {legal}")
+        if self.pack_age_ns < 0:
+            raise InvalidValueError("pack_age_ns", f"saw {self.pack_age_ns}; legal are 0 and more")
         if self.segment_len < 1 or self.segment_age_ns < 1:
             raise InvalidValueError(
                 "segment_len, segment_age_ns",

@@ -178,6 +178,12 @@ class ShardWriter:
             self.data_len = 0
             self._blocks_count = 0
 
+    def roll(self, now_ns: int) -> None:
+        """Close the segment if it has rows, and begin the next one."""
+        if self._blocks_count:
+            self.seal()
+            self._begin(now_ns)
+
     def close(self) -> None:
         """No more rows for now."""
         if self._data is not None and self._pending is None and self._ahead > self.data_len:

@@ -17,7 +17,7 @@ from elea.store.log.index import KeyIndex
 from elea.store.log.manifest import Manifest, read_manifest, write_manifest
 from elea.store.log.record import FLAG_LOST, Record, seed_of
 from elea.store.log.recovery import replace, write_index
-from elea.store.log.segment import DATA, INDEX, KEYS, Damage, Examination, first_seqs, stem_of
+from elea.store.log.segment import DATA, INDEX, KEYS, Damage, Examination, stems
 
 QUARANTINE: Final = "quarantine"
 Progress = Callable[[str, int, int], None]  # segment, octets looked at, octets of all
@@ -67,7 +67,7 @@ def repair(disk: Disk, progress: Progress | None = None) -> Findings:
         disk.make_directory(QUARANTINE)
 
         def mend(shard: int, first_seq: int, exam: Examination) -> None:
-            _mend(disk, findings, shard, first_seq, seed_of(manifest.log_id, shard), exam)
+            _mend(disk, findings, first_seq, seed_of(manifest.log_id, shard), exam)
 
         _each(disk, findings, progress, mend)
     finally:
@@ -83,17 +83,17 @@ def _each(
 ) -> None:
     manifest = _manifest(disk)
     found = [
-        (shard, first_seq)
+        (shard, first_seq, stem)
         for shard in range(manifest.shards_count)
-        for first_seq in first_seqs(disk, shard)
+        for first_seq, stem in stems(disk, shard).items()
     ]
-    total = sum(disk.size(stem_of(*one) + DATA) for one in found)
-    for place, (shard, first_seq) in enumerate(found):
+    total = sum(disk.size(stem + DATA) for _, _, stem in found)
+    for place, (shard, first_seq, _) in enumerate(found):
         next_seq = None
         if place + 1 < len(found) and found[place + 1][0] == shard:
             next_seq = found[place + 1][1]
         exam = Examination(disk, shard, first_seq, seed_of(manifest.log_id, shard))
-        stem = stem_of(shard, first_seq)
+        stem = exam.stem
         _check_end(findings, exam, stem, first_seq, next_seq)
         findings.damage += exam.damage
         findings.damage += _keys_damage(disk, stem, first_seq)
@@ -139,15 +139,8 @@ def _keys_damage(disk: Disk, stem: str, first_seq: int) -> list[Damage]:
     return []
 
 
-def _mend(
-    disk: Disk,
-    findings: Findings,
-    shard: int,
-    first_seq: int,
-    seed: int,
-    exam: Examination,
-) -> None:
-    stem = stem_of(shard, first_seq)
+def _mend(disk: Disk, findings: Findings, first_seq: int, seed: int, exam: Examination) -> None:
+    stem = exam.stem
     lost = {one.offset: one for one in exam.damage if one.segment == stem + DATA and one.lost_count}
     records: list[Record] = []
     seq, offset = first_seq, len(block.HEADER)
@@ -166,7 +159,7 @@ def _mend(
         _put_aside(disk, findings, stem, rest)
         records.append(_lost_record(rest, rest.length))
     if records != exam.records or not exam.index_whole:
-        write_index(disk, shard, first_seq, seed, records)
+        write_index(disk, stem, seed, records)
         findings.repaired.append(f"{stem}: made the index again")
     _mend_octets(disk, findings, stem, seed, exam)
     if any(one.segment == stem + KEYS for one in findings.damage) or lost:

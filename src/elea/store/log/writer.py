@@ -7,10 +7,12 @@ so it has to be opened again, which looks.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import itertools
 import uuid
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,27 +21,31 @@ import pyarrow.compute as pc
 
 from elea import crash
 from elea.errors import StoreError
+from elea.limits import Limits
 from elea.store.log import consumers as consumer_files
 from elea.store.log.disk import Disk, File
 from elea.store.log.manifest import Manifest, read_manifest, write_manifest
+from elea.store.log.pack import pack
 from elea.store.log.record import seed_of
 from elea.store.log.recovery import recover
-from elea.store.log.retention import Kept, Trimmed, to_trim
+from elea.store.log.retention import Kept, Trimmed, to_pack, to_trim
 from elea.store.log.schema import checked, compact, joined, length_of
 from elea.store.log.segment import (
     DATA,
     INDEX,
     KEYS,
+    PACKED,
     Damage,
     Segment,
     directory_of,
     first_seqs,
-    stem_of,
+    stems,
 )
 from elea.store.log.settings import LogSettings
 from elea.store.log.shard import ShardWriter, refusal
 from elea.store.log.single import Rows, Single, batch_of
 
+_READ_ON_NS: Final = 10_000_000_000  # how long a segment stays that was packed: it may be read
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -60,6 +66,7 @@ class Report:
     damage: list[Damage] = field(default_factory=list)
     cut_len: int = 0  # octets of blocks that were not finished, and never acknowledged
     unreadable_consumers: list[str] = field(default_factory=list)
+    packed_count: int = 0  # segments that were written once more
     trimmed_count: int = 0  # segments
     unread_count: int = 0  # rows trimmed although a consumer had not read them
     refused_count: int = 0  # rows for which there was no room
@@ -83,8 +90,11 @@ class Writer:
         "_closed_segments",
         "_disk",
         "_lock",
+        "_packing",
+        "_replaced",
         "_settings",
         "_shards",
+        "_unpackable",
         "_wall_ns",
         "manifest",
         "report",
@@ -103,6 +113,9 @@ class Writer:
         self._settings = settings
         self._wall_ns = wall_ns
         self._broken: str | None = None
+        self._packing: Kept | None = None  # what somebody is packing
+        self._unpackable: set[str] = set()  # what could not be; the next writer tries again
+        self._replaced: list[tuple[Kept, int]] = []  # what was, and when that was
         self.report = Report()
         lock = disk.lock()
         if lock is None:
@@ -116,8 +129,7 @@ class Writer:
             lock.close()
             raise
         self._closed_segments = self._find_closed()
-        self.used_len = sum(one.length for one in self._closed_segments)
-        self.used_len += sum(shard.data_len for shard in self._shards)
+        self.used_len = self._count()
 
     @property
     def broken(self) -> str | None:
@@ -160,37 +172,81 @@ class Writer:
             if shard.is_due(now):
                 shard.seal()
         self._closed_segments += self._newly_closed()
+        self.used_len = self._count()
         known = consumer_files.load(self._disk, self.manifest.log_id)
         self.report.unreadable_consumers = known.unreadable
-        # The newest file of a shard stays: its name is what says where rows go on.
-        newest = {shard.shard: shard.newest_seq for shard in self._shards}
-        old = [one for one in self._closed_segments if one.first_seq < newest[one.shard]]
-        due = to_trim(old, self.used_len, known.consumers, self._settings, now)
+        due = to_trim(self._untrimmed(), self.used_len, known.consumers, self._settings, now)
+        due = list(itertools.takewhile(lambda one: one.segment != self._packing, due))
+        for replaced in [one for one in self._replaced if now - one[1] >= _READ_ON_NS]:
+            self._remove_replaced(replaced)
         for one in due:
             self._remove(one.segment)
             self.report.trimmed_count += 1
             self.report.unread_count += max((rows for _, rows in one.unread), default=0)
         return due
 
+    def roll(self) -> None:
+        """Close the segments that are written to, and begin the next ones."""
+        for shard in self._shards:
+            shard.roll(self._wall_ns())
+
     def ends(self) -> list[int]:
         """The number of the next row, by shard."""
         return [shard.next_seq for shard in self._shards]
 
-    def unlisted(self) -> list[tuple[int, int]]:
-        """Shard and first row of closed segments that have no list of their keys yet."""
-        found = []
+    def unlisted(self) -> Iterator[Segment]:
+        """Closed segments that have no list of their keys yet."""
         for shard in self._shards:
             names = set(self._disk.names(directory_of(shard.shard)))
-            for first_seq in first_seqs(self._disk, shard.shard):
-                name = (stem_of(shard.shard, first_seq) + KEYS).rpartition("/")[2]
-                if first_seq < shard.first_seq and name not in names:
-                    found.append((shard.shard, first_seq))
-        return found
+            seed = seed_of(self.manifest.log_id, shard.shard)
+            for first_seq, stem in stems(self._disk, shard.shard).items():
+                if first_seq < shard.first_seq and (stem + KEYS).rpartition("/")[2] not in names:
+                    yield Segment(self._disk, shard.shard, first_seq, seed, stem)
+
+    def begin_packing(self) -> Kept | None:
+        """A segment that is to be packed now, if there is one. It stays until `end_packing`."""
+        known = [one for one in self._untrimmed() if one.stem not in self._unpackable]
+        place = (self.used_len, self._disk.space())
+        self._packing = to_pack(known, *place, self._settings, self._wall_ns())
+        return self._packing
+
+    def pack(
+        self, segment: Kept, limits: Limits, is_ending: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Pack it: `pack.pack`. Others may use the writer meanwhile."""
+        where = (segment.shard, segment.first_seq, seed_of(self.manifest.log_id, segment.shard))
+        return pack(self._disk, *where, self._settings.packing, limits, is_ending)
+
+    def end_packing(self, *, done: bool) -> None:
+        """It was packed; or it could not be, and is not tried again."""
+        was, self._packing = self._packing, None
+        assert was is not None
+        if not done:
+            self._unpackable.add(was.stem)
+            return
+        now = self._kept(was.shard, was.first_seq)
+        self._closed_segments[self._closed_segments.index(was)] = now
+        self._replaced.append((was, self._wall_ns()))
+        self.used_len += now.length
+        self.report.packed_count += 1
+
+    def packable_count(self) -> int:
+        """How many segments are to be packed still, sooner or later."""
+        return sum(not one.packed for one in self._untrimmed())
+
+    def _untrimmed(self) -> list[Kept]:
+        """Closed segments without the newest of a shard: its name says where rows go on."""
+        newest = {shard.shard: shard.newest_seq for shard in self._shards}
+        return [one for one in self._closed_segments if one.first_seq < newest[one.shard]]
 
     def close(self) -> None:
         """Give the log to the next writer."""
         for shard in self._shards:
             shard.close()
+        if self._broken is None:
+            with contextlib.suppress(OSError):  # the next writer does it
+                for replaced in list(self._replaced):
+                    self._remove_replaced(replaced)
         self._lock.close()
         self._broken = self._broken or "it was closed"
 
@@ -268,11 +324,14 @@ class Writer:
     def _clean(self, shard: int) -> None:
         """Remove what a crash left of files that were being made or removed."""
         directory = directory_of(shard)
+        current = set(stems(self._disk, shard).values())
         names = self._disk.names(directory)
-        stems = {name.removesuffix(DATA) for name in names if name.endswith(DATA)}
-        for name in names:
-            if name.endswith(".tmp") or name.partition(".")[0] not in stems:
-                self._disk.remove(f"{directory}/{name}")
+        gone = [one for one in names if f"{directory}/{one.rpartition('.')[0]}" not in current]
+        gone.sort(key=lambda one: not one.endswith(DATA))
+        if gone:  # what was packed has its name for good before what it was made of goes
+            self._disk.sync_directory(directory)
+        for name in gone:
+            self._disk.remove(f"{directory}/{name}")
 
     def _find_closed(self) -> list[Kept]:
         return [
@@ -281,6 +340,11 @@ class Writer:
             for first_seq in first_seqs(self._disk, shard.shard)
             if first_seq < shard.first_seq
         ]
+
+    def _count(self) -> int:
+        """The octets of the log."""
+        known = [*self._closed_segments, *(one for one, _ in self._replaced)]
+        return sum(one.length for one in known) + sum(one.data_len for one in self._shards)
 
     def _newly_closed(self) -> list[Kept]:
         found = []
@@ -297,19 +361,35 @@ class Writer:
                 length += self._disk.size(segment.stem + suffix)
             except FileNotFoundError:
                 continue
-        return Kept(shard, first_seq, segment.end_seq, segment.time_max, length)
+        return Kept(
+            *(shard, first_seq, segment.end_seq, segment.time_max, length),
+            blocks_count=len(segment.records),
+            closed_ns=self._disk.modified_ns(segment.stem + DATA),
+            packed=segment.stem.endswith(PACKED),
+        )
 
     def _remove(self, segment: Kept) -> None:
-        """The data first: what is left without them is removed by the next writer."""
-        stem = stem_of(segment.shard, segment.first_seq)
+        for replaced in self._replaced:  # or it would come back
+            if replaced[0].first_seq == segment.first_seq and replaced[0].shard == segment.shard:
+                self._remove_replaced(replaced)
+                break
         crash.point("log.before_trim")
-        self._disk.remove(stem + DATA)
+        self._remove_files(segment)
+        self._closed_segments.remove(segment)
+
+    def _remove_replaced(self, replaced: tuple[Kept, int]) -> None:
+        crash.point("log.before_unpacked_removed")
+        self._remove_files(replaced[0])
+        self._replaced.remove(replaced)
+
+    def _remove_files(self, segment: Kept) -> None:
+        """The data first: what is left without them is removed by the next writer."""
+        self._disk.remove(segment.stem + DATA)
         # Before anything newer goes: a power loss must not make a hole.
         self._disk.sync_directory(directory_of(segment.shard))
         crash.point("log.after_trim_data")
-        self._disk.remove(stem + INDEX)
-        self._disk.remove(stem + KEYS)
-        self._closed_segments.remove(segment)
+        self._disk.remove(segment.stem + INDEX)
+        self._disk.remove(segment.stem + KEYS)
         self.used_len -= segment.length
 
 

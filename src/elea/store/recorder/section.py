@@ -86,7 +86,9 @@ _OF_RECORDING: Final = (
 )
 _OF_LOG: Final = (
     _Key("shards", "from 1", "of a log that is made; 1", "shards_count", _number(1)),
-    _Key("compression", "zstd, lz4, none", "of blocks; zstd", "compression", _text),
+    _Key("compression", "zstd, lz4, none", "of rows that come in; none", "compression", _text),
+    _Key("packing", "zstd, lz4, none", "of files that are closed; zstd", "packing", _text),
+    _Key("pack_age", "seconds", "after the last row of a file; 600", "pack_age_ns", _nanoseconds),
     _Key("segment_len", "octets", "of one file; 134217728", "segment_len", _number(1)),
     _Key("segment_age", "seconds", "of one file; 3600", "segment_age_ns", _nanoseconds),
     _Key("retain_len", "octets", "the oldest go beyond; no bound", "retain_len", _number(1)),

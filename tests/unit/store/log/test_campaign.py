@@ -19,7 +19,8 @@ def test_the_laws_hold_through_crashes() -> None:
         except BaseException as error:
             raise AssertionError(f"seed {seed}: {error!r}") from error
     seen = crash.seen()
-    for rare in ("log.tail_cut", "log.tail_rewritten", "log.index_rebuilt"):
+    rares = ("log.tail_cut", "log.tail_rewritten", "log.index_rebuilt", "log.packed")
+    for rare in (*rares, "log.not_packed"):
         assert seen.get(rare), f"no seed of these had {rare}"
 
 

@@ -1,0 +1,137 @@
+"""Packing: a closed segment, written once more with few large blocks, compressed.
+
+Rows that come slowly are many small blocks, each with all that a block needs to be read alone; rows
+that come fast are not compressed, so that nobody waits for it. Neither is how rows should rest.
+The new files are complete and durable before the first of them has its name; that of the data comes
+last, and from then on the segment is the new one. What it was made of goes later: somebody may be
+reading it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import pyarrow as pa
+
+from elea import crash
+from elea.errors import CorruptLogError
+from elea.limits import Limits
+from elea.store.log import block, index
+from elea.store.log.disk import Disk
+from elea.store.log.record import FLAG_LOST, Record
+from elea.store.log.segment import DATA, INDEX, KEYS, PACKED, Segment, directory_of, stem_of
+
+PACKING: Final = ".packing"  # in the names of files that are being made
+_SUFFIXES: Final = (INDEX, KEYS, DATA)  # the data last: they are what makes it a segment
+
+
+def pack(
+    disk: Disk,
+    shard: int,
+    first_seq: int,
+    seed: int,
+    compression: str,
+    limits: Limits,
+    is_ending: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Write a closed segment once more; False: it was not finished, because the log is closed.
+
+    Raises:
+        CorruptLogError: it is damaged, and stays as it is.
+        OSError: of the disk; the segment stays as it is.
+        FileNotFoundError: it was trimmed.
+    """
+    crash.point("log.before_pack")
+    plain = stem_of(shard, first_seq)
+    fresh = plain + PACKING
+    try:
+        if not _write(
+            disk,
+            Segment(disk, shard, first_seq, seed, plain),
+            fresh,
+            seed,
+            compression,
+            limits,
+            is_ending,
+        ):
+            return False
+        segment = Segment(disk, shard, first_seq, seed, fresh)
+        index.build(disk, segment)
+        crash.point("log.before_pack_rename")
+        for suffix in _SUFFIXES:
+            disk.rename(fresh + suffix, plain + PACKED + suffix)
+        disk.sync_directory(directory_of(shard))
+        crash.point("log.after_pack_rename")
+    finally:
+        for suffix in _SUFFIXES:
+            disk.remove(fresh + suffix)
+    return True
+
+
+def _write(
+    disk: Disk,
+    segment: Segment,
+    fresh: str,
+    seed: int,
+    compression: str,
+    limits: Limits,
+    is_ending: Callable[[], bool],
+) -> bool:
+    """The data and the index of the new segment, durable; False: not to its end."""
+    data, entries = disk.open(fresh + DATA), disk.open(fresh + INDEX)
+    try:
+        for file in (data, entries):
+            file.truncate(0)
+        data.write(0, block.HEADER)
+        seq, offset, blocks_len = segment.first_seq, len(block.HEADER), 0
+        for rows, epoch in _groups(segment, limits):
+            if is_ending():
+                return False
+            octets, record, entry = block.encode(
+                rows, seq, epoch, offset, seed, compression, hasty=False
+            )
+            data.write(offset, octets)
+            block.recycle(octets)
+            entries.write(blocks_len, entry)
+            seq, offset, blocks_len = record.end_seq, record.end, blocks_len + len(entry)
+        if seq != segment.end_seq:
+            raise CorruptLogError(segment.stem + DATA, 0)
+        for file in (data, entries):
+            file.sync()
+        crash.point("log.after_pack_data")
+    finally:
+        data.close()
+        entries.close()
+    return True
+
+
+def _groups(segment: Segment, limits: Limits) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """The rows of a segment in parts that become blocks, and the epoch of the last one in each."""
+    group: list[Record] = []
+    for record in segment.records.since(0):
+        if record.flags & FLAG_LOST:
+            raise CorruptLogError(segment.stem + DATA, record.offset)
+        if group and not _fits(group, record, limits):
+            yield from _joined(segment, group, limits)
+            group = []
+        group.append(record)
+    if group:
+        yield from _joined(segment, group, limits)
+
+
+def _fits(group: list[Record], record: Record, limits: Limits) -> bool:
+    rows_count = record.end_seq - group[0].first_seq
+    length = record.end - group[0].offset
+    return rows_count <= limits.log_block_rows_count and length <= limits.log_block_len
+
+
+def _joined(
+    segment: Segment, group: list[Record], limits: Limits
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    batches = block.decode_all(segment.run(group))
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    # They may have been compressed: then they are longer than they were on disk.
+    step = max(1, table.num_rows * limits.log_block_len // max(1, table.nbytes))
+    for rows in table.to_batches(max_chunksize=step):
+        yield rows, group[-1].epoch
