@@ -230,6 +230,12 @@ def test_advanced_publishers_and_subscribers(ends: tuple[Any, Any], key: str) ->
     )
     for number in range(8):
         publisher.put(b"%d" % number)
+    # The first question of an Eclipse subscriber reaches caches that are known by then. If a sample
+    # that was still on its way comes after the end of that question, older ones that are found
+    # later are dropped. Once the cache has answered it is known, and its replies come last.
+    kept = [f"{number}" for number in range(3, 8)]
+    anything = {"accept_replies": zenoh.ReplyKeyExpr.ANY, "consolidation": NONE}
+    assert answered(there, f"{key}/@adv/**", kept, **anything)
     got = Taken()
     subscriber = ext.declare_advanced_subscriber(
         there,
@@ -243,10 +249,7 @@ def test_advanced_publishers_and_subscribers(ends: tuple[Any, Any], key: str) ->
     for number in range(8, 12):
         publisher.put(b"%d" % number)
     assert eventually(lambda: got.payloads[-1] == b"11")
-    # The cache holds the last five; more if some were still on their way when it was asked.
-    first = int(got.payloads[0])
-    assert first <= 3
-    assert got.payloads == [b"%d" % number for number in range(first, 12)]
+    assert got.payloads == [b"%d" % number for number in range(3, 12)]
     found = f"{key}/@adv/sub/{zid_of(there)}/**"
     assert eventually(lambda: bool(list(replies_to(here.liveliness().get, found, timeout=WAIT_S))))
     subscriber.undeclare()

@@ -228,6 +228,25 @@ class TestHistory:
         assert len(asked(world)) == 2
         assert texts(subscriber) == ["x"]
 
+    def test_live_samples_wait_for_the_history_of_a_late_publisher(self, world: World) -> None:
+        a, b = world.open(), world.open()
+        subscriber = declare_advanced_subscriber(
+            b, "k", history=HistoryConfig(detect_late_publishers=True)
+        )
+        source = EntityGlobalId(a.zid(), a.id.eid)
+        own_key = f"k/@adv/pub/{source.zid}/{source.eid}/_"
+        slow = a.declare_queryable(own_key)  # not known when the first question was asked
+        token = a.liveliness().declare_token(own_key)
+        for number in (5, 6):
+            a.put("k", str(number), source_info=SourceInfo(source, number))
+        assert texts(subscriber) == []
+        question = slow.recv()
+        for number in (3, 4, 5, 6):
+            put(question, number, source)
+        question.drop()
+        assert texts(subscriber) == ["3", "4", "5", "6"]
+        token.undeclare()
+
     def test_samples_without_a_source_pass(self, world: World) -> None:
         session = world.open()
         subscriber = declare_advanced_subscriber(session, "k", history=HistoryConfig())
