@@ -89,7 +89,11 @@ def test_wildcards_deletes_and_what_travels_with_samples(ends: tuple[Any, Any], 
     one_level = linked(here, there, f"{key}/*")
     any_level = linked(here, there, f"{key}/**")
     inside = linked(here, there, f"{key}/$*a/**")
-    for taken in (exact, one_level, any_level, inside):
+    # All take it, behind whatever one of them was probed with.
+    here.put(f"{key}/a", b"last of probes", congestion_control=BLOCK)
+    takers = (exact, one_level, any_level, inside)
+    assert eventually(lambda: all(b"last of probes" in taken.payloads for taken in takers))
+    for taken in takers:
         taken.items.clear()
     schema = zenoh.Encoding.APPLICATION_JSON.with_schema("pose")
     here.put(
