@@ -173,7 +173,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=300_000)
     parser.add_argument("--lengths", default="8,100,1000")
     parser.add_argument("--publisher", choices=RECEIVERS, default="elea")
-    parser.add_argument("--compression", choices=("zstd", "lz4", "none"), default="zstd")
+    parser.add_argument("--compression", choices=("zstd", "lz4", "none"), default="none")
     parser.add_argument("--directory", default=tempfile.gettempdir())
     args = parser.parse_args()
     machine = {"python": platform.python_version(), "cpus": os.cpu_count()}

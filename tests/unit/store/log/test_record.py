@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import tracemalloc
+import zlib
 
+import pyarrow as pa
 import pytest
 
+from elea.store.log import checksum
 from elea.store.log.record import RECORD_LEN, Record, Records
 
 SEED = 7
@@ -48,3 +52,12 @@ def test_records_take_what_they_take_on_disk() -> None:
         tracemalloc.stop()
     assert len(records) == 10_500
     assert taken < 80 * len(records)
+
+
+def test_checksums_are_those_of_zlib_whoever_makes_them() -> None:
+    rng = random.Random(3)
+    for length in (0, 1, 7, 64, 1_000, 70_001):
+        octets, seed = rng.randbytes(length), rng.getrandbits(32)
+        assert checksum.crc32(octets, seed) == zlib.crc32(octets, seed)
+        assert checksum.crc32(memoryview(octets)[1:], seed) == zlib.crc32(octets[1:], seed)
+        assert checksum.crc32(pa.py_buffer(octets)) == zlib.crc32(octets)
