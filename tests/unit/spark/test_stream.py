@@ -19,6 +19,8 @@ from tests.unit.store.log.rows import EPOCH_S
 from elea.errors import ConfigError, OffsetError, StoreError
 from elea.spark.stream import Range
 from elea.store.log.consumers import load
+from elea.store.log.disk import RealDisk
+from elea.store.log.log import pack_log
 from elea.store.log.reader import LogReader
 
 
@@ -208,6 +210,25 @@ def test_what_was_trimmed_is_an_error_unless_loss_is_allowed(
     assert isinstance(rest, Range)
     assert (rest.first, rest.end) == (first, 100)
     assert caplog.text.count("data loss") >= 2
+
+
+def test_a_range_is_the_same_rows_when_it_is_packed(tmp_path: Path) -> None:
+    with log_at(tmp_path, 1, segment_len=4_000) as log:
+        fill(log, 0, 200, 10)
+    reader = stream(tmp_path)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    [part] = reader.partitions(start, end)
+    before = [row for batch in reader.read(part) for row in batch.to_pylist()]
+    under_way = reader.read(part)
+    found = next(under_way).to_pylist()
+    assert pack_log(RealDisk(tmp_path, writable=True), "zstd").left == []
+    found += [row for batch in under_way for row in batch.to_pylist()]
+    after = [row for batch in reader.read(part) for row in batch.to_pylist()]
+    fresh = [row for batch in stream(tmp_path).read(part) for row in batch.to_pylist()]
+    assert before == found == after == fresh
+    assert reader.latestOffset(start, ReadAllAvailable()) == end
+    assert len(before) == 200
 
 
 def test_another_log_is_an_error_unless_it_is_allowed(tmp_path: Path) -> None:

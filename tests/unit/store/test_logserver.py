@@ -19,7 +19,8 @@ from elea.limits import DEFAULT_LIMITS
 from elea.query import ConsolidationMode
 from elea.sample import Reply
 from elea.store.log import consumers
-from elea.store.log.log import Log
+from elea.store.log.disk import RealDisk
+from elea.store.log.log import Log, pack_log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import SCHEMA
 from elea.store.log.settings import LogSettings
@@ -140,6 +141,20 @@ def test_whole_blocks_go_as_they_are_on_disk(
         first = ask(session, "@elea/log/fleet/read/0?lo=0;hi=50")[0].ok
         assert first is not None
         assert data.startswith(first.payload.to_bytes())
+    finally:
+        server.stop()
+
+
+def test_packed_blocks_are_served(session: elea.Session, log: Log, tmp_path: Path) -> None:
+    log.close()
+    server = LogServer(session, "fleet", tmp_path / "log")
+    try:
+        before = read(session, "lo=10;hi=290")[1]
+        pack_log(RealDisk(tmp_path / "log", writable=True), "zstd")
+        for parameters in ("lo=10;hi=290", "lo=0;hi=300", "lo=299;hi=300"):
+            assert read(session, parameters)[1]
+        after = read(session, "lo=10;hi=290")[1]
+        assert numbers_of(after) == numbers_of(before) == [*range(10, 290)]
     finally:
         server.stop()
 

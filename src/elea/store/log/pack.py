@@ -45,19 +45,11 @@ def pack(
     crash.point("log.before_pack")
     plain = stem_of(shard, first_seq)
     fresh = plain + PACKING
+    segment = Segment(disk, shard, first_seq, seed, plain)
     try:
-        if not _write(
-            disk,
-            Segment(disk, shard, first_seq, seed, plain),
-            fresh,
-            seed,
-            compression,
-            limits,
-            is_ending,
-        ):
+        if not _write(disk, segment, fresh, seed, compression, limits, is_ending):
             return False
-        segment = Segment(disk, shard, first_seq, seed, fresh)
-        index.build(disk, segment)
+        index.build(disk, Segment(disk, shard, first_seq, seed, fresh))
         crash.point("log.before_pack_rename")
         for suffix in _SUFFIXES:
             disk.rename(fresh + suffix, plain + PACKED + suffix)
