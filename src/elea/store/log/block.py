@@ -196,20 +196,23 @@ def _read_text(text: bytes, seed: int) -> Record | None:
 
 def decode(block: pa.Buffer, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     """The rows of a block whose checksum holds; not copied, unless they are compressed."""
-    batch = _opened(block, columns).read_next_batch()
+    source = pa.PythonFile(_Pieces([_HEADER, block]), mode="r")
+    batch = pa.ipc.open_stream(source, options=_options(columns)).read_next_batch()
     return batch if columns is None else batch.select(columns)
 
 
-def decode_all(blocks: pa.Buffer) -> list[pa.RecordBatch]:
-    """The rows of blocks that are one after the other, whose checksums hold; by block."""
-    return list(_opened(blocks, None))
+def decode_all(
+    blocks: Sequence[pa.Buffer], columns: Sequence[str] | None = None
+) -> list[pa.RecordBatch]:
+    """The rows of each of some blocks whose checksums hold; copied, which is soon done if small."""
+    source = pa.py_buffer(b"".join([HEADER, *blocks]))
+    batches = list(pa.ipc.open_stream(source, options=_options(columns)))
+    return batches if columns is None else [batch.select(columns) for batch in batches]
 
 
-def _opened(blocks: pa.Buffer, columns: Sequence[str] | None) -> pa.RecordBatchStreamReader:
+def _options(columns: Sequence[str] | None) -> pa.ipc.IpcReadOptions:
     fields = None if columns is None else [SCHEMA.names.index(name) for name in columns]
-    options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-    source = pa.PythonFile(_Pieces([_HEADER, blocks]), mode="r")
-    return pa.ipc.open_stream(source, options=options)
+    return pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
 
 
 _HEADER: Final = pa.py_buffer(HEADER)

@@ -8,6 +8,7 @@ in its metadata, so that one key costs a search in memory and one chunk.
 from __future__ import annotations
 
 import bisect
+import contextlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from elea.errors import CorruptLogError
 from elea.keyexpr.match_hot import intersects
+from elea.store.log import block
 from elea.store.log.checksum import crc32
 from elea.store.log.disk import Disk
 from elea.store.log.record import FLAG_LOST
@@ -26,6 +28,8 @@ _CHUNK_COUNT: Final = 1_024  # keys: small enough to decode for one, large enoug
 _MAGIC: Final = b"EKEY"
 _TAIL_LEN: Final = 8
 _FIRSTS: Final = b"elea.firsts"
+_RUN_ROWS_COUNT: Final = 65_536  # of blocks that are looked at together, and their octets
+_RUN_LEN: Final = 8 * 1024 * 1024
 NEEDED: Final = ("key", "hlc", "recv_ts")
 
 
@@ -101,28 +105,44 @@ def build(disk: Disk, segment: Segment) -> None:
 def key_blocks(segment: Segment, start: int) -> pa.Table:
     """One row per key and block, from a block on: key, block, rows, time of the latest row."""
     tables = []
-    for number in range(start, len(segment.records)):
-        record = segment.records[number]
-        if record.flags & FLAG_LOST:
-            continue
-        try:
-            batch = segment.rows(record, NEEDED)
-        except CorruptLogError:
-            continue
-        keys = batch.column("key")
-        grouped = pa.table({"id": keys.indices, "time": times(batch)}).group_by("id")
-        counted = grouped.aggregate([("time", "max"), ("time", "count")])
-        tables.append(
-            pa.table(
-                {
-                    "key": keys.dictionary.take(counted["id"].combine_chunks()),
-                    "block": pa.repeat(pa.scalar(number, pa.uint32()), counted.num_rows),
-                    "rows": counted["time_count"],
-                    "time": counted["time_max"],
-                }
-            )
-        )
+    number = start
+    for run in segment.runs(start, _RUN_ROWS_COUNT, _RUN_LEN):
+        found: dict[int, pa.Buffer] = {}
+        for place, record in enumerate(run, number):
+            if not record.flags & FLAG_LOST:
+                with contextlib.suppress(CorruptLogError):
+                    found[place] = segment.octets(record)
+        number += len(run)
+        tables.append(_listed(list(found), block.decode_all(list(found.values()), NEEDED)))
     return pa.concat_tables(tables) if tables else NO_BLOCKS
+
+
+def _listed(numbers: list[int], batches: list[pa.RecordBatch]) -> pa.Table:
+    if not batches:
+        return NO_BLOCKS
+    rows = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    blocks = [
+        pa.repeat(pa.scalar(number, pa.uint32()), batch.num_rows)
+        for number, batch in zip(numbers, batches, strict=True)
+    ]
+    [keys] = rows.column("key").chunks
+    table = pa.table(
+        {
+            "id": keys.indices,
+            "block": pa.concat_arrays(blocks),
+            "time": times(rows.to_batches()[0]),
+        }
+    )
+    grouped = table.group_by(["block", "id"], use_threads=False)
+    counted = grouped.aggregate([("time", "max"), ("time", "count")]).sort_by("block")
+    return pa.table(
+        {
+            "key": keys.dictionary.take(counted["id"].combine_chunks()),
+            "block": counted["block"],
+            "rows": counted["time_count"],
+            "time": counted["time_max"],
+        }
+    )
 
 
 NO_BLOCKS: Final = pa.table(

@@ -19,7 +19,7 @@ from elea.errors import CorruptLogError
 from elea.limits import Limits
 from elea.store.log import block, index
 from elea.store.log.disk import Disk
-from elea.store.log.record import FLAG_LOST, Record
+from elea.store.log.record import FLAG_LOST
 from elea.store.log.segment import DATA, INDEX, KEYS, PACKED, Segment, directory_of, stem_of
 
 PACKING: Final = ".packing"  # in the names of files that are being made
@@ -100,30 +100,13 @@ def _write(
 
 def _groups(segment: Segment, limits: Limits) -> Iterator[tuple[pa.RecordBatch, int]]:
     """The rows of a segment in parts that become blocks, and the epoch of the last one in each."""
-    group: list[Record] = []
-    for record in segment.records.since(0):
-        if record.flags & FLAG_LOST:
-            raise CorruptLogError(segment.stem + DATA, record.offset)
-        if group and not _fits(group, record, limits):
-            yield from _joined(segment, group, limits)
-            group = []
-        group.append(record)
-    if group:
-        yield from _joined(segment, group, limits)
-
-
-def _fits(group: list[Record], record: Record, limits: Limits) -> bool:
-    rows_count = record.end_seq - group[0].first_seq
-    length = record.end - group[0].offset
-    return rows_count <= limits.log_block_rows_count and length <= limits.log_block_len
-
-
-def _joined(
-    segment: Segment, group: list[Record], limits: Limits
-) -> Iterator[tuple[pa.RecordBatch, int]]:
-    batches = block.decode_all(segment.run(group))
-    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    # They may have been compressed: then they are longer than they were on disk.
-    step = max(1, table.num_rows * limits.log_block_len // max(1, table.nbytes))
-    for rows in table.to_batches(max_chunksize=step):
-        yield rows, group[-1].epoch
+    for run in segment.runs(0, limits.log_block_rows_count, limits.log_block_len):
+        for record in run:
+            if record.flags & FLAG_LOST:
+                raise CorruptLogError(segment.stem + DATA, record.offset)
+        batches = block.decode_all([segment.octets(record) for record in run])
+        table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+        # They may have been compressed: then they are longer than they were on disk.
+        step = max(1, table.num_rows * limits.log_block_len // max(1, table.nbytes))
+        for rows in table.to_batches(max_chunksize=step):
+            yield rows, run[-1].epoch

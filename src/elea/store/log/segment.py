@@ -7,7 +7,7 @@ blocks that are damaged are told, and those around them stay readable.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -172,15 +172,19 @@ class Segment:
                 raise CorruptLogError(self.stem + DATA, record.offset)
         return found
 
-    def run(self, records: Sequence[Record]) -> pa.Buffer:
-        """Blocks that are one after the other, as they are on disk.
-
-        Raises:
-            CorruptLogError: the checksum of one does not hold.
-        """
-        for record in records:
-            self.octets(record)
-        return self._data[records[0].offset : records[-1].end]
+    def runs(self, start: int, rows_count: int, length: int) -> Iterator[list[Record]]:
+        """Blocks from a place on, in groups of so many rows and octets at most, or of one block."""
+        run: list[Record] = []
+        for record in self.records.since(start):
+            if run and (
+                record.end_seq - run[0].first_seq > rows_count
+                or record.end - run[0].offset > length
+            ):
+                yield run
+                run = []
+            run.append(record)
+        if run:
+            yield run
 
     def rows(self, record: Record, columns: Sequence[str] | None = None) -> pa.RecordBatch:
         """The rows of a block.
