@@ -12,6 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from elea import heap
 from elea.encoding import Encoding
 from elea.errors import InvalidValueError, StoreError
 from elea.query import ConsolidationMode
@@ -85,6 +86,7 @@ class ServedPlace:
         span: Span = ALL_TIME,
     ) -> Rows:
         """Ask for parts of the range, the next one while one is read."""
+        heap.keep()  # answers are megabytes each
         session = opened(self._reach)
         asked: deque[tuple[int, Handler[Reply]]] = deque()
         wanted = _Wanted(shard, columns, key_exprs, span, lossy=self._lossy)

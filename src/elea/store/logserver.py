@@ -26,6 +26,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from elea import heap
 from elea.encoding import Encoding
 from elea.errors import (
     ClosedError,
@@ -98,6 +99,7 @@ class LogServer:
         self._queues: list[queue.Queue[Query | None]] = []
         self._threads: list[threading.Thread] = []
         self.refused_count = 0  # queries, because the line was full
+        heap.keep()  # answers are megabytes each
         if door is not None:
             door.add(self.name, self._reader.disk)
         root = f"{PREFIX}/{self.name}"
