@@ -11,9 +11,8 @@ from elea.transport.cookie import CookieJar
 from elea.transport.events import Events
 from elea.transport.handshake import Acceptor, Opener, State
 from elea.transport.negotiation import Agreed, Offer
-from elea.transport.reassembly import Piece
 from elea.transport.unicast_hot import Transport, adapt_stream
-from elea.wire.buffer_hot import Reader
+from elea.wire.buffer_hot import Piece, Reader
 from elea.wire.codec_hot import NETWORK_ID_MIN, NetworkMessage, decode_network
 from elea.wire.framing_hot import StreamDecoder
 

@@ -16,8 +16,7 @@ from elea.node.egress_hot import Egress, Guard, Outlet, RawSink
 from elea.node.stamping_hot import KEEP, Stamper
 from elea.routing.core import Routing
 from elea.routing.pubsub_hot import Destination, PushSource
-from elea.transport.reassembly import Piece
-from elea.wire.buffer_hot import Reader
+from elea.wire.buffer_hot import Piece, Reader
 from elea.wire.codec_hot import NetworkMessage, decode_network
 from elea.wire.data.put_hot import Put
 from elea.wire.network.push_hot import Push

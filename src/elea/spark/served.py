@@ -7,11 +7,12 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
 
+from elea import heap
 from elea.encoding import Encoding
 from elea.errors import InvalidValueError, StoreError
 from elea.query import ConsolidationMode
@@ -85,20 +86,27 @@ class ServedPlace:
         span: Span = ALL_TIME,
     ) -> Rows:
         """Ask for parts of the range, the next one while one is read."""
+        heap.keep()  # answers are megabytes each
         session = opened(self._reach)
-        asked: deque[tuple[int, int, Handler[Reply]]] = deque()
+        asked: deque[tuple[int, Handler[Reply]]] = deque()
         wanted = _Wanted(shard, columns, key_exprs, span, lossy=self._lossy)
-        at = first
-        while asked or at < end:
-            while at < end and len(asked) < _AHEAD_COUNT:
-                stop = min(end, at + max(1, _ASK_LEN // self._row_len))
-                asked.append((at, stop, self._get(session, wanted, at, stop)))
-                at = stop
-            start, stop, replies = asked.popleft()
-            yield from self._received(session, wanted, start, stop, replies)
+        asked_to = at = first
+        while at < end:
+            while asked_to < end and len(asked) < _AHEAD_COUNT:
+                stop = min(end, asked_to + max(1, _ASK_LEN // self._row_len))
+                asked.append((stop, self._get(session, wanted, (asked_to, stop), (first, end))))
+                asked_to = stop
+            stop, replies = asked.popleft()
+            if at < stop:  # else a block went on to there
+                at = yield from self._received(session, wanted, (at, stop, end), replies)
+                asked_to = max(asked_to, at)
 
-    def _get(self, session: Session, wanted: _Wanted, first: int, end: int) -> Handler[Reply]:
-        selector = f"{self._root}/read/{wanted.shard}?lo={first};hi={end}{wanted.parameters}"
+    def _get(
+        self, session: Session, wanted: _Wanted, part: tuple[int, int], whole: tuple[int, int]
+    ) -> Handler[Reply]:
+        """Ask for a part of a range: for the blocks that begin in it, and what else begins it."""
+        rows = f"lo={part[0]};hi={part[1]};first={whole[0]};end={whole[1]}"
+        selector = f"{self._root}/read/{wanted.shard}?{rows}{wanted.parameters}"
         return session.get(
             selector,
             FifoChannel(_REPLIES_COUNT),
@@ -110,11 +118,18 @@ class ServedPlace:
         self,
         session: Session,
         wanted: _Wanted,
-        first: int,
-        end: int,
+        part: tuple[int, int, int],
         replies: Handler[Reply],
-    ) -> Rows:
-        """What is answered; what is missing, because somebody was busy or went, is asked again."""
+    ) -> Generator[tuple[int, int, pa.RecordBatch], None, int]:
+        """What is answered; what is missing, because somebody was busy or went, is asked again.
+
+        Args:
+            part: From a row to a row, or to the end of the block that has it, within another.
+
+        Returns:
+            Where that was.
+        """
+        first, stop, end = part
         deadline_s = time.monotonic() + self._reach.timeout_s
         while True:
             reason = "no answer"
@@ -131,12 +146,12 @@ class ServedPlace:
                 yield from wanted.rows(low, high, octets)
                 first = high
                 deadline_s = time.monotonic() + self._reach.timeout_s
-                if first >= end:
-                    return
+                if first >= stop:
+                    return first
             if time.monotonic() > deadline_s:
-                raise StoreError(f"rows {first} to {end - 1} of {self._root}: {reason}")
+                raise StoreError(f"rows {first} to {stop - 1} of {self._root}: {reason}")
             threading.Event().wait(_AGAIN_S)
-            replies = self._get(session, wanted, first, end)
+            replies = self._get(session, wanted, (first, stop), (first, end))
 
     def _shards(self, parameters: str) -> list[dict[str, int]]:
         told = self._info(parameters)

@@ -2,7 +2,8 @@
 
     @elea/log/NAME            token: somebody serves this log
     @elea/log/NAME/info       what it is and has; `time=` where that begins, `octets=true` how long
-    @elea/log/NAME/read/SHARD rows `lo` to `hi`; of `columns`, `keyexpr`, `from`, `until`; `lossy`
+    @elea/log/NAME/read/SHARD rows `lo` to `hi`; of `columns`, `keyexpr`, `from`, `until`; `lossy`;
+                              `first`, `end`: of a range that is asked for in parts
     @elea/log/NAME/commit/WHO how far a consumer has come
 
 Rows go as Arrow streams, whole blocks as they are on disk wherever that is possible: nothing is
@@ -25,6 +26,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from elea import heap
 from elea.encoding import Encoding
 from elea.errors import (
     ClosedError,
@@ -43,7 +45,7 @@ from elea.store.flight.door import Door
 from elea.store.log import consumers
 from elea.store.log.block import HEADER
 from elea.store.log.log import Log
-from elea.store.log.ranges import ALL_TIME, checked_columns, rows_of, seek
+from elea.store.log.ranges import ALL_TIME, block_start, checked_columns, rows_of, seek
 from elea.store.log.reader import LogReader
 from elea.store.log.refusal import BUSY, refusal_of
 from elea.store.log.schema import SCHEMA
@@ -97,6 +99,7 @@ class LogServer:
         self._queues: list[queue.Queue[Query | None]] = []
         self._threads: list[threading.Thread] = []
         self.refused_count = 0  # queries, because the line was full
+        heap.keep()  # answers are megabytes each
         if door is not None:
             door.add(self.name, self._reader.disk)
         root = f"{PREFIX}/{self.name}"
@@ -233,7 +236,7 @@ class LogServer:
         shard = int(text)
         self._check_shard(shard)
         parameters = query.parameters
-        low, high = (_number(parameters, name, _TIME_MAX) for name in ("lo", "hi"))
+        low, high = self._range(shard, parameters)
         key = query.key_expr
         pieces = self._pieces(shard, low, high, parameters)
         while True:
@@ -244,6 +247,22 @@ class LogServer:
             first, end, octets = piece
             where = {"lo": first, "hi": end} | ({"last": True} if end >= high else {})
             query.reply(key, octets, encoding=_ARROW, attachment=json.dumps(where))
+
+    def _range(self, shard: int, parameters: Parameters) -> tuple[int, int]:
+        """The rows to answer with. A block that two parts of a range share is of the first one.
+
+        Else both would have to decode it and to encode their rows anew.
+        """
+        low, high = (_number(parameters, name, _TIME_MAX) for name in ("lo", "hi"))
+        if "first" not in parameters:
+            return low, high
+        first, end = (_number(parameters, name, _TIME_MAX) for name in ("first", "end"))
+        with self._reading:
+            low, high = (
+                min(block_start(self._reader, shard, seq), end) if first < seq < end else seq
+                for seq in (low, high)
+            )
+        return low, high
 
     def _pieces(self, shard: int, low: int, high: int, parameters: Parameters) -> Iterator[_Piece]:
         """A range in replies: each row once, in order, and none beside them."""
@@ -274,7 +293,7 @@ class LogServer:
 
     def _blocks(self, reader: LogReader, shard: int, low: int, high: int) -> Iterator[_Piece]:
         """Whole blocks as they are on disk, several if they are small; parts of blocks as rows."""
-        gathered = [HEADER]
+        gathered: list[bytes | pa.Buffer] = [HEADER]
         gathered_len, start, at = 0, low, low
         for segment, record in reader.blocks(shard, low, high):
             end = min(record.end_seq, high)
@@ -282,7 +301,7 @@ class LogServer:
             if (at, end) == (record.first_seq, record.end_seq):
                 # One that is damaged or gone is told by the reader, in its words.
                 with suppress(CorruptLogError, FileNotFoundError):
-                    octets = segment.octets(record).to_pybytes()
+                    octets = segment.octets(record)
             too_much = gathered_len + record.length > self._limits.log_reply_len
             if gathered_len and (octets is None or too_much):
                 yield start, at, b"".join(gathered)
@@ -293,7 +312,7 @@ class LogServer:
                 start = end
             else:
                 gathered.append(octets)
-                gathered_len += len(octets)
+                gathered_len += octets.size
             at = end
         if gathered_len:
             yield start, at, b"".join(gathered)

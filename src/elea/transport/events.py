@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from elea.transport.reassembly import Piece
-from elea.wire.buffer_hot import Reader
+from elea.wire.buffer_hot import Piece, Reader
 
 
 class FrameSink(Protocol):

@@ -12,9 +12,8 @@ from typing import Final
 from elea.limits import Limits
 from elea.transport.sequence_hot import following
 from elea.transport.stats_hot import TransportStats
+from elea.wire.buffer_hot import Piece
 from elea.wire.transport.fragment import Fragment
-
-Piece = bytes | bytearray | memoryview
 
 SMALL_LEN: Final = 4_096  # shorter pieces are gathered in one buffer
 

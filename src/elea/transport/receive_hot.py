@@ -11,10 +11,10 @@ from typing import Final
 from elea.errors import DecodeError, RemoteProtocolError
 from elea.limits import Limits
 from elea.transport.events import FrameSink
-from elea.transport.reassembly import Piece, Reassembly
+from elea.transport.reassembly import Reassembly
 from elea.transport.sequence_hot import PRIORITY_DEFAULT, Received
 from elea.transport.stats_hot import TransportStats
-from elea.wire.buffer_hot import Reader
+from elea.wire.buffer_hot import Piece, Reader
 from elea.wire.codec_hot import NETWORK_ID_MIN, decode_network, decode_transport
 from elea.wire.dialect import Dialect
 from elea.wire.fields_hot import FLAG_Z
@@ -185,7 +185,7 @@ class Reception:
         try:
             if sink.pieces(pieces, reliable):
                 return
-            reader = Reader(b"".join(pieces), 0, -1, self._limits, self._dialect)
+            reader = Reader.of_pieces(pieces, self._limits, self._dialect)
             sink.message(reader, priority, reliable)
         except DecodeError:
             # It costs the peer this message only (wire.md 3.6).

@@ -3,6 +3,7 @@
 Every read names its field, so that an error says which one failed and a trace can show it. Lengths
 that a peer declares are compared with what remains before anything is cut or kept. A Writer keeps
 its pieces apart and joins them once: a payload is copied one time, however many headers precede it.
+A Reader of a message that came in pieces does the same with the field that ends it.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 
 OCTETS: Final[list[bytes]] = [bytes((octet,)) for octet in range(256)]
 _RUN_LEN: Final = 64
+_HEAD_LEN: Final = 1_024  # of a message in pieces: a payload begins within
+
+Piece = bytes | bytearray | memoryview
 
 
 class Reader:
     """A bounds-checked cursor over `data[start:stop]`."""
 
-    __slots__ = ("data", "dialect", "end", "limits", "pos", "trace")
+    __slots__ = ("_tail", "_tail_len", "data", "dialect", "end", "limits", "pos", "trace")
 
     def __init__(
         self,
@@ -43,22 +47,36 @@ class Reader:
         self.limits = limits
         self.dialect = dialect
         self.trace = trace
+        self._tail: list[Piece] | None = None  # what comes after `data`, which then ends at `end`
+        self._tail_len: i64 = 0
+
+    @staticmethod
+    def of_pieces(pieces: list[Piece], limits: Limits, dialect: Dialect) -> Reader:
+        """A Reader over pieces, which are joined when they are needed."""
+        first = pieces[0]
+        reader = Reader(bytes(first[:_HEAD_LEN]), 0, -1, limits, dialect)
+        tail: list[Piece] = [memoryview(first)[_HEAD_LEN:]]
+        tail.extend(pieces[1:])
+        for piece in tail:
+            reader._tail_len += len(piece)
+        reader._tail = tail
+        return reader
 
     def remaining(self) -> int:
         """Octets not read yet."""
-        return self.end - self.pos
+        return self.end - self.pos + self._tail_len
 
     def peek(self) -> int:
         """The next octet without taking it, or -1 at the end."""
         pos: i64 = self.pos
-        if pos >= self.end:
+        if pos >= self.end and not self._gather():
             return -1
         return self.data[pos]
 
     def u8(self, field: str) -> int:
         """One octet."""
         pos: i64 = self.pos
-        if pos >= self.end:
+        if pos >= self.end and not self._gather():
             raise self.short(field, 1)
         value: i64 = self.data[pos]
         self.pos = pos + 1
@@ -69,7 +87,7 @@ class Reader:
     def u16le(self, field: str) -> int:
         """Two octets, little-endian."""
         pos: i64 = self.pos
-        if pos + 2 > self.end:
+        if pos + 2 > self.end and (self.remaining() < 2 or not self._gather()):
             raise self.short(field, 2)
         value: i64 = self.data[pos] | self.data[pos + 1] << 8
         self.pos = pos + 2
@@ -80,7 +98,7 @@ class Reader:
     def z64(self, field: str) -> int:
         """A variable-length integer of at most 64 bits."""
         pos: i64 = self.pos
-        if pos >= self.end:
+        if pos >= self.end and not self._gather():
             raise self.short(field, 1)
         value: i64 = self.data[pos]
         if value >= 0x80:
@@ -118,11 +136,25 @@ class Reader:
         if length > self.remaining():
             raise self.short(field, length)
         stop: i64 = pos + length
+        if stop > self.end:
+            self._gather()
         self.pos = stop
         value = self.data[pos:stop]
         if self.trace is not None:
             self.trace.field(pos, stop, field, value)
         return value
+
+    def last(self, length: int, field: str) -> bytes:
+        """The next `length` octets, which may be all there are: then pieces are copied once."""
+        tail = self._tail
+        if tail is None or length != self.remaining():
+            return self.take(length, field)
+        tail.insert(0, self.data[self.pos :])
+        self.end += self._tail_len
+        self.pos = self.end
+        self._tail = None
+        self._tail_len = 0
+        return b"".join(tail)
 
     def rest(self, field: str) -> bytes:
         """All octets that remain."""
@@ -142,13 +174,15 @@ class Reader:
         if length > self.remaining():
             raise self.short(field, length)
         start: i64 = self.pos
+        if start + length > self.end:
+            self._gather()
         self.pos = start + length
         return Reader(self.data, start, self.pos, self.limits, self.dialect, self.trace)
 
     def finish(self, what: str) -> None:
         """Insist that everything was read."""
-        if self.pos < self.end:
-            left = self.remaining()
+        left = self.remaining()
+        if left > 0:
             raise DecodeError(f"{what} ends {left} octet(s) before its declared length", self.pos)
 
     def meaning(self, text: str) -> None:
@@ -177,13 +211,25 @@ class Reader:
         """The error for an integer that its field cannot hold."""
         return DecodeError(f"{field} is {value}, legal is below 2^{bits}", self.pos)
 
+    def _gather(self) -> bool:
+        """Go on with what comes after `data`, if there is any."""
+        tail = self._tail
+        if tail is None or self._tail_len == 0:
+            return False
+        tail.insert(0, self.data)
+        self.data = b"".join(tail)
+        self.end = len(self.data)
+        self._tail = None
+        self._tail_len = 0
+        return True
+
     def _long(self, field: str) -> int:
         start: i64 = self.pos
         pos: i64 = start
         low: i64 = 0  # the first eight groups: 56 bits, always a machine integer
         shift: i64 = 0
         while shift < 56:
-            if pos >= self.end:
+            if pos >= self.end and not self._gather():
                 raise self.cut_vle(field)
             octet: i64 = self.data[pos]
             pos += 1
@@ -191,7 +237,7 @@ class Reader:
             if octet < 0x80:
                 return self._read_long(low, pos, field)
             shift += 7
-        if pos >= self.end:
+        if pos >= self.end and not self._gather():
             raise self.cut_vle(field)
         # The ninth octet has no continuation bit: all eight bits are value (wire.md 2.2).
         # Widened first: in compiled code a machine integer would pull the result down to 63 bits.

@@ -70,6 +70,31 @@ def test_both_give_the_same_rows(
     assert bool(rows_count) is (more.get("key_exprs") not in (("nothing",), ("a;b|c",)))
 
 
+@pytest.mark.parametrize("rounds", [True, False])
+def test_a_range_is_asked_for_in_parts(
+    log: tuple[Log, Path], served: str, monkeypatch: pytest.MonkeyPatch, *, rounds: bool
+) -> None:
+    """Servers of before give exactly the rows of a part, also where that cuts a block."""
+    asked = []
+    to_range = LogServer._range
+
+    def given(self: LogServer, shard: int, parameters: elea.Parameters) -> tuple[int, int]:
+        low, high = (int(parameters[name] or "") for name in ("lo", "hi"))
+        found = to_range(self, shard, parameters) if rounds else (low, high)
+        asked.append((low, high) == found)
+        return found
+
+    monkeypatch.setattr(LogServer, "_range", given)
+    monkeypatch.setattr(served_place, "_ASK_ROWS_FIRST", 7)
+    monkeypatch.setattr(served_place, "_ASK_LEN", 999)
+    by_file = open_place(source(str(log[1])))
+    by_query = open_place(source("zenoh:fleet", served))
+    end = by_file.bounds()[0].end - 5
+    assert range_of(by_query, 0, 3, end) == range_of(by_file, 0, 3, end)
+    assert len(asked) > 3
+    assert all(asked) is not rounds
+
+
 def test_both_know_times_octets_and_consumers(log: tuple[Log, Path], served: str) -> None:
     by_file = open_place(source(str(log[1])))
     by_query = open_place(source("zenoh:fleet", served))

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -159,6 +160,29 @@ def test_packed_blocks_are_served(session: elea.Session, log: Log, tmp_path: Pat
         server.stop()
 
 
+@pytest.mark.parametrize("cuts", [[0, 300], [7, 20, 60, 70, 80, 120, 290], [0, 50, 149, 150, 151]])
+def test_a_block_is_whole_in_one_part_of_a_range(
+    session: elea.Session, server: LogServer, cuts: list[int]
+) -> None:
+    found, parts = [], []
+    for low, high in pairwise(cuts):
+        places, batches = read(session, f"lo={low};hi={high};first={cuts[0]};end={cuts[-1]}")
+        assert places[-1]["last"]
+        parts.append((places[0]["lo"], places[-1]["hi"]))
+        found += numbers_of(batches)
+    assert found == [*range(cuts[0], cuts[-1])]
+    ends = [high for _, high in parts]
+    assert [low for low, _ in parts] == [cuts[0], *ends[:-1]]
+    assert ends == [min(-(-cut // BLOCK_ROWS) * BLOCK_ROWS, cuts[-1]) for cut in cuts[1:]]
+
+
+def test_a_part_of_a_range_may_have_wishes(session: elea.Session, server: LogServer) -> None:
+    places, batches = read(session, "lo=60;hi=120;first=10;end=290;columns=seq;keyexpr=k/1")
+    assert (places[0]["lo"], places[-1]["hi"]) == (100, 150)
+    found = [seq for batch in batches for seq in batch.column("seq").to_pylist()]
+    assert found == [n for n in range(100, 150) if n % 3 == 1]
+
+
 def test_columns_keys_and_times(session: elea.Session, server: LogServer) -> None:
     _, [*batches] = read(session, "lo=0;hi=300;columns=seq,sn;keyexpr=k/1|k/2")
     found = [row for batch in batches for row in batch.to_pylist()]
@@ -179,6 +203,8 @@ def test_columns_keys_and_times(session: elea.Session, server: LogServer) -> Non
         ("read/x?lo=0;hi=1", "unknown", "one of them"),
         ("read/0?lo=0", "unknown", "parameter hi"),
         ("read/0?lo=-1;hi=3", "unknown", "parameter lo"),
+        ("read/0?lo=2;hi=3;first=0", "unknown", "parameter end"),
+        ("read/0?lo=400;hi=500;first=0;end=900", "unknown", "not written yet"),
         ("read/0?lo=0;hi=9;columns=nix", "unknown", "legal are key, kind"),
         ("read/0?lo=0;hi=9;keyexpr=a//b", "unknown", "a//b"),
         ("info?time=x", "unknown", "parameter time"),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from elea.errors import DecodeError
-from elea.wire.buffer_hot import Reader, Writer, check_zid
+from elea.limits import DEFAULT_LIMITS
+from elea.wire.buffer_hot import Piece, Reader, Writer, check_zid
+from elea.wire.dialect import Dialect
 
 # Section 2.2, row by row.
 VLE = {
@@ -166,3 +170,51 @@ def test_identifiers_that_name_nobody(zid: bytes) -> None:
 
 def test_high_order_zeros_of_an_identifier_are_tolerated() -> None:
     assert check_zid(b"\x01\x00", 0) == b"\x01\x00"
+
+
+STEPS: dict[str, Callable[[Reader], object]] = {
+    "u8": lambda reader: reader.u8("f"),
+    "u16le": lambda reader: reader.u16le("f"),
+    "z64": lambda reader: reader.z64("f"),
+    "peek": lambda reader: reader.peek(),
+    "take": lambda reader: reader.take(3, "f"),
+    "last": lambda reader: reader.last(3, "f"),
+    "window": lambda reader: reader.window(2, "f").rest("f"),
+    "finish": lambda reader: reader.finish("f"),
+    "rest": lambda reader: reader.last(reader.remaining(), "f"),
+}
+
+
+def read_by(reader: Reader, steps: list[str]) -> list[object]:
+    """What each step gives, and how much remains then; or why there is no more."""
+    seen: list[object] = []
+    try:
+        for step in steps:
+            seen += [STEPS[step](reader), reader.remaining()]
+    except DecodeError as error:
+        seen.append(str(error))
+    return seen
+
+
+@given(
+    st.integers(1_010, 1_024),
+    st.lists(st.binary(max_size=4), max_size=4),
+    st.lists(st.sampled_from(sorted(STEPS)), max_size=8),
+)
+def test_pieces_are_read_as_if_they_were_joined(
+    filled_len: int, pieces: list[bytes], steps: list[str]
+) -> None:
+    whole = [bytes(filled_len), *pieces]
+    reader = Reader.of_pieces([memoryview(whole[0]), *whole[1:]], DEFAULT_LIMITS, Dialect.ECLIPSE)
+    plain = Reader(b"".join(whole))
+    assert reader.take(1_010, "f") == plain.take(1_010, "f")
+    assert read_by(reader, steps) == read_by(plain, steps)
+
+
+def test_a_payload_in_pieces_is_the_rest_of_them() -> None:
+    pieces: list[Piece] = [b"\x01" + bytes(70_000), bytearray(b"ab"), memoryview(b"cde")]
+    reader = Reader.of_pieces(pieces, DEFAULT_LIMITS, Dialect.ECLIPSE)
+    assert reader.u8("first") == 1
+    assert reader.last(70_005, "payload") == bytes(70_000) + b"abcde"
+    assert reader.peek() == -1
+    assert reader.remaining() == 0

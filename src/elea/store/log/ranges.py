@@ -125,6 +125,18 @@ def of_keys(batch: pa.RecordBatch, key_exprs: Sequence[str]) -> pa.RecordBatch:
     return batch.filter(pa.array(wanted).take(keys.indices))
 
 
+def block_start(reader: LogReader, shard: int, seq: int) -> int:
+    """The first row from a number on that begins a block, or that is lost.
+
+    Raises:
+        OffsetError: it was trimmed, or is not written yet.
+    """
+    for _, record in reader.blocks(shard, seq, seq + 1):
+        if record.first_seq < seq:
+            return record.end_seq
+    return seq
+
+
 def seek(reader: LogReader, shard: int, time: int) -> int:
     """The first row of a shard that is not before a time, the 64 bits of a timestamp.
 

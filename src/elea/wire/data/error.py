@@ -66,7 +66,7 @@ def decode(reader: Reader, header: int) -> Err:
         else:
             chain.keep()
     err.extras = chain.extras(header & RESERVED)
-    err.payload = reader.take(reader.z32("payload length"), "payload")
+    err.payload = reader.last(reader.z32("payload length"), "payload")
     return err
 
 

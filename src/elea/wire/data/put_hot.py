@@ -145,9 +145,9 @@ def decode(reader: Reader, header: int) -> Put:
         # By far the most frequent chain: an attachment and nothing else.
         reader.u8("extension")
         attached = reader.take(reader.z32("extension length"), "attachment")
-        payload = reader.take(reader.z32("payload length"), "payload")
+        payload = reader.last(reader.z32("payload length"), "payload")
         return Put(payload, timestamp, encoding, attached)
-    return Put(reader.take(reader.z32("payload length"), "payload"), timestamp, encoding)
+    return Put(reader.last(reader.z32("payload length"), "payload"), timestamp, encoding)
 
 
 def describe(put: Put) -> Tree:
@@ -185,7 +185,7 @@ def _decode_extended(
     if shm:
         put.slices = read_slices(reader)
     else:
-        put.payload = reader.take(reader.z32("payload length"), "payload")
+        put.payload = reader.last(reader.z32("payload length"), "payload")
     return put
 
 
