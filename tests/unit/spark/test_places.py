@@ -22,7 +22,9 @@ from elea.spark.places import FilePlace, open_place
 from elea.spark.rows import read_range
 from elea.spark.served import ServedPlace
 from elea.spark.sessions import close_all
-from elea.store.log.log import Log
+from elea.store.log.disk import RealDisk
+from elea.store.log.log import Log, pack_log
+from elea.store.log.ranges import COLUMNS
 from elea.store.logserver import LogServer
 
 ROWS = 600
@@ -239,6 +241,26 @@ def test_bad_answers(answers: list[str], error: type[Exception], complaint: str)
         with pytest.raises(error, match=complaint):
             range_of(place, 0, 0, 9)
         assert flaky.asked >= 1
+        close_all()
+
+
+def test_rows_that_are_packed_while_they_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served_place, "_ASK_ROWS_FIRST", 64)  # several queries for one range
+    monkeypatch.setattr(served_place, "_ASK_LEN", 4_096)
+    with log_at(tmp_path, 1, segment_len=9_000) as made:
+        fill(made, 0, 400, 7)
+    endpoint = free_endpoint()
+    with session(ELEA, "router", listen=endpoint) as node:
+        server = LogServer(node, "packed", tmp_path)
+        place = open_place(source("zenoh:packed", endpoint))
+        found = place.read(0, 3, 390, COLUMNS)
+        seqs = next(found)[2].column("seq").to_pylist()
+        pack_log(RealDisk(tmp_path, writable=True), "zstd")  # blocks begin elsewhere from now on
+        seqs += [seq for _, _, batch in found for seq in batch.column("seq").to_pylist()]
+        assert seqs == [*range(3, 390)]
+        server.stop()
         close_all()
 
 
