@@ -24,7 +24,7 @@ from elea.store.log.pack import pack
 from elea.store.log.reader import LogReader
 from elea.store.log.record import seed_of
 from elea.store.log.retention import Kept, to_pack
-from elea.store.log.segment import DATA, Segment, first_seqs, stem_of, stem_on
+from elea.store.log.segment import DATA, KEYS, Segment, first_seqs, stem_of, stem_on
 from elea.store.log.settings import LogSettings
 from elea.store.log.verify import repair, verify
 from elea.store.log.writer import Writer
@@ -329,6 +329,35 @@ def test_a_log_packs_by_itself(tmp_path: Path) -> None:
         assert log.report().damage == []
         log.store(rows(ROWS_COUNT, 1))
     assert not [one for one in names(tmp_path) if one.startswith(f"{0:020}.arrows")]
+
+
+@pytest.mark.parametrize("reason", ["disk", "damage"])
+def test_what_a_log_could_not_pack_is_told_once(
+    reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = FaultDisk(MemoryPlatter(), random.Random(1))
+    now_ns = 0
+    settings = LogSettings(segment_len=1, pack_age_ns=HOUR_NS, low_water_percent=0)
+    with Log(disk, settings, wall_ns=lambda: now_ns) as log:
+        for number in range(2):
+            log.store(rows(number, 1))
+        log.keep_house()
+        deadline_s = time.monotonic() + 60  # the keys are listed first, by another thread
+        while f"{0:020}{KEYS}" not in disk.names("shard-0000") and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        if reason == "disk":
+            disk.sync_errors = 1
+        else:
+            file = disk.open(stem_of(0, 0) + DATA)
+            file.write(1_500, b"damaged")
+        now_ns = HOUR_NS
+        while log.pack():
+            pass
+        assert log.report().packed_count == 0
+        assert log.broken is None
+        log.store(rows(2, 1))
+    word = "input/output error" if reason == "disk" else "is damaged and was not packed"
+    assert [word in one.message for one in caplog.records] == [True]
 
 
 def test_an_end_does_not_wait_for_it(tmp_path: Path) -> None:
