@@ -386,7 +386,7 @@ class Log:
                 done = self._writer.pack(segment, self._limits, self._is_closing)
             except CorruptLogError as error:
                 _LOG.error("a segment is damaged and was not packed: %s", error)
-            except OSError as error:
+            except Exception as error:  # of disk or Arrow: the segment stays, and the log goes on
                 _LOG.error("a segment was not packed: %s", error)
             finally:
                 with self._writing:
