@@ -21,7 +21,7 @@ from elea.store.log.checksum import crc32
 from elea.store.log.disk import Disk
 from elea.store.log.record import FLAG_LOST
 from elea.store.log.recovery import replace
-from elea.store.log.schema import times
+from elea.store.log.schema import joined, times
 from elea.store.log.segment import KEYS, Segment
 
 _CHUNK_COUNT: Final = 1_024  # keys: small enough to decode for one, large enough to compress
@@ -120,17 +120,17 @@ def key_blocks(segment: Segment, start: int) -> pa.Table:
 def _listed(numbers: list[int], batches: list[pa.RecordBatch]) -> pa.Table:
     if not batches:
         return NO_BLOCKS
-    rows = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    rows = joined(batches)
     blocks = [
         pa.repeat(pa.scalar(number, pa.uint32()), batch.num_rows)
         for number, batch in zip(numbers, batches, strict=True)
     ]
-    [keys] = rows.column("key").chunks
+    keys = rows.column("key")
     table = pa.table(
         {
             "id": keys.indices,
             "block": pa.concat_arrays(blocks),
-            "time": times(rows.to_batches()[0]),
+            "time": times(rows),
         }
     )
     grouped = table.group_by(["block", "id"], use_threads=False)

@@ -20,6 +20,7 @@ from elea.limits import Limits
 from elea.store.log import block, index
 from elea.store.log.disk import Disk
 from elea.store.log.record import FLAG_LOST
+from elea.store.log.schema import joined
 from elea.store.log.segment import DATA, INDEX, KEYS, PACKED, Segment, directory_of, stem_of
 
 PACKING: Final = ".packing"  # in the names of files that are being made
@@ -104,9 +105,8 @@ def _groups(segment: Segment, limits: Limits) -> Iterator[tuple[pa.RecordBatch, 
         for record in run:
             if record.flags & FLAG_LOST:
                 raise CorruptLogError(segment.stem + DATA, record.offset)
-        batches = block.decode_all([segment.octets(record) for record in run])
-        table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+        rows = joined(block.decode_all([segment.octets(record) for record in run]))
         # They may have been compressed: then they are longer than they were on disk.
-        step = max(1, table.num_rows * limits.log_block_len // max(1, table.nbytes))
-        for rows in table.to_batches(max_chunksize=step):
-            yield rows, run[-1].epoch
+        step = max(1, rows.num_rows * limits.log_block_len // max(1, rows.nbytes))
+        for first in range(0, rows.num_rows, step):
+            yield rows.slice(first, step), run[-1].epoch

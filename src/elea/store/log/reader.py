@@ -7,6 +7,7 @@ sees what is durable. What is trimmed while it is read stays readable until the 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -20,18 +21,21 @@ import pyarrow.compute as pc
 from elea.errors import CorruptLogError, InvalidValueError, OffsetError, StoreError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.match_hot import intersects
+from elea.store.log import block
 from elea.store.log.disk import Disk, RealDisk
 from elea.store.log.index import NEEDED
 from elea.store.log.latest import Latest
 from elea.store.log.manifest import read_manifest
-from elea.store.log.record import FLAG_LOST, Record, seed_of
-from elea.store.log.schema import POSITION, SCHEMA, placed, times
+from elea.store.log.record import FLAG_LOST, Record, follows, seed_of
+from elea.store.log.schema import POSITION, SCHEMA, joined, placed, times
 from elea.store.log.segment import DATA, Damage, Segment
 from elea.store.log.shelf import Shelf
 from elea.store.log.writer import shard_of
 
 _POLL_S: Final = 0.02  # how often a reader of another process's log looks for more
 _ALL_TIME: Final = (0, 2**64)
+_RUN_ROWS_COUNT: Final = 8_192  # of blocks that are read as one,
+_RUN_LEN: Final = 1024 * 1024  # and their octets: what is longer is not copied
 _NO_TIME: Final = pa.scalar(None, pa.uint64())
 _POSITION_NAMES: Final = [field.name for field in POSITION]
 
@@ -313,26 +317,54 @@ class LogReader:
                 segment, limit = shard.segment_of(seq, end)
             except FileNotFoundError as error:
                 raise self._trimmed(number, seq) from error
-            for record in segment.records.since(segment.find_row(seq)):
-                if seq >= end:
-                    return
-                if record.first_seq > seq:
-                    self._lost(segment, record.offset, seq, min(record.first_seq, end))
-                    seq = record.first_seq
-                try:
-                    batch = self._block(segment, record, columns)
-                except _MovedError:
-                    break
-                if batch is not None:
-                    start = seq - record.first_seq
-                    batch = batch.slice(start, min(record.end_seq, end) - record.first_seq - start)
-                    yield placed(batch, number, seq) if position else batch
-                seq = record.end_seq
-            else:
-                if seq < limit:
-                    tail = segment.records[-1].end if segment.records else 0
-                    self._lost(segment, tail, seq, limit)
-                    seq = limit
+            try:
+                for first, stop, offset, batch in self._decoded(segment, seq, end, columns):
+                    if first > seq:
+                        self._lost(segment, offset, seq, min(first, end))
+                        seq = first
+                    if batch is not None:
+                        batch = batch.slice(seq - first, min(stop, end) - seq)
+                        yield placed(batch, number, seq) if position else batch
+                    seq = stop
+            except _MovedError:
+                continue  # there is another file of these rows
+            if seq < limit:
+                tail = segment.records[-1].end if segment.records else 0
+                self._lost(segment, tail, seq, limit)
+                seq = limit
+
+    def _decoded(
+        self, segment: Segment, seq: int, end: int, columns: Sequence[str] | None
+    ) -> Iterator[tuple[int, int, int, pa.RecordBatch | None]]:
+        """From a row to a row, where on disk, and what is there; None if it is lost, which is told.
+
+        Small blocks are joined: each would cost as much as thousands of rows.
+        """
+        for run in segment.runs(segment.find_row(seq), _RUN_ROWS_COUNT, _RUN_LEN):
+            records = [record for record in run if record.first_seq < end]
+            batch = self._joined(segment, records, columns) if len(records) > 1 else None
+            if batch is not None:
+                yield records[0].first_seq, records[-1].end_seq, records[0].offset, batch
+                continue
+            for record in records:
+                found = self._block(segment, record, columns)
+                yield record.first_seq, record.end_seq, record.offset, found
+            if len(records) < len(run):
+                return
+
+    def _joined(
+        self, segment: Segment, records: Sequence[Record], columns: Sequence[str] | None
+    ) -> pa.RecordBatch | None:
+        """The rows of blocks that follow each other; None: something is wrong with one of them."""
+        if any(record.flags & FLAG_LOST for record in records):
+            return None
+        if not all(itertools.starmap(follows, itertools.pairwise(records))):
+            return None
+        try:
+            blocks = [segment.octets(record) for record in records]
+        except (CorruptLogError, FileNotFoundError):
+            return None
+        return joined(block.decode_all(blocks, columns))
 
     def _block(
         self, segment: Segment, record: Record, columns: Sequence[str] | None

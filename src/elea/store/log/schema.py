@@ -149,15 +149,8 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     """The rows of several batches as one batch, each text once."""
     if len(batches) == 1:
         return batches[0]
-    arrays = []
-    for number, field in enumerate(SCHEMA):
-        columns = [batch.column(number) for batch in batches]
-        if field.type == TEXTS:
-            columns = [column.cast(pa.string()) for column in columns]
-            arrays.append(pa.concat_arrays(columns).dictionary_encode())
-        else:
-            arrays.append(pa.concat_arrays(columns))
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+    [found] = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().to_batches()
+    return found
 
 
 def placed(batch: pa.RecordBatch, shard: int, seqs: pa.Array | int) -> pa.RecordBatch:
