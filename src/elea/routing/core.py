@@ -524,6 +524,8 @@ class Routing:
                 self._upstream.relay(asked, kind, key, info)
                 return
         if face.spec.gateway and not self._context.demands.wants(kind, key):
+            if name in face.remote[kind]:  # until now it was the name of another key
+                self._declarations.undeclare(kind, face, name)
             self._context.stats.drop(Drop.UNSOLICITED)
             return
         if self._tables.is_full(face) and name not in face.remote[kind]:
@@ -561,11 +563,9 @@ class Routing:
             self._context.stats.drop(Drop.UNKNOWN_ENTITY)
 
     def _interest(self, face: Face, message: Interest, now_ns: int) -> None:
-        key = None
-        if message.key is not None:
-            key = self._resolve(face, message.key)
-            if key is None:
-                return
+        key = None if message.key is None else self._resolve(face, message.key)
+        if key is None and message.key is not None:
+            return
         self._interests.receive(face, message, key, now_ns)
 
     def _request(self, face: Face, message: Request, reliable: bool, now_ns: int) -> None:

@@ -342,6 +342,18 @@ def test_a_new_id_of_a_gateway_replaces_the_old_one() -> None:
     assert session.heard() == ['U_SUBSCRIBER id 1 "a"']
 
 
+def test_an_id_of_a_gateway_that_becomes_one_of_another_key_leaves_nothing_behind() -> None:
+    """Also if nobody asked for the other key."""
+    node = Mesh().node("p")
+    session, router = node.session(), node.neighbour(ROUTER)
+    session.publisher("a")
+    subscribe(router, 1, "a")
+    session.heard()
+    subscribe(router, 1, "b")
+    assert session.heard() == ['U_SUBSCRIBER id 1 "a"']
+    assert node.routing.stats.dropped() == {"unsolicited": 1}
+
+
 def test_declarations_of_one_face_are_bounded() -> None:
     """T23: dropped, counted, reported; and then what the face has is unknown."""
     node = Mesh(limits=Limits(declarations_count=2)).node("p")
