@@ -16,6 +16,7 @@ from elea.spark.decoding import Plan
 from elea.spark.options import Source
 from elea.spark.places import Place, Rows, open_place
 from elea.spark.schema import arrow_schema, plain_rows
+from elea.spark.tasks import settle
 from elea.store.log.ranges import ALL_TIME, Span
 
 _LOG: Final = logging.getLogger("elea.spark")
@@ -27,6 +28,7 @@ _OPENING: Final = threading.Lock()
 
 def place_of(source: Source, log_id: UUID | None = None) -> Place:
     """The log of this process's tasks; opened anew if it is not the one that is meant."""
+    settle()
     key = (os.getpid(), source)
     with _OPENING:
         place = _PLACES.pop(key, None)

@@ -40,6 +40,7 @@ from elea.session.neighbours import TransportEvent
 from elea.session.session import Session, open
 from elea.spark.options import Reach, Sink
 from elea.spark.sessions import config_of
+from elea.spark.tasks import settle
 from elea.store.log.ranges import COLUMNS
 from elea.store.log.schema import RowKind
 
@@ -127,6 +128,7 @@ def send(
         LinkError: the connection broke meanwhile, so that some may be lost: try again.
         EleaError: a row is no sample.
     """
+    settle()
     zid = ZenohId(hashlib.sha256(origin.encode()).digest()[:15] + b"\x01")
     source = EntityGlobalId(zid, EntityId(partition))
     sent = Sent(0, 0)
