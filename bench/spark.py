@@ -1,6 +1,6 @@
 """Logs read by Spark: by file, over Zenoh and Flight, beside a source that only repeats a batch.
 
-`python bench/spark.py --rows 2000000`. Prints JSON lines. Rows per second of processor time of all
+`python bench/spark.py`. Prints JSON lines. Rows per second of processor time of all
 processes: driver, JVM, Python workers, and the node that serves the log; medians of rounds that are
 in turn. Use the ratios of one run.
 """
@@ -220,8 +220,8 @@ def run(spark: SparkSession, args: argparse.Namespace, length: int, compression:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--payloads", type=int, nargs="*", default=[100])
     parser.add_argument("--compressions", nargs="*", default=["none", PACKED])
     parser.add_argument("--port", type=int, default=17_871)
