@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gc
-
-from pyspark import TaskContext
+import sys
 
 
 def settle() -> None:
@@ -13,5 +12,9 @@ def settle() -> None:
     After every task Spark collects garbage, and looks at all modules for it: 50 ms of a processor,
     as much as for 50 000 rows. What is frozen is not looked at.
     """
-    if gc.get_freeze_count() == 0 and TaskContext.get() is not None:
+    if gc.get_freeze_count() or "pyspark" not in sys.modules:
+        return
+    from pyspark import TaskContext  # late: logs are read without Spark, too
+
+    if TaskContext.get() is not None:
         gc.freeze()
