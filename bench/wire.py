@@ -145,7 +145,7 @@ def publisher(endpoint: str, count: int) -> Iterator[subprocess.Popen[str]]:
 def by_elea(spark: SparkSession, root: Path, count: int) -> float:
     """Rows per second."""
     endpoint, table = free_endpoint(), root / "bronze"
-    recorder = child("receive", "elea", endpoint, str(count), str(root / "log"), "zstd")
+    recorder = child("receive", "elea", endpoint, str(count), str(root / "log"), "none")
     try:
         tell(recorder)
         query = elea_spark.archive(spark, log=str(root / "log"), table=table).start()
@@ -264,7 +264,7 @@ def resident_mb() -> float:
 def memory(spark: SparkSession, args: argparse.Namespace) -> None:
     root = Path(tempfile.mkdtemp(prefix="elea-memory-", dir=args.directory))
     endpoint, ended = free_endpoint(), threading.Event()
-    recorder = child("receive", "elea", endpoint, "1000000000", str(root / "log"), "zstd")
+    recorder = child("receive", "elea", endpoint, "1000000000", str(root / "log"), "none")
     seen: list[float] = []
     with elea.open(node_config(elea, listen=None, connect=endpoint)) as session:
 
@@ -282,6 +282,7 @@ def memory(spark: SparkSession, args: argparse.Namespace) -> None:
             while time.monotonic() < end_s:
                 time.sleep(min(10.0, args.minutes * 6))
                 seen.append(resident_mb())
+                print(f"{seen[-1]:.1f} MB", file=sys.stderr, flush=True)
             query.stop()
         finally:
             ended.set()
