@@ -79,33 +79,35 @@ def to_trim(
     return trimmed
 
 
-def to_pack(
-    segments: Sequence[Kept],
-    used_len: int,
-    space: tuple[int, int],
-    settings: LogSettings,
-    now_ns: int,
-) -> Kept | None:
-    """Which segment is written once more now, with few large blocks; the oldest first.
-
-    When the log has used half of what it may, or the disk is nearly as full as it may become, they
-    do not have to be old.
+def is_short_of_room(used_len: int, space: tuple[int, int], settings: LogSettings) -> bool:
+    """Whether the log has used half of what it may, or the disk is nearly as full as it may become.
 
     Args:
-        segments: Closed ones only.
         used_len: Octets of the whole log.
         space: Octets of the disk, and how many are free.
     """
-    if settings.packing == "none":
-        return None
     total, free = space
     bounds = [one for one in (settings.quota_len, settings.retain_len) if one is not None]
-    is_pressed = any(2 * used_len > bound for bound in bounds)
-    is_pressed = is_pressed or free < 2 * total * settings.low_water_percent / 100
+    if any(2 * used_len > bound for bound in bounds):
+        return True
+    return free < 2 * total * settings.low_water_percent / 100
+
+
+def to_pack(
+    segments: Sequence[Kept], settings: LogSettings, now_ns: int, age_ns: int
+) -> Kept | None:
+    """Which segment is written once more now, with few large blocks; the oldest first.
+
+    Args:
+        segments: Closed ones only.
+        age_ns: How long ago its last row came, at least.
+    """
+    if settings.packing == "none":
+        return None
     due = [
         one
         for one in segments
-        if (is_pressed or max(0, now_ns - one.closed_ns) >= settings.pack_age_ns)
+        if max(0, now_ns - one.closed_ns) >= age_ns
         and not one.packed
         and _is_worth_packing(one, settings)
     ]

@@ -28,7 +28,7 @@ from elea.store.log.manifest import Manifest, read_manifest, write_manifest
 from elea.store.log.pack import pack
 from elea.store.log.record import seed_of
 from elea.store.log.recovery import recover
-from elea.store.log.retention import Kept, Trimmed, to_pack, to_trim
+from elea.store.log.retention import Kept, Trimmed, is_short_of_room, to_pack, to_trim
 from elea.store.log.schema import checked, compact, joined, length_of
 from elea.store.log.segment import (
     DATA,
@@ -173,12 +173,13 @@ class Writer:
                 shard.seal()
         self._closed_segments += self._newly_closed()
         self.used_len = self._count()
+        stay_ns = 0 if self._is_short_of_room() else _READ_ON_NS
+        for replaced in [one for one in self._replaced if now - one[1] >= stay_ns]:
+            self._remove_replaced(replaced)
         known = consumer_files.load(self._disk, self.manifest.log_id)
         self.report.unreadable_consumers = known.unreadable
         due = to_trim(self._untrimmed(), self.used_len, known.consumers, self._settings, now)
         due = list(itertools.takewhile(lambda one: one.segment != self._packing, due))
-        for replaced in [one for one in self._replaced if now - one[1] >= _READ_ON_NS]:
-            self._remove_replaced(replaced)
         for one in due:
             self._remove(one.segment)
             self.report.trimmed_count += 1
@@ -206,8 +207,8 @@ class Writer:
     def begin_packing(self) -> Kept | None:
         """A segment that is to be packed now, if there is one. It stays until `end_packing`."""
         known = [one for one in self._untrimmed() if one.stem not in self._unpackable]
-        place = (self.used_len, self._disk.space())
-        self._packing = to_pack(known, *place, self._settings, self._wall_ns())
+        age_ns = 0 if self._is_short_of_room() else self._settings.pack_age_ns
+        self._packing = to_pack(known, self._settings, self._wall_ns(), age_ns)
         return self._packing
 
     def pack(
@@ -233,6 +234,9 @@ class Writer:
     def packable_count(self) -> int:
         """How many segments are to be packed still, sooner or later."""
         return sum(not one.packed for one in self._untrimmed())
+
+    def _is_short_of_room(self) -> bool:
+        return is_short_of_room(self.used_len, self._disk.space(), self._settings)
 
     def _untrimmed(self) -> list[Kept]:
         """Closed segments without the newest of a shard: its name says where rows go on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import random
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from chaos.disk import FaultDisk, MemoryPlatter, PowerLossError
+from tests.unit.cli.ends import eventually
 from tests.unit.store.log.rows import numbers_of, rows, stamp
 from tests.unit.store.log.test_log import listed, writer_on
 
@@ -23,7 +25,7 @@ from elea.store.log.manifest import NAMES
 from elea.store.log.pack import pack
 from elea.store.log.reader import LogReader
 from elea.store.log.record import seed_of
-from elea.store.log.retention import Kept, to_pack
+from elea.store.log.retention import Kept, is_short_of_room, to_pack
 from elea.store.log.segment import DATA, KEYS, Segment, first_seqs, stem_of, stem_on
 from elea.store.log.settings import LogSettings
 from elea.store.log.verify import repair, verify
@@ -72,6 +74,14 @@ def closed_len(path: Path) -> int:
     return sum(
         disk.size(stem_on(disk, 0, first_seq) + DATA) for first_seq in first_seqs(disk, 0)[:-1]
     )
+
+
+def writer_len(path: Path) -> int:
+    """The octets that the next writer counts."""
+    writer = writer_on(path)
+    used_len = writer.used_len
+    writer.close()
+    return used_len
 
 
 def names(path: Path) -> list[str]:
@@ -320,10 +330,7 @@ def test_a_log_packs_by_itself(tmp_path: Path) -> None:
         for number in range(ROWS_COUNT):
             log.store(rows(number, 1))
         log.keep_house()
-        deadline_s = time.monotonic() + 60
-        while log.report().packed_count < 2 and time.monotonic() < deadline_s:
-            time.sleep(0.01)
-        assert log.report().packed_count >= 2
+        assert eventually(lambda: log.report().packed_count >= 2)
         assert numbers_of(list(LogReader(tmp_path).read(0, 0))) == [*range(ROWS_COUNT)]
     with Log(tmp_path, SETTINGS) as log:
         assert log.report().damage == []
@@ -342,9 +349,8 @@ def test_what_a_log_could_not_pack_is_told_once(
         for number in range(2):
             log.store(rows(number, 1))
         log.keep_house()
-        deadline_s = time.monotonic() + 60  # the keys are listed first, by another thread
-        while f"{0:020}{KEYS}" not in disk.names("shard-0000") and time.monotonic() < deadline_s:
-            time.sleep(0.01)
+        # The keys are listed first, by another thread.
+        assert eventually(lambda: f"{0:020}{KEYS}" in disk.names("shard-0000"))
         if reason == "disk":
             disk.sync_errors = 1
         else:
@@ -378,18 +384,35 @@ ROOMY = (1_000, 1_000)
 def test_what_is_packed_and_when() -> None:
     settings = LogSettings(pack_age_ns=100)
     segments = [kept(0, closed_ns=50), kept(10, closed_ns=60)]
-    assert to_pack(segments, 0, ROOMY, settings, 149) is None
-    assert to_pack(segments, 0, ROOMY, settings, 150) == segments[0]
-    off = LogSettings(pack_age_ns=100, packing="none")
-    assert to_pack(segments, 0, ROOMY, off, 1_000) is None
-    full = (1_000, 99)
-    assert to_pack(segments, 0, full, settings, 0) == segments[0], "twice the low-water mark"
+    assert to_pack(segments, settings, 149, 100) is None
+    assert to_pack(segments, settings, 150, 100) == segments[0]
+    assert to_pack(segments, settings, 0, 0) == segments[0], "a clock that went back"
+    assert to_pack(segments, LogSettings(packing="none"), 1_000, 100) is None
+    same = LogSettings(compression="zstd")
+    assert to_pack([kept(0, blocks_count=17)], same, 0, 0) is None
+    assert to_pack([kept(0, blocks_count=18)], same, 0, 0) is not None
+
+
+def test_when_room_is_short() -> None:
+    settings = LogSettings()
+    assert not is_short_of_room(1 << 60, (1_000, 100), settings)
+    assert is_short_of_room(0, (1_000, 99), settings), "less than twice the low-water mark"
     for bounded in (LogSettings(quota_len=1_000), LogSettings(retain_len=1_000)):
-        assert to_pack(segments, 500, ROOMY, bounded, 60) is None
-        assert to_pack(segments, 501, ROOMY, bounded, 60) == segments[0]
-    same = LogSettings(pack_age_ns=0, compression="zstd")
-    assert to_pack([kept(0, blocks_count=17)], 0, ROOMY, same, 0) is None
-    assert to_pack([kept(0, blocks_count=18)], 0, ROOMY, same, 0) is not None
+        assert not is_short_of_room(500, ROOMY, bounded)
+        assert is_short_of_room(501, ROOMY, bounded)
+
+
+def test_what_was_packed_makes_room_before_rows_go(tmp_path: Path) -> None:
+    slow(tmp_path, Clock()).close()
+    used_len = writer_len(tmp_path)
+    settings = dataclasses.replace(SETTINGS, retain_len=used_len, pack_age_ns=LATER_NS)
+    writer = writer_on(tmp_path, settings, time.time_ns() + HOUR_NS)
+    assert pack_all(tmp_path, writer, FEW) > 1, "they are not old, but room is short"
+    assert writer.used_len > used_len, "twice there"
+    assert writer.trim() == []
+    assert writer.used_len < used_len / 2
+    assert numbers_of(list(LogReader(tmp_path).read(0, 0))) == [*range(ROWS_COUNT)]
+    writer.close()
 
 
 def test_a_log_of_the_first_format_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
