@@ -31,6 +31,13 @@ _SAFE: Final = {
     "spark.ui.enabled": "false",
     "spark.authenticate": "true",
 }
+# Checkpoints on this host. The other way to write them asks the system's `chmod` and `readlink`, 40
+# processes for each batch, and is not safer: on such disks both look, and then rename.
+_CHECKPOINTS: Final = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
+}
 _QUIET: Final = {"spark.ui.showConsoleProgress": "false"}
 _UTC: Final = {"spark.sql.session.timeZone": "UTC"}
 # Small jobs: planning and code generation cost more than the rows.
@@ -102,7 +109,8 @@ def session(
     java = java or find()
     chosen.setdefault("spark.master", _configured_master() or LOCAL)
     is_local = chosen["spark.master"].startswith("local")
-    settings = {**(_SAFE if is_local else {"spark.authenticate": "true"}), **_QUIET, **_UTC}
+    settings = _SAFE | _CHECKPOINTS if is_local else {"spark.authenticate": "true"}
+    settings |= _QUIET | _UTC
     settings |= SMALL if quick else {}
     flags = [*_flags(java, quick=quick), *_tidy_flags(), chosen.get(_JAVA_OPTIONS, "")]
     if is_local:
@@ -157,7 +165,7 @@ def local_settings(java: Java) -> Path:
     if folder := os.environ.get("SPARK_CONF_DIR"):
         return Path(folder)
     options = " ".join(java_flags(java, quick=False))
-    settings = _SAFE | {"spark.driver.defaultJavaOptions": options}
+    settings = _SAFE | _CHECKPOINTS | {"spark.driver.defaultJavaOptions": options}
     text = "".join(f"{name} {value}\n" for name, value in settings.items() if value)
     path = cache_directory() / f"conf-{digest_of(text)}" / "spark-defaults.conf"
     _written(path, text)
