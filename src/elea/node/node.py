@@ -471,8 +471,8 @@ class Node:
             return
         face_id = self._next_id()
         transport = Transport(agreed, limits=self.limits, pool=self._fragments)
-        texts_max = self.limits.routes_count
-        sink = FaceSink(self.routing, face_id, self.direct, self._stamper, texts_max)
+        keys_max = self.limits.routes_count
+        sink = FaceSink(self.routing, face_id, self.direct, self._stamper, keys_max)
         neighbour = Neighbour.new(transport, sink, link.info, now_ns)
         self._neighbours[agreed.peer_zid] = neighbour
         self._by_face[face_id] = neighbour

@@ -15,7 +15,7 @@ from elea.limits import DEFAULT_LIMITS
 from elea.node.egress_hot import Egress, Guard, Outlet, RawSink
 from elea.node.stamping_hot import KEEP, Stamper
 from elea.routing.core import Routing
-from elea.routing.pubsub_hot import Destination, PushSource
+from elea.routing.pubsub_hot import Destination, PushSource, RouteCache
 from elea.wire.buffer_hot import Piece, Reader
 from elea.wire.codec_hot import NetworkMessage, decode_network
 from elea.wire.data.put_hot import Put
@@ -44,6 +44,18 @@ class Hop:
         self.destination = destination
 
 
+class Aim:
+    """Where the samples of a key go, as long as no table changes."""
+
+    __slots__ = ("frame", "hops", "key", "sinks")
+
+    def __init__(self, key: str, sinks: list[RawSink], hops: list[Hop]) -> None:
+        self.key = key
+        self.sinks = sinks
+        self.hops = hops
+        self.frame: i64 = -1  # the last one of which sinks know that it began
+
+
 class FaceSink:
     """Takes the frames of one transport; `now_ns` is set before each batch.
 
@@ -52,21 +64,22 @@ class FaceSink:
         face_id: Whose they are.
         egress: The output of routing; None if that is something else, which must see every message.
         stamper: Gives timestamps to samples, as routing does; None if nobody does.
-        texts_max: Keys written out in full that are remembered.
+        keys_max: Keys that are remembered, as they stand in messages.
     """
 
     __slots__ = (
+        "_aim",
+        "_aims",
         "_alias",
         "_egress",
-        "_hops",
-        "_key",
+        "_frame",
+        "_generation",
+        "_keys_max",
         "_plain",
         "_push",
-        "_sinks",
+        "_routes",
         "_source",
         "_stamper",
-        "_texts",
-        "_texts_max",
         "_touched",
         "face_id",
         "general",
@@ -84,7 +97,7 @@ class FaceSink:
         face_id: int,
         egress: Egress | None = None,
         stamper: Stamper | None = None,
-        texts_max: int = DEFAULT_LIMITS.routes_count,
+        keys_max: int = DEFAULT_LIMITS.routes_count,
     ) -> None:
         self.routing = routing
         self._push = routing.receive_push  # compiled: samples take no interpreted step
@@ -97,15 +110,17 @@ class FaceSink:
         self.general = False  # something else came than samples that were read in place
         self.left = ALL  # so many messages may yet be read in this turn; samples in place are free
         self.served: list[RawSink] = []  # the sessions that got samples
-        self._texts: dict[bytes, str] = {}
-        self._texts_max = texts_max
         self._plain = PlainPush()
-        # Where the last sample went, until something else than a sample comes.
         self._source: PushSource | None = None
+        # Where samples went, by their keys as they stand in messages, until a table changes.
+        self._aims: dict[bytes, Aim] = {}
+        self._routes: RouteCache | None = None  # that those are of,
+        self._generation = -1  # and which ones
+        self._keys_max = keys_max
+        # And the last one, until something else than a sample comes.
         self._alias: i64 = _NO_ALIAS
-        self._key = ""
-        self._sinks: list[RawSink] = []
-        self._hops: list[Hop] = []
+        self._aim = Aim("", [], [])
+        self._frame: i64 = 0
         self._touched: list[RawSink] = []
 
     def begin(self) -> None:
@@ -129,6 +144,7 @@ class FaceSink:
         """Read exactly one message, as reassembled from fragments."""
         self.received += 1
         self.general = True
+        self._aims.clear()  # it may be one that changes what aliases mean
         message: NetworkMessage | None = decode_network(reader)
         guard = self.guard
         if guard is not None and message is not None:
@@ -164,11 +180,12 @@ class FaceSink:
         plain.data = b"".join(rest)
         plain.payload_start = 0
         plain.payload_stop = len(plain.data)
-        for sink in self._sinks:
-            sink.raw(self._key, plain)
-        if self._hops:
+        aim = self._aim
+        for sink in aim.sinks:
+            sink.raw(aim.key, plain)
+        if aim.hops:
             body = Put(plain.data, plain.stamp(), plain.encoding, None, plain.source())
-            for hop in self._hops:
+            for hop in aim.hops:
                 self._send(hop, body, reliable)
         self.received += 1
         return True
@@ -200,7 +217,8 @@ class FaceSink:
             if isinstance(message, Push):
                 self._push(face_id, message, reliable, now_ns)
             else:
-                self._alias = _NO_ALIAS  # tables may change
+                self._alias = _NO_ALIAS  # tables may change, and what aliases mean
+                self._aims.clear()
                 self.routing.receive(face_id, message, reliable, now_ns)
 
     def _samples(self, reader: Reader, reliable: bool) -> bool:
@@ -225,9 +243,10 @@ class FaceSink:
             stamp = KEEP if stamper is None else stamper.stamp_plain(plain)
             if stamp is None:
                 break
-            for sink in self._sinks:
-                sink.raw(self._key, plain)
-            if self._hops:
+            aim = self._aim
+            for sink in aim.sinks:
+                sink.raw(aim.key, plain)
+            if aim.hops:
                 self._forward(stamp, after, reliable)
             count += 1
             pos = after
@@ -248,7 +267,7 @@ class FaceSink:
         else:
             rest = plain.data[plain.body_start + 1 : after]
         body: Put | None = None
-        for hop in self._hops:
+        for hop in self._aim.hops:
             head = hop.destination.head(qos, header)
             if egress.forward(hop.outlet, head, stamp, rest, qos, reliable):
                 continue
@@ -272,6 +291,7 @@ class FaceSink:
 
     def _begin_frame(self) -> None:
         self._alias = _NO_ALIAS
+        self._frame += 1
         if self._egress is not None and self.guard is None:
             self._source = self.routing.push_source(self.face_id)
         else:
@@ -296,48 +316,72 @@ class FaceSink:
         source = self._source
         assert source is not None
         self._alias = _NO_ALIAS
-        cache = source.cache
+        routes = source.cache
+        if routes is not self._routes or routes.generation != self._generation:
+            self._aims.clear()
+            self._routes = routes
+            self._generation = routes.generation
+        # Ours may change at any time, and the routes of other routers have their own generations.
+        known = plain.node_id == 0 and (plain.sender or plain.scope == 0)
+        written = b""
+        if known:
+            written = plain.data[plain.key_start : plain.suffix_stop]
+            aim = self._aims.get(written)
+            if aim is not None:
+                self._take(aim)
+                return True
+        aim = self._look_up(source)
+        if aim is None:
+            return False
+        if known:
+            if len(self._aims) >= self._keys_max:
+                self._aims.clear()
+            self._aims[written] = aim
+        self._take(aim)
+        return True
+
+    def _take(self, aim: Aim) -> None:
+        """This is where the sample goes; its sinks are told once in each frame."""
+        self._aim = aim
+        plain = self._plain
+        if plain.suffix_start == plain.suffix_stop:
+            alias: i64 = (plain.node_id << _SCOPE_BITS | plain.scope) << 1
+            self._alias = alias | 1 if plain.sender else alias
+        if aim.frame == self._frame:
+            return
+        aim.frame = self._frame
+        for sink in aim.sinks:
+            if sink not in self._touched:
+                self._touched.append(sink)
+                sink.begin_frame()
+                if sink not in self.served:
+                    self.served.append(sink)
+
+    def _look_up(self, source: PushSource) -> Aim | None:
+        """Who takes the sample by the tables; None if it is to go the general way."""
+        plain = self._plain
+        routes = source.cache
         if plain.node_id != 0 and source.routes is not None:
             entered = source.routes(plain.node_id)
             if entered is None:
-                return False
-            cache = entered
-        head = ""
+                return None
+            routes = entered
+        key = ""
         if plain.scope != 0:
-            known = (source.peer if plain.sender else source.own).get(plain.scope)
-            if known is None:
-                return False
-            head = known
-        if plain.suffix_start == plain.suffix_stop:
-            if not self._aim(source, cache.samples.get(head), head):
-                return False
-            alias: i64 = (plain.node_id << _SCOPE_BITS | plain.scope) << 1
-            self._alias = alias | 1 if plain.sender else alias
-            return True
-        text = self._text()
-        if text is None:
-            return False
-        key = head + text if head else text
-        return self._aim(source, cache.samples.get(key), key)
-
-    def _text(self) -> str | None:
-        """The text of a key as it stands in the message; None if it is none."""
-        suffix = self._plain.suffix()
-        text = self._texts.get(suffix)
-        if text is None:
+            head = (source.peer if plain.sender else source.own).get(plain.scope)
+            if head is None:
+                return None
+            key = head
+        if plain.suffix_start != plain.suffix_stop:
             try:
-                text = suffix.decode("utf-8")
+                key += plain.suffix().decode("utf-8")
             except UnicodeDecodeError:
                 return None
-            if len(self._texts) >= self._texts_max:
-                self._texts.clear()
-            self._texts[suffix] = text
-        return text
+        route = routes.samples.get(key)
+        return None if route is None else self._aim_of(source, route, key)
 
-    def _aim(self, source: PushSource, route: list[Destination] | None, key: str) -> bool:
-        """Note the sessions and neighbours of a route; False if it is to go the general way."""
-        if route is None:
-            return False
+    def _aim_of(self, source: PushSource, route: list[Destination], key: str) -> Aim | None:
+        """The sessions and neighbours of a route; None if it is to go the general way."""
         egress = self._egress
         assert egress is not None
         sinks: list[RawSink] = []
@@ -347,23 +391,12 @@ class FaceSink:
                 continue
             outlet = egress.outlets.get(destination.face_id)
             if outlet is None or outlet.guard is not None:
-                return False
+                return None
             raw = outlet.raw
             if raw is not None:
                 sinks.append(raw)
             elif outlet.queues is not None:
                 hops.append(Hop(outlet, destination))
             else:
-                return False
-        if not sinks and not hops:
-            return False
-        for sink in sinks:
-            if sink not in self._touched:
-                self._touched.append(sink)
-                sink.begin_frame()
-                if sink not in self.served:
-                    self.served.append(sink)
-        self._sinks = sinks
-        self._hops = hops
-        self._key = key
-        return True
+                return None
+        return Aim(key, sinks, hops) if sinks or hops else None

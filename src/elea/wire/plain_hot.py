@@ -59,8 +59,9 @@ class PlainStamp:
 class PlainPush:
     """The sample that was read last. Payload and attachment are positions in `data`.
 
-    `time` is 64 bits as a signed number: from 2038 on it is negative. From `body_start` on stands
-    the PUT, whose first octet is `body_header`; from `rest_start` on what follows its timestamp.
+    `time` is 64 bits as a signed number: from 2038 on it is negative. From `key_start` to
+    `suffix_stop` stands the key, an alias and a text. From `body_start` on stands the PUT, whose
+    first octet is `body_header`; from `rest_start` on what follows its timestamp.
     """
 
     __slots__ = (
@@ -74,6 +75,7 @@ class PlainPush:
         "data",
         "eid",
         "encoding",
+        "key_start",
         "node_id",
         "payload_start",
         "payload_stop",
@@ -92,6 +94,7 @@ class PlainPush:
 
     def __init__(self) -> None:
         self.data = b""
+        self.key_start: i64 = 0
         self.scope: i64 = 0
         self.sender = False
         self.suffix_start: i64 = 0
@@ -199,6 +202,7 @@ class PlainPush:
         return SourceRef(self.zid, self.eid, self.sn) if self.sourced else None
 
     def _read_key(self, data: bytes, at: i64, end: i64, header: i64) -> i64:
+        self.key_start = at
         scope: i64 = data[at]
         at += 1
         if scope >= 0x80:
