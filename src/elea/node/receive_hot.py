@@ -144,7 +144,7 @@ class FaceSink:
         """Read exactly one message, as reassembled from fragments."""
         self.received += 1
         self.general = True
-        self._aims.clear()  # it may be one that changes what aliases mean
+        self._aims.clear()  # it may be one that changes what aliases mean; ours never do
         message: NetworkMessage | None = decode_network(reader)
         guard = self.guard
         if guard is not None and message is not None:
@@ -321,11 +321,10 @@ class FaceSink:
             self._aims.clear()
             self._routes = routes
             self._generation = routes.generation
-        # Ours may change at any time, and the routes of other routers have their own generations.
-        known = plain.node_id == 0 and (plain.sender or plain.scope == 0)
         written = b""
-        if known:
-            written = plain.data[plain.key_start : plain.suffix_stop]
+        is_near = plain.node_id == 0  # the routes of other routers have generations of their own
+        if is_near:
+            written = plain.data[plain.start : plain.suffix_stop]
             aim = self._aims.get(written)
             if aim is not None:
                 self._take(aim)
@@ -333,7 +332,7 @@ class FaceSink:
         aim = self._look_up(source)
         if aim is None:
             return False
-        if known:
+        if is_near:
             if len(self._aims) >= self._keys_max:
                 self._aims.clear()
             self._aims[written] = aim

@@ -59,8 +59,8 @@ class PlainStamp:
 class PlainPush:
     """The sample that was read last. Payload and attachment are positions in `data`.
 
-    `time` is 64 bits as a signed number: from 2038 on it is negative. From `key_start` to
-    `suffix_stop` stands the key, an alias and a text. From `body_start` on stands the PUT, whose
+    `time` is 64 bits as a signed number: from 2038 on it is negative. From `start` to
+    `suffix_stop` stand its header and its key, an alias and a text. From `body_start` on stands the PUT, whose
     first octet is `body_header`; from `rest_start` on what follows its timestamp.
     """
 
@@ -75,7 +75,6 @@ class PlainPush:
         "data",
         "eid",
         "encoding",
-        "key_start",
         "node_id",
         "payload_start",
         "payload_stop",
@@ -86,6 +85,7 @@ class PlainPush:
         "sn",
         "sourced",
         "stamped",
+        "start",
         "suffix_start",
         "suffix_stop",
         "time",
@@ -94,7 +94,7 @@ class PlainPush:
 
     def __init__(self) -> None:
         self.data = b""
-        self.key_start: i64 = 0
+        self.start: i64 = 0
         self.scope: i64 = 0
         self.sender = False
         self.suffix_start: i64 = 0
@@ -132,6 +132,7 @@ class PlainPush:
         if header & _ID_MASK != _PUSH:
             return NOT_PLAIN
         self.data = data
+        self.start = pos
         at: i64 = self._read_key(data, pos + 1, end, header)
         self.qos = QOS_DEFAULT
         self.node_id = 0
@@ -202,7 +203,6 @@ class PlainPush:
         return SourceRef(self.zid, self.eid, self.sn) if self.sourced else None
 
     def _read_key(self, data: bytes, at: i64, end: i64, header: i64) -> i64:
-        self.key_start = at
         scope: i64 = data[at]
         at += 1
         if scope >= 0x80:
