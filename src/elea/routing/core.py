@@ -179,7 +179,6 @@ class Routing:
             self._close(face, now_ns)
 
     def _close(self, face: Face, now_ns: int) -> None:
-        self._tables.routes_changed()  # nobody sends to it because it was found before
         if self._declarations.takes_turns(face):
             face.leaving = True
             self._queries.close_face(face)  # nobody waits for its answers meanwhile
@@ -187,6 +186,7 @@ class Routing:
             return
         del self._tables.faces[face.id]
         del self._pushes.sources[face.id]
+        self._tables.routes_changed()
         self._declarations.mute(face)
         self._interests.close_face(face)
         self._upstream.close_face(face)

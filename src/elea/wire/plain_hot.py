@@ -59,8 +59,8 @@ class PlainStamp:
 class PlainPush:
     """The sample that was read last. Payload and attachment are positions in `data`.
 
-    `time` is 64 bits as a signed number: from 2038 on it is negative. From `start` to
-    `suffix_stop` stand its header and its key, an alias and a text. From `body_start` on stands the PUT, whose
+    `time` is 64 bits as a signed number: from 2038 on it is negative. From `start` to `suffix_stop`
+    stand its header and its key, an alias and a text. From `body_start` on stands the PUT, whose
     first octet is `body_header`; from `rest_start` on what follows its timestamp.
     """
 

@@ -20,17 +20,17 @@ from elea.routing.pubsub_hot import Destination
 from elea.routing.regions import CLIENT
 from elea.routing.roles.router import ROUTER_ROLE
 from elea.session.deliver_hot import Inbox, Subscription
-from elea.session.outlet_hot import Channel
+from elea.session.outlet_hot import Channel, RowSink
 from elea.timestamp import NTP64, HybridClock
 from elea.transport.batching_hot import TxQueues
 from elea.transport.stats_hot import TransportStats
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.codec import decode_batch
-from elea.wire.codec_hot import NetworkMessage
+from elea.wire.codec_hot import NetworkMessage, encode_one
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
-from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
+from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
 from elea.wire.network.declaration.subscriber import DeclareSubscriber
 from elea.wire.network.declare import Declare
 from elea.wire.network.push_hot import Push, encode
@@ -292,6 +292,80 @@ def test_whoever_guards_a_face_sees_every_message() -> None:
     hub.sink.guard = Watcher()
     hub.frame(Push(WireExpr(2), Put(b"")))
     assert hub.general()
+
+
+def keys_of(messages: list[Push]) -> list[str]:
+    return [one.key.suffix for one in messages]
+
+
+@pytest.mark.parametrize("in_fragments", [True, False])
+def test_an_alias_is_what_it_means_now(in_fragments: bool) -> None:
+    hub = Hub(fast=True)
+    for key in (WireExpr(0, "fleet/a"), WireExpr(0, "fleet/b")):
+        hub.frame(Push(key, Put(b"")))  # they have routes now
+    hub.messages(3)
+    hub.frame(Push(WireExpr(2), Put(b"1")))
+    said = [Declare(UndeclareKeyExpr(2)), Declare(DeclareKeyExpr(2, WireExpr(0, "fleet/b")))]
+    writer = Writer()
+    for one in said:
+        if in_fragments:
+            hub.sink.message(Reader(encode_one(one)), 5, True)
+        else:
+            writer.raw(encode_one(one))
+    encode(writer, Push(WireExpr(2), Put(b"2")))
+    hub.sink.frame(Reader(writer.to_bytes()), 5, True)
+    assert keys_of(hub.messages(3)) == ["fleet/a", "fleet/b"]
+
+
+def test_who_subscribes_or_leaves_later_is_seen() -> None:
+    hub = Hub(fast=True)
+    sample = Push(WireExpr(1, "/b"), Put(b""))
+    for _ in range(3):
+        hub.frame(sample)
+    assert [len(hub.messages(face_id)) for face_id in OTHERS] == [3, 0, 0], "all queues are pulled"
+    hub._say(4, DeclareSubscriber(2, WireExpr(0, "fleet/b")))
+    hub.frame(sample)
+    hub.frame(sample)
+    assert len(hub.messages(4)) == 2
+    hub.delivered()
+    hub.routing.close_face(SESSION, 0)
+    del hub.egress.outlets[SESSION]
+    hub.frame(sample)
+    assert hub.delivered() == []
+    assert len(hub.messages(4)) == 1
+
+
+def test_keys_that_are_remembered_are_bounded() -> None:
+    hub = Hub(fast=True)
+    hub.sink = FaceSink(hub.routing, SOURCE, hub.egress, None, 2)
+    for number in [*range(5), *range(5)]:
+        hub.frame(Push(WireExpr(0, f"fleet/{number}"), Put(b"")))
+        assert len(hub.sink._aims) <= 2
+    assert not hub.general()
+    assert keys_of(hub.messages(3)) == [f"fleet/{number}" for number in [*range(5), *range(5)]]
+
+
+def test_each_frame_begins_and_ends_once_for_who_takes_it() -> None:
+    hub = Hub(fast=True)
+    inbox = hub.egress.outlets[SESSION].raw
+    assert isinstance(inbox, Inbox)
+    told: list[str] = []
+
+    class Rows(RowSink):
+        def begin(self) -> None:
+            told.append("begin")
+
+        def end(self) -> None:
+            told.append("end")
+
+    inbox.remote.rows.append(Rows())
+    samples = [Push(key, Put(b"")) for key in (WireExpr(2), WireExpr(0, "fleet/b"))]
+    hub.frame(*samples)
+    told.clear()
+    for _ in range(2):
+        hub.frame(*samples, *samples)
+    assert not hub.general()
+    assert told == ["begin", "end"] * 2
 
 
 @pytest.mark.parametrize(
