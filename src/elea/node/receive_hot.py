@@ -112,7 +112,8 @@ class FaceSink:
         self.served: list[RawSink] = []  # the sessions that got samples
         self._plain = PlainPush()
         self._source: PushSource | None = None
-        # Where samples went, by their keys as they stand in messages, until a table changes.
+        # Where samples went, by their keys as they stand in messages, until a table changes or
+        # an alias; ours are never taken back.
         self._aims: dict[bytes, Aim] = {}
         self._routes: RouteCache | None = None  # that those are of,
         self._generation = -1  # and which ones
@@ -144,7 +145,6 @@ class FaceSink:
         """Read exactly one message, as reassembled from fragments."""
         self.received += 1
         self.general = True
-        self._aims.clear()  # it may be one that changes what aliases mean; ours never do
         message: NetworkMessage | None = decode_network(reader)
         guard = self.guard
         if guard is not None and message is not None:
@@ -217,8 +217,7 @@ class FaceSink:
             if isinstance(message, Push):
                 self._push(face_id, message, reliable, now_ns)
             else:
-                self._alias = _NO_ALIAS  # tables may change, and what aliases mean
-                self._aims.clear()
+                self._alias = _NO_ALIAS  # tables may change
                 self.routing.receive(face_id, message, reliable, now_ns)
 
     def _samples(self, reader: Reader, reliable: bool) -> bool:
