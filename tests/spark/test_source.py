@@ -227,3 +227,16 @@ def test_nothing_of_spark_listens_beyond_this_host(spark: SparkSession) -> None:
     assert all(address == loopback for address, loopback in listening), listening
     assert spark.conf.get("spark.authenticate") == "true"
     assert spark.sparkContext.uiWebUrl is None
+
+
+def test_checkpoints_are_not_written_by_other_processes(
+    spark: SparkSession, checkpoint: str
+) -> None:
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    package = jvm.org.apache.spark.sql.execution.streaming.checkpointing
+    manager = getattr(getattr(package, "CheckpointFileManager$"), "MODULE$").create(
+        jvm.org.apache.hadoop.fs.Path(checkpoint),
+        spark._jsparkSession.sessionState().newHadoopConf(),
+    )
+    assert manager.getClass().getSimpleName() == "FileSystemBasedCheckpointFileManager"
