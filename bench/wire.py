@@ -325,7 +325,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=FIGURES, action="append")
     parser.add_argument("--rows", type=int, default=4_000_000)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--puts", type=int, default=400)
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--directory", default=tempfile.gettempdir())
