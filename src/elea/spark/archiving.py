@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from elea.spark.options import Source
     from elea.store.tables.files import Part
     from elea.store.tables.layout import Layout
+    from elea.store.tables.table import Table
 
 CONSUMER: Final = "archive"
 _ROWS_MAX: Final = 4_000_000  # of a batch: some files of about 100 MB
@@ -199,6 +200,7 @@ class _Committer:
 
     def __init__(self, target: Target) -> None:
         self._target = target
+        self._table: Table | None = None  # once it was opened, which costs as much as a commit
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         from elea.store.tables.compaction import tidy
@@ -207,6 +209,7 @@ class _Committer:
 
         # Once: to look at the rows again would be to read and write them again.
         parts = parts_of(row.asDict() for row in frame.collect())
-        table = open_table(self._target.path)
-        table.commit(self._target.consumer, parts, lossy=self._target.lossy)
-        tidy(table, number)
+        if self._table is None:
+            self._table = open_table(self._target.path)
+        self._table.commit(self._target.consumer, parts, lossy=self._target.lossy)
+        tidy(self._table, number)
