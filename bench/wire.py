@@ -54,6 +54,10 @@ from elea.store.tables.table import open_table
 FIGURES = ("wire", "latency", "memory")
 POLL_S = 0.02
 PATIENCE_S = 300.0
+SPARKS_OWN = (  # how checkpoints are written where Elea does not say so
+    "spark.sql.streaming.checkpointFileManagerClass",
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager",
+)
 NAIVE_COLUMNS = "key string, kind int, payload binary, encoding string, recv_ts double"
 
 
@@ -187,6 +191,8 @@ def by_elea(spark: SparkSession, root: Path, count: int) -> float:
 def by_queue(spark: SparkSession, root: Path, count: int) -> float:
     """Rows per second."""
     endpoint = free_endpoint()
+    spark = spark.newSession()
+    spark.conf.set(*SPARKS_OWN)
     spark.dataSource.register(NaiveSource)
     frame = spark.readStream.format("naive").option("endpoint", endpoint).load()
     writer = frame.writeStream.format("parquet").option("checkpointLocation", str(root / "check"))
