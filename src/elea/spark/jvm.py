@@ -31,8 +31,8 @@ _SAFE: Final = {
     "spark.ui.enabled": "false",
     "spark.authenticate": "true",
 }
-# Checkpoints on this host. The other way to write them asks the system's `chmod` and `readlink`, 40
-# processes for each batch, and is not safer: on such disks both look, and then rename.
+# Checkpoints on this host. The other way to write them starts 41 processes for each batch, such as
+# `readlink`, this one 9. It is not less safe: on such disks both look, and then rename.
 _CHECKPOINTS: Final = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
