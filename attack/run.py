@@ -27,6 +27,8 @@ ATTACKS: Final = (
     "queries",
     "slow_consumer",
     "timestamps",
+    "callbacks",
+    "sessions",
 )
 
 
