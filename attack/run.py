@@ -29,6 +29,7 @@ ATTACKS: Final = (
     "timestamps",
     "callbacks",
     "sessions",
+    "forks",
 )
 
 

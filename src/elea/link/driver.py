@@ -26,11 +26,11 @@ from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.admission import Ticket
 from elea.link.base import Link
-from elea.link.connect import Attempt, Connected, Connector
+from elea.link.connect import Connected, Connector
+from elea.link.dialing import Dialing
 from elea.link.discovery import Discovery
 from elea.link.flow_hot import BUFFERS_COUNT, WRITE_AHEAD_LEN, Flow
 from elea.link.guests import Guests
-from elea.link.learned import dialable
 from elea.link.listeners import Listeners
 from elea.link.multicast import GroupLink, GroupPump
 from elea.link.opening import Opening
@@ -53,7 +53,6 @@ from elea.node.ports import (
     Told,
 )
 from elea.node.settings import EndpointGroups
-from elea.node.stats import Refusal
 from elea.policy.policy import Policy
 
 _LOG: Final = logging.getLogger("elea.link")
@@ -104,7 +103,7 @@ class Driver:
             clock=clock,
             stats=node.stats,
         )
-        self._attempts: dict[int, Attempt] = {}
+        self._dialing = Dialing(self._connector, self.lock, limits, node.stats, self._connected)
         self._limits = limits
         self._pumps: dict[int, LinkPump | GroupPump] = {}
         self._discovery: Discovery | None = None
@@ -162,8 +161,7 @@ class Driver:
             self._discovery.close()
         with self.lock:
             self._closing = True
-            for attempt in self._attempts.values():
-                attempt.cancel()
+            self._dialing.cancel()
             self.node.close(self.now_ns())
             self._settle()
 
@@ -253,6 +251,10 @@ class Driver:
             self._holding = held
             for link_id in self._pumps:
                 self._hold(link_id)
+
+    def write_at_once(self) -> None:
+        """Let no message wait for company from now on."""
+        self._flow.is_eager = True
 
     def wait_room(self, face_id: int, deadline_ns: int) -> bool:
         """Wait, without the lock, until blocking messages need not wait; False at the deadline."""
@@ -368,7 +370,6 @@ class Driver:
         _LOG.info("a link from %s came to nothing: %s", source, error)
 
     def _connected(self, connector_id: int, outcome: Connected | LinkError) -> None:
-        self._attempts.pop(connector_id, None)
         if isinstance(outcome, LinkError):
             with self.lock:
                 self.node.connect_failed(connector_id, str(outcome), self.now_ns())
@@ -543,7 +544,7 @@ class Driver:
     def _apply(self, effect: Effect) -> None:
         match effect:
             case Connect():
-                self._dial(effect)
+                self._dialing.dial(effect)
             case NeighbourUp():
                 for link_id in list(self._tickets):
                     if self.node.intake(link_id) is not None:
@@ -567,23 +568,6 @@ class Driver:
                     # Who does not read its last words does without them.
                     overdue_ns = self.now_ns() + self._limits.close_flush_ns
                     self._timers.call_at(overdue_ns, lambda: pump.close(effect.reason))
-
-    def _dial(self, effect: Connect) -> None:
-        connector_id, endpoints = effect.connector_id, list(effect.endpoints)
-        if effect.teller is not None:
-            allow = self._settings.learned_allow
-            endpoints = dialable(endpoints, effect.teller, self._limits, allow=allow)
-        if not endpoints:
-            self.node.stats.refuse(Refusal.LEARNED)
-            why = LinkError(f"none of {', '.join(map(str, effect.endpoints))} may be dialled")
-            self._poller.call_soon_threadsafe(lambda: self._connected(connector_id, why))
-            return
-        self._attempts[connector_id] = self._connector.connect(
-            endpoints,
-            timeout_ns=effect.timeout_ns,
-            on_done=lambda outcome: self._connected(connector_id, outcome),
-            teller=effect.teller,
-        )
 
     def _wait(self, timeout_ns: int) -> bool:
         self._waiters += 1

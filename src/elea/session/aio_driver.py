@@ -61,6 +61,9 @@ class LoopDriver:
         """There is one thread only."""
         return False
 
+    def write_at_once(self) -> None:
+        """Nothing to do: nobody goes on with a loop in a forked child."""
+
     def close(self, timeout_ns: int) -> None:
         """Begin; `closed` waits."""
         self._driver.begin_close()

@@ -188,4 +188,4 @@ def _is_ending(task: asyncio.Task[object] | None) -> bool:
         running = asyncio.current_task()
     except RuntimeError:  # no loop: the coroutine is closed
         return True
-    return task is None or running is not task or task.cancelling() > 0
+    return running is not task or (task is not None and task.cancelling() > 0)

@@ -33,6 +33,10 @@ END: Final = _End()
 # Called by a thread that is going to wait for a value.
 BEFORE_WAITING: Final[list[Callable[[], None]]] = []
 
+# In a forked child: open the sessions of the parent anew. Called when a value is asked for and none
+# is there: nobody would ever bring one.
+ORPHANS: Final[list[Callable[[], None]]] = []
+
 
 class Outlet(Protocol):
     """Where values for one handler go."""
@@ -125,6 +129,9 @@ class Channel:
             Empty: there is none now.
         """
         queue = self._queue
+        if ORPHANS and queue.qsize() == 0:
+            for function in list(ORPHANS):
+                function()
         if queue.qsize() == 0 and blocking:
             for function in list(BEFORE_WAITING):
                 function()

@@ -150,6 +150,9 @@ class DriverPort(Protocol):
         """The I/O thread is held up by user code, somewhere in `deliver`: another takes its place
         at once, and it ends when it returns. Called by any thread; False: not possible."""
 
+    def write_at_once(self) -> None:
+        """Let no message wait for company: this process may end without a word. No lock held."""
+
     def hold_reading(self, held: bool) -> None:
         """Stop, or go on, reading from links: a reader of this process is behind. No lock held.
         A link that is not read does not expire."""

@@ -224,6 +224,9 @@ class SimDriver:
         """There is one thread only."""
         return False
 
+    def write_at_once(self) -> None:
+        """It does so anyway."""
+
     def hold_reading(self, held: bool) -> None:
         """Stop, or go on, reading from all links."""
         self._holding = held

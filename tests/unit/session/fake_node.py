@@ -298,6 +298,7 @@ class FakeDriver:
         self.time_ns = SECOND_NS
         self.waited: list[int] = []
         self.relieved_count = 0
+        self.writes_at_once = False
         self.held = False
         self.closed = False
         self.aborted = False
@@ -323,6 +324,9 @@ class FakeDriver:
     def relieve(self) -> bool:
         self.relieved_count += 1
         return True
+
+    def write_at_once(self) -> None:
+        self.writes_at_once = True
 
     def hold_reading(self, held: bool) -> None:
         assert not self.lock.locked() or self.callback_thread is not CallbackThread.CALLER
