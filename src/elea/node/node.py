@@ -484,6 +484,7 @@ class Node:
             whatami=agreed.peer_whatami,
             region=placement.region,
             gateway=placement.gateway,
+            request_id_max=agreed.request_id_max,
         )
         self.routing.open_face(face_id, spec, now_ns)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Final, TypeVar, final, overload
 
 from elea.errors import InvalidValueError
@@ -82,6 +83,7 @@ class Reorderer:
             self._deliver, self._missed, None if recovery is None else self._ask_missing
         )
         self._listeners: dict[int, Outlet] = {}
+        self._listener_ids = count(1)
         self._beats: Subscription | None = None
         self._publishers: Watcher | None = None
         self._timer: Timer | None = None
@@ -112,7 +114,7 @@ class Reorderer:
 
     def listen(self, outlet: Outlet) -> int:
         """Tell of misses; the number ends it."""
-        listener_id = self._face.new_id()
+        listener_id = next(self._listener_ids)
         self._listeners[listener_id] = outlet
         return listener_id
 
