@@ -30,6 +30,7 @@ ATTACKS: Final = (
     "callbacks",
     "sessions",
     "forks",
+    "stuck_neighbour",
 )
 
 

@@ -256,13 +256,13 @@ class Driver:
         """Let no message wait for company from now on."""
         self._flow.is_eager = True
 
-    def wait_room(self, face_id: int, deadline_ns: int) -> bool:
-        """Wait, without the lock, until blocking messages need not wait; False at the deadline."""
+    def wait_room(self, has_room: Callable[[], bool], deadline_ns: int) -> bool:
+        """Wait, without the lock, until there is room; False at the deadline."""
         with self.lock:
-            while not self.node.has_room(face_id):
+            while not has_room():
                 left_ns = deadline_ns - self.now_ns()
                 if left_ns <= 0 or not self._wait(left_ns):
-                    return self.node.has_room(face_id)
+                    return has_room()
         return True
 
     # On the poller.

@@ -24,6 +24,7 @@ from elea.node.intake_hot import Intake
 from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
 from elea.node.ports import CloseLink, Effect, LinkInfo, NeighbourDown, NeighbourUp, Teller, Told
 from elea.node.receive_hot import FaceSink
+from elea.node.room import Room
 from elea.node.settings import EndpointGroups, NodeSettings
 from elea.node.stamping_hot import Stamper
 from elea.node.stats import Refusal
@@ -65,6 +66,8 @@ class Node:
         # A sample of a session goes out. Bound once: it takes no interpreted step.
         self.local_push = Door(self.egress, self.routing.push).push
         self.awaits = self.routing.queries.awaits
+        room = Room(self.routing, self._place)
+        self.has_room, self.has_reply_room = room.for_sample, room.for_reply
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
         self._stamper: Stamper | None = None
         self._links: dict[int, NodeLink] = {}
@@ -85,6 +88,7 @@ class Node:
         self._dirty: dict[int, None] = {}
         self._last_id = self._now_ns = 0
         self._closed = False
+        self._blocked = False  # what a session just sent waits for room
         self.groups = Groups(
             settings,
             self.routing,
@@ -151,9 +155,8 @@ class Node:
 
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
-        times = [self.routing.next_timer_ns(), self.groups.next_timer_ns()]
-        times += [self._connectors.next_timer_ns(), self.guards.next_timer_ns()]
-        times.append(self._expiries.next_timer_ns())
+        machines = (self.routing, self.groups, self._connectors, self.guards, self._expiries)
+        times = [one.next_timer_ns() for one in machines]
         times += [session.next_timer_ns() for session in self._sessions.values()]
         for link in self._links.values():
             if link.handshake is not None:
@@ -176,7 +179,8 @@ class Node:
         for neighbour in list(self._neighbours.values()):
             self._time_neighbour(neighbour, now_ns)
         for face_id in self.guards.overdue(now_ns):
-            self._end_neighbour(self._by_face[face_id], "closed here: over its quota", now_ns)
+            neighbour, reason = self._by_face[face_id], "closed here: over its quota"
+            self._give_up(neighbour, reason, now_ns, CloseReason.GENERIC)
         fat = self.holding.excess(list(self._neighbours.values()))
         if fat is not None:
             self._give_up(fat, "too much waits for it", now_ns, CloseReason.UNRESPONSIVE)
@@ -322,9 +326,10 @@ class Node:
     def local_send(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> int:
         """Anything else of a session goes out."""
         self._now_ns = now_ns
+        self._blocked = False
         self.routing.receive(face_id, message, reliable, now_ns)
         self.egress.timers_moved = True
-        return SENT if self.has_room(face_id) else FULL
+        return FULL if self._blocked else SENT
 
     def set_timer(self) -> None:
         """A session may have set a nearer timer."""
@@ -372,10 +377,10 @@ class Node:
         remembered = any((*places, *others, self._effects, self._dirty, self._expiries))
         return not remembered and self.next_timer_ns() is None and self.routing.is_empty()
 
-    def has_room(self, face_id: int) -> bool:
-        """Whether no blocking message waits for room."""
-        waits = any(one.backlog for one in self._neighbours.values())
-        return not (waits or any(one.backlog for one in self.groups.by_face.values()))
+    def is_congested(self) -> bool:
+        """Whether a message that may not be dropped waits for room, anywhere."""
+        waits = any(one.backlog for one in self._by_face.values())
+        return waits or any(one.backlog for one in self.groups.by_face.values())
 
     def timestamp(self, wall_ns: int) -> Stamp:
         """A timestamp of this node's clock."""
@@ -392,6 +397,7 @@ class Node:
         place = self._place(face_id)
         assert place is not None  # it has an outlet
         result = place.backlog.send(message, reliable, self._told_ns())
+        self._blocked |= result == FULL
         place.outlet.stuck = bool(place.backlog)
         self.holding.grew(face_id, place.backlog, self.egress.source_link_id)
         return result
@@ -558,7 +564,8 @@ class Node:
             neighbour.note_sole_link()
             is_open = neighbour.transport.phase is TransportPhase.OPEN
             if is_open and neighbour.transport.has_carried(link.id):
-                self._end_neighbour(neighbour, reason, now_ns)
+                # Declarations on their way are lost: only a new transport repairs the tables.
+                self._give_up(neighbour, reason, now_ns, CloseReason.GENERIC)
             return
         del self._by_face[neighbour.face_id]
         self.guards.leave(neighbour.face_id)
@@ -567,14 +574,6 @@ class Node:
         self.routing.close_face(neighbour.face_id, now_ns)
         self._connectors.lost(neighbour, now_ns)
         self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
-
-    def _end_neighbour(self, neighbour: Neighbour, reason: str, now_ns: int) -> None:
-        """All links of a neighbour go.
-
-        If one of several is lost, what was on its way there is gone, declarations too, and nothing
-        would repair the tables of either side. A new transport does.
-        """
-        self._give_up(neighbour, reason, now_ns, CloseReason.GENERIC)
 
     def _give_up(
         self, neighbour: Neighbour, reason: str, now_ns: int, close_reason: CloseReason

@@ -88,7 +88,7 @@ class Routing:
         "_south",
         "_tables",
         "_upstream",
-        "_violations",
+        "audience",
         "candidates",
         "push",
         "receive_push",
@@ -124,6 +124,7 @@ class Routing:
         # Bound once: an interpreted method in between would cost as much as the routing.
         self.push = self._pushes.push
         self.receive_push = self._pushes.receive
+        self.audience = self._pushes.audience
 
     def stamp_samples(self, stamp: Callable[[Push], Push | None]) -> None:
         """Let every sample pass through `stamp` before it goes on; None drops it."""

@@ -184,6 +184,11 @@ class Queries:
         """Whether somebody still waits for the answers of a face to a request."""
         return request_id in self._legs.get(face_id, {})
 
+    def asker(self, face_id: int, request_id: int) -> int | None:
+        """The face that waits for the answers of a face to a request."""
+        leg = self._legs.get(face_id, {}).get(request_id)
+        return None if leg is None else leg.query.source.id
+
     def final(self, face: Face, request_id: int) -> None:
         """`face` will not answer this request any more."""
         leg = self._legs.get(face.id, {}).get(request_id)

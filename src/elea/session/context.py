@@ -144,11 +144,18 @@ class Context:
             self.flush()
         self._dispatcher.deliver(on_io=False)
 
-    def wait_room(self) -> None:
-        """Wait until a sample that may not be dropped finds room, or the time is over."""
+    def wait_room(self, key: str | None = None, qos: int = 0) -> None:
+        """Wait until a sample on `key` that may not be dropped finds room, or the time is over.
+
+        Without a key: until no message waits for room.
+        """
         dispatch.about_to_wait()
-        deadline_ns = self.driver.now_ns() + BLOCK_NS
-        self.driver.wait_room(self.core.face.id, deadline_ns)
+        node, face_id = self.driver.node, self.core.face.id
+
+        def has_room() -> bool:
+            return not node.is_congested() if key is None else node.has_room(face_id, key, qos)
+
+        self.driver.wait_room(has_room, self.driver.now_ns() + BLOCK_NS)
 
     def later(self, function: Callable[[], None]) -> None:
         """Run a function of the core under the lock, from a finaliser.

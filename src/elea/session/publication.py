@@ -26,7 +26,6 @@ from elea.session.convert import (
     wire_stamp,
 )
 from elea.session.options import PutOptions
-from elea.session.ports import DROPPED
 from elea.session.promise import Promise
 from elea.session.spool import Spool, declare_spool
 from elea.timestamp import Timestamp
@@ -139,13 +138,11 @@ class Publication:
             KeyExprError: the key is none.
             ClosedError: the session is closed.
         """
-        face = self._context.core.face
-        if not self._context.read(lambda: face.closed or face.node.has_room(face.id)):
-            return False
         stamp, attached = wire_stamp(timestamp), octets_or_none(attachment)
         body = Put(octets(payload), stamp, wire_encoding(encoding), attached)
-        qos = qos_octet(priority, None, express)
-        return self._publish(key_expr, body, qos, None, None) != DROPPED
+        key = key_text(key_expr)
+        push = Push(WireExpr(0, self._prefix + key), body, qos_octet(priority, None, express))
+        return self._context.core.outbox.try_publish(key, push, True, True, True)
 
     @overload
     def delete(

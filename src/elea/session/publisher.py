@@ -218,14 +218,15 @@ class Publisher(Declared):
             ClosedError: the publisher or its session is gone.
         """
         self._check()
-        context = self._context
-        core = context.core
-        if not context.read(lambda: core.face.node.has_room(core.face.id)):
-            self._lane.dropped_count += 1
-            return False
-        dropped = self._lane.dropped_count
-        self.put(payload, encoding=encoding, attachment=attachment, timestamp=timestamp)
-        return self._lane.dropped_count == dropped
+        lane = self._lane
+        return lane.try_send(
+            Put(
+                octets(payload),
+                wire_stamp(timestamp),
+                lane.encoding if encoding is None else wire_encoding(encoding),
+                octets_or_none(attachment),
+            )
+        )
 
     @overload
     def delete(self, *, ack: None = None, **options: Unpack[PublicationOptions]) -> None: ...

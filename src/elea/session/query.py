@@ -131,10 +131,11 @@ class Query(Finishing):
 
         Not for callbacks on an event loop, which it would hold up.
         """
-        context, face = self._context, self._context.core.face
-        if context.read(lambda: face.node.has_room(face.id)):
+        context, has_room = self._context, self._exchange.has_room
+        if context.read(has_room):
             return True
-        return context.driver.wait_room(face.id, face.now_ns() + int(timeout * 1e9))
+        deadline_ns = context.driver.now_ns() + int(timeout * 1e9)
+        return context.driver.wait_room(has_room, deadline_ns)
 
     def reply(
         self,

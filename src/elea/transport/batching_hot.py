@@ -188,6 +188,11 @@ class TxQueues:
         lane.waiting = None
         return self._place(lane, message, reliable, qos)
 
+    def has_room(self, qos: int) -> bool:
+        """Whether `send` would take a message of this quality."""
+        lane = self._lanes[qos & 0x07 if self._qos else 0]
+        return lane.queued_len + lane.open.size <= self._queue_len
+
     def send_value(self, head: bytes, payload: bytes, qos: int, reliable: bool) -> int:
         """Take a PUSH as octets: `head` ends before the length of the payload.
 

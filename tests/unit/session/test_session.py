@@ -458,3 +458,38 @@ def test_an_answered_get_leaves_no_timer() -> None:
     assert len(core.face._timers._heap) < 200
     assert core.face.next_timer_ns() is None
     session.close()
+
+
+@pytest.mark.parametrize("name", ["session", "publisher"])
+def test_try_put_looks_for_room_and_sends_without_letting_others_in(name: str) -> None:
+    driver = FakeDriver()
+    session = Session(Config(), driver)
+    publisher = session.declare_publisher("a", congestion_control=CongestionControl.BLOCK)
+    outbox = session._context.core.outbox
+    steps: list[str] = []
+    release = outbox.release
+
+    def has_room(face_id: int, key: str, qos: int) -> bool:
+        assert driver.lock.locked()
+        steps.append(f"room for {key}")
+        return driver.node.room
+
+    def released() -> None:
+        steps.append("released")
+        release()
+
+    driver.node.has_room = has_room  # type: ignore[method-assign]
+    outbox.release = released
+    sent = len(driver.node.sent)
+
+    def try_put() -> bool:
+        return session.try_put("a", "1") if name == "session" else publisher.try_put("1")
+
+    assert try_put()
+    assert steps == ["room for a", "released"]
+    assert len(driver.node.sent) == sent + 1
+    driver.node.room = False
+    assert not try_put()
+    assert len(driver.node.sent) == sent + 1
+    assert driver.waited == []
+    session.close()
