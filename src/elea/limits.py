@@ -74,6 +74,7 @@ class Limits:
     routes_count: int = 4_096  # cached routes per region and kind of message; keys per neighbour
     plans_count: int = 4_096  # keys whose rules are remembered, per face and direction
     withheld_count: int = 1_024  # refused declarations, per face and direction: rules may change
+    accounts_left_count: int = 1_024  # quotas of neighbours that left before they had paid
     gossip_nodes_count: int = 2_048  # psids remembered per neighbour, and candidates not fetched
 
     # Storages: what whoever may put can make one of them keep (T41).

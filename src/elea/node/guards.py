@@ -91,9 +91,11 @@ class Guards:
             self._faces[sink.face_id] = face
             if zid is not None:
                 self._tell(LoggedIn(identity))
-        self._leave_account(face)
         face.identity = identity
         self._guard(face)
+        if sink.face_id in self._held:  # a new link of who has sent too much is not read either
+            for link_id in links:
+                self._holding.pause(link_id, True)
 
     def leave(self, face_id: int) -> None:
         """A neighbour is gone."""
@@ -101,6 +103,7 @@ class Guards:
         if face is not None:
             self._leave_account(face)
             self._held.pop(face_id, None)
+            self._forget_accounts()
 
     def login_refused(self, info: LinkInfo, reason: str) -> None:
         """Somebody did not become a neighbour."""
@@ -112,6 +115,7 @@ class Guards:
         for face in self._faces.values():
             self._leave_account(face)
             self._release(face)
+        self._accounts.clear()
         for face in list(self._faces.values()):
             for guard in self._guard(face):
                 guard.review()
@@ -136,7 +140,10 @@ class Guards:
         found = []
         for face_id, until_ns in list(self._held.items()):
             face = self._faces[face_id]
-            if now_ns < until_ns or face.account is None:
+            if now_ns < until_ns:
+                continue
+            if face.account is None:  # another identity, and that has no quota
+                self._release(face)
                 continue
             wait_ns = face.account.wait_ns(now_ns)
             if face.account.is_overdue(now_ns):
@@ -150,14 +157,13 @@ class Guards:
 
     def _guard(self, face: Guarded) -> list[FaceGuard]:
         """Give a face the guards that the policy asks for; those that check rules, both ways."""
-        quota = self._policy.quota(face.identity)
-        if quota is not None:
-            name = (quota.id, face.identity.name)
-            account = self._accounts.get(name)
-            if account is None:
-                account = self._accounts[name] = Account(quota, self._around.now_ns())
-            account.faces.add(face.face_id)
+        account = self._account(face.identity)
+        if account is not face.account:
+            self._leave_account(face)
+            self._release(face)
             face.account = account
+        if account is not None:
+            account.faces.add(face.face_id)
         made = {}
         for flow in Flow:
             chain = self._policy.chain(face.identity, flow, self._limits)
@@ -168,15 +174,30 @@ class Guards:
         face.outlet.guard = egress if checks else None
         return [ingress, egress]
 
+    def _account(self, identity: Identity) -> Account | None:
+        """The account that an identity has, or had before it left; None without a quota."""
+        quota = self._policy.quota(identity)
+        if quota is None:
+            return None
+        name = (quota.id, identity.name)
+        account = self._accounts.get(name)
+        if account is None:
+            account = self._accounts[name] = Account(quota, self._around.now_ns())
+        return account
+
     def _leave_account(self, face: Guarded) -> None:
         account, face.account = face.account, None
-        if account is None:
-            return
-        account.faces.discard(face.face_id)
-        if not account.faces:
-            self._accounts = {
-                name: one for name, one in self._accounts.items() if one is not account
-            }
+        if account is not None:
+            account.faces.discard(face.face_id)
+
+    def _forget_accounts(self) -> None:
+        """Forget the accounts of those who left and owe nothing, and the oldest of too many."""
+        now_ns = self._around.now_ns()
+        left = {name: one for name, one in self._accounts.items() if not one.faces}
+        spare = len(left) - self._limits.accounts_left_count
+        for index, (name, account) in enumerate(left.items()):
+            if index < spare or account.is_full(now_ns):
+                del self._accounts[name]
 
     def _refusal(self, face: Guarded, refusal: Refusal) -> None:
         self.refused[refusal.reason, refusal.flow, refusal.action] += 1
