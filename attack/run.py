@@ -31,6 +31,7 @@ ATTACKS: Final = (
     "sessions",
     "forks",
     "stuck_neighbour",
+    "link_state",
 )
 
 

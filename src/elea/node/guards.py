@@ -131,6 +131,15 @@ class Guards:
         face = self._faces.get(face_id)
         return 0 if face is None else face.refused_count
 
+    def hold_debtors(self, debts: dict[int, int]) -> None:
+        """Do not read faces for as many nanoseconds as stand beside them; then `debts` are paid."""
+        now_ns = self._around.now_ns()
+        for face_id, rest_ns in debts.items():
+            face = self._faces.get(face_id)
+            if face is not None:
+                self._hold(face, now_ns + rest_ns)
+        debts.clear()
+
     def next_timer_ns(self) -> int | None:
         """When `overdue` wants to be called."""
         return min(self._held.values(), default=None)
@@ -212,9 +221,12 @@ class Guards:
             one = self._faces[face_id]
             if face_id not in self._held:
                 self._tell(OverQuota(one.identity, account.quota.id, False))
-                for link_id in one.links:
-                    self._holding.pause(link_id, True)
-            self._held[face_id] = now_ns + account.wait_ns(now_ns)
+            self._hold(one, now_ns + account.wait_ns(now_ns))
+
+    def _hold(self, face: Guarded, until_ns: int) -> None:
+        for link_id in face.links:
+            self._holding.pause(link_id, True)
+        self._held[face.face_id] = max(until_ns, self._held.get(face.face_id, 0))
 
     def _release(self, face: Guarded) -> None:
         if self._held.pop(face.face_id, None) is not None:

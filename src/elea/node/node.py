@@ -70,17 +70,19 @@ class Node:
         self.has_room, self.has_reply_room = room.for_sample, room.for_reply
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
         self._stamper: Stamper | None = None
+        self._effects: list[Effect] = []
         self._links: dict[int, NodeLink] = {}
         self._neighbours: dict[bytes, Neighbour] = {}
         who = Admission(settings, role, self._neighbours, self._links, rng, limits, self._give_up)
         self.admission, self.stats = who, who.stats
         self._expiries = Expiries()
-        self._connectors = Connectors(settings, self._neighbours, self._ask, rng, limits, who.stats)
+        self._connectors = Connectors(
+            settings, self._neighbours, self._effects.append, rng, limits, who.stats
+        )
         self._by_face: dict[int, Neighbour] = {}
         self.departed = Departed()
         self._sessions: dict[int, Session] = {}
-        self._effects: list[Effect] = []
-        self.holding = Holding(self._links, settings, limits, self._ask)
+        self.holding = Holding(self._links, settings, limits, self._effects.append)
         self.guards = Guards(
             settings.policy, self.routing, self.egress, self.holding, self._told_ns, limits
         )
@@ -134,6 +136,8 @@ class Node:
         """What the driver shall do, oldest first; taken once."""
         if self.routing.candidates:
             self._consider_candidates()
+        if self.routing.debts:
+            self.guards.hold_debtors(self.routing.debts)
         taken, self._effects[:] = self._effects[:], []  # the list itself stays
         return taken
 
@@ -150,8 +154,8 @@ class Node:
 
     def has_work(self) -> bool:
         """Whether there is something to write, or something else for the driver to do."""
-        asked = self._effects or self._dirty or self.routing.candidates
-        return bool(asked or self.egress.dirty)
+        routing = self.routing.candidates or self.routing.debts
+        return bool(self._effects or self._dirty or routing or self.egress.dirty)
 
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
@@ -179,8 +183,7 @@ class Node:
         for neighbour in list(self._neighbours.values()):
             self._time_neighbour(neighbour, now_ns)
         for face_id in self.guards.overdue(now_ns):
-            neighbour, reason = self._by_face[face_id], "closed here: over its quota"
-            self._give_up(neighbour, reason, now_ns, CloseReason.GENERIC)
+            self._give_up(self._by_face[face_id], "closed here: over its quota", now_ns)
         fat = self.holding.excess(list(self._neighbours.values()))
         if fat is not None:
             self._give_up(fat, "too much waits for it", now_ns, CloseReason.UNRESPONSIVE)
@@ -422,9 +425,6 @@ class Node:
         self._last_id += 1
         return self._last_id
 
-    def _ask(self, effect: Effect) -> None:
-        self._effects.append(effect)
-
     def _shake(self, link: NodeLink, batch: bytes, now_ns: int) -> None:
         assert link.handshake is not None
         link.handshake.receive_batch(batch, now_ns)
@@ -565,7 +565,7 @@ class Node:
             is_open = neighbour.transport.phase is TransportPhase.OPEN
             if is_open and neighbour.transport.has_carried(link.id):
                 # Declarations on their way are lost: only a new transport repairs the tables.
-                self._give_up(neighbour, reason, now_ns, CloseReason.GENERIC)
+                self._give_up(neighbour, reason, now_ns)
             return
         del self._by_face[neighbour.face_id]
         self.guards.leave(neighbour.face_id)
@@ -576,11 +576,11 @@ class Node:
         self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
 
     def _give_up(
-        self, neighbour: Neighbour, reason: str, now_ns: int, close_reason: CloseReason
+        self, neighbour: Neighbour, reason: str, now_ns: int, why: CloseReason = CloseReason.GENERIC
     ) -> None:
         """Give a neighbour up, with all its links; what waits for it is dropped."""
         self._mute(neighbour)
-        neighbour.transport.close(close_reason, now_ns, flush=False)
+        neighbour.transport.close(why, now_ns, flush=False)
         for link_id in list(neighbour.links):
             link = self._links[link_id]
             last_words = neighbour.transport.pull(link_id, now_ns)

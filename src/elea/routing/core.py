@@ -90,6 +90,7 @@ class Routing:
         "_upstream",
         "audience",
         "candidates",
+        "debts",
         "push",
         "receive_push",
     )
@@ -120,6 +121,7 @@ class Routing:
         self._queries = Queries(context, self._routes)
         # What `connect_candidates` would give; a driver looks here after every chunk it reads.
         self.candidates = context.candidates
+        self.debts = context.debts
         self._pushes = PushRouter(output, self._routes.samples)
         # Bound once: an interpreted method in between would cost as much as the routing.
         self.push = self._pushes.push
