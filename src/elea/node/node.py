@@ -495,7 +495,7 @@ class Node:
         self.routing.open_face(face_id, spec, now_ns)
 
     def _join(self, neighbour: Neighbour, link: NodeLink, agreed: Agreed, now_ns: int) -> None:
-        neighbour.join(link, agreed, now_ns)
+        neighbour.join(link, agreed, now_ns, self.limits)
         self.guards.join(neighbour, self._links)
         if link.connector is not None:
             link.connector.connected()

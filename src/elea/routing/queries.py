@@ -28,6 +28,7 @@ from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal
 from elea.wire.shared_extensions import EntityRef
 
+TARGET_BEST_MATCHING: Final = 0
 TARGET_ALL: Final = 1
 TARGET_ALL_COMPLETE: Final = 2
 _MS_NS: Final = 1_000_000

@@ -467,7 +467,7 @@ class Transport:
 _KEEP_ALIVE: Final = encode_one(KeepAlive())
 
 
-def adapt_stream(stream: StreamDecoder, agreed: Agreed, limits: Limits = DEFAULT_LIMITS) -> None:
+def adapt_stream(stream: StreamDecoder, agreed: Agreed, limits: Limits) -> None:
     """Let a stream cut batches as `agreed` has it, from the first one after the handshake."""
     stream.low_latency = agreed.low_latency
     # Eclipse Zenoh sends low-latency units of any length, although it refuses what is longer than
