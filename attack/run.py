@@ -32,6 +32,7 @@ ATTACKS: Final = (
     "forks",
     "stuck_neighbour",
     "link_state",
+    "forged_inits",
 )
 
 

@@ -102,6 +102,7 @@ class Driver:
             limits=limits,
             clock=clock,
             stats=node.stats,
+            greet=self._greet,
         )
         self._dialing = Dialing(self._connector, self.lock, limits, node.stats, self._connected)
         self._limits = limits
@@ -365,6 +366,13 @@ class Driver:
             lambda link_id, now_ns: self.node.link_opened(link_id, link.info, now_ns),
             ticket,
         )
+
+    def _greet(self, remote: Locator, batch_len_max: int, data: bytes) -> tuple[bool, list[bytes]]:
+        """A datagram of a stranger."""
+        with self.lock:
+            if self._closing:
+                return False, []
+            return self.node.admission.greet(remote, batch_len_max, data, self.now_ns())
 
     def _not_accepted(self, source: str, error: LinkError) -> None:
         _LOG.info("a link from %s came to nothing: %s", source, error)

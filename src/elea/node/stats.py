@@ -17,6 +17,7 @@ class Refusal(StrEnum):
     REPLACED = "replaced"  # a silent neighbour, by a newcomer with the same credentials (T13)
     EXPIRED = "expired"  # a certificate of the link has ended
     HANDSHAKE = "handshake"  # pushed out of its handshake by others, or too slow (T09)
+    COOKIE = "cookie"  # a datagram with a cookie that is not ours, too old or used (T10)
     LEARNED = "learned"  # an address that others told of and that must not be dialled (T49)
 
 
