@@ -1,4 +1,4 @@
-"""Attacks on a listener for datagrams, at small size: as `test_attacks`, with a router of their own."""
+"""Attacks on a listener for datagrams, at small size: as `test_attacks`, with their own router."""
 
 from __future__ import annotations
 

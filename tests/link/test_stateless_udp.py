@@ -11,7 +11,7 @@ import pytest
 import elea
 from elea.link.driver import Driver
 from elea.link.udp import UdpListener
-from elea.transport.handshake import Opener, State
+from elea.transport.handshake import Opener
 from elea.transport.negotiation import Offer
 from elea.wire.codec_hot import BatchDecoder, encode_one
 from elea.wire.transport.close import Close
@@ -100,13 +100,13 @@ def test_a_cookie_returned_makes_a_link(listening: Listening) -> None:
         [syn] = shaking.outgoing()
         sock.sendto(syn, listening.address)
         shaking.receive_batch(sock.recv(65_535), 0)
-        assert shaking.state is State.PEER_KNOWN
+        assert shaking.terms is not None
         assert listening.kept() == (0, 0, 0, 0)
         shaking.proceed(0)
         [open_syn] = shaking.outgoing()
         sock.sendto(open_syn, listening.address)
         shaking.receive_batch(sock.recv(65_535), 0)
-        assert shaking.state is State.OPENED
+        assert shaking.agreed is not None
         listening.until_kept(1)
 
 
