@@ -409,4 +409,4 @@ def _length(sample: SpaceSample) -> int:
 
 def _priority(number: int) -> Priority:
     """What a device may ask for: anything but the protocol's own."""
-    return Priority(number) if 1 <= number <= max(Priority) else Priority.DATA
+    return Priority(number) if 1 <= number <= Priority.MIN.value else Priority.DATA

@@ -280,13 +280,17 @@ class AdvancedSubscriber(Listening[H_co]):
 
     @overload
     def sample_miss_listener(
-        self, handler: BuiltinHandler[Miss] | None = None
+        self, /, handler: BuiltinHandler[Miss] | None = None
     ) -> SampleMissListener[Handler[Miss]]: ...
     @overload
-    def sample_miss_listener(self, handler: PythonHandler[Miss, H]) -> SampleMissListener[H]: ...
+    def sample_miss_listener(self, /, handler: PythonHandler[Miss, H]) -> SampleMissListener[H]: ...
     @overload
-    def sample_miss_listener(self, handler: PythonCallback[Miss]) -> SampleMissListener[None]: ...
-    def sample_miss_listener(self, handler: AnyHandler[Miss] = None) -> SampleMissListener[object]:
+    def sample_miss_listener(
+        self, /, handler: PythonCallback[Miss]
+    ) -> SampleMissListener[None]: ...
+    def sample_miss_listener(
+        self, /, handler: AnyHandler[Miss] = None
+    ) -> SampleMissListener[object]:
         """Be told of samples that are lost; only publishers that number them can miss some."""
         self._check()
         delivery = Delivery(handler, self._context.pressure)
@@ -297,20 +301,21 @@ class AdvancedSubscriber(Listening[H_co]):
     @overload
     def detect_publishers(
         self,
+        /,
         handler: BuiltinHandler[Sample] | None = None,
         *,
         history: bool | None = None,
     ) -> Subscriber[Handler[Sample]]: ...
     @overload
     def detect_publishers(
-        self, handler: PythonHandler[Sample, H], *, history: bool | None = None
+        self, /, handler: PythonHandler[Sample, H], *, history: bool | None = None
     ) -> Subscriber[H]: ...
     @overload
     def detect_publishers(
-        self, handler: PythonCallback[Sample], *, history: bool | None = None
+        self, /, handler: PythonCallback[Sample], *, history: bool | None = None
     ) -> Subscriber[None]: ...
     def detect_publishers(
-        self, handler: AnyHandler[Sample] = None, *, history: bool | None = None
+        self, /, handler: AnyHandler[Sample] = None, *, history: bool | None = None
     ) -> Subscriber[object]:
         """Watch matching publishers that declare themselves come and go."""
         self._check()

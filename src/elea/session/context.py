@@ -409,7 +409,7 @@ class Declared:
         self._in_background = in_background
         self._gone = False
 
-    def undeclare(self) -> None:
+    def undeclare(self, /) -> None:
         """End it.
 
         Raises:

@@ -46,6 +46,7 @@ class Publication:
     @overload
     def put(
         self,
+        /,
         key_expr: IntoKeyExpr,
         payload: IntoZBytes,
         *,
@@ -56,6 +57,7 @@ class Publication:
     @overload
     def put(
         self,
+        /,
         key_expr: IntoKeyExpr,
         payload: IntoZBytes,
         *,
@@ -66,6 +68,7 @@ class Publication:
     ) -> StoredAck: ...
     def put(
         self,
+        /,
         key_expr: IntoKeyExpr,
         payload: IntoZBytes,
         *,
@@ -146,11 +149,12 @@ class Publication:
 
     @overload
     def delete(
-        self, key_expr: IntoKeyExpr, *, ack: None = None, **options: Unpack[PutOptions]
+        self, /, key_expr: IntoKeyExpr, *, ack: None = None, **options: Unpack[PutOptions]
     ) -> None: ...
     @overload
     def delete(
         self,
+        /,
         key_expr: IntoKeyExpr,
         *,
         ack: Ack,
@@ -159,6 +163,7 @@ class Publication:
     ) -> StoredAck: ...
     def delete(
         self,
+        /,
         key_expr: IntoKeyExpr,
         *,
         congestion_control: CongestionControl | None = None,
