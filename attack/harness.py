@@ -23,6 +23,7 @@ from elea.wire.codec import encode_batch
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.framing_hot import StreamDecoder, frame
 from elea.wire.transport.frame_hot import Frame
+from elea.wire.transport.init import RESOLUTION_DEFAULT
 from elea.wire.transport.keepalive import KeepAlive
 
 ROOT: Final = Path(__file__).parents[1]
@@ -217,10 +218,17 @@ class Raw:
     closed: bool = False
 
     @classmethod
-    def connect(cls, port: int, zid: bytes | None = None, whatami: int = _CLIENT) -> Raw:
+    def connect(
+        cls,
+        port: int,
+        zid: bytes | None = None,
+        whatami: int = _CLIENT,
+        resolution: int = RESOLUTION_DEFAULT,
+    ) -> Raw:
         """Open a transport, as a client with a random identifier unless told."""
         sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
-        offer = Offer(zid=zid or os.urandom(16), whatami=whatami, lease_ms=60_000)
+        zid = zid or os.urandom(16)
+        offer = Offer(zid=zid, whatami=whatami, lease_ms=60_000, resolution=resolution)
         opener = Opener(offer, time.monotonic_ns())
         stream = StreamDecoder()
         while opener.agreed is None:

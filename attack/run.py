@@ -33,6 +33,8 @@ ATTACKS: Final = (
     "stuck_neighbour",
     "link_state",
     "forged_inits",
+    "request_ids",
+    "dialling",
 )
 
 
