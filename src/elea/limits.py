@@ -22,6 +22,7 @@ SCHEMA_LEN_MAX: Final = 255
 REGION_NAME_LEN_MAX: Final = 32
 TIMESTAMP_STACK_COUNT_MAX: Final = 255
 LOW_LATENCY_LEN_MAX: Final = 0xFFFF_FFFF  # the low-latency prefix is a u32
+RX_BUFFER_LEN_MAX: Final = 16 * 1024 * 1024  # of one read, taken for each link that has something
 BATCH_LEN_MIN: Final = 64  # smaller ones are refused: headers would outweigh what they carry (T06)
 
 # XRCE: what its generated codec is made with.

@@ -160,7 +160,7 @@ class Config:
         if key.path in self._lost:
             raise _lost_secret(key.path, self.origin)
         mode = str(self.mode)
-        return _copy(_effective(key.kind, self._values.get(key.path), key.default, mode))
+        return _copy(_effective(key.kind, self._values.get(key.path), key.in_effect, mode))
 
     def is_set(self, path: str) -> bool:
         """Whether a key was given a value, be it the default."""

@@ -17,7 +17,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -26,11 +25,11 @@ from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.admission import Ticket
 from elea.link.base import Link
+from elea.link.binding import Binding
 from elea.link.connect import Connected, Connector
 from elea.link.dialing import Dialing
 from elea.link.discovery import Discovery
 from elea.link.flow_hot import BUFFERS_COUNT, WRITE_AHEAD_LEN, Flow
-from elea.link.guests import Guests
 from elea.link.listeners import Listeners
 from elea.link.multicast import GroupLink, GroupPump
 from elea.link.opening import Opening
@@ -57,7 +56,6 @@ from elea.policy.policy import Policy
 
 _LOG: Final = logging.getLogger("elea.link")
 _REJOIN_NS: Final = 1_000_000_000  # after a group was lost, as when an interface went down
-_BURST_TURN_NS: Final = 1_000_000  # what a message of a burst waits for company, as in Eclipse
 
 
 class Driver:
@@ -103,6 +101,8 @@ class Driver:
             clock=clock,
             stats=node.stats,
         )
+        self.bound = self._listeners.bound  # where it listens, with the ports that were given
+        self.guests = self._listeners.guests  # who takes connections that do not speak Zenoh
         self._dialing = Dialing(self._connector, self.lock, limits, node.stats, self._connected)
         self._limits = limits
         self._pumps: dict[int, LinkPump | GroupPump] = {}
@@ -114,12 +114,15 @@ class Driver:
         self._closing = False
         self._timer: Timer | None = None
         self._flow = Flow(node.egress, self.lock, self._pumps, clock, self)
+        self._flow.is_eager = not node.settings.transport.batching
         # Bound once: an interpreted method in between would cost as much.
         self.flush = self._flow.flush
         self.flush_locked = self._flow.flush_locked
         self._room = threading.Condition(self.lock)
         self._waiters = 0
-        self._opening = Opening(node, self.lock, clock, settings.scouting.timeout_ns)
+        self._binding = Binding(self._listeners, node.settings, self._timers, clock, self._rebound)
+        search_ns = settings.scouting.timeout_ns
+        self._opening = Opening(node, self.lock, clock, search_ns, self._binding.is_over)
 
     # Life.
 
@@ -130,9 +133,7 @@ class Driver:
             LinkError: if a listener cannot be bound, or a multicast group not joined.
             ConfigError: if the settings ask for something that cannot be.
         """
-        for group in self.node.settings.listen:
-            for endpoint in group:
-                self._listeners.open(endpoint)
+        self._binding.start(one for group in self.node.settings.listen for one in group)
         for endpoint in self.node.settings.groups:
             self._join(endpoint)
         self._discovery = self._scouting()
@@ -156,6 +157,7 @@ class Driver:
 
     def begin_close(self) -> None:
         """Say goodbye to every neighbour; links go when that is written."""
+        self._binding.stop()
         self._listeners.close_soon()
         if self._discovery is not None:
             self._discovery.close()
@@ -190,15 +192,6 @@ class Driver:
         """Where others can reach this node."""
         return self._listeners.locators(asker_loopback=False)
 
-    def bound(self) -> tuple[Locator, ...]:
-        """Where it listens, with the ports that were given."""
-        return self._listeners.bound()
-
-    @property
-    def guests(self) -> Guests:
-        """Who takes connections that do not speak Zenoh."""
-        return self._listeners.guests
-
     def change_endpoints(
         self,
         listen: EndpointGroups,
@@ -214,11 +207,17 @@ class Driver:
             ConfigError: if an endpoint asks for something that cannot be.
         """
         settings = settings or self._settings
-        self._listeners.change([endpoint for group in listen for endpoint in group], settings)
+        self._binding.change([endpoint for group in listen for endpoint in group], settings)
         self._settings = self._connector.settings = settings
         with self.lock:
             self.node.routing.set_locators(self.locators())
             self.node.connect_to(connect, self.now_ns())
+            self._settle()
+
+    def _rebound(self) -> None:
+        """A listener was bound by a retry."""
+        with self.lock:
+            self.node.routing.set_locators(self.locators())
             self._settle()
 
     def change_policy(self, policy: Policy) -> None:
@@ -275,17 +274,17 @@ class Driver:
             flow.last_write_ns = self.now_ns()
             if flow.burst_writes:
                 flow.burst_writes = 0
-                self._timers.call_at(flow.last_write_ns + _BURST_TURN_NS, self._burst_turn)
+                self._timers.call_at(
+                    flow.last_write_ns + self.node.settings.burst_ns, self._burst_turn
+                )
             else:
                 self.node.egress.flush_asked = False
 
     def _scouting(self) -> Discovery | None:
         """How this node finds and is found, if it is to."""
-        node, settings = self.node, self._settings.scouting
-        if node.whatami is WhatAmI.CLIENT:  # which connects to one node, and to no client
-            what = settings.what & ~WhatAmI.CLIENT.value if self._opening.must_find else 0
-            settings = replace(settings, what=what)
-        if not settings.enabled or not (settings.listen or settings.what):
+        node = self.node
+        settings = self._settings.scouting.of(node.whatami, must_find=self._opening.must_find)
+        if settings is None:
             return None
         return Discovery(
             settings,

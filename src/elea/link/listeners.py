@@ -71,6 +71,16 @@ class Listeners:
             LinkError: if it cannot be bound.
             ConfigError: if it asks for something that cannot be.
         """
+        before = self._loops
+        try:
+            self._open(endpoint)
+        except Exception:
+            for pair in [pair for pair in self._loops if pair not in before]:
+                self._poller.call_soon_threadsafe(pair[1].close)  # all of its addresses, or none
+            self._loops = before
+            raise
+
+    def _open(self, endpoint: Endpoint) -> None:
         scheme = self._registry.scheme(endpoint.protocol, self._settings.protocols)
         for address in scheme.resolve(endpoint, listening=True):
             listener = scheme.listen(endpoint, address, self._settings)

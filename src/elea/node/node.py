@@ -340,11 +340,10 @@ class Node:
 
     def connection_state(self) -> ConnectionState:
         """Whether what was to be connected is (behaviour.md 1.11, 1.12)."""
-        ready = all(self.routing.is_ready(one.face_id) for one in self._neighbours.values())
+        awaited = self._by_face if self.settings.awaits_declarations else ()
+        ready = all(map(self.routing.is_ready, awaited))
         phases = [one.phase for one in self._connectors]
-        is_client = self.whatami is WhatAmI.CLIENT
-        awaits = self.settings.awaits_scouted  # the driver ends it when the time is over
-        return state_of(phases, is_client, bool(self._neighbours), ready=ready, awaits=awaits)
+        return state_of(phases, self.settings, connected=bool(self._neighbours), ready=ready)
 
     def neighbours(self) -> list[NeighbourUp]:
         """Who is connected, or in a group with this node."""
@@ -470,9 +469,9 @@ class Node:
             self._lose(link, reason, now_ns)
             return
         face_id = self._next_id()
-        transport = Transport(agreed, limits=self.limits, pool=self._fragments)
-        keys_max = self.limits.routes_count
-        sink = FaceSink(self.routing, face_id, self.direct, self._stamper, keys_max)
+        limits, how = self.limits, self.settings.transport
+        transport = Transport(agreed, limits=limits, pool=self._fragments, settings=how)
+        sink = FaceSink(self.routing, face_id, self.direct, self._stamper, limits.routes_count)
         neighbour = Neighbour.new(transport, sink, link.info, now_ns)
         self._neighbours[agreed.peer_zid] = neighbour
         self._by_face[face_id] = neighbour

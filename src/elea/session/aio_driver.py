@@ -99,14 +99,16 @@ async def open_loop_driver(config: Config) -> LoopDriver:
     from elea.link.driver import Driver
     from elea.link.settings import LinkSettings
     from elea.node.node import Node
-    from elea.node.settings import NodeSettings
+    from elea.node.settings import NodeSettings, limits_of
 
     config = in_environment(config)
     settings = NodeSettings.from_config(
         config, os.urandom, read_accounts(config), read_authorizer(config)
     )
-    node = Node(settings, rng=os.urandom)
-    driver = Driver(node, AsyncioPoller(), LinkSettings.from_config(config))
+    limits = limits_of(config)
+    node = Node(settings, rng=os.urandom, limits=limits)
+    links = LinkSettings.from_config(config, limits)
+    driver = Driver(node, AsyncioPoller(), links, limits=limits)
     return await _connected(driver, settings.scouting_delay_ns)
 
 

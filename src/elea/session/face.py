@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from elea.errors import ClosedError, LocalProtocolError
 from elea.routing.id_space import ID_MAX, IdSpace
@@ -12,12 +13,16 @@ from elea.routing.timers import Timers
 from elea.session.deliver_hot import Inbox
 from elea.session.outlet_hot import Outlet
 from elea.session.ports import NodePort
+from elea.session.publication_qos import PublicationQos
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import QOS_DECLARE, Stamp, WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declare import Declare
 
 SESSION_EID = 1  # the session itself; the entities it declares count on from here
+
+
+_AS_ASKED: Final = PublicationQos()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +32,7 @@ class SessionSettings:
     namespace: str = ""
     query_timeout_ns: int = 10_000_000_000
     timestamping: bool = False
+    publication: PublicationQos = _AS_ASKED
 
 
 class Face:

@@ -24,6 +24,7 @@ from elea.session.convert import (
     wire_encoding,
     wire_source,
     wire_stamp,
+    without_drops,
 )
 from elea.session.options import PutOptions
 from elea.session.ports import DROPPED
@@ -250,14 +251,18 @@ class Publication:
         timeout: float | None,
     ) -> Promise[StoredAck]:
         context = self._context
+        key = key_text(key_expr)
+        destination = checked_or("allowed_destination", allowed_destination, Locality, Locality.ANY)
+        overwrite = context.core.face.settings.publication.find(key)
+        if overwrite is not None:
+            qos = without_drops(overwrite.octet(qos))
+            destination = overwrite.destination or destination
         return begin(
             context,
-            key_text(key_expr),
+            key,
             body,
             qos,
-            destination=checked_or(
-                "allowed_destination", allowed_destination, Locality, Locality.ANY
-            ),
+            destination=destination,
             stack=context.instrument(instrumentation),
             ack=ack,
             timeout=timeout,
@@ -303,10 +308,16 @@ class Publication:
             checked("allowed_destination", allowed_destination, Locality)
         context = self._context
         stack = None if instrumentation is None else context.instrument(instrumentation)
+        overwrite = context.core.face.settings.publication.find(key)
+        reliable = True
+        if overwrite is not None:
+            qos = overwrite.octet(qos)
+            reliable = overwrite.reliable is not False
+            allowed_destination = overwrite.destination or allowed_destination
         return context.core.outbox.publish(
             key,
             Push(WireExpr(0, self._prefix + key), body, qos, None, 0, stack),
-            True,
+            reliable,
             allowed_destination is not Locality.REMOTE,
             allowed_destination is not Locality.SESSION_LOCAL,
         )

@@ -366,15 +366,15 @@ class Session(Publication):
         """
         known = Encoding.ZENOH_BYTES if encoding is None else encoding_of(encoding)
         qos = qos_octet(priority, congestion_control, express)
-        reliable = checked_or("reliability", reliability, Reliability, Reliability.RELIABLE)
+        asked = checked_or("reliability", reliability, Reliability, Reliability.RELIABLE)
+        reliable = asked is Reliability.RELIABLE
+        overwrite = self._context.core.face.settings.publication.find(key_text(key_expr))
+        if overwrite is not None:
+            qos = overwrite.octet(qos)
+            reliable = reliable if overwrite.reliable is None else overwrite.reliable
+            allowed_destination = overwrite.destination or allowed_destination
         writer = self._declare_writer(key_expr, SUBSCRIBERS, allowed_destination)
-        return Publisher(
-            self._context,
-            writer,
-            encoding=known,
-            qos=qos,
-            reliable=reliable is Reliability.RELIABLE,
-        )
+        return Publisher(self._context, writer, encoding=known, qos=qos, reliable=reliable)
 
     def declare_querier(
         self,
