@@ -182,21 +182,10 @@ class NodeSettings:
             password=config.secret("transport/auth/usrpwd/password"),
             accounts=accounts,
             region_name=_text(config.get("region_name")),
-            routing=RoutingSettings(
-                queries_timeout_ns=config.value("queries_default_timeout", int) * MS_NS,
-                interests_timeout_ns=config.value("routing/interests/timeout", int) * MS_NS,
-                gossip=config.value("scouting/gossip/enabled", bool),
-                gossip_multihop=config.value("scouting/gossip/multihop", bool),
-                gossip_target=role_bits(config.get("scouting/gossip/target")),
-                weights=_weights(config.get("routing/router/linkstate/transport_weights")),
-            ),
+            routing=_routing(config),
             wait_before_close_ns=config.value(f"{_CONGESTION}/block/wait_before_close", int)
             * US_NS,
-            transport=TransportSettings(
-                keep_alives=config.value("transport/link/tx/keep_alive", int),
-                batching=config.value(f"{_QUEUE}/batching/enabled", bool),
-                queue_lens=_queue_lens(config),
-            ),
+            transport=_transport(config),
             burst_ns=config.value(f"{_QUEUE}/batching/time_limit", int) * MS_NS,
             awaits_declarations=config.value("open/return_conditions/declares", bool),
             awaits_scouted=scouts and config.value("open/return_conditions/connect_scouted", bool),
@@ -336,10 +325,25 @@ def _check_together(config: Config) -> None:
             raise ConfigError(one, "lz4 is not installed; run: pip install 'elea[compression]'")
 
 
-def _queue_lens(config: Config) -> tuple[int, ...]:
-    """How many bytes may be queued, by priority."""
+def _routing(config: Config) -> RoutingSettings:
+    return RoutingSettings(
+        queries_timeout_ns=config.value("queries_default_timeout", int) * MS_NS,
+        interests_timeout_ns=config.value("routing/interests/timeout", int) * MS_NS,
+        gossip=config.value("scouting/gossip/enabled", bool),
+        gossip_multihop=config.value("scouting/gossip/multihop", bool),
+        gossip_target=role_bits(config.get("scouting/gossip/target")),
+        weights=_weights(config.get("routing/router/linkstate/transport_weights")),
+    )
+
+
+def _transport(config: Config) -> TransportSettings:
     batch_len = config.value("transport/link/tx/batch_size", int)
-    return tuple(config.value(f"{_QUEUE}/size/{name}", int) * batch_len for name in _LANES)
+    sizes = [config.value(f"{_QUEUE}/size/{name}", int) for name in _LANES]
+    return TransportSettings(
+        keep_alives=config.value("transport/link/tx/keep_alive", int),
+        batching=config.value(f"{_QUEUE}/batching/enabled", bool),
+        queue_lens=tuple(size * batch_len for size in sizes),
+    )
 
 
 def _timeout_ns(config: Config, side: str) -> int:
