@@ -121,7 +121,7 @@ def test_pauses_grow_as_configured() -> None:
         cast(Listeners, Busy()), settings, cast(Timers, clock), lambda: clock.now_ns, lambda: None
     )
     binding.start([Endpoint.parse("tcp/127.0.0.1:1")])
-    times = []
+    times: list[int] = []
     while not times or clock.due:
         assert not binding.is_over()
         times.append(clock.run_next() // MS_NS)

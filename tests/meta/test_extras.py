@@ -56,7 +56,7 @@ def test_every_extra_installs_what_is_imported() -> None:
 
 def test_all_is_every_extra_but_dev() -> None:
     extras = _extras()
-    named = set()
+    named: set[str] = set()
     for requirement in extras["all"]:
         matched = re.fullmatch(r"elea\[(.*)\]", requirement)
         assert matched is not None, f"{requirement}: `all` names extras"

@@ -70,7 +70,8 @@ def test_the_destination_is_what_is_configured(asked: Locality | None) -> None:
 
 
 def test_the_exact_key_wins_and_then_the_last_entry() -> None:
-    low, high = {"priority": "data_low"}, {"priority": "data_high"}
+    low: dict[str, object] = {"priority": "data_low"}
+    high: dict[str, object] = {"priority": "data_high"}
     with opened(("a/b", low), ("a/*", {"express": True}), ("a/**", high)) as session:
         assert session.declare_publisher("a/b").priority is Priority.DATA_LOW
         assert session.declare_publisher("a/c").priority is Priority.DATA_HIGH
