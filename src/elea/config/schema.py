@@ -81,6 +81,11 @@ _NO_PUBLIC_KEYS: Final = Inert(
     "nodes do not authenticate by public keys, so nobody would be kept out",
     "remove the key, and use transport/auth/usrpwd or transport/link/tls/enable_mtls",
 )
+_NO_WAIT_BEFORE_DROP: Final = Inert(
+    "a droppable message that finds its queue full is dropped at once",
+    "remove the key, and set transport/link/tx/queue/size for more room",
+    accepted=(0,),
+)
 _NO_AGGREGATION: Final = Inert("declarations are not aggregated", _REMOVE)
 
 
@@ -300,13 +305,15 @@ _TRANSPORT: Final = (
         "transport/link/tx/queue/congestion_control/drop/wait_before_drop",
         Integer(-(2**63), 2**63 - 1),
         1_000,
-        "microseconds a droppable message waits",
+        "microseconds a droppable message waits for room",
+        inert=_NO_WAIT_BEFORE_DROP,
     ),
     Key(
         "transport/link/tx/queue/congestion_control/drop/max_wait_before_drop_fragments",
         Integer(-(2**63), 2**63 - 1),
         50_000,
-        "microseconds all fragments of a droppable message wait",
+        "microseconds all fragments of a droppable message wait for room",
+        inert=_NO_WAIT_BEFORE_DROP,
     ),
     Key(
         "transport/link/tx/queue/congestion_control/block/wait_before_close",

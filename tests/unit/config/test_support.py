@@ -23,6 +23,8 @@ OTHER: dict[str, Value] = {
     "aggregation/publishers": ["a/**"],
     "stats/filters": [{"key": "a/**"}],
     "transport/unicast/max_links": 2,
+    "transport/link/tx/queue/congestion_control/drop/wait_before_drop": 2_000,
+    "transport/link/tx/queue/congestion_control/drop/max_wait_before_drop_fragments": 9_000,
     "transport/link/tx/queue/allocation/mode": "init",
     "transport/link/tx/threads": 4,
     "transport/link/unixpipe/file_access_mask": 384,
