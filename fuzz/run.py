@@ -47,6 +47,7 @@ MEMORY_PER_INPUT_BYTE_MAX: Final = 8
 MEMORY_ALLOWANCE: Final = 16 * 1024
 HANG_SECONDS: Final = 20.0
 REPEATS: Final = 3
+SHORT_RUNS: Final = 2_000
 LONG_RUNS: Final = {"batch": 1_000_000, "xrce": 1_000_000}
 LONG_RUNS_DEFAULT: Final = 200_000
 INPUT_LEN_MAX: Final = 4_096  # or the longest seed
@@ -61,6 +62,7 @@ class Target:
     one_input: Callable[[bytes], None]
     seeds: list[bytes]
     memory_allowance: int = MEMORY_ALLOWANCE
+    short_runs: int = SHORT_RUNS  # inputs of the run that `make test` does
 
     @property
     def input_len_max(self) -> int:
@@ -85,6 +87,8 @@ def load_target(name: str) -> Target:
     path = Path(name) if name.endswith(".py") else FUZZ_DIR / f"fuzz_{name}.py"
     if not path.exists():
         raise SystemExit(f"no fuzz target {name!r}; there are: {', '.join(target_names())}")
+    if str(FUZZ_DIR.parent) not in sys.path:  # a target may use the disks of `chaos`
+        sys.path.append(str(FUZZ_DIR.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -96,6 +100,7 @@ def load_target(name: str) -> Target:
         module.one_input,
         module.SEEDS,
         getattr(module, "MEMORY_ALLOWANCE", MEMORY_ALLOWANCE),
+        getattr(module, "SHORT_RUNS", SHORT_RUNS),
     )
 
 

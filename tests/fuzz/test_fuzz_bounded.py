@@ -11,8 +11,6 @@ import pytest
 from fuzz.run import Checker, Finding, load_target, mutations, report, run_mutations, target_names
 from tests.meta.tree import ROOT
 
-INPUTS = 2_000
-
 
 @pytest.mark.parametrize("name", target_names())
 def test_mutated_seeds_keep_the_bounds(name: str) -> None:
@@ -20,11 +18,11 @@ def test_mutated_seeds_keep_the_bounds(name: str) -> None:
     assert target.seeds, "a target without seeds only meets its first branch"
     checker = Checker(target, "mutation")
     try:
-        run_mutations(checker, INPUTS, seconds=None, seed=1)
+        run_mutations(checker, target.short_runs, seconds=None, seed=1)
     except Finding as finding:
         report(target, finding)  # keeps the input and prints how to see it again
         pytest.fail(finding.reason)
-    assert checker.runs == INPUTS
+    assert checker.runs == target.short_runs
 
 
 @pytest.mark.parametrize("name", target_names())
