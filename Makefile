@@ -13,20 +13,21 @@ BENCH_ARGS ?=
 CHAOS_ARGS ?=
 RUN_ARGS ?=
 
-PARALLEL := -n $(JOBS) --dist loadscope --no-loadscope-reorder
+PARALLEL := -n $(JOBS) --dist loadscope --no-loadscope-reorder -p tests.progress
 
 # What also has to hold for the interpreted sources: everything that runs through hot modules.
 BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/transport tests/unit/keyexpr \
-  tests/unit/routing tests/unit/xrce tests/property tests/vectors) \
+  tests/unit/routing tests/unit/node tests/unit/session tests/unit/xrce tests/link \
+  tests/property tests/vectors) \
   tests/meta/test_compiled_list.py tests/meta/test_doctests.py
 
 TYPED := src tests setup.py examples $(sort $(dir $(wildcard attack/*.py bench/*.py chaos/*.py fuzz/*.py tools/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hot lint test run bench fuzz chaos docs clean
+.PHONY: help setup hot lint test test-long run bench fuzz chaos docs clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' Makefile | awk -F ':.*## ' '{ printf "  make %-7s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
 setup: hot ## create .venv, install everything, compile the hot modules
 
@@ -44,14 +45,17 @@ test: lint ## everything that must hold before a change lands
 	@set -e; \
 	if $(PY) -c 'import sys; from elea.version import COMPILED; sys.exit(not COMPILED)'; then \
 	  build=compiled; \
-	  echo "==> pytest, interpreted sources: codec and key expressions"; \
+	  echo "==> tests of the protocol on the interpreted sources (1 of 2)"; \
 	  ELEA_PURE=1 $(PY) -m pytest -q $(PARALLEL) --build interpreted $(BOTH_BUILDS) $(PYTEST_ARGS); \
 	else \
 	  build=interpreted; \
 	  echo "==> the hot modules are not compiled: one run, interpreted, covers everything"; \
 	fi; \
-	echo "==> pytest, all tests, $$build build"; \
+	echo "==> all tests on the $$build build (2 of 2)"; \
 	$(PY) -m pytest -q $(PARALLEL) --build $$build $(PYTEST_ARGS)
+
+test-long: ## the same with all seeds, kills and campaigns: an hour or more
+	@ELEA_TEST_SCALE=long $(MAKE) --no-print-directory test
 
 run: hot ## a router, a fleet, the log and a pipeline on Spark; proves that every sample is there once
 	@.venv/bin/elea demo $(RUN_ARGS)

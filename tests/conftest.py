@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from hypothesis import HealthCheck, settings
 from tests import loopback
+from tests.scale import IS_LONG, scaled
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -24,7 +25,7 @@ from elea import pure, version
 # `nightly` looks for new ones: HYPOTHESIS_PROFILE=nightly.
 settings.register_profile(
     "ci",
-    max_examples=100,
+    max_examples=scaled(60, 1_000),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
@@ -66,7 +67,11 @@ _LONG_FIRST = {name: place for place, name in enumerate(("spark", "sim", "intero
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In one of several processes (`-n`)."""
+    """Leave campaigns to `make test-long`; begin with what takes long."""
+    campaigns = {item for item in items if item.get_closest_marker("long")}
+    if campaigns and not IS_LONG and not config.getoption("keyword"):
+        config.hook.pytest_deselected(items=list(campaigns))
+        items[:] = [item for item in items if item not in campaigns]
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: _LONG_FIRST.get(item.path.parent.name, len(_LONG_FIRST)))
 

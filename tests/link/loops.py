@@ -36,7 +36,8 @@ class ThreadLoop:
 
     def __init__(self) -> None:
         self.errors: list[BaseException] = []
-        self.poller: Poller = SelectorPoller(on_error=self.errors.append)
+        self._name = f"elea-io of test {id(self)}"
+        self.poller: Poller = SelectorPoller(on_error=self.errors.append, name=self._name)
 
     def until(self, done: Callable[[], bool]) -> None:
         for _ in turns():
@@ -59,8 +60,9 @@ class ThreadLoop:
 
     def wait_for_the_end(self) -> None:
         for thread in threading.enumerate():
-            if thread.name == "elea-io":
+            if thread.name.startswith(self._name):  # not a thread that another test left
                 thread.join(20)
+                assert not thread.is_alive()
 
     def close(self) -> None:
         self.poller.stop()

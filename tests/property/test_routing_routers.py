@@ -6,10 +6,13 @@ computed from scratch by `router_model`.
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 from tests.property.applications import ALL, App, Applications, answer
+from tests.scale import scaled
 from tests.unit.routing.mesh import Mesh, Node, Session
 from tests.unit.routing.router_model import SETTLED_S, check_tables, graphs, linked, routers
 
@@ -26,7 +29,8 @@ def _samples(session: Session) -> list[str]:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
 def test_exactly_one_copy_in_every_connected_graph(count: int) -> None:
-    for number, edges in enumerate(graphs(count)):
+    step = scaled(8, 1) if count == 5 else 1  # of 728 graphs with five nodes
+    for number, edges in islice(enumerate(graphs(count)), 0, None, step):
         nodes = routers(edges, count, prefix=f"{number:x}/")
         mesh = nodes[0].mesh
         clients = [mesh.node(f"c{where}", "client") for where in range(count)]

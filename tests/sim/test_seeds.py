@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from tests.scale import scaled
 
 from elea.sim.campaign.run import SOMETIMES, run
 
 SEEDS_PER_TEST = 50
-TESTS = 40
+TESTS = scaled(6, 40)
+
+SEEDS_MAX = 4_000
 
 REACHED: Counter[str] = Counter()
 
@@ -28,7 +31,7 @@ def test_the_laws_hold(first: int) -> None:
 def test_everything_rare_happened() -> None:
     """After the seeds above; when run alone, of those it takes to get there."""
     seed = TESTS * SEEDS_PER_TEST
-    while any(not REACHED[name] for name in SOMETIMES) and seed < 2 * TESTS * SEEDS_PER_TEST:
+    while any(not REACHED[name] for name in SOMETIMES) and seed < SEEDS_MAX:
         REACHED.update(run(seed).reached)
         seed += 1
     assert [name for name in SOMETIMES if not REACHED[name]] == []

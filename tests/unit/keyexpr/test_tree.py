@@ -94,20 +94,27 @@ def test_a_value_is_found_once_however_many_ways_lead_to_it() -> None:
 
 
 def test_removing_prunes_every_node_that_nothing_needs() -> None:
-    empty_count = nodes_count()
     tree = tree_of(*KEYS)
-    assert nodes_count() > empty_count + len(KEYS)
+    assert nodes_count(tree) > len(KEYS)
     for key in KEYS:
         tree.remove(key)
         assert key not in tree
     assert len(tree) == 0
-    assert nodes_count() == empty_count + 1  # the root
+    assert nodes_count(tree) == 1  # the root
 
 
-def nodes_count() -> int:
-    """How many nodes of trees are alive."""
-    gc.collect()
-    return sum(type(item).__name__ == "Node" for item in gc.get_objects())
+def nodes_count(tree: object) -> int:
+    """How many nodes a tree keeps alive."""
+    seen = {id(tree)}
+    todo = [tree]
+    count = 0
+    while todo:
+        for item in gc.get_referents(todo.pop()):
+            if id(item) not in seen and not isinstance(item, type):
+                seen.add(id(item))
+                todo.append(item)
+                count += type(item).__name__ == "Node"
+    return count
 
 
 def test_removing_one_leaves_its_neighbours() -> None:
