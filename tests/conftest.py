@@ -76,12 +76,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: _LONG_FIRST.get(item.path.parent.name, len(_LONG_FIRST)))
 
 
+_OWN_SPARK = ("test_cluster.py", "test_doctor.py")  # they start one of their own
+
+
 class _Together(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
     """Which tests run in the same process: those of a file, and more where they share something."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = PurePosixPath(nodeid.partition("::")[0])
-        if path.parent == PurePosixPath("tests/spark"):
+        if path.parent == PurePosixPath("tests/spark") and path.name not in _OWN_SPARK:
             return "spark"  # which is started once
         # Nodes that look for each other would find those of other tests.
         return "scouting" if "scout" in path.name or "discover" in path.name else str(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from chaos.spark_ledger import IN_SINK
 from chaos.spark_rig import Rig
 from pyspark.sql import SparkSession
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 import elea.spark
 
 
+@pytest.mark.long
 def test_a_driver_that_is_killed_in_its_sink(spark: SparkSession, tmp_path: Path) -> None:
     """All tasks of a batch have written their files, and the table does not have them yet."""
     with Rig(tmp_path / "rig") as rig:
