@@ -43,6 +43,7 @@ from elea.xrce.transactions import Settled
 
 _SECOND_NS: Final = 1_000_000_000
 _PID_LEN: Final = 8
+_NONCE_LEN: Final = 4
 _HELD_COUNT: Final = 1_024  # samples that the program has not taken
 _CLOSE_S: Final = 3.0
 
@@ -67,6 +68,7 @@ def device_settings(
             capabilities=ACCEPTS_BATCHES | ACCEPTS_FRAGMENTS | WANTS_PULL_END,
         ),
         limits=DEVICE_LIMITS,
+        nonce=secrets.token_bytes(_NONCE_LEN),
         prove=None if key is None else PskProver(key, time_ms),
     )
 

@@ -37,6 +37,7 @@ ID_MAX: Final = 2**63 - 1
 PERIOD_MAX_MS: Final = 2**32
 MODES: Final = range(1, 5)
 ANONYMOUS: Final = "@xrce/rid/"  # and the id: a resource that nobody named (A-18)
+RETIRED_COUNT: Final = 4_096  # ids that had a name; beyond, all without one are taken for such
 
 _Value = TypeVar("_Value")
 
@@ -129,6 +130,27 @@ class _Table(Generic[_Value]):
             self.entries[id_] = value
 
 
+class Retired:
+    """Ids that had a name once, so that nothing written under them gets an anonymous key."""
+
+    __slots__ = ("_all", "_ids")
+
+    def __init__(self) -> None:
+        self._ids: set[int] = set()
+        self._all = False  # they were too many to remember
+
+    def add(self, id_: int) -> None:
+        """An id had a name."""
+        if len(self._ids) >= RETIRED_COUNT:
+            self._all = True
+            self._ids.clear()
+        if not self._all:
+            self._ids.add(id_)
+
+    def __contains__(self, id_: object) -> bool:
+        return self._all or id_ in self._ids
+
+
 class Declarations:
     """What one end declared, on top of the ids that both share.
 
@@ -152,6 +174,7 @@ class Declarations:
         admit: Callable[[Named, Publisher], str | None] = lambda _named, _publisher: None,
         allows: Callable[[Action, Resource], bool] = lambda _action, _resource: True,
     ) -> None:
+        self.retired: Retired | None = None  # ids that had a name, which are never anonymous
         self._names: _Table[Named] = _Table({} if names is None else names)
         self._publishers: _Table[Publisher] = _Table()
         self._subscribers: _Table[Subscriber] = _Table()
@@ -181,7 +204,8 @@ class Declarations:
         """What an id stands for. An even one that nobody declared is a resource of its own."""
         found = self.names.get(id_)
         if found is None and id_ % 2 == 0 and 0 < id_ <= ID_MAX:
-            return anonymous(id_)
+            had_name = self.retired is not None and id_ in self.retired
+            return None if had_name else anonymous(id_)
         return found
 
     def apply(self, declarations: Iterable[Declaration]) -> Changes:
@@ -220,7 +244,18 @@ class Declarations:
             self._publishers.undo()
             self._subscribers.undo()
             raise refusals[min(refusals)]
-        return Changes(self._names.take(), self._publishers.take(), self._subscribers.take())
+        changes = Changes(self._names.take(), self._publishers.take(), self._subscribers.take())
+        self.retire(one.id for one in changes.names if one.after is None)
+        return changes
+
+    def retire(self, ids: Iterable[int], known: Retired | None = None) -> None:
+        """These ids had a name: what is written under them later has no key (A-14)."""
+        if known is not None:
+            self.retired = known
+        for id_ in ids:
+            if id_ % 2 == 0:
+                self.retired = self.retired or Retired()
+                self.retired.add(id_)
 
     def _not_allowed(self) -> dict[int, RefusedError]:
         """What is forbidden of what is there now; a name may be new to who used its id before."""

@@ -17,6 +17,7 @@ from elea.xrce.channel.receiver import MASK_BITS, ReliableReceiver
 from elea.xrce.channel.rtt import RoundTrip
 from elea.xrce.channel.sender import ReliableSender, Window
 from elea.xrce.channel.serial import BITS_DEFAULT, Serial
+from elea.xrce.channel.zero import Zero
 from elea.xrce.closing import CloseReason, violation
 from elea.xrce.encode_hot import encode
 from elea.xrce.framing import Marked, conduit_marker
@@ -43,9 +44,12 @@ class _Outgoing:
 
 
 @dataclass(slots=True)
-class _Incoming:
+class IncomingConduit:
+    """One direction of a conduit."""
+
     reliable: ReliableReceiver[Marked]
     best_effort: BestEffortReceiver
+    zero: Zero | None = None
 
 
 @dataclass(slots=True)
@@ -66,7 +70,7 @@ class Conduits:
     stray_acks_count: int = 0  # about conduits that were never used
     _serial: Serial = field(init=False)
     _outgoing: dict[int, _Outgoing] = field(init=False, default_factory=dict)
-    _incoming: dict[int, _Incoming] = field(init=False, default_factory=dict)
+    _incoming: dict[int, IncomingConduit] = field(init=False, default_factory=dict)
     _best_effort_out: list[bytes] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -146,8 +150,15 @@ class Conduits:
             channel.best_effort.synch(message.sn)
             return []
         if is_reliable(message):
+            if message.sn <= 1 and channel.reliable.is_new(message.sn):
+                channel.zero = channel.zero or Zero()
+                channel.zero.note(message.sn, encode(message))
             return channel.reliable.receive(message.sn, marked, length, now_ns, answer=message.sync)
         return [marked] if channel.best_effort.receive(message.sn, now_ns) else []
+
+    def incoming(self, conduit: int) -> IncomingConduit | None:
+        """What comes by a conduit, if anything came by it."""
+        return self._incoming.get(conduit)
 
     def _acknack(self, conduit: int, message: AckNack, now_ns: int) -> None:
         channel = self._outgoing.get(conduit)
@@ -156,7 +167,7 @@ class Conduits:
         else:
             channel.reliable.acknack(message, now_ns)
 
-    def _accept(self, conduit: int) -> _Incoming:
+    def _accept(self, conduit: int) -> IncomingConduit:
         if conduit >= self.limits.xrce_conduits_count:
             legal = f"0 to {self.limits.xrce_conduits_count - 1} are accepted"
             raise violation(CloseReason.PARAMETER, f"conduit {conduit}; {legal}")
@@ -168,7 +179,7 @@ class Conduits:
             mask_bits=self.mask_bits,
         )
         best_effort = BestEffortReceiver(self._serial, self.lease_ns)
-        return self._incoming.setdefault(conduit, _Incoming(reliable, best_effort))
+        return self._incoming.setdefault(conduit, IncomingConduit(reliable, best_effort))
 
     # Time.
 

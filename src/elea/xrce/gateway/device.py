@@ -215,6 +215,7 @@ class Device:
         named = self.table.named(id_)
         actual = named
         if prid is not None:
+            self.outlet.uses_prids = True
             actual = self.table.named(prid) if prid % 2 == 0 else None
         if (
             named is None

@@ -17,7 +17,7 @@ from elea.errors import ClosedError, RemoteProtocolError
 from elea.predicate.layout import Layout
 from elea.xrce.channel.conduits import Numbered
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.declarations import Action, Changes, Named, Subscriber
+from elea.xrce.declarations import Action, Changes, Declarations, Named, Subscriber
 from elea.xrce.declarations_hot import (
     CommitDecl,
     ResourceDecl,
@@ -127,6 +127,7 @@ class Gateway(Generic[_Source]):
             end=self._end,
         )
         self._timers: list[tuple[int, bytes]] = []
+        self._anew: tuple[bytes, Declarations] | None = None  # of a device that begins anew
 
     def _unwatch(self, key_expr: str) -> None:
         self._read.discard(key_expr)
@@ -232,6 +233,7 @@ class Gateway(Generic[_Source]):
             frame_len=frame_len,
             fragments=partial(self._reads_fragments, pid),
             batches=bool(event.properties.capabilities & ACCEPTS_BATCHES),
+            named=event.properties.is_ours,
             limits=self._settings.limits,
         )
         self.devices[pid] = Device(
@@ -246,6 +248,10 @@ class Gateway(Generic[_Source]):
             admit=self.at_rest.admit,
             allows=partial(self._allows, pid),
         )
+        if self._anew is not None and self._anew[0] == pid:
+            before = self._anew[1]
+            self.devices[pid].table.retire(before.names, before.retired)
+        self._anew = None
         self._effects.append(Joined(pid, event.properties))
 
     def _ended(self, device: Device, event: Ended, now_ns: int) -> None:
@@ -257,6 +263,7 @@ class Gateway(Generic[_Source]):
         for id_ in device.table.names:
             self._resources.set((device.pid, id_), None)
         self._flow.forget(device)
+        self._anew = (device.pid, device.table) if event.anew else None
         del self.devices[device.pid]
         self.counters.ended += 1
         self._effects.append(Left(device.pid, event.reason, event.text))

@@ -60,6 +60,7 @@ class Outlet:
         bits: The length of sequence numbers.
         frame_len: The longest frame that the device takes.
         fragments: Whether it reads fragments.
+        named: Whether names are given ids, which a device of another vendor may not follow.
         batches: Whether it reads batches.
     """
 
@@ -71,9 +72,11 @@ class Outlet:
         frame_len: int,
         fragments: Callable[[], bool],
         batches: bool,
+        named: bool,
         limits: Limits,
     ) -> None:
         self.style = Style.XRCE
+        self.uses_prids = named  # the ids of resources say something to the device
         self.too_long_count = 0  # samples that no frame takes
         self.sent_count = 0
         self.rids: dict[str, int] = {}  # ids of names without wildcards that the device knows
@@ -81,6 +84,7 @@ class Outlet:
         self._serial = Serial(bits)
         self._frame_len = frame_len
         self._fragments = fragments
+        self._named = named
         self._batch = Batch(frame_len, self._serial) if batches else None
         self._limits = limits
         self._letters: list[_Letter] = []  # short: a deque takes 760 octets, for each device
@@ -137,7 +141,7 @@ class Outlet:
         Raises:
             RemoteProtocolError: More waits than may; the session is to end with reason 3.
         """
-        rid = self.rids.get(sample.path) if wild else None
+        rid = self.rids.get(sample.path) if wild and self.uses_prids else None
         name = None
         message: StreamData | WriteData
         if wild and rid is None:
@@ -150,7 +154,8 @@ class Outlet:
                 reliable=reliable, sync=False, sn=0, id=id_, prid=rid, payload=sample.payload
             )
         self._data(message, now_ns)
-        return sample.path if name is not None and self._counted(sample.path) else None
+        often = name is not None and self._named and self._counted(sample.path)
+        return sample.path if often else None
 
     def end_of_pull(self, id_: int, now_ns: int) -> None:
         """Say that a Pull has all that there is (A-26)."""

@@ -11,7 +11,7 @@ import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from elea.errors import ClosedError, ProtocolError, RemoteProtocolError
 from elea.xrce.channel.conduits import Numbered
@@ -30,8 +30,9 @@ from elea.xrce.messages_hot import (
     Scout,
 )
 from elea.xrce.properties import AUTHENTICATION, SessionProperties, first_of_each
+from elea.xrce.session.incarnation import Arrival, fingerprint
 from elea.xrce.session.rates import RateLimit
-from elea.xrce.session.scouting import ScoutAnswerer
+from elea.xrce.session.scouting import Role, ScoutAnswerer
 from elea.xrce.session.session import Delivered, Ended, Session, State
 from elea.xrce.session.settings import (
     PID_LEN_MAX,
@@ -42,6 +43,7 @@ from elea.xrce.session.settings import (
 )
 
 _Source = TypeVar("_Source")
+_ANEW: Final = "the device began anew"
 
 
 @dataclass(slots=True)
@@ -61,6 +63,8 @@ class _Entry(Generic[_Source]):
     sources: list[_Source]  # where it is reached, the last one heard from at the end
     opened_ns: int
     asked_ns: int  # by the last Open
+    opening: int  # the fingerprint of its Open
+    locators: tuple[bytes, ...]
     host: Hashable | None = None
     proof: bytes | None = None  # property 12 of the last Open
     gone: _Source | None = None  # a source that is no more, until there is another one
@@ -177,6 +181,9 @@ class Acceptor(Generic[_Source]):
                 continue
             entry.timer_ns = None
             self._touched[pid] = None
+            anew = entry.session.silent(now_ns)
+            if anew is not None:
+                self._begin_anew(pid, entry, anew, now_ns)
             entry.session.handle_timer(now_ns)
             if not entry.heard and now_ns > entry.asked_ns + self._silence_ns(entry):
                 entry.session.expire("it said nothing after its Open", now_ns)
@@ -275,6 +282,16 @@ class Acceptor(Generic[_Source]):
                 self._unnamed(marked, length, source, now_ns)
 
     def _scout(self, message: Scout, source: _Source, now_ns: int) -> None:
+        entry = self._entry_at(source)
+        if entry is not None:
+            # Peers look for others for as long as they live, and say nothing else when idle. A
+            # Hello would make them open again, and forget where our numbers are. But one that has
+            # said nothing else for a lease may have been started anew, and look for us.
+            quiet_ns = now_ns - entry.session.spoke_ns
+            entry.heard = True
+            entry.session.touch(now_ns)
+            if message.mask & Role.PEER and quiet_ns <= self._silence_ns(entry):
+                return
         if self._scouting is not None:
             answer = self._scouting.answer(message, source, now_ns)
             if answer is not None:
@@ -297,7 +314,11 @@ class Acceptor(Generic[_Source]):
         if entry is not None:
             entry.heard = entry.used = True
             self._touched[entry.session.peer_pid] = None
-            entry.session.receive(marked, length, now_ns)
+            anew = entry.session.judged(marked, length, now_ns)
+            if anew is None:
+                entry.session.receive(marked, length, now_ns)
+            elif anew:
+                self._begin_anew(entry.session.peer_pid, entry, anew, now_ns)
         elif isinstance(marked.message, Ping) and self._pings.allows(source, now_ns):
             self._say(source, Pong(hash=marked.message.hash))
         else:
@@ -308,32 +329,42 @@ class Acceptor(Generic[_Source]):
         if pid == self._settings.pid:
             return  # our own, by multicast
         entry = self._entries.get(pid)
-        if entry is None and not self._opens.allows(source, now_ns):
+        # Before anything else is heard the number of Accepts has a bound of its own.
+        if (entry is None or entry.heard) and not self._opens.allows(source, now_ns):
             return
         host = self._host_of(source)
-        duplicate = entry is not None and self._is_duplicate(entry, source, now_ns)
         proof = first_of_each(message.properties).get(AUTHENTICATION)
+        opening = fingerprint(message)
+        known = entry is not None and source in entry.sources
+        repeated = entry is not None and self._is_repeated(
+            entry, message, opening, proof, source, now_ns
+        )
         # Its proof is good once. The Open itself may come again, from where it came.
-        again = entry is not None and duplicate and source in entry.sources and proof == entry.proof
+        again = entry is not None and repeated and known and proof == entry.proof
         try:
             properties, lease_ns = self._checked(
                 message, host, known=entry is not None, proven=again
             )
         except RemoteProtocolError as error:
-            self._say(source, Close(pid=self._settings.pid, reason=error.close_reason))
+            # To who has a session here, a Close would end it: an old Open may come very late.
+            if not known or error.close_reason != CloseReason.AUTHENTICATION:
+                self._say(source, Close(pid=self._settings.pid, reason=error.close_reason))
             return
-        if entry is not None and not duplicate:
-            self._drop(pid, "the device began anew", now_ns)
+        if entry is not None and not repeated:
+            self._drop(pid, _ANEW, now_ns, anew=True)
             entry = None
         if entry is None:
             session = Session(self._settings, pid, lease_ns, properties, now_ns)
-            entry = self._entries[pid] = _Entry(session, [], now_ns, now_ns, host)
+            entry = _Entry(session, [], now_ns, now_ns, opening, message.locators, host)
+            self._entries[pid] = entry
             if host is not None:
                 self._by_host[host] += 1
             self._events.append((pid, Accepted(properties, message.locators)))
+        elif entry.used and proof is None and not _has_nonce(properties):
+            entry.session.repeated(now_ns)
         entry.proof, entry.asked_ns = proof, now_ns
         self._reached_at(pid, entry, source, now_ns)
-        entry.accepts_count += 1
+        entry.accepts_count += not entry.heard
         if entry.accepts_count > self._settings.accept_count:
             self._drop(pid, "its Open came too often", now_ns)
             return
@@ -346,6 +377,43 @@ class Acceptor(Generic[_Source]):
             properties=said_of(self._settings),
         )
         self._say(source, accept)
+
+    def _is_repeated(
+        self,
+        entry: _Entry[_Source],
+        message: Open,
+        opening: int,
+        proof: bytes | None,
+        source: _Source,
+        now_ns: int,
+    ) -> bool:
+        """Whether an Open is the one that began the session, said again (A-14)."""
+        if entry.session.state is not State.OPEN or opening != entry.opening:
+            return False
+        if not entry.used:  # nothing would be lost
+            return True
+        nonce = _has_nonce(entry.session.peer)
+        if source in entry.sources:
+            return nonce or proof == entry.proof
+        # One more transport is another kind of source; one of a kind that is known is a device that
+        # was started anew, and says 0 where its last life was further.
+        kinds = {self._is_stream(one) for one in entry.sources}
+        young = now_ns - entry.opened_ns < self._settings.duplicate_ns
+        return self._is_stream(source) not in kinds and (nonce or young)
+
+    def _begin_anew(
+        self, pid: bytes, entry: _Entry[_Source], arrivals: list[Arrival], now_ns: int
+    ) -> None:
+        """The numbers of a device began anew: so does its session, with these messages."""
+        old = entry.session
+        self._events += [(pid, event) for event in old.take_events()]
+        self._events.append((pid, Ended(CloseReason.SUCCESS, _ANEW, anew=True)))
+        session = Session(self._settings, pid, old.peer_lease_ns, old.peer, now_ns)
+        entry.session, entry.opened_ns, entry.timer_ns = session, now_ns, None
+        self._events.append((pid, Accepted(old.peer, entry.locators)))
+        for marked, length in arrivals:
+            session.receive(marked, length, now_ns)
+        self._touched[pid] = None
 
     def _checked(
         self, message: Open, host: Hashable | None, *, known: bool, proven: bool
@@ -376,16 +444,6 @@ class Acceptor(Generic[_Source]):
             raise violation(CloseReason.RESOURCES, text)
         return properties, lease_ns
 
-    def _is_duplicate(self, entry: _Entry[_Source], source: _Source, now_ns: int) -> bool:
-        """Whether an Open is the one that began the session, said again (A-14)."""
-        if entry.session.state is not State.OPEN or not entry.used:
-            return entry.session.state is State.OPEN
-        # One more transport is another kind of source; one of a kind that is known is a device that
-        # was started anew, and says 0 where its last life was further.
-        kinds = {self._is_stream(one) for one in entry.sources}
-        known = source in entry.sources or self._is_stream(source) not in kinds
-        return known and now_ns - entry.opened_ns < self._settings.duplicate_ns
-
     # The tables.
 
     def _entry_at(self, source: _Source) -> _Entry[_Source] | None:
@@ -407,14 +465,14 @@ class Acceptor(Generic[_Source]):
             self._pids.pop(old, None)
         self._pids[source] = pid
 
-    def _drop(self, pid: bytes, text: str, now_ns: int) -> None:
+    def _drop(self, pid: bytes, text: str, now_ns: int, *, anew: bool = False) -> None:
         """End a session without a word to its device."""
         entry = self._entries.get(pid)
         if entry is not None:
             self._flush(pid, entry, now_ns)
             self._forget(pid)
             if entry.session.state is not State.CLOSED:
-                self._events.append((pid, Ended(CloseReason.SUCCESS, text)))
+                self._events.append((pid, Ended(CloseReason.SUCCESS, text, anew=anew)))
 
     def _forget(self, pid: bytes) -> None:
         entry = self._entries.pop(pid)
@@ -461,3 +519,8 @@ class Acceptor(Generic[_Source]):
 
     def _say(self, source: _Source, message: Message) -> None:
         self._out.append((source, encode(message)))
+
+
+def _has_nonce(properties: SessionProperties) -> bool:
+    """Whether a device says by its Open which incarnation it is: ours does, by property 14."""
+    return properties.is_ours and properties.client_hash is not None

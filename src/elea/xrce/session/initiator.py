@@ -67,6 +67,7 @@ class Initiator:
         self._datagrams: list[bytes] = []  # the Opens of the other way
         self._accepts_count = 0
         self._events: list[InitiatorEvent] = []
+        self._opens_count = 0  # sessions that were asked for
         self._retries_count = 0
         self._retry_ns = 0
 
@@ -81,6 +82,7 @@ class Initiator:
         self.phase = Phase.OPENING
         self.session = None
         self._retries_count = self._accepts_count = 0
+        self._opens_count += 1
         self._ask(now_ns)
 
     def close(self, now_ns: int) -> None:
@@ -147,7 +149,7 @@ class Initiator:
             pid=self._settings.pid,
             lease=self._settings.lease_units,
             locators=self._locators,
-            properties=said_of(self._settings, proven=True),
+            properties=said_of(self._settings, proven=True, opens_count=self._opens_count),
         )
 
     def _message(self, marked: Marked, length: int, now_ns: int) -> None:

@@ -23,6 +23,7 @@ from elea.xrce.framing import Marked
 from elea.xrce.messages_hot import Close, Frag, KeepAlive, Ping, Pong, Synch
 from elea.xrce.packing import pack
 from elea.xrce.properties import SessionProperties
+from elea.xrce.session.incarnation import Arrival, Doubt, Verdict
 from elea.xrce.session.settings import SessionSettings
 
 _HASHES: Final = 1 << 16
@@ -82,6 +83,7 @@ class Ended:
 
     reason: int  # of the Close that was sent or received
     text: str
+    anew: bool = False  # the peer began anew: another session follows at once
 
 
 SessionEvent: TypeAlias = Delivered | Ended
@@ -101,6 +103,9 @@ class Session:
         self.state = State.OPEN
         self.peer_pid = peer_pid
         self.peer_lease_ns = peer_lease_ns
+        self.peer = peer
+        self.doubt: Doubt | None = None  # its Open came again, and nothing since shows why
+        self.spoke_ns = now_ns  # when the peer said something besides Scouts
         # What the peer and we can take.
         self.frame_len = min(settings.frame_len, peer.frame_len or settings.frame_len)
         self.fragments_seen = False  # the peer sends them, so it reads them
@@ -162,7 +167,7 @@ class Session:
         """A message of the peer. A Close is to be checked for the peer's pid before."""
         if self.state is State.CLOSED:
             return
-        self._received_ns = now_ns
+        self._received_ns = self.spoke_ns = now_ns
         message = marked.message
         if isinstance(message, Ping):
             self._out.append(encode(Pong(hash=message.hash)))
@@ -182,6 +187,41 @@ class Session:
     def touch(self, now_ns: int) -> None:
         """Something came from the peer that says no more than that it lives."""
         self._received_ns = now_ns
+
+    def repeated(self, now_ns: int) -> None:
+        """The Open of the peer came again, and it says in no other way who it is (A-14)."""
+        if self.doubt is None:
+            copy_ns = max(self._settings.duplicate_ns, 4 * self.conduits.round_trip.rto_ns)
+            self.doubt = Doubt(copy_ns)
+        self._received_ns = self.spoke_ns = now_ns
+
+    def judged(self, marked: Marked, length: int, now_ns: int) -> list[Arrival] | None:
+        """Look at a message before it is received.
+
+        Returns:
+            None if it is to be received; nothing if it is kept until more is known; otherwise what
+            a peer said that began anew.
+        """
+        if self.doubt is None:
+            return None
+        channel = self.conduits.incoming(marked.conduit)
+        match self.doubt.judge(channel, marked, length, now_ns):
+            case Verdict.GOES_ON:
+                self.doubt = None
+            case Verdict.ANEW:
+                return [*self.doubt.arrivals(), (marked, length)]
+            case Verdict.HELD:
+                self._received_ns = self.spoke_ns = now_ns
+                return []
+            case Verdict.UNDECIDED:
+                pass
+        return None
+
+    def silent(self, now_ns: int) -> list[Arrival] | None:
+        """As `judged`, if nothing came that would show that the peer goes on."""
+        if self.doubt is None or self.doubt.decide_ns is None or now_ns < self.doubt.decide_ns:
+            return None
+        return self.doubt.arrivals()
 
     def violated(self, error: ProtocolError, now_ns: int) -> None:
         """The peer broke a rule: malformed octets end the session with 255 (19.1)."""
@@ -256,6 +296,8 @@ class Session:
             return None
         channels_ns = self.conduits.next_timer_ns(asleep=self.asleep)
         due = [channels_ns, self._keep_ns(), self._next_ping_ns()]
+        if self.doubt is not None:
+            due.append(self.doubt.decide_ns)
         if self.peer_lease_ns:
             due.append(self._received_ns + self.peer_lease_ns + 1)
         if self.state is not State.OPEN:

@@ -11,7 +11,7 @@ from elea.errors import InvalidValueError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.xrce.closing import CloseReason, violation
 from elea.xrce.declarations_hot import Property
-from elea.xrce.properties import SessionProperties
+from elea.xrce.properties import SessionProperties, nat
 
 SECOND_NS: Final = 1_000_000_000
 LEASE_UNIT_NS: Final = SECOND_NS // 10
@@ -32,11 +32,13 @@ class SessionSettings:
     open_ns: int = SECOND_NS
     open_count: int = 10  # times an Open is repeated
     accept_count: int = 10  # Accepts for one session
-    duplicate_ns: int = 2 * SECOND_NS  # an Open so soon after another is the same one
+    duplicate_ns: int = 2 * SECOND_NS  # for so long copies of a message may be under way
     close_ns: int = SECOND_NS
     drain_ns: int = 2 * SECOND_NS
     ping_ns: int = 5 * SECOND_NS
     idle_ns: int = 10 * SECOND_NS  # for the first message after an Accept
+    # Property 14 of each Open begins with it: another one is another incarnation (A-14).
+    nonce: bytes | None = None
     # Property 12 of each Open: told the pid, the version and the lease as the message has them.
     prove: Callable[[bytes, int, int], bytes] | None = field(default=None, repr=False)
 
@@ -54,12 +56,16 @@ class SessionSettings:
         return self.lease_ns // LEASE_UNIT_NS
 
 
-def said_of(settings: SessionSettings, *, proven: bool = False) -> tuple[Property, ...] | None:
+def said_of(
+    settings: SessionSettings, *, proven: bool = False, opens_count: int = 0
+) -> tuple[Property, ...] | None:
     """The properties of an Accept of ours, or, with a proof of who we are, of an Open.
 
-    What we store is told to those who read it.
+    What we store is told to those who read it. Opens of one session have the same nonce.
     """
     said, limits = settings.properties, settings.limits
+    if settings.nonce is not None and proven:
+        said = dataclasses.replace(said, client_hash=settings.nonce + nat(opens_count))
     count, length = limits.xrce_store_count, limits.xrce_store_len
     if settings.prove is not None and proven:
         proof = settings.prove(settings.pid, VERSION, settings.lease_units)
