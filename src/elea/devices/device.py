@@ -43,6 +43,8 @@ from elea.xrce.transactions import Settled
 
 _SECOND_NS: Final = 1_000_000_000
 _PID_LEN: Final = 8
+_PID_SHORT_LEN: Final = 4  # where frames are short, so that an Open fits
+_SHORT_LEN: Final = 64
 _NONCE_LEN: Final = 4
 _HELD_COUNT: Final = 1_024  # samples that the program has not taken
 _CLOSE_S: Final = 3.0
@@ -59,7 +61,7 @@ def device_settings(
     With a key it proves who it is, by the time of day (19.3).
     """
     return SessionSettings(
-        pid=pid or secrets.token_bytes(_PID_LEN),
+        pid=pid or secrets.token_bytes(_PID_LEN if frame_len >= _SHORT_LEN else _PID_SHORT_LEN),
         lease_ns=int(lease_s * _SECOND_NS),
         frame_len=frame_len,
         properties=SessionProperties(

@@ -98,13 +98,15 @@ class Hub:
 
     # By whoever sets it up, before `start`.
 
-    def listen_udp(self, sock: socket.socket, answers: int | None = None) -> int:
+    def listen_udp(
+        self, sock: socket.socket, answers: int | None = None, *, frame_len: int | None = None
+    ) -> int:
         """Serve devices at a UDP socket; its number. One that hears a group has another answer."""
-        return self._add(UdpPort(self, self._next_number(), sock, answers))
+        return self._add(UdpPort(self, self._next_number(), sock, answers, frame_len=frame_len))
 
-    def listen_tcp(self, sock: socket.socket) -> int:
+    def listen_tcp(self, sock: socket.socket, *, frame_len: int | None = None) -> int:
         """Serve devices at a TCP socket that listens; its number."""
-        return self._add(TcpPort(self, self._next_number(), sock))
+        return self._add(TcpPort(self, self._next_number(), sock, frame_len=frame_len))
 
     def start(self, space: Space) -> None:
         """Begin."""
@@ -133,6 +135,11 @@ class Hub:
         host = connection.host if connection is not None else address and plain_host(address)
         return None if not host or is_loopback(host) else host
 
+    def frame_len_at(self, place: Place) -> int | None:
+        """The longest frame to devices at a socket, if they have a bound."""
+        port = self._ports.get(place[0])
+        return None if port is None else port.frame_len
+
     def call(self, task: Task, length: int = 0, *, needed: bool = False) -> bool:
         """Have something done by the hub's thread, which tells it the time.
 
@@ -157,9 +164,9 @@ class Hub:
             self._wake()
         return True
 
-    def take(self, sock: socket.socket) -> None:
+    def take(self, sock: socket.socket, frame_len: int | None = None) -> None:
         """Serve somebody who connected elsewhere."""
-        if not self.call(lambda _now_ns: self.adopt(sock)):
+        if not self.call(lambda _now_ns: self.adopt(sock, frame_len)):
             sock.close()
 
     def stop(self) -> None:
@@ -216,14 +223,14 @@ class Hub:
             # with its session.
             self._selector.modify(port.sock, events or selectors.EVENT_WRITE, port)
 
-    def adopt(self, sock: socket.socket) -> None:
+    def adopt(self, sock: socket.socket, frame_len: int | None = None) -> None:
         """Somebody connected."""
         if len(self._connections) >= self._limits.xrce_sessions_count:
             self.counters.connections_refused += 1
             sock.close()
             return
         try:
-            connection = Connection(self, self._next_number(), sock, self._clock())
+            connection = Connection(self, self._next_number(), sock, self._clock(), frame_len)
         except OSError:  # gone already
             sock.close()
             return

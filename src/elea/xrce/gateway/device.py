@@ -272,7 +272,10 @@ class Device:
             said: Declaration = ForgetSubscriberDecl(id=id_)
             if id_ in self.matched:
                 said = SubscriberDecl(id=id_, mode=PUSH_MODE_ID)
-            self.outlet.declare((said,), now_ns, committed=True)
+            if self.outlet.fits((said,)):
+                self.outlet.declare((said,), now_ns, committed=True)
+            else:  # it has no way to hear of it; by name, and under other ids, it may write
+                self.outlet.too_long_count += 1
             (self.matched_told.add if id_ in self.matched else self.matched_told.discard)(id_)
             if not self.outlet.is_clear:
                 return
@@ -293,8 +296,11 @@ class Device:
         if path is None or rid is None:
             return
         name = Resource(path).spelled(self.outlet.style).encode()
+        said = ResourceDecl(rid=rid, resource=name)
+        if not self.outlet.fits((said,)):
+            return  # it goes on by name
         try:
-            self.outgoing.ask([ResourceDecl(rid=rid, resource=name)])
+            self.outgoing.ask([said])
         except LimitError:
             return  # it goes on by name
         self.asked_rids.add(rid)

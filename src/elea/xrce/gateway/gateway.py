@@ -78,6 +78,7 @@ class Gateway(Generic[_Source]):
         moves: Whether a session follows its pid to another source (A-15).
         host_of: What sources of one host have in common, to bound their sessions; None: no bound.
         is_stream: Whether a source is a stream.
+        frame_len_of: As of an `Acceptor`.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Gateway(Generic[_Source]):
         moves: bool = True,
         host_of: Callable[[_Source], Hashable | None] = lambda _source: None,
         is_stream: Callable[[_Source], bool] = lambda _source: False,
+        frame_len_of: Callable[[bytes | None, _Source], int | None] = lambda _pid, _source: None,
     ) -> None:
         self.counters = GatewayCounters()
         self.acceptor: Acceptor[_Source] = Acceptor(
@@ -99,6 +101,7 @@ class Gateway(Generic[_Source]):
             moves=moves,
             host_of=host_of,
             is_stream=is_stream,
+            frame_len_of=frame_len_of,
         )
         self.devices: dict[bytes, Device] = {}
         self._session = session
@@ -338,7 +341,10 @@ class Gateway(Generic[_Source]):
                 changes = device.table.apply(asked.declarations) if not asked.refused else None
             except RefusedError as error:
                 refused = error
-            device.outlet.declare((asked.result(refused),), now_ns)
+            result = asked.result(refused)
+            if result.id and not device.outlet.fits((result,)):  # 0 is some id (A-19)
+                result = ResultDecl(commit_id=result.commit_id, status=result.status, id=0)
+            device.outlet.declare((result,), now_ns)
             device.answered = False
             if changes is not None:
                 self._changed(device, changes, now_ns)

@@ -123,6 +123,12 @@ class Outlet:
             self._waiting_len -= letter.length
         return True
 
+    def fits(self, declarations: tuple[Declaration, ...]) -> bool:
+        """Whether declarations go into one frame."""
+        last_sn = self._serial.modulus - 1
+        said = Declare(sync=False, committed=False, sn=last_sn, declarations=declarations)
+        return len(encode(said)) <= self._frame_len
+
     def declare(
         self, declarations: tuple[Declaration, ...], now_ns: int, *, committed: bool = False
     ) -> None:

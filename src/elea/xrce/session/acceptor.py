@@ -19,7 +19,6 @@ from elea.xrce.closing import CloseReason, violation
 from elea.xrce.encode_hot import encode
 from elea.xrce.framing import Marked, read_frame
 from elea.xrce.messages_hot import (
-    Accept,
     Close,
     Frag,
     KeepAlive,
@@ -32,14 +31,14 @@ from elea.xrce.messages_hot import (
 from elea.xrce.properties import AUTHENTICATION, SessionProperties, first_of_each
 from elea.xrce.session.incarnation import Arrival, fingerprint
 from elea.xrce.session.rates import RateLimit
-from elea.xrce.session.scouting import Role, ScoutAnswerer
+from elea.xrce.session.scouting import Role, ScoutAnswerer, fitted
 from elea.xrce.session.session import Delivered, Ended, Session, State
 from elea.xrce.session.settings import (
     PID_LEN_MAX,
     VERSION,
     SessionSettings,
+    accept_of,
     lease_ns_of,
-    said_of,
 )
 
 _Source = TypeVar("_Source")
@@ -85,6 +84,8 @@ class Acceptor(Generic[_Source]):
         host_of: What sources of one host have in common, to bound their sessions; None: no bound.
         is_stream: Whether a source is a stream. Of a device that has one of each kind, reliable
             messages go by its stream and the rest by its datagrams (8.5).
+        frame_len_of: The longest frame for a pid, None while it is not known, at a source; None if
+            it is the same for all.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Acceptor(Generic[_Source]):
         moves: bool = True,
         host_of: Callable[[_Source], Hashable | None] = lambda _source: None,
         is_stream: Callable[[_Source], bool] = lambda _source: False,
+        frame_len_of: Callable[[bytes | None, _Source], int | None] = lambda _pid, _source: None,
     ) -> None:
         self.strays_count = 0  # messages and frames that belong to no session
         self._settings = settings
@@ -104,6 +106,7 @@ class Acceptor(Generic[_Source]):
         self._moves = moves
         self._host_of = host_of
         self._is_stream = is_stream
+        self._frame_len_of = frame_len_of
         self._by_host: Counter[Hashable] = Counter()  # sessions, by where they began
         limits = settings.limits
         self._opens = RateLimit(
@@ -295,7 +298,8 @@ class Acceptor(Generic[_Source]):
         if self._scouting is not None:
             answer = self._scouting.answer(message, source, now_ns)
             if answer is not None:
-                self._say(source, answer)
+                limit = self._frame_len_of(None, source) or self._settings.frame_len
+                self._say(source, fitted(answer, limit))
 
     def _named(self, marked: Marked, pid: bytes, length: int, source: _Source, now_ns: int) -> None:
         """A message that says whose it is."""
@@ -354,7 +358,8 @@ class Acceptor(Generic[_Source]):
             self._drop(pid, _ANEW, now_ns, anew=True)
             entry = None
         if entry is None:
-            session = Session(self._settings, pid, lease_ns, properties, now_ns)
+            limit = self._frame_len_of(pid, source)
+            session = Session(self._settings, pid, lease_ns, properties, now_ns, frame_len=limit)
             entry = _Entry(session, [], now_ns, now_ns, opening, message.locators, host)
             self._entries[pid] = entry
             if host is not None:
@@ -370,13 +375,7 @@ class Acceptor(Generic[_Source]):
             return
         entry.session.touch(now_ns)
         self._touched[pid] = None
-        accept = Accept(
-            open_pid=pid,
-            accept_pid=self._settings.pid,
-            lease=self._settings.lease_units,
-            properties=said_of(self._settings),
-        )
-        self._say(source, accept)
+        self._say(source, accept_of(self._settings, pid, entry.session.frame_len))
 
     def _is_repeated(
         self,
@@ -408,7 +407,9 @@ class Acceptor(Generic[_Source]):
         old = entry.session
         self._events += [(pid, event) for event in old.take_events()]
         self._events.append((pid, Ended(CloseReason.SUCCESS, _ANEW, anew=True)))
-        session = Session(self._settings, pid, old.peer_lease_ns, old.peer, now_ns)
+        session = Session(
+            self._settings, pid, old.peer_lease_ns, old.peer, now_ns, frame_len=old.frame_len
+        )
         entry.session, entry.opened_ns, entry.timer_ns = session, now_ns, None
         self._events.append((pid, Accepted(old.peer, entry.locators)))
         for marked, length in arrivals:

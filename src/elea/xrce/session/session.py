@@ -27,6 +27,7 @@ from elea.xrce.session.incarnation import Arrival, Doubt, Verdict
 from elea.xrce.session.settings import SessionSettings
 
 _HASHES: Final = 1 << 16
+_ACK_LEN: Final = 3  # of an AckNack, without its number and its mask, and the marker of its conduit
 
 
 class State(Enum):
@@ -90,7 +91,7 @@ SessionEvent: TypeAlias = Delivered | Ended
 
 
 class Session:
-    """One open session."""
+    """One open session; `frame_len` is what frames to this peer may have, if not what all may."""
 
     def __init__(
         self,
@@ -99,6 +100,8 @@ class Session:
         peer_lease_ns: int,
         peer: SessionProperties,
         now_ns: int,
+        *,
+        frame_len: int | None = None,
     ) -> None:
         self.state = State.OPEN
         self.peer_pid = peer_pid
@@ -107,13 +110,15 @@ class Session:
         self.doubt: Doubt | None = None  # its Open came again, and nothing since shows why
         self.spoke_ns = now_ns  # when the peer said something besides Scouts
         # What the peer and we can take.
-        self.frame_len = min(settings.frame_len, peer.frame_len or settings.frame_len)
+        ours_len = settings.frame_len if frame_len is None else frame_len
+        self.frame_len = min(ours_len, peer.frame_len or ours_len)
         self.fragments_seen = False  # the peer sends them, so it reads them
         self._peer_conduits_count = max(peer.conduits_count, 1)
         self.asleep = False  # the peer is not to be woken: nothing is asked of it (13.3)
         limits = settings.limits
         # Nobody but us is known to read masks of more than 64 bits, or to store more than 256.
         mask_bits = limits.xrce_store_count if peer.is_ours else MASK_BITS
+        mask_bits = min(mask_bits, max(7 * (self.frame_len - _ACK_LEN - peer.bits // 7 - 1), 1))
         window = window_of(limits, peer.store)
         if not peer.is_ours:
             window = window._replace(kept_count=min(window.kept_count, window.flight_count))
