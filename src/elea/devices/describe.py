@@ -117,5 +117,10 @@ class Description:
             "names": names,
             "publishers": publishers,
             "subscribers": subscribers,
-            "counts": dataclasses.asdict(device.counters),
+            "counts": {
+                **dataclasses.asdict(device.counters),
+                **device.losses._asdict(),
+                "resent": 0 if session is None else session.conduits.resent_count,
+                "best_effort_dropped": 0 if session is None else session.conduits.dropped_count,
+            },
         }

@@ -70,6 +70,7 @@ def device_settings(
             capabilities=ACCEPTS_BATCHES | ACCEPTS_FRAGMENTS | WANTS_PULL_END,
         ),
         limits=DEVICE_LIMITS,
+        drops_long=True,
         nonce=secrets.token_bytes(_NONCE_LEN),
         prove=None if key is None else PskProver(key, time_ms),
     )
@@ -180,6 +181,11 @@ class Known:
     def dropped_count(self) -> int:
         """Samples that came and were not taken in time."""
         return self._events.dropped_count
+
+    @property
+    def incomplete_count(self) -> int:
+        """Samples that came in fragments, and were too long to keep, or had a gap."""
+        return self.client.incomplete_count
 
     def is_matched(self, id_: int) -> bool:
         """Whether somebody reads what a publisher writes, as far as is known."""

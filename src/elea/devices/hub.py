@@ -98,11 +98,13 @@ class Hub:
 
     # By whoever sets it up, before `start`.
 
-    def listen_udp(
-        self, sock: socket.socket, answers: int | None = None, *, frame_len: int | None = None
-    ) -> int:
-        """Serve devices at a UDP socket; its number. One that hears a group has another answer."""
-        return self._add(UdpPort(self, self._next_number(), sock, answers, frame_len=frame_len))
+    def listen_udp(self, sock: socket.socket, *, frame_len: int | None = None) -> int:
+        """Serve devices at a UDP socket; its number."""
+        return self._add(UdpPort(self, self._next_number(), sock, frame_len=frame_len))
+
+    def listen_group(self, sock: socket.socket, group: bytes, answers: int) -> int:
+        """Hear a group, by its locator; the UDP socket of that number answers."""
+        return self._add(UdpPort(self, self._next_number(), sock, answers, group=group))
 
     def listen_tcp(self, sock: socket.socket, *, frame_len: int | None = None) -> int:
         """Serve devices at a TCP socket that listens; its number."""
@@ -191,8 +193,8 @@ class Hub:
 
     # By its own thread: what sockets call.
 
-    def received(self, frame: bytes, place: Place) -> None:
-        """A frame came."""
+    def received(self, frame: bytes, place: Place, group: bytes | None = None) -> None:
+        """A frame came, to a group if one is named."""
         now_ns = self._clock()
         self.counters.received += 1
         connection = self._connections.get(place[0])
@@ -200,7 +202,7 @@ class Hub:
         if connection is not None:
             connection.heard_ns = now_ns
         try:
-            self.gateway.receive(frame, place, now_ns)
+            self.gateway.receive(frame, place, now_ns, group=group)
         except Exception:  # our own fault: one device shall not end all others
             self.failed += 1
             _LOG.exception("a frame of %s was not understood: %s", place, frame[:64].hex())
@@ -225,7 +227,7 @@ class Hub:
 
     def adopt(self, sock: socket.socket, frame_len: int | None = None) -> None:
         """Somebody connected."""
-        if len(self._connections) >= self._limits.xrce_sessions_count:
+        if self._stopping or len(self._connections) >= self._limits.xrce_sessions_count:
             self.counters.connections_refused += 1
             sock.close()
             return
@@ -378,9 +380,14 @@ class Hub:
 
     def _say_goodbye(self) -> None:
         end_ns = self._clock() + _GOODBYE_NS
+        self.gateway.acceptor.stop()  # newcomers would hear nothing of our end
         for pid in self.gateway.acceptor.pids():
             self.gateway.close(pid, self._clock())
         self._act()
         self._send()
         while self.gateway.acceptor.pids() and self._clock() < end_ns:
             self._turn(end_ns - self._clock())
+        for pid in self.gateway.acceptor.pids():  # they are told, whatever they still wait for
+            self.gateway.acceptor.end(pid, "the gateway ends", self._clock())
+        self._act()
+        self._send()

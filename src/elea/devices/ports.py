@@ -49,8 +49,8 @@ class Hub(Protocol):
 
     @property
     def counters(self) -> SocketCounters: ...
-    def received(self, frame: bytes, place: Place) -> None:
-        """A frame came."""
+    def received(self, frame: bytes, place: Place, group: bytes | None = None) -> None:
+        """A frame came, to a group if one is named."""
 
     def watch(self, port: Port) -> None:
         """What a socket waits for has changed."""
@@ -86,6 +86,7 @@ class UdpPort:
         sock: Bound.
         answers: The number of the socket that answers, if this one hears a group.
         frame_len: The longest frame to its devices, if they have a bound.
+        group: The locator of the group that it hears.
     """
 
     def __init__(
@@ -96,10 +97,12 @@ class UdpPort:
         answers: int | None = None,
         *,
         frame_len: int | None = None,
+        group: bytes | None = None,
     ) -> None:
         self.number = number
         self.sock = sock
         self.frame_len = frame_len
+        self._group = group
         self._hub = hub
         self._answers = number if answers is None else answers
         self._waiting: deque[tuple[bytes, IpSocketAddress]] = deque()
@@ -118,7 +121,7 @@ class UdpPort:
             except OSError:
                 continue  # an answer of ours found nobody: the system says it here
             if frame:
-                self._hub.received(frame, (self._answers, source))
+                self._hub.received(frame, (self._answers, source), self._group)
 
     def send(self, frame: bytes, address: IpSocketAddress | None) -> None:
         """Send a frame, or keep it for later."""

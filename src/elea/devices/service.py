@@ -253,7 +253,7 @@ class XrceService:
                 raise
             _LOG.warning("XRCE scouting is off: %s", error)  # devices can be told the address
             return
-        self._hub.listen_udp(sock, answers)
+        self._hub.listen_group(sock, f"udp/{self._settings.group}".encode(), answers)
 
     def _close_store(self) -> None:
         if self._persistent is not None:

@@ -6,6 +6,7 @@ threads only gets in the hub's line.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -46,6 +47,7 @@ from elea.xrce.gateway.effects import (
     Effect,
     Joined,
     Left,
+    Lost,
     Put,
     Subscribe,
     Unsubscribe,
@@ -57,6 +59,7 @@ from elea.xrce.qualities import PROPERTY_NAME
 from elea.xrce.samples.durability import DurableStore
 from elea.xrce.samples.sample import Sample
 
+_LOG: Final = logging.getLogger("elea.devices")
 ROOT: Final = "@xrce"
 _ENTITIES: Final = 1 << 31  # numbers of devices, beyond those of the session's own entities
 _SN_MASK: Final = 0xFFFF_FFFF
@@ -163,6 +166,8 @@ class Space:
                 self._joined(effect.pid)
             case Left():
                 self._left(effect)
+            case Lost():
+                _log_losses(effect)
             case Subscribe():
                 known = self._follow.take(effect.key_expr)
                 self._subscribers[effect.key_expr] = known or self._subscribe(effect.key_expr)
@@ -401,6 +406,13 @@ class _Gathered:
         self._open_count -= 1
         if not self._open_count:
             self._space.gathered(self._ask, self._samples, self._dropped_count)
+
+
+def _log_losses(effect: Lost) -> None:
+    """Log the first of a kind, the tenth, the hundredth: a device may lose much."""
+    for kind, before, total in zip(Lost.KINDS, effect.before, effect.total, strict=True):
+        if total and len(str(total)) > len(str(before)) * bool(before):
+            _LOG.warning("XRCE device %s: %d %s", effect.pid.hex(), total, kind)
 
 
 def _length(sample: SpaceSample) -> int:

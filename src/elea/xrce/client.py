@@ -71,7 +71,7 @@ DEVICE_LIMITS: Final = dataclasses.replace(
     xrce_store_count=32,
     xrce_store_len=4_096,
     xrce_message_len=8_192,
-    xrce_fragments_len=8_192,
+    xrce_fragments_len=16_384,  # one that is reliable, and one that is not
     xrce_names_count=256,
     xrce_endpoints_count=64,
     xrce_transaction_count=64,
@@ -155,6 +155,12 @@ class Client:
         session = self._initiator.session
         sent = session.conduits.unacknowledged_count if session is not None else 0
         return sent + len(self._rest)
+
+    @property
+    def incomplete_count(self) -> int:
+        """Samples of this session whose fragments did not become a whole."""
+        session = self._initiator.session
+        return session.dropped_fragments_count if session is not None else 0
 
     @property
     def _frame_len(self) -> int:

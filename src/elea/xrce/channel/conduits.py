@@ -225,6 +225,11 @@ class Conduits:
         return sum(one.reliable.resent_count for one in self._outgoing.values())
 
     @property
+    def dropped_count(self) -> int:
+        """Best-effort messages that came late, or again."""
+        return sum(one.best_effort.dropped_count for one in self._incoming.values())
+
+    @property
     def gap_count(self) -> int:
         """Messages that will never be delivered, because the peer no longer had them."""
         return sum(one.reliable.gap_count for one in self._incoming.values())

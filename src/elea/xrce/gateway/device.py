@@ -20,6 +20,7 @@ from elea.xrce.declarations_hot import (
     SelectionDecl,
     SubscriberDecl,
 )
+from elea.xrce.gateway.effects import Losses
 from elea.xrce.gateway.outlet import Outlet
 from elea.xrce.gateway.subscription import Subscription
 from elea.xrce.messages_hot import (
@@ -35,6 +36,7 @@ from elea.xrce.samples.keys import selects
 from elea.xrce.samples.sample import Sample
 from elea.xrce.samples.store import PULL_SESSIONS_COUNT
 from elea.xrce.selections import resource_of
+from elea.xrce.session.session import Session
 from elea.xrce.status import RefusedError
 from elea.xrce.transactions import Incoming, Outgoing
 
@@ -90,8 +92,9 @@ class Device:
         pid: bytes,
         properties: SessionProperties,
         outlet: Outlet,
+        session: Session,
         *,
-        lease_ns: int,
+        locators: tuple[bytes, ...],
         commit_mode: int,
         frame_len: int,
         limits: Limits,
@@ -102,7 +105,9 @@ class Device:
         self.pid = pid
         self.properties = properties
         self.outlet = outlet
-        self.lease_ns = lease_ns
+        self.locators = locators  # groups that it hears are among them
+        self.losses_told = Losses()
+        self._session = session
         ours = properties.is_ours
         self.allows = allows
         self.table = Declarations(
@@ -122,6 +127,21 @@ class Device:
         self.answered = True  # it has the Results of its transactions
         self.timer_ns: int | None = None  # when the gateway looks at it next
         self._style_known = False
+
+    @property
+    def lease_ns(self) -> int:
+        """Its lease; 0 never ends."""
+        return self._session.peer_lease_ns
+
+    @property
+    def losses(self) -> Losses:
+        """What was lost on the way from it, or to it."""
+        session = self._session
+        return Losses(
+            session.conduits.gap_count,
+            session.dropped_fragments_count,
+            self.outlet.too_long_count,
+        )
 
     def can(self, capability: int) -> bool:
         """Whether the device said so."""

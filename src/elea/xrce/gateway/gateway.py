@@ -29,6 +29,7 @@ from elea.xrce.gateway.effects import (
     Effect,
     Joined,
     Left,
+    Lost,
     Subscribe,
     Unsubscribe,
     Unwatch,
@@ -128,6 +129,7 @@ class Gateway(Generic[_Source]):
             tell=self._effects.append,
             pump=self._pump,
             end=self._end,
+            lost=self._count_losses,
         )
         self._timers: list[tuple[int, bytes]] = []
         self._anew: tuple[bytes, Declarations] | None = None  # of a device that begins anew
@@ -138,13 +140,16 @@ class Gateway(Generic[_Source]):
 
     # Inputs.
 
-    def receive(self, frame: bytes, source: _Source, now_ns: int) -> None:
-        """A frame of a device."""
-        pid = self.acceptor.receive(frame, source, now_ns)
+    def receive(
+        self, frame: bytes, source: _Source, now_ns: int, *, group: bytes | None = None
+    ) -> None:
+        """A frame of a device, to a group if one is named."""
+        pid = self.acceptor.receive(frame, source, now_ns, group=group)
         self._events(now_ns)
         device = self.devices.get(pid) if pid is not None else None
         if device is not None:  # its window may have moved on
             self._pump(device, now_ns)
+            self._count_losses(device)
 
     def put(self, sample: Sample, now_ns: int) -> None:
         """Somebody else than our devices wrote, or deleted."""
@@ -228,8 +233,9 @@ class Gateway(Generic[_Source]):
 
     def _accepted(self, pid: bytes, event: Accepted) -> None:
         session = self.acceptor.session(pid)
-        lease_ns = session.peer_lease_ns if session is not None else 0
-        frame_len = session.frame_len if session is not None else self._session.frame_len
+        if session is None:  # it ended at once, and its end is told next
+            return
+        frame_len = session.frame_len
         outlet = Outlet(
             partial(self._send, pid),
             bits=event.properties.bits,
@@ -237,13 +243,15 @@ class Gateway(Generic[_Source]):
             fragments=partial(self._reads_fragments, pid),
             batches=bool(event.properties.capabilities & ACCEPTS_BATCHES),
             named=event.properties.is_ours,
+            message_len=event.properties.message_len,
             limits=self._settings.limits,
         )
         self.devices[pid] = Device(
             pid,
             event.properties,
             outlet,
-            lease_ns=lease_ns,
+            session,
+            locators=event.locators,
             commit_mode=self._session.properties.commit_mode,
             frame_len=frame_len,
             limits=self._settings.limits,
@@ -265,11 +273,23 @@ class Gateway(Generic[_Source]):
             self._durable.set((device.pid, id_), None)
         for id_ in device.table.names:
             self._resources.set((device.pid, id_), None)
+        self._count_losses(device)
         self._flow.forget(device)
         self._anew = (device.pid, device.table) if event.anew else None
         del self.devices[device.pid]
         self.counters.ended += 1
         self._effects.append(Left(device.pid, event.reason, event.text))
+
+    def _count_losses(self, device: Device) -> None:
+        """Add up, and tell, what was lost on the way from or to a device since the last time."""
+        total = device.losses
+        if total != device.losses_told:
+            before, device.losses_told = device.losses_told, total
+            counters = self.counters
+            counters.gaps += total.gaps - before.gaps
+            counters.fragments_dropped += total.fragments_dropped - before.fragments_dropped
+            counters.too_long += total.too_long - before.too_long
+            self._effects.append(Lost(device.pid, before, total))
 
     def _guarded(self, device: Device, marked: Marked, now_ns: int) -> None:
         """A message of a device; what it must not say ends its session."""
@@ -310,8 +330,11 @@ class Gateway(Generic[_Source]):
             case Declare():
                 self._declare(device, message, marked.conduit, now_ns)
             case StreamData() | WriteData() | BatchedData():
+                group = self.acceptor.group_of(device.pid, marked.conduit)
                 for written, payload in device.samples(message):
-                    self._flow.write(device, written, payload, now_ns, reliable=message.reliable)
+                    self._flow.write(
+                        device, written, payload, now_ns, reliable=message.reliable, group=group
+                    )
             case Pull():
                 self._flow.pull(device, message, now_ns)
             case _:

@@ -60,6 +60,7 @@ class Outlet:
         bits: The length of sequence numbers.
         frame_len: The longest frame that the device takes.
         fragments: Whether it reads fragments.
+        message_len: The longest payload that it puts together from fragments, if it says so.
         named: Whether names are given ids, which a device of another vendor may not follow.
         batches: Whether it reads batches.
     """
@@ -73,11 +74,12 @@ class Outlet:
         fragments: Callable[[], bool],
         batches: bool,
         named: bool,
+        message_len: int | None,
         limits: Limits,
     ) -> None:
         self.style = Style.XRCE
         self.uses_prids = named  # the ids of resources say something to the device
-        self.too_long_count = 0  # samples that no frame takes
+        self.too_long_count = 0  # samples that no frame takes, or the device cannot keep
         self.sent_count = 0
         self.rids: dict[str, int] = {}  # ids of names without wildcards that the device knows
         self._send = send
@@ -85,6 +87,7 @@ class Outlet:
         self._frame_len = frame_len
         self._fragments = fragments
         self._named = named
+        self._message_len = message_len
         self._batch = Batch(frame_len, self._serial) if batches else None
         self._limits = limits
         self._letters: list[_Letter] = []  # short: a deque takes 760 octets, for each device
@@ -172,7 +175,9 @@ class Outlet:
             return
         self.release(now_ns)
         cut = slices(message, self._frame_len, self._serial, fragments=self._fragments())
-        if not cut:
+        # One that the device cannot keep would end its session.
+        long = self._message_len is not None and len(message.payload) > self._message_len
+        if not cut or (long and len(cut) > 1):
             self.too_long_count += 1
             return
         self._check_room(message)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from elea.errors import ClosedError, ProtocolError, RemoteProtocolError
-from elea.xrce.channel.conduits import Numbered
+from elea.xrce.channel.conduits import NUMBERED, Numbered
 from elea.xrce.closing import CloseReason, violation
 from elea.xrce.encode_hot import encode
 from elea.xrce.framing import Marked, read_frame
@@ -66,6 +66,7 @@ class _Entry(Generic[_Source]):
     locators: tuple[bytes, ...]
     host: Hashable | None = None
     proof: bytes | None = None  # property 12 of the last Open
+    groups: dict[int, bytes] | None = None  # conduits by which it writes to a group
     gone: _Source | None = None  # a source that is no more, until there is another one
     accepts_count: int = 0
     heard: bool = False  # anything came after the Open
@@ -107,6 +108,7 @@ class Acceptor(Generic[_Source]):
         self._host_of = host_of
         self._is_stream = is_stream
         self._frame_len_of = frame_len_of
+        self._stopping = False
         self._by_host: Counter[Hashable] = Counter()  # sessions, by where they began
         limits = settings.limits
         self._opens = RateLimit(
@@ -140,7 +142,16 @@ class Acceptor(Generic[_Source]):
         entry = self._entries.get(pid)
         return entry.sources[-1] if entry is not None and entry.sources else None
 
+    def group_of(self, pid: bytes, conduit: int) -> bytes | None:
+        """The group that hears a conduit of a device, as its locator."""
+        entry = self._entries.get(pid)
+        return entry.groups.get(conduit) if entry is not None and entry.groups else None
+
     # Inputs.
+
+    def stop(self) -> None:
+        """Answer no Scout and refuse every Open from now on."""
+        self._stopping = True
 
     def lost(self, source: _Source, now_ns: int) -> None:
         """A source is no more; the session uses another one, waits for one, or ends (8.5)."""
@@ -156,14 +167,18 @@ class Acceptor(Generic[_Source]):
         else:
             entry.gone = source
 
-    def receive(self, frame: bytes, source: _Source, now_ns: int) -> bytes | None:
-        """A frame from a source. Messages before an error in it count.
+    def receive(
+        self, frame: bytes, source: _Source, now_ns: int, *, group: bytes | None = None
+    ) -> bytes | None:
+        """A frame from a source, to a group if one is named. Messages before an error in it count.
 
         Returns:
             The pid of the device at that source, if it has a session.
         """
         try:
             for marked in read_frame(frame):
+                if group is not None and isinstance(marked.message, NUMBERED):
+                    self._written_to(group, marked.conduit, source)
                 self._message(marked, len(frame), source, now_ns)
         except ProtocolError as error:
             entry = self._entry_at(source)
@@ -218,6 +233,14 @@ class Acceptor(Generic[_Source]):
         entry = self._entries.get(pid)
         if entry is not None:
             entry.session.close(now_ns)
+            self._touched[pid] = None
+            self._collect(now_ns)
+
+    def end(self, pid: bytes, text: str, now_ns: int) -> None:
+        """End a session without waiting for anything; its device is told."""
+        entry = self._entries.get(pid)
+        if entry is not None:
+            entry.session.expire(text, now_ns)
             self._touched[pid] = None
             self._collect(now_ns)
 
@@ -295,7 +318,7 @@ class Acceptor(Generic[_Source]):
             entry.session.touch(now_ns)
             if message.mask & Role.PEER and quiet_ns <= self._silence_ns(entry):
                 return
-        if self._scouting is not None:
+        if self._scouting is not None and not self._stopping:
             answer = self._scouting.answer(message, source, now_ns)
             if answer is not None:
                 limit = self._frame_len_of(None, source) or self._settings.frame_len
@@ -328,6 +351,13 @@ class Acceptor(Generic[_Source]):
         else:
             self.strays_count += 1
 
+    def _written_to(self, group: bytes, conduit: int, source: _Source) -> None:
+        """A conduit is mapped to a group, for as long as the session lasts (10.3)."""
+        entry = self._entry_at(source)
+        if entry is not None and conduit < self._settings.limits.xrce_conduits_count:
+            entry.groups = entry.groups or {}
+            entry.groups[conduit] = group
+
     def _open(self, message: Open, source: _Source, now_ns: int) -> None:
         pid = message.pid
         if pid == self._settings.pid:
@@ -335,6 +365,9 @@ class Acceptor(Generic[_Source]):
         entry = self._entries.get(pid)
         # Before anything else is heard the number of Accepts has a bound of its own.
         if (entry is None or entry.heard) and not self._opens.allows(source, now_ns):
+            return
+        if self._stopping:
+            self._say(source, Close(pid=self._settings.pid, reason=CloseReason.RESOURCES))
             return
         host = self._host_of(source)
         proof = first_of_each(message.properties).get(AUTHENTICATION)

@@ -129,6 +129,7 @@ class Session:
             message_len=limits.xrce_message_len,
             session_len=limits.xrce_fragments_len,
             idle_ns=limits.xrce_fragment_idle_ns,
+            strict=not settings.drops_long,
         )
         self._out: list[bytes] = []
         self._last: list[bytes] = []  # a Close, behind everything else

@@ -39,6 +39,7 @@ class SessionSettings:
     drain_ns: int = 2 * SECOND_NS
     ping_ns: int = 5 * SECOND_NS
     idle_ns: int = 10 * SECOND_NS  # for the first message after an Accept
+    drops_long: bool = False  # fragments of a longer message than is kept, instead of the session
     # Property 14 of each Open begins with it: another one is another incarnation.
     nonce: bytes | None = None
     # Property 12 of each Open: told the pid, the version and the lease as the message has them.
