@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.xrce.channel.besteffort import BestEffortReceiver
 from elea.xrce.channel.receiver import MASK_BITS, ReliableReceiver
-from elea.xrce.channel.rtt import RoundTrip
-from elea.xrce.channel.sender import ReliableSender, Window
+from elea.xrce.channel.rtt import RTO_MIN_NS, RoundTrip
+from elea.xrce.channel.sender import SYNCH_MAX_NS, ReliableSender, Window
 from elea.xrce.channel.serial import BITS_DEFAULT, Serial
 from elea.xrce.channel.zero import Zero
 from elea.xrce.closing import CloseReason, violation
@@ -34,6 +34,7 @@ from elea.xrce.messages_hot import (
 
 Numbered: TypeAlias = Declare | StreamData | BatchedData | WriteData | Pull
 NUMBERED: Final = (Declare, StreamData, BatchedData, WriteData, Pull)
+SYNCHS_COUNT: Final = 30  # at least, before a peer is believed to acknowledge nothing
 _STALL_NS: Final = 30_000_000_000  # without progress, towards a peer whose lease is infinite
 
 
@@ -125,7 +126,15 @@ class Conduits:
 
     def _begin(self, conduit: int) -> _Outgoing:
         window = self.window or window_of(self.limits)
-        sender = ReliableSender(self._serial, self.round_trip, window, lead=_lead(conduit))
+        # A session ends if nothing is acknowledged for a lease: that is not to be bad luck.
+        allowed_ns = max((self.lease_ns or _STALL_NS) // SYNCHS_COUNT, RTO_MIN_NS)
+        sender = ReliableSender(
+            self._serial,
+            self.round_trip,
+            window,
+            lead=_lead(conduit),
+            synch_max_ns=min(allowed_ns, SYNCH_MAX_NS),
+        )
         return self._outgoing.setdefault(conduit, _Outgoing(sender))
 
     # Receiving.

@@ -44,7 +44,13 @@ class ReliableSender:
     """One direction of one conduit."""
 
     def __init__(
-        self, serial: Serial, round_trip: RoundTrip, window: Window, *, lead: bytes = b""
+        self,
+        serial: Serial,
+        round_trip: RoundTrip,
+        window: Window,
+        *,
+        lead: bytes = b"",
+        synch_max_ns: int = SYNCH_MAX_NS,
     ) -> None:
         self.next_sn = 0
         self.ignored_count = 0  # AckNacks about what was never sent, or long ago
@@ -63,6 +69,8 @@ class ReliableSender:
         self._out: list[bytes] = []
         self._begun = False  # the peer was told where the numbers start
         self._full_told = False
+        self._synch_max_ns = synch_max_ns
+        self._unheard = False  # nothing was heard since the last Synch
         self._synch_ns = 0  # when a Synch is due, if anything is kept
         self._synch_wait_ns = 0
 
@@ -129,20 +137,33 @@ class ReliableSender:
             self._kept_len -= len(kept.markers) + len(kept.message)
             self._landed_count -= kept.landed
         self._measure(message.sn, now_ns)
+        self._unheard = False
         if done:
             self._full_told = False
             self.progress_ns = now_ns if self._kept else None
             self._arm(now_ns)
+        else:  # it answers, so that what is lost are messages: there is no reason to wait longer
+            self._synch_wait_ns = max(self._synch_wait_ns // 4, self._round_trip.rto_ns)
+            self._synch_ns = min(self._synch_ns, now_ns + self._synch_wait_ns)
         if message.mask is not None:
             self._resend(message.mask * 2 + 1, now_ns)
         return done > 0
 
     def handle_timer(self, now_ns: int) -> None:
-        """Send the Synch that is due."""
+        """Send the Synch that is due. If none was answered, the oldest message goes with it.
+
+        On a bad link that makes one round trip of two: a peer that has the message tells so, and
+        does not ask for it first.
+        """
         if self._kept and now_ns >= self._synch_ns:
             self._probe = None  # its answer was lost
             self._out.append(self._synch(answer=True))
-            self._synch_wait_ns = min(2 * self._synch_wait_ns, SYNCH_MAX_NS)
+            if self._unheard:
+                self.resent_count += 1
+                self._transmit(self._kept[0], now_ns, answer=True)
+            self._unheard = True
+            longest_ns = max(self._synch_max_ns, self._round_trip.rto_ns)
+            self._synch_wait_ns = min(2 * self._synch_wait_ns, longest_ns, SYNCH_MAX_NS)
             self._synch_ns = now_ns + self._synch_wait_ns
 
     def wake(self, now_ns: int) -> None:
