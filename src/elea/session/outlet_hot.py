@@ -226,7 +226,7 @@ class CallbackOutlet:
         self._drop = drop
         self.indirect = indirect
         self.held = False  # a thread is held up in it
-        self.backlog: deque[object] = deque()  # what came meanwhile
+        self.backlog: list[object] = []  # what came meanwhile; a deque takes 760 octets
         self.dropped_count = 0
         self.read_count = 0
         self.behind = False

@@ -355,7 +355,7 @@ class Client:
             return True
         if self._rest:
             return False
-        batch = Batch(session.frame_len, Serial(session.conduits.bits))
+        batch = Batch(session.frame_len, Serial.of(session.conduits.bits))
         made: list[_Piece] = []
         for payload in together:
             one = StreamData(reliable=reliable, sync=False, sn=0, id=id_, payload=payload)
@@ -381,7 +381,7 @@ class Client:
     def _data(self, session: Session, message: StreamData | WriteData, now_ns: int) -> bool:
         if self._rest:
             return False
-        serial = Serial(session.conduits.bits)
+        serial = Serial.of(session.conduits.bits)
         cut = [(one.make, one.marker) for one in slices(message, session.frame_len, serial)]
         if not cut:
             text = f"{len(message.payload)} octets do not go into frames of {session.frame_len}"

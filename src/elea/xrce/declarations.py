@@ -7,7 +7,7 @@ changed is told, so that whoever routes data follows without comparing tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Generic, TypeVar
@@ -109,10 +109,16 @@ class Changes:
 @dataclass(slots=True)
 class _Table(Generic[_Value]):
     entries: dict[int, _Value] = field(default_factory=dict)
-    journal: list[Change[_Value]] = field(default_factory=list)
+    changed: list[Change[_Value]] | None = None  # while a list of declarations is applied
+
+    @property
+    def journal(self) -> list[Change[_Value]]:
+        """What was changed, in order."""
+        return self.changed or []
 
     def put(self, id_: int, value: _Value | None) -> None:
-        self.journal.append(Change(id_, self.entries.get(id_), value))
+        self.changed = [] if self.changed is None else self.changed
+        self.changed.append(Change(id_, self.entries.get(id_), value))
         self._set(id_, value)
 
     def undo(self) -> None:
@@ -120,7 +126,7 @@ class _Table(Generic[_Value]):
             self._set(change.id, change.before)
 
     def take(self) -> list[Change[_Value]]:
-        journal, self.journal = self.journal, []
+        journal, self.changed = self.journal, None
         return journal
 
     def _set(self, id_: int, value: _Value | None) -> None:
@@ -151,6 +157,27 @@ class Retired:
         return self._all or id_ in self._ids
 
 
+class Rules:
+    """What a declaration is held against; here, nothing."""
+
+    __slots__ = ()
+
+    def layout_of(self, _resource: Resource) -> Layout | None:
+        """The type of what is written to a resource, if it is known."""
+        return None
+
+    def admit(self, _named: Named, _publisher: Publisher) -> str | None:
+        """Why there is no room for what a publisher would write, or None."""
+        return None
+
+    def allows(self, _action: Action, _resource: Resource) -> bool:
+        """Whether this end may do something with a resource (19.3)."""
+        return True
+
+
+ANYTHING: Final = Rules()
+
+
 class Declarations:
     """What one end declared, on top of the ids that both share.
 
@@ -158,10 +185,19 @@ class Declarations:
         names: The ids; the other end's table has the same.
         global_ids: Whether global selections are accepted, which only brokers give out (A-17).
         vendor: Whether the properties with odd ids are ours (A-31).
-        layout_of: The type of what is written to a resource, if it is known.
-        admit: Why there is no room for what a publisher would write, or None.
-        allows: Whether this end may do something with a resource (19.3).
+        rules: What declarations are held against.
     """
+
+    __slots__ = (
+        "_global_ids",
+        "_limits",
+        "_names",
+        "_publishers",
+        "_rules",
+        "_subscribers",
+        "_vendor",
+        "retired",
+    )
 
     def __init__(
         self,
@@ -170,9 +206,7 @@ class Declarations:
         global_ids: bool = False,
         vendor: bool = False,
         limits: Limits = DEFAULT_LIMITS,
-        layout_of: Callable[[Resource], Layout | None] = lambda _resource: None,
-        admit: Callable[[Named, Publisher], str | None] = lambda _named, _publisher: None,
-        allows: Callable[[Action, Resource], bool] = lambda _action, _resource: True,
+        rules: Rules = ANYTHING,
     ) -> None:
         self.retired: Retired | None = None  # ids that had a name, which are never anonymous
         self._names: _Table[Named] = _Table({} if names is None else names)
@@ -181,9 +215,7 @@ class Declarations:
         self._global_ids = global_ids
         self._vendor = vendor
         self._limits = limits
-        self._layout_of = layout_of
-        self._admit = admit
-        self._allows = allows
+        self._rules = rules
 
     @property
     def names(self) -> dict[int, Named]:
@@ -270,7 +302,7 @@ class Declarations:
                 Action.READ: id_ in self.subscribers,
             }
             for action, done in doing.items():
-                if done and meant is not None and not self._allows(action, meant.resource):
+                if done and meant is not None and not self._rules.allows(action, meant.resource):
                     text = f"{action.value} {meant.resource.spelled()} is forbidden"
                     return {0: RefusedError(Status.INVALID, id_, text)}
         return {}
@@ -279,7 +311,7 @@ class Declarations:
         for change in self._publishers.journal:
             named = self.named(change.id)
             if change.after is not None and named is not None:
-                text = self._admit(named, change.after)
+                text = self._rules.admit(named, change.after)
                 if text is not None:
                     return {0: RefusedError(Status.NO_SPACE, change.id, text)}
         return {}
@@ -335,7 +367,7 @@ class Declarations:
         selection = parse_selection(
             declaration.query, sid, parameters=parameters, limits=self._limits
         )
-        layout = self._layout_of(selection.resource) if selection.predicate else None
+        layout = self._rules.layout_of(selection.resource) if selection.predicate else None
         if layout is not None:  # once more, against the type
             selection = parse_selection(
                 declaration.query, sid, parameters=parameters, layout=layout, limits=self._limits

@@ -130,6 +130,19 @@ class Reassembly:
     If it is strict, a reliable series that is too long is a violation; if not, it is dropped.
     """
 
+    __slots__ = (
+        "_idle_ns",
+        "_kept_len",
+        "_lost",
+        "_message_len",
+        "_serial",
+        "_series",
+        "_session_len",
+        "_strict",
+        "dropped_count",
+        "unneeded_count",
+    )
+
     def __init__(
         self,
         serial: Serial,

@@ -91,6 +91,8 @@ class SessionProperties:
             RemoteProtocolError: A value is too short (reason 5), or the length of sequence numbers
                 is none that can be used (reason 4).
         """
+        if not properties:
+            return _NOTHING_SAID
         said = first_of_each(properties)
         bits = _needed_nat(said, SEQUENCE_NUMBER_LENGTH, BITS_DEFAULT)
         if not BITS_MIN <= bits <= BITS_MAX:
@@ -139,6 +141,10 @@ class SessionProperties:
         return tuple(sorted(found, key=lambda one: one.id))
 
 
+_NOTHING_SAID: Final = SessionProperties()
+_NO_PROPERTIES: Final[dict[int, bytes]] = {}  # shared by all that have none; nobody changes it
+
+
 def fitting(listed: tuple[Property, ...], room: int) -> tuple[Property, ...]:
     """Those of a list that may be said in so many octets, by how much they matter.
 
@@ -155,7 +161,9 @@ def fitting(listed: tuple[Property, ...], room: int) -> tuple[Property, ...]:
 
 
 def first_of_each(properties: Iterable[Property] | None) -> dict[int, bytes]:
-    """Values by id; of equal ids the first counts."""
+    """Values by id, not to be changed; of equal ids the first counts."""
+    if not properties:
+        return _NO_PROPERTIES
     said: dict[int, bytes] = {}
     for one in properties or ():
         said.setdefault(one.id, one.value)

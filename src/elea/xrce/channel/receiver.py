@@ -8,7 +8,7 @@ says that it no longer has a message is it given up, and counted as a gap.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from elea.xrce.channel.rtt import RoundTrip
 from elea.xrce.channel.serial import Serial
@@ -22,6 +22,7 @@ AGAIN_COUNT: Final = 5  # requests in a row without news; then the peer's Synch 
 SPREAD: Final = 8  # requests of one round trip, if there is always something new to ask for
 
 _Item = TypeVar("_Item")
+_NOTHING: Final[dict[int, Any]] = {}  # shared by all that store nothing, and never changed
 
 
 @dataclass(slots=True)
@@ -32,6 +33,31 @@ class _Stored(Generic[_Item]):
 
 class ReliableReceiver(Generic[_Item]):
     """One direction of one conduit."""
+
+    __slots__ = (
+        "_acknowledge_ns",
+        "_again_count",
+        "_ask_ns",
+        "_due",
+        "_mask_bits",
+        "_placed",
+        "_round_trip",
+        "_stale_since_ns",
+        "_store_count",
+        "_store_len",
+        "_stored",
+        "_stored_len",
+        "_top_sn",
+        "_unacknowledged_count",
+        "asked_ns",
+        "duplicates_count",
+        "expected_sn",
+        "gap_count",
+        "ignored_count",
+        "progress_ns",
+        "serial",
+        "unstored_count",
+    )
 
     def __init__(
         self,
@@ -56,7 +82,7 @@ class ReliableReceiver(Generic[_Item]):
         self._mask_bits = mask_bits
         self._top_sn = 0  # the highest number known to exist, plus one
         self._placed = False  # a Synch or a delivery has fixed where the numbers are
-        self._stored: dict[int, _Stored[_Item]] = {}
+        self._stored: dict[int, _Stored[_Item]] = _NOTHING
         self._stored_len = 0
         self._ask_ns: int | None = None  # when to ask next
         self._again_count = 0
@@ -193,7 +219,7 @@ class ReliableReceiver(Generic[_Item]):
         elif now_ns - self._stale_since_ns >= RESTART_NS:
             self._stale_since_ns = None
             self.expected_sn, self._top_sn = first, sn
-            self._stored.clear()
+            self._stored = _NOTHING
             self._stored_len = 0
 
     # The store.
@@ -204,6 +230,7 @@ class ReliableReceiver(Generic[_Item]):
         elif len(self._stored) >= self._store_count or self._stored_len + length > self._store_len:
             self.unstored_count += 1
         else:
+            self._stored = self._stored or {}
             self._stored[sn] = _Stored(item, length)
             self._stored_len += length
 

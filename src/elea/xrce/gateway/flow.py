@@ -172,7 +172,7 @@ class Flow:
         if named is None:
             device.counters.pulls += 1
             return
-        if sub is None and not device.allows(Action.READ, named.resource):
+        if sub is None and not device.rules.allows(Action.READ, named.resource):
             device.counters.forbidden += 1
             return
         rest = device.rests.get((message.id, message.pull_id))
@@ -190,7 +190,7 @@ class Flow:
             return False
         query_id = self._next_query_id
         self._next_query_id += 1
-        device.queries[query_id] = query
+        device.ask(query_id, query)
         self._queries[query_id] = device.pid
         timeout_ns = HISTORY_NS if query.pull_id is None else PULL_NS
         self._tell(Ask(query_id, key_exprs, named.selection.predicate, timeout_ns))

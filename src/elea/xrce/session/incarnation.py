@@ -118,9 +118,9 @@ class Doubt:
         self, channel: IncomingConduit, message: Numbered, arrival: Arrival, now_ns: int
     ) -> Verdict:
         """A number from before what is expected, which nobody asked for."""
-        zero, sn = channel.zero, message.sn
+        sn = message.sn
         cold = now_ns - channel.reliable.progress_ns > self._copy_ns
-        copied = zero is not None and zero.is_copy(sn, encode(message))
+        copied = channel.is_copy(sn, encode(message))
         if sn == 0:
             if not copied:
                 return Verdict.ANEW
@@ -143,6 +143,13 @@ class Doubt:
             return Verdict.GOES_ON if behind else Verdict.ANEW
         if receiver.is_restart(message.sn, now_ns):
             return Verdict.ANEW
+        if 0 <= serial.distance(receiver.expected_sn, first) <= count:
+            # Nothing new is acknowledged meanwhile, so that all of it would begin at 0.
+            if first != 0:
+                return Verdict.GOES_ON
+            if 0 in self._held:  # a copy: our answers were lost, and this is another one
+                self.decide_ns = None
+                return Verdict.UNDECIDED
         if not self._held:
             return Verdict.UNDECIDED
         cold = now_ns - receiver.progress_ns > self._copy_ns

@@ -90,8 +90,37 @@ class Ended:
 SessionEvent: TypeAlias = Delivered | Ended
 
 
+_NO_EVENTS: Final[list[SessionEvent]] = []  # shared by all without, and never changed
+
+
 class Session:
     """One open session; `frame_len` is what frames to this peer may have, if not what all may."""
+
+    __slots__ = (
+        "_active",
+        "_events",
+        "_fragments",
+        "_last",
+        "_out",
+        "_peer_conduits_count",
+        "_ping_hash",
+        "_ping_sent_ns",
+        "_pinged_ns",
+        "_pings_count",
+        "_received_ns",
+        "_sent_ns",
+        "_settings",
+        "_wait_ns",
+        "asleep",
+        "conduits",
+        "doubt",
+        "frame_len",
+        "peer",
+        "peer_lease_ns",
+        "peer_pid",
+        "spoke_ns",
+        "state",
+    )
 
     def __init__(
         self,
@@ -112,7 +141,6 @@ class Session:
         # What the peer and we can take.
         ours_len = settings.frame_len if frame_len is None else frame_len
         self.frame_len = min(ours_len, peer.frame_len or ours_len)
-        self.fragments_seen = False  # the peer sends them, so it reads them
         self._peer_conduits_count = max(peer.conduits_count, 1)
         self.asleep = False  # the peer is not to be woken: nothing is asked of it (13.3)
         limits = settings.limits
@@ -124,16 +152,10 @@ class Session:
             window = window._replace(kept_count=min(window.kept_count, window.flight_count))
         self.conduits = Conduits(peer.bits, peer_lease_ns, limits, mask_bits, window)
         self._settings = settings
-        self._fragments = Reassembly(
-            Serial(peer.bits),
-            message_len=limits.xrce_message_len,
-            session_len=limits.xrce_fragments_len,
-            idle_ns=limits.xrce_fragment_idle_ns,
-            strict=not settings.drops_long,
-        )
-        self._out: list[bytes] = []
-        self._last: list[bytes] = []  # a Close, behind everything else
-        self._events: list[SessionEvent] = []
+        self._fragments: Reassembly | None = None  # from the first one on
+        self._out: tuple[bytes, ...] = ()
+        self._last: tuple[bytes, ...] = ()  # a Close, behind everything else
+        self._events = _NO_EVENTS
         self._received_ns = now_ns
         self._sent_ns = now_ns
         self._wait_ns = 0  # until when to wait, in states that do
@@ -176,7 +198,7 @@ class Session:
         self._received_ns = self.spoke_ns = now_ns
         message = marked.message
         if isinstance(message, Ping):
-            self._out.append(encode(Pong(hash=message.hash)))
+            self._out += (encode(Pong(hash=message.hash)),)
         elif isinstance(message, Pong):
             self._pong(message, now_ns)
         elif isinstance(message, Close):
@@ -268,7 +290,7 @@ class Session:
             self._ping(now_ns)
         keep_ns = self._keep_ns()
         if keep_ns is not None and now_ns >= keep_ns:
-            self._out.append(encode(KeepAlive(pid=self._settings.pid)))
+            self._out += (encode(KeepAlive(pid=self._settings.pid)),)
             self._sent_ns = now_ns
 
     # Outputs.
@@ -278,7 +300,7 @@ class Session:
         channel = [] if self.state is State.CLOSED else self.conduits.data_to_send()
         # A Close goes last: what is before it counts, what is behind it would not.
         out = [*self._out, *channel, *self._last]
-        self._out, self._last = [], []
+        self._out = self._last = ()
         frames = pack(out, self.frame_len)
         if frames:
             self._sent_ns = now_ns
@@ -293,7 +315,7 @@ class Session:
 
     def take_events(self) -> list[SessionEvent]:
         """What happened, oldest first."""
-        events, self._events = self._events, []
+        events, self._events = self._events, _NO_EVENTS
         return events
 
     def next_timer_ns(self) -> int | None:
@@ -311,25 +333,42 @@ class Session:
         return min((at for at in due if at is not None), default=None)
 
     @property
+    def fragments_seen(self) -> bool:
+        """Whether the peer sends fragments, so that it reads them."""
+        return self._fragments is not None
+
+    @property
     def dropped_fragments_count(self) -> int:
         """Series of fragments that did not become a message."""
-        return self._fragments.dropped_count
+        return self._fragments.dropped_count if self._fragments is not None else 0
 
     # Handlers.
 
     def _channel(self, marked: Marked, length: int, now_ns: int) -> None:
-        found = self.conduits.receive(marked, length, now_ns)
-        self.fragments_seen = self.fragments_seen or marked.fragment is not None
-        whole = [done for one in found for done in self._fragments.receive(one, now_ns)]
-        message = marked.message
-        if isinstance(message, Synch):
-            told = self._fragments.synch(marked.conduit, message.sn, reliable=message.reliable)
-            whole += told
+        whole = self.conduits.receive(marked, length, now_ns)
+        if marked.fragment is not None and self._fragments is None:
+            self._fragments = self._reassembly()
+        if self._fragments is not None:
+            whole = [done for one in whole for done in self._fragments.receive(one, now_ns)]
+            message = marked.message
+            if isinstance(message, Synch):
+                told = self._fragments.synch(marked.conduit, message.sn, reliable=message.reliable)
+                whole += told
         for done in whole:
             if isinstance(done.message, NUMBERED):  # others say nothing to an application
                 self._active = True
-                self._events.append(Delivered(done))
+                self._tell(Delivered(done))
         self._drained(now_ns)
+
+    def _reassembly(self) -> Reassembly:
+        limits = self._settings.limits
+        return Reassembly(
+            Serial.of(self.peer.bits),
+            message_len=limits.xrce_message_len,
+            session_len=limits.xrce_fragments_len,
+            idle_ns=limits.xrce_fragment_idle_ns,
+            strict=not self._settings.drops_long,
+        )
 
     def _pong(self, message: Pong, now_ns: int) -> None:
         if self._ping_sent_ns is not None and message.hash == self._ping_hash:
@@ -351,7 +390,7 @@ class Session:
         self._ping_hash = (self._ping_hash + 1) % _HASHES
         self._ping_sent_ns = self._pinged_ns = now_ns
         self._active = False
-        self._out.append(encode(Ping(hash=self._ping_hash)))
+        self._out += (encode(Ping(hash=self._ping_hash)),)
 
     def _recv_close(self, message: Close, now_ns: int) -> None:
         if message.reason != CloseReason.SUCCESS:
@@ -383,14 +422,18 @@ class Session:
     ) -> None:
         if self.state is State.CLOSED:
             return
-        self._out += self.conduits.data_to_send()
+        self._out += tuple(self.conduits.data_to_send())
         self._move(input_)
         if announce:
             self._say_close(reason)
-        self._events.append(Ended(reason, text))
+        self._tell(Ended(reason, text))
+
+    def _tell(self, event: SessionEvent) -> None:
+        self._events = self._events or []
+        self._events.append(event)
 
     def _say_close(self, reason: int) -> None:
-        self._last.append(encode(Close(pid=self._settings.pid, reason=reason)))
+        self._last += (encode(Close(pid=self._settings.pid, reason=reason)),)
 
     def _move(self, input_: Input) -> None:
         self.state = TRANSITIONS[self.state, input_]
