@@ -25,6 +25,7 @@ from elea.xrce.messages_hot import (
     AckNack,
     Close,
     Declare,
+    Frag,
     Hello,
     KeepAlive,
     Message,
@@ -289,6 +290,23 @@ def test_a_device_that_declares_the_same_and_then_waits_is_answered() -> None:
     ]
     assert ResultDecl(commit_id=1, status=0) in results
     assert device.lives == 2
+
+
+def test_a_device_that_begins_anew_with_what_must_not_be_ends_alone() -> None:
+    """What was held is received when the time for a decision has come, and may be a violation."""
+    device = ByHand()
+    bad = bytearray(encode(Frag(sn_base=5, n=2))) + encode(data(0, b"x", 4))
+    device.world.gateway.receive(bytes(bad), SOURCE, device.world.now_ns)
+    assert PID not in device.world.gateway.devices, "outside of its series"
+    device = ByHand()
+    device.say(data(0, b"x", 4), data(1, b"y", 4))
+    device.later(5)
+    device.again()
+    device.world.gateway.receive(bytes(bad), SOURCE, device.world.now_ns)
+    device.later(5)
+    assert PID not in device.world.gateway.devices
+    assert any(isinstance(one, Close) and one.reason == 255 for one in device.said)
+    assert device.lives == 1, "the second was over before it was told of"
 
 
 def test_a_restart_whose_first_messages_were_lost_is_seen_by_its_synch() -> None:

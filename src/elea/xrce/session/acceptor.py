@@ -445,9 +445,12 @@ class Acceptor(Generic[_Source]):
         )
         entry.session, entry.opened_ns, entry.timer_ns = session, now_ns, None
         self._events.append((pid, Accepted(old.peer, entry.locators)))
-        for marked, length in arrivals:
-            session.receive(marked, length, now_ns)
         self._touched[pid] = None
+        try:
+            for marked, length in arrivals:
+                session.receive(marked, length, now_ns)
+        except ProtocolError as error:  # also by the timer, where nobody else would look
+            session.violated(error, now_ns)
 
     def _checked(
         self, message: Open, host: Hashable | None, *, known: bool, proven: bool
