@@ -109,6 +109,7 @@ class Limits:
     record_history_count: int = 65_536  # samples of caches that wait for the end of an answer
     storage_queue_len: int = 64 * 1024 * 1024  # updates that wait for a slow disk; then refused
     storage_problems_count: int = 100  # damaged entries that are told one by one
+    consumer_owners_count: int = 4_096  # consumers of logs whose identity a router remembers
     historian_queries_count: int = 64  # that wait or are answered; more are told to ask again
     historian_workers_count: int = 4  # answered at once: a long one does not hold up the others
     historian_rows_count: int = 50_000  # replies to one query, half of what a router forwards
@@ -222,7 +223,9 @@ class Limits:
     xrce_durable_len: int = 256 * 1024 * 1024  # and their octets
 
     # REST: what somebody who speaks HTTP may hold (T54).
-    web_connections_count: int = 256  # open at once; more are closed at once
+    web_connections_count: int = 256  # open at once; who waits makes room, then refused
+    web_connections_per_address_count: int = 96  # of one peer; who waits makes room, then refused
+    web_waiting_count: int = 64  # that have not sent a whole request; the oldest makes room
     web_header_len: int = 16 * 1024  # request line and headers
     web_header_ns: int = 10_000_000_000  # from the connection to the end of the headers
     web_body_len: int = 1024 * 1024  # one body; larger ones are refused

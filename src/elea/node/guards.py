@@ -22,6 +22,7 @@ from elea.policy.actions import Action, Flow
 from elea.policy.chain import Reason, Refusal
 from elea.policy.events import LoggedIn, LoginRefused, OverQuota, PolicyEvent, Refused
 from elea.policy.identity import Identity, LinkIdentity
+from elea.policy.owners import Owners
 from elea.policy.policy import Policy
 from elea.policy.quota import Account
 from elea.routing.core import Routing
@@ -57,16 +58,22 @@ class Guards:
         self.report: Callable[[PolicyEvent], None] | None = None
         self._policy = policy
         self._limits = limits
+        owners = Owners(limits.consumer_owners_count)
         self._holding = holding
         self._faces: dict[int, Guarded] = {}
         self._accounts: dict[tuple[str, str], Account] = {}  # by quota and identity
         self._held: dict[int, int] = {}  # faces that are not read, until when
         self._around = Surroundings(
-            routing, egress, now_ns, limits.withheld_count, self._refusal, self._excess
+            routing, egress, now_ns, limits.withheld_count, self._refusal, self._excess, owners
         )
 
     def __len__(self) -> int:
         return len(self._faces)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in effect."""
+        return self._policy
 
     def join(self, neighbour: Neighbour, links: Mapping[int, NodeLink]) -> None:
         """A neighbour is there, or has one more link; before its face opens."""
