@@ -17,6 +17,7 @@ from elea.devices.hub import Hub
 from elea.devices.names import METRICS
 from elea.devices.persistent import PersistentStore
 from elea.devices.ports import Place, is_loopback, udp_socket
+from elea.devices.rights import within_rules
 from elea.devices.settings import PATH, XrceSettings
 from elea.devices.space import Space
 from elea.errors import ConfigError, LinkError
@@ -32,7 +33,6 @@ from elea.link.tcp import listening_socket
 from elea.locator import Endpoint, Locator
 from elea.session.session import Session
 from elea.version import VERSION
-from elea.xrce.declarations import Action
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
 from elea.xrce.messages_hot import Open
@@ -188,7 +188,11 @@ class XrceService:
                 transient=self._transient,
                 persistent=self._persistent,
                 interest_always=settings.interest_always,
-                allows=_anything if settings.access is None else settings.access.allows,
+                allows=within_rules(
+                    self._session,
+                    None if settings.access is None else settings.access.allows,
+                    is_proven=settings.keys_file is not None,
+                ),
                 limits=limits,
             ),
             scouting=self._scouts,
@@ -287,10 +291,6 @@ def _checker(settings: XrceSettings) -> PskChecker | None:
 
 
 def _anybody(_open: Open, _proof: bytes | None) -> bool:
-    return True
-
-
-def _anything(_pid: bytes, _action: Action, _key_exprs: tuple[str, ...]) -> bool:
     return True
 
 
