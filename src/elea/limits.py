@@ -116,7 +116,7 @@ class Limits:
     historian_rows_len: int = 32 * 1024 * 1024  # and their octets; twice that while they are sorted
     historian_stall_ns: int = 10_000_000_000  # an asker that takes nothing so long is let go
     sql_queries_count: int = 16  # that wait or are answered; more are told to ask again
-    sql_workers_count: int = 2  # answered at once, with a thread and the memory below each
+    sql_workers_count: int = 2  # answered at once, each by a process with the memory below
     sql_rows_count: int = 50_000  # of one answer; an administrator may choose another number
     sql_rows_len: int = 32 * 1024 * 1024  # and their octets
     sql_time_ns: int = 30_000_000_000  # for one answer; may be chosen as well

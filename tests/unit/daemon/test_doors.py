@@ -108,7 +108,11 @@ def doors(path: Path, access: dict[str, Any], *more: str) -> Iterator[Doors]:
         *more,
         adminspace_permissions="rw",
     )
-    services = {"recorder": RecorderService, "historian": HistorianService, "rest": serve}
+    services: dict[str, Any] = {
+        "recorder": RecorderService,
+        "historian": HistorianService,
+        "rest": serve,
+    }
     with running(chosen, **services) as daemon:
         yield Doors(daemon, started[0])
 
