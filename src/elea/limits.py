@@ -114,6 +114,7 @@ class Limits:
     historian_workers_count: int = 4  # answered at once: a long one does not hold up the others
     historian_rows_count: int = 50_000  # replies to one query, half of what a router forwards
     historian_rows_len: int = 32 * 1024 * 1024  # and their octets; twice that while they are sorted
+    historian_keys_count: int = 100_000  # of a table, that are remembered; twice that meanwhile
     historian_stall_ns: int = 10_000_000_000  # an asker that takes nothing so long is let go
     sql_queries_count: int = 16  # that wait or are answered; more are told to ask again
     sql_workers_count: int = 2  # answered at once, each by a process with the memory below
