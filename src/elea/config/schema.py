@@ -348,6 +348,7 @@ _ELEA: Final = (
         unset=True,
         silent=True,
     ),
+    _silent("elea/roles", shapes.ROLES, "who may be a router or a peer, or tell link state"),
     _silent("elea/quotas", shapes.QUOTAS, "what an identity may send and declare"),
     _silent("elea/audit/file", PATH, "file that audit lines are added to"),
     Key(

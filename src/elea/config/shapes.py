@@ -333,6 +333,16 @@ QUOTAS: Final = ListOf(
         }
     )
 )
+_SUBJECT: Final = Record(
+    {
+        "interfaces": _SOME_TEXTS,
+        "cert_common_names": _SOME_TEXTS,
+        "cert_common_name_prefixes": _SOME_TEXTS,
+        "usernames": _SOME_TEXTS,
+        "link_protocols": _SOME_PROTOCOLS,
+    }
+)
+ROLES: Final = Record({name: ListOf(_SUBJECT) for name in ("router", "peer", "linkstate")})
 SEARCH_DIRS: Final = ListOf(
     Either(
         (

@@ -226,6 +226,7 @@ class Driver:
     def change_policy(self, policy: Policy) -> None:
         """Let these rules and filters apply from now on. Neighbours stay."""
         with self.lock:
+            self.node.admission.change_policy(policy)
             self.node.guards.change(policy)
             self._settle()
 

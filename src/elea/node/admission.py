@@ -12,11 +12,13 @@ from dataclasses import replace
 from elea.ids import Rng, WhatAmI
 from elea.limits import Limits
 from elea.node.connector import Connector
+from elea.node.guards import identity_of
 from elea.node.logins import Logins, source_of
 from elea.node.neighbour import Neighbour, NodeLink
 from elea.node.ports import LinkInfo
 from elea.node.settings import NodeSettings
 from elea.node.stats import NodeStats, Refusal
+from elea.policy.policy import Policy
 from elea.routing.regions import BOUND_NORTH, BOUND_SOUTH, Bound, Placement
 from elea.routing.roles.role import Role
 from elea.routing.roles.subregions import Newcomer
@@ -78,6 +80,10 @@ class Admission:
     def change_accounts(self, accounts: Mapping[bytes, Secret] | None) -> None:
         """Who may connect from now on; whoever is connected stays."""
         self._settings = replace(self._settings, accounts=accounts)
+
+    def change_policy(self, policy: Policy) -> None:
+        """Who may have which role from now on; whoever is connected stays."""
+        self._settings = replace(self._settings, policy=policy)
 
     def begin(
         self,
@@ -142,6 +148,9 @@ class Admission:
         if zid == self._settings.zid:
             self.stats.refuse(Refusal.SELF)
             handshake.refuse(CloseReason.CONNECTION_TO_SELF)
+        elif not self._may_have_role(link.info, handshake.proposed):
+            self.stats.refuse(Refusal.ROLE)
+            handshake.refuse(CloseReason.INVALID)
         elif known is not None and not self._joins_or_replaces(link, handshake, known, now_ns):
             handshake.refuse(CloseReason.MAX_LINKS)
         elif known is None and (
@@ -151,6 +160,10 @@ class Admission:
             handshake.refuse(CloseReason.INVALID)
         else:
             handshake.admit(now_ns, self._bound(link.info, handshake.proposed))
+
+    def _may_have_role(self, info: LinkInfo, told: Agreed) -> bool:
+        identity = identity_of(told.peer_zid, told.peer_user, [info])
+        return self._settings.policy.roles.admit(identity, WhatAmI.from_index(told.peer_whatami))
 
     def place(self, info: LinkInfo, agreed: Agreed) -> Placement | None:
         """Where a neighbour belongs; None: what the two sides want contradicts each other."""

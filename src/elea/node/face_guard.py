@@ -30,6 +30,7 @@ from elea.wire.network.declaration.subscriber import DeclareSubscriber, Undeclar
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest, InterestMode
+from elea.wire.network.oam import Oam
 from elea.wire.network.request import Request
 from elea.wire.network.response_final import ResponseFinal
 
@@ -90,6 +91,11 @@ class FaceGuard:
             self._spend(self._face.account, message, now_ns)
         found = classify(message)
         if found is None:
+            if isinstance(message, Oam) and not self._chain.takes_link_state:
+                why = "elea/roles/linkstate does not name it"
+                refusal = Refusal(Reason.ACCESS, Flow.INGRESS, Action.LINK_STATE, "", None, why)
+                self._refuse(message, refusal)
+                return None
             return message if self._takes_back(message, now_ns) else None
         action, wire = found
         key = self._text(wire)
@@ -99,8 +105,8 @@ class FaceGuard:
             unknown = Refusal(Reason.KEY, Flow.EGRESS, action, "", None, "an unknown alias")
             self._refuse(message, unknown)
             return None
-        refusal = None if self._face.account is None else self._over_quota(action, key)
-        outcome = refusal or self._chain.check(action, key, message, reliable, now_ns)
+        excess = None if self._face.account is None else self._over_quota(action, key)
+        outcome = excess or self._chain.check(action, key, message, reliable, now_ns)
         if action is Action.QUERY and self._is_ingress and not isinstance(outcome, Refusal):
             outcome = self._of_another(key) or outcome
         if isinstance(outcome, Refusal):

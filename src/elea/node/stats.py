@@ -12,6 +12,7 @@ class Refusal(StrEnum):
     DUPLICATE = "duplicate"  # its identifier is in use by a neighbour that is alive
     STRANGER = "stranger"  # its identifier is in use by somebody with other credentials (T13)
     SESSIONS = "sessions"  # there are as many neighbours as there may be
+    ROLE = "role"  # `elea/roles` does not give it the role that it claims
     LOGIN = "login"  # unknown user or wrong password
     LOGIN_RATE = "login_rate"  # too many wrong passwords came from that address
     REPLACED = "replaced"  # a silent neighbour, by a newcomer with the same credentials (T13)

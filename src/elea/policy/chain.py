@@ -65,6 +65,7 @@ class Chain:
         identity: Who it is.
         flow: Which way.
         plans_max: Of so many pairs of action and key it is remembered what applies.
+        takes_link_state: Whether it may say who is connected to whom.
     """
 
     identity: Identity
@@ -75,12 +76,14 @@ class Chain:
     authorizer: Authorizer | None = None
     overwrites: Sequence[Overwrite] = ()
     low_passes: Sequence[LowPass] = ()
+    takes_link_state: bool = True
     _plans: dict[tuple[Action, str], _Plan] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether there is anything to check."""
         rules = self.access is not None or self.authorizer is not None
-        return rules or bool(self.downsamplers or self.overwrites or self.low_passes)
+        filters = self.downsamplers or self.overwrites or self.low_passes
+        return rules or bool(filters) or not self.takes_link_state
 
     def check(
         self, action: Action, key: str, message: NetworkMessage, reliable: bool, now_ns: int

@@ -181,7 +181,7 @@ class _Heap:
             if self._count > 2 * self._count_max or self._len > 2 * self._len_max:
                 self._set(self._cut_down(self._sorted()))
         elif self._count > 2 * self._rows_max or self._len > 2 * self._len_max:
-            self._set(self._first_keys(_last_versions(self._parts)))
+            self._set(self._first_keys())
 
     def leave_out(self, last_key: str | None) -> None:
         """A source does not tell of keys after this one, if it is one."""
@@ -191,17 +191,23 @@ class _Heap:
     def keep_last(self, finish: Callable[[pa.Table], pa.Table]) -> None:
         """Of each key, the last row; then what is left of them."""
         if self._parts:
-            self._set(finish(self._first_keys(_last_versions(self._parts))))
+            self._set(finish(self._first_keys()))
 
-    def _first_keys(self, rows: pa.Table) -> pa.Table:
-        """Of one row per key, those of the first keys: as many as fit before they are sifted."""
-        rows = rows.sort_by([("key", "ascending")])
+    def _first_keys(self) -> pa.Table:
+        """Of each of the first keys the last row: as many as fit before they are sifted.
+
+        Payloads are copied once, of the rows that stay.
+        """
+        rows = pa.concat_tables(self._parts)
+        found = _last_versions(rows)
         if self._last_key is not None:
-            rows = rows.filter(pc.less_equal(rows["key"], self._last_key))
-        fitting = self._fitting(rows, self._rows_max)
-        if fitting < rows.num_rows:
-            self._last_key = rows["key"][fitting - 1].as_py()
-        return rows.slice(0, fitting)
+            found = found.filter(pc.less_equal(found["key"], self._last_key))
+        ends = pc.cumulative_sum(found["len"])
+        by_len = pc.sum(pc.less_equal(ends, self._len_max)).as_py() or 0
+        fitting = min(found.num_rows, self._rows_max, max(by_len, 1))
+        if fitting < found.num_rows:
+            self._last_key = found["key"][fitting - 1].as_py()
+        return rows.take(found["row"].slice(0, fitting))
 
     def finish(self) -> Gathered:
         """All of them, in order."""
@@ -226,7 +232,7 @@ class _Heap:
 
     def _cut_down(self, rows: pa.Table) -> pa.Table:
         """The first rows in order; whole keys, or whole moments, if that is not all of them."""
-        fitting = self._fitting(rows, self._count_max)
+        fitting = self._fitting(rows)
         if fitting == rows.num_rows or fitting == self._asked_count:
             return rows.slice(0, fitting)
         key = rows["key"][fitting].as_py()
@@ -260,8 +266,8 @@ class _Heap:
             return in_time
         return pc.or_(before_key, pc.and_(pc.equal(rows["key"], bound.key), in_time))
 
-    def _fitting(self, rows: pa.Table, count_max: int) -> int:
-        count = min(rows.num_rows, count_max)
+    def _fitting(self, rows: pa.Table) -> int:
+        count = min(rows.num_rows, self._count_max)
         if _len_of(rows) > self._len_max:
             ends = pc.cumulative_sum(_lens(rows))
             by_len = pc.sum(pc.less_equal(ends, self._len_max)).as_py()
@@ -296,15 +302,16 @@ class _Bound:
     ns: int | None
 
 
-def _last_versions(parts: list[pa.Table]) -> pa.Table:
-    """Of each key, the last row."""
-    rows = pa.concat_tables(parts)
+def _last_versions(rows: pa.Table) -> pa.Table:
+    """Of each key, in their order: the number of its last row, and what that costs."""
     order = ("time", "seq", "log", "shard")  # the same whichever source was asked first
-    rows = rows.sort_by([(name, "ascending") for name in order])
-    numbers = pa.array(range(rows.num_rows), pa.int64())
-    by_key = rows.select(["key"]).append_column("row", numbers)
-    last = by_key.group_by("key", use_threads=False).aggregate([("row", "last")])
-    return rows.take(last["row_last"])
+    found = rows.select(["key", *order])
+    found = found.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
+    found = found.append_column("len", _lens(rows))
+    found = found.sort_by([(name, "ascending") for name in order])
+    last = found.group_by("key", use_threads=False).aggregate([("row", "last"), ("len", "last")])
+    last = last.sort_by([("key", "ascending")])
+    return pa.table({"key": last["key"], "row": last["row_last"], "len": last["len_last"]})
 
 
 def _split(predicate: Predicate | None) -> tuple[Predicate, Predicate]:

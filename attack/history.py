@@ -1,0 +1,48 @@
+"""A historian that is asked for the last values of all keys, which are more than an answer holds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attack.harness import MIB, Check, Target
+from attack.users import services
+
+import elea
+
+THREAT: Final = "history"
+RSS_GROWTH: Final = (
+    400 * MIB
+)  # four answers at once, each of 32 MiB, gathered within four times that
+SIZES: Final = {"small": 10_000, "full": 60_000}  # keys
+SERVICES: Final = services
+_PAYLOAD_LEN: Final = 8_192
+_ANSWER_LEN: Final = 33 * MIB
+_ASKED: Final = 4
+_BLOCK: Final = 1_000
+
+
+def attack(target: Target, size: int) -> list[Check]:
+    """Record many keys, and ask for all of them again and again."""
+    too_long = untold = 0
+    with target.session() as session:
+        publisher = elea.CongestionControl.BLOCK
+        for number in range(size):
+            key = f"fleet/{number:06}"
+            is_last = number % _BLOCK == _BLOCK - 1
+            session.put(
+                key,
+                bytes(_PAYLOAD_LEN),
+                congestion_control=publisher,
+                **({"ack": "stored"} if is_last else {}),
+            )
+        for _ in range(_ASKED):
+            length = 0
+            cut = False
+            for reply in session.get("**", timeout=60):
+                if reply.ok is None:
+                    cut = True
+                else:
+                    length += len(reply.ok.payload)
+            too_long += length > _ANSWER_LEN
+            untold += not cut
+    return [Check("too_long", too_long, 0), Check("cut_and_not_told", untold, 0)]
