@@ -1,4 +1,4 @@
-"""Services as deputies: keys that are denied to a client, reached through the services of a router."""
+"""Services as deputies: keys that are denied to a client, reached through services of a router."""
 
 from __future__ import annotations
 

@@ -247,6 +247,14 @@ class Raw:
     def connect(cls, port: int, zid: bytes | None = None, whatami: int = _CLIENT) -> Raw:
         """Open a transport, as a client with a random identifier unless told."""
         sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+        try:
+            return cls._opened(sock, zid, whatami)
+        except BaseException:
+            sock.close()
+            raise
+
+    @classmethod
+    def _opened(cls, sock: socket.socket, zid: bytes | None, whatami: int) -> Raw:
         offer = Offer(zid=zid or os.urandom(16), whatami=whatami, lease_ms=60_000)
         opener = Opener(offer, time.monotonic_ns())
         stream = StreamDecoder()

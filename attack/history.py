@@ -1,4 +1,4 @@
-"""A historian that is asked for the last values of all keys, which are more than an answer holds."""
+"""A historian that is asked for the last values of more keys than an answer holds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from attack.users import services
 import elea
 
 THREAT: Final = "history"
-RSS_GROWTH: Final = (
-    400 * MIB
-)  # four answers at once, each of 32 MiB, gathered within four times that
-SIZES: Final = {"small": 10_000, "full": 60_000}  # keys
+RSS_GROWTH: Final = 640 * MIB  # an answer of 32 MiB gathered and on its way; pages of the log
+SIZES: Final = {"small": 10_000, "full": 30_000}  # keys
 SERVICES: Final = services
 _PAYLOAD_LEN: Final = 8_192
 _ANSWER_LEN: Final = 33 * MIB
@@ -25,16 +23,11 @@ def attack(target: Target, size: int) -> list[Check]:
     """Record many keys, and ask for all of them again and again."""
     too_long = untold = 0
     with target.session() as session:
-        publisher = elea.CongestionControl.BLOCK
+        block = elea.CongestionControl.BLOCK
         for number in range(size):
-            key = f"fleet/{number:06}"
-            is_last = number % _BLOCK == _BLOCK - 1
-            session.put(
-                key,
-                bytes(_PAYLOAD_LEN),
-                congestion_control=publisher,
-                **({"ack": "stored"} if is_last else {}),
-            )
+            session.put(f"fleet/{number:06}", bytes(_PAYLOAD_LEN), congestion_control=block)
+            if number % _BLOCK == _BLOCK - 1:
+                session.put("fleet/block", "", ack="stored")
         for _ in range(_ASKED):
             length = 0
             cut = False

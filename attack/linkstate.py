@@ -26,7 +26,7 @@ def services(folder: Path, port: int) -> dict[str, object]:
 
 
 def attack(target: Target, size: int) -> list[Check]:
-    """Connect as routers, which is refused, and as peers, whose word on the network is not taken."""
+    """Connect as routers, which is refused, and as a peer, whose word is not taken."""
     admitted = 0
     for _ in range(size):
         try:

@@ -1,4 +1,4 @@
-"""What attacks on services share: users with rules, and a router that records, recalls and serves."""
+"""What attacks on services share: users with rules, and a router that records and serves."""
 
 from __future__ import annotations
 

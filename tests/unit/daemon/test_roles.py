@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +78,17 @@ def test_roles_go_by_interface_and_change_while_it_runs() -> None:
         with client_of(daemon) as client:
             for interface, may in (("eth9", False), ("lo", True)):
                 client.put(key, json.dumps({"router": [{"interfaces": [interface]}]}))
-                assert eventually(
-                    lambda interface=interface: interface in daemon.config.get_json("elea/roles")
-                )
+                named = partial(_names, daemon, interface)
+                assert eventually(named)
                 if may:
                     connected(daemon, "router").close()
                 else:
                     with pytest.raises(LinkError):
                         connected(daemon, "router")
+
+
+def _names(daemon: Daemon, interface: str) -> bool:
+    return interface in daemon.config.get_json("elea/roles")
 
 
 def test_link_state_of_those_not_named_is_refused() -> None:
