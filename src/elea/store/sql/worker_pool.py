@@ -101,7 +101,9 @@ class WorkerPool:
             yield process
         finally:
             if not process.is_idle:
-                self.killed_count += process.kill()
+                ran = process.kill()
+                with self._lock:
+                    self.killed_count += ran
                 process = None if self._is_stopping() else _Process()  # for the next one
             with self._lock:
                 if process is not None and not self._is_stopping():
