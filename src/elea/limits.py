@@ -100,9 +100,13 @@ class Limits:
     spool_window_count: int = 256  # of a spool on the way to a recorder, each key one by one
     spool_commit_count: int = 64  # forwarded before that is written down; a crash repeats them
     record_logs_count: int = 256  # of one recording whose names come from keys; two threads each
-    record_sources_count: int = 4_096  # publishers whose numbers a log remembers; the oldest go
+    record_windows_count: int = 16_384  # publishers and keys whose numbers a log remembers
     record_spans_count: int = 1_024  # ranges of numbers of one of them; the lowest go
-    record_places_count: int = 4_096  # acknowledged samples of one whose places are remembered
+    record_run_count: int = 32  # numbers in a row, after which a publisher seems to number one key
+    record_places_count: int = 65_536  # acknowledged samples whose places a log remembers
+    record_suspects_count: int = 1_024  # rows of a live batch that are compared with what is there
+    record_lookups_count: int = 256  # looks into the log per second for live rows that may repeat
+    record_retry_ns: int = 600_000_000_000  # a put without timestamp is known as repeated so long
     record_tail_rows_count: int = 524_288  # of each shard, looked at when a log is opened
     record_waiting_count: int = 4_096  # who wait for an acknowledgement; more are told "busy"
     record_receipts_count: int = 4_096  # publishers that get receipts; one more, and all ask anew

@@ -1,9 +1,11 @@
 """Acknowledged puts: `@elea/log/NAME/put/KEY` is answered when the sample is on disk.
 
-With a payload the sample is recorded, then answered; with an identity (zid, eid, sn) it is recorded
-once, however often it is asked for. Without a payload the answer says where the sample of that
-identity is, which was received in the ordinary way. Who asks with `receipts=true` is told of all
-other samples of its entity without a question: `@elea/log/NAME/stored/ZID`.
+With a payload the sample is recorded, then answered; with an identity (zid, eid, sn) and a
+timestamp it is recorded once, however often it is asked for. Without a payload the answer says
+where that sample is, which was received in the ordinary way; `ts` and `digest` say which one is
+meant, as anybody may use any number. Who asks with `receipts=true` and a nonce is told of all other
+samples of its entity without a question: `@elea/log/NAME/stored/ZID`. Each receipt has a proof,
+made with the nonce.
 """
 
 from __future__ import annotations
@@ -28,11 +30,12 @@ from elea.qos import CongestionControl
 from elea.session.handlers import Callback
 from elea.session.query import Query, answer_last
 from elea.session.queryable import Queryable
-from elea.session.receipts import send_receipts
+from elea.session.receipts import proof_of, send_receipts
 from elea.session.session import Session
 from elea.store.log.schema import RowKind
 from elea.store.recorder.book import Book
 from elea.store.recorder.flight import Outcome, Place, Put, Refusal
+from elea.store.recorder.marks import Mark, Question
 from elea.store.recorder.rows import Row
 from elea.store.recorder.settings import Names
 from elea.store.recorder.windows import ANY_KEY_EID, Identity
@@ -69,8 +72,16 @@ class Asked(NamedTuple):
     identity: Identity | None
     timestamp: Timestamp | None
     publishes: bool
-    receipts: bool
+    nonce: bytes | None  # for receipts; None: none are wanted
+    digest: bytes | None
     wait_ns: int
+
+    @property
+    def question(self) -> Question:
+        """Which sample is meant."""
+        assert self.identity is not None
+        bits = None if self.timestamp is None else self.timestamp.time.value
+        return Question(self.key, self.identity, bits, self.digest)
 
 
 class AckServer:
@@ -149,18 +160,20 @@ class AckServer:
     def _line_up(self, key_expr: str, query: Query, asked: Asked, book: Book) -> None:
         if asked.kind is None:
             assert asked.identity is not None
-            if asked.receipts:
-                self._send_receipts(book, asked.identity)
+            if asked.nonce is not None:
+                self._send_receipts(book, asked.identity, asked.nonce)
             answer = partial(self._answer, query, asked, book, None)
-            book.ask(asked.key, asked.identity, answer, asked.wait_ns)
+            book.ask(asked.question, answer, asked.wait_ns)
             self._recording.hurry(key_expr)
             return
         row = self._row(query, asked)
-        self._recording.put(book, Put(row, partial(self._answer, query, asked, book, row)))
+        answer = partial(self._answer, query, asked, book, row)
+        put = Put(row, answer, is_stamped=asked.timestamp is not None or asked.identity is None)
+        self._recording.put(book, put)
 
-    def _send_receipts(self, book: Book, identity: Identity) -> None:
+    def _send_receipts(self, book: Book, identity: Identity, nonce: bytes) -> None:
         """From now on, tell who publishes under this identity of each sample."""
-        if book.tell_all(identity.source, partial(self._receipt, book)):
+        if book.tell_all(identity.source, nonce, partial(self._receipt, book, nonce)):
             books = self._recording.books()
             self._recording.hasten(set().union(*(one.told_of_all() for one in books)))
 
@@ -199,10 +212,12 @@ class AckServer:
             with suppress(ClosedError):
                 answer_last(ready, Encoding.APPLICATION_JSON)
 
-    def _receipt(self, book: Book, identity: Identity, outcome: Outcome) -> None:
-        shard, seq = (outcome.shard, outcome.seq) if isinstance(outcome, Place) else (0, "null")
-        row = f"[{identity.eid},{identity.sn},{shard},{seq}]"
-        self._receipts.append((book, identity.zid, row))
+    def _receipt(self, book: Book, nonce: bytes, mark: Mark, outcome: Outcome) -> None:
+        shard, seq = (outcome.shard, outcome.seq) if isinstance(outcome, Place) else (0, None)
+        proof = proof_of(nonce, mark.digest, str(book.log_id), shard, seq)
+        zid, eid, sn = mark.identity
+        place = "null" if seq is None else seq
+        self._receipts.append((book, zid, f'[{eid},{sn},{shard},{place},"{proof}"]'))
 
     def _publish_receipts(self) -> None:
         rows: dict[tuple[Book, str], list[str]] = {}
@@ -294,11 +309,14 @@ def _parsed(query: Query) -> tuple[str, Asked]:
         )
     stamp = given.get("ts")
     publishes = _truth(given, "publish", default=identity is None)
-    receipts = _truth(given, "receipts", default=False)
+    # Without a nonce, as older sessions ask, there would be no proof: they ask each time.
+    nonce = _octets(given, "nonce") if _truth(given, "receipts", default=False) else None
     wait_ns = max(int(_seconds(given) * _NS), _WAIT_NS_MIN)
     timestamp = None if stamp is None else Timestamp.parse(stamp)
     return chunks[_NAME_AT], Asked(
-        *(key, kind, identity, timestamp, publishes), receipts=receipts, wait_ns=wait_ns
+        *(key, kind, identity, timestamp, publishes, nonce),
+        digest=_octets(given, "digest"),
+        wait_ns=wait_ns,
     )
 
 
@@ -340,6 +358,19 @@ def _truth(given: dict[str, str], name: str, *, default: bool) -> bool:
     if text not in ("true", "false"):
         raise InvalidValueError(name, f"saw {text!a}; true and false are legal")
     return text == "true"
+
+
+def _octets(given: dict[str, str], name: str) -> bytes | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        octets = bytes.fromhex(text)
+    except ValueError:
+        octets = b""
+    if not 8 <= len(octets) <= 64:
+        raise InvalidValueError(name, f"expected 16 to 128 hexadecimal digits, got {text!a}")
+    return octets
 
 
 def _seconds(given: dict[str, str]) -> float:

@@ -75,6 +75,7 @@ class Life:
             lambda: None,
             clock_ns=lambda: self.now_ns,
         )
+        self.book.announced((ZID, EID, "k/a"))
 
     def steps(self) -> Iterator[Callable[[], object]]:
         first = self._first
@@ -104,6 +105,7 @@ class Life:
         self.now_ns += 1
         rows = [Row("k/a", RowKind.PUT, b"x", 0, identity=Identity(ZID, EID, sn)) for sn in sns]
         self.book.land(batch_of(rows), filled=False)
+        self.book.announced((ZID, EID, "k/a"))
 
     def _look(self) -> None:
         self.now_ns += 1
@@ -170,6 +172,8 @@ def test_a_gap_that_is_open_when_the_recorder_is_killed_is_told_by_the_next_one(
             with elea.open(asking) as session:
                 put(session, *sns)
                 assert eventually(partial(are_there, *sns))
+                beat = f"k/a/@adv/pub/{session.zid()}/7/_"
+                session.put(beat, sns[-1].to_bytes(4, "little"))
                 if sns == (9,):
                     assert eventually(lambda: len(numbers(tmp_path / "log")[1]) >= 5)
         finally:
