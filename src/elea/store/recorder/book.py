@@ -23,15 +23,12 @@ from dataclasses import asdict
 from functools import partial
 from typing import Final, TypeAlias
 
-import pyarrow as pa
-
 from elea.errors import EleaError, StoreError
 from elea.json5 import Json
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.store.log.log import Log
-from elea.store.log.schema import RowKind
 from elea.store.log.signal import Signal
-from elea.store.log.single import Rows, Single
+from elea.store.log.single import Rows
 from elea.store.log.writer import Stored
 from elea.store.recorder.counts import Counts
 from elea.store.recorder.finder import Finder
@@ -49,20 +46,31 @@ from elea.store.recorder.flight import (
     Waiter,
     by_shard,
     finish,
+    in_flight_rows,
     marks_of,
     places_of,
     received_us,
-    rows_in,
     written,
 )
-from elea.store.recorder.marks import Mark, Question, mark_of, mark_of_row, repeated_rows, rows_of
+from elea.store.recorder.marks import (
+    Mark,
+    Question,
+    Repeats,
+    mark_of,
+    mark_of_row,
+    repeated_rows,
+    rows_of,
+    without_rows,
+)
+from elea.store.recorder.notes import Notes
 from elea.store.recorder.pending_acks import PendingAck, PendingAcks, Receivers
 from elea.store.recorder.recall import recalled
-from elea.store.recorder.rows import Row, batch_of, drop_row, gap_row
-from elea.store.recorder.windows import NO_ROWS, Gap, SourceId, Taken, WindowId
+from elea.store.recorder.rows import Row, batch_of, gap_row
+from elea.store.recorder.windows import Gap, SourceId, Taken, WindowId
 
 _LOG: Final = logging.getLogger("elea.store.recorder")
 _LOOKUPS_COUNT: Final = 64  # samples looked for before other things are done
+_RESTORE: Final = "stop the recorder, restore the directory, start again"
 _FAIL_S: Final = 10.0  # how long a broken log has to give its rows back
 
 
@@ -101,7 +109,6 @@ class Book:
         self.counts = Counts()
         self.lag_ns = 0  # of the rows that became durable last, from being received
         self.last_error: str | None = None
-        self._key = key
         self._open_log = open_log
         self._tell = tell
         self._look = look
@@ -117,8 +124,7 @@ class Book:
         self._due: list[Given] = []  # answers that are known; given when `_lock` is free
         self._receivers = Receivers(limits)
         self._lookups: deque[PendingAck] = deque()  # asked for, and perhaps recorded already
-        self._notes: deque[Row] = deque(maxlen=limits.record_history_count)
-        self._owed_count = 0  # drops that no row tells yet
+        self._notes = Notes(key, limits.record_history_count)
         self._is_closed = False
         self._newest = open_log()
         self._log: Log | None = self._newest
@@ -147,7 +153,7 @@ class Book:
     @property
     def owed_count(self) -> int:
         """Drops that no row tells yet."""
-        return self._owed_count
+        return self._notes.drops_count
 
     # Rows in.
 
@@ -167,16 +173,13 @@ class Book:
         with self._order:
             fresh: list[Put] = []
             waiters: list[Waiter] = []
-            marks: dict[WindowId, list[tuple[int, Mark]]] = {}
+            repeats = Repeats()
             for put in puts:
                 mark = None if put.answer is None else mark_of_row(put.row)
                 row, is_there = len(fresh), False
                 if mark is not None:
-                    here = marks.setdefault(mark.window, [])
-                    same = mark.is_same if put.is_stamped else mark.is_body
-                    row = next((row for row, one in here if same(one)), row)
+                    row = repeats.row_of(mark, row, is_stamped=put.is_stamped)
                     is_there = row < len(fresh) or self._is_known(put, mark)
-                    here.append((row, mark))
                 if put.answer is not None and (row < len(fresh) or not is_there):
                     waiters.append(Waiter(row, put.answer, duplicate=is_there))
                 self.counts.duplicates += is_there
@@ -202,7 +205,7 @@ class Book:
             self._receivers.note_asked(identity.source)
             places = self._finder.recollect(identity, key)
             known = [one for one in places if question.fits(one.mark)]
-            in_flight = self._in_flight(id, identity.sn, question.fits)
+            in_flight = in_flight_rows(self._pending(), id, identity.sn, question.fits)
             if question.digest is None and len(known) + len(in_flight) > 1:
                 self._answer(answer, AMBIGUOUS)
             elif known:
@@ -245,7 +248,7 @@ class Book:
             for gap in gaps:
                 for missing in self._windows.settle(gap):
                     self.counts.gaps += missing.end - missing.start
-                    self._notes.append(gap_row(missing, received_us))
+                    self._notes.add(gap_row(missing, received_us))
 
     def has_row(self, row: Row) -> bool:
         """Whether a sample without a number is on disk: one of this key with this timestamp."""
@@ -308,7 +311,7 @@ class Book:
             if not suspects:
                 return batch
             may_look = filled or self._finder.may_look(self._clock_ns())
-            flights = (*self._flights, *self._unsure)
+            flights = self._pending()
         checked = suspects if filled else suspects[: self._limits.record_suspects_count]
         marks = {row: mark for row in checked if (mark := mark_of(batch, row)) is not None}
         known = marks_of(flights, marks.values())
@@ -321,19 +324,10 @@ class Book:
         duplicates = {row for row, mark in marks.items() if mark.digest in known}
         duplicates |= repeated_rows(batch, marks)
         self.counts.duplicates += len(duplicates)
-        if not duplicates:
-            return batch
-        if isinstance(batch, Single):
-            return NO_ROWS
-        left = [row for row in range(batch.num_rows) if row not in duplicates]
-        return batch.take(pa.array(left, pa.int64()))
+        return without_rows(batch, duplicates)
 
-    def _in_flight(
-        self, id: WindowId, sn: int, fits: Callable[[Mark], bool]
-    ) -> list[tuple[Flight, int]]:
-        """The rows under way that fit. Under `_lock`."""
-        flights = (*self._flights, *self._unsure)
-        return [(one, row) for one in flights for row in rows_in(one, id, sn, fits)]
+    def _pending(self) -> tuple[Flight, ...]:
+        return (*self._flights, *self._unsure)
 
     def _is_known(self, put: Put, mark: Mark) -> bool:
         """Under `_order`: whether a sample is recorded or under way; then it is answered so."""
@@ -342,7 +336,7 @@ class Book:
         bits = mark.bits if put.is_stamped else None
         with self._lock:
             self._receivers.note_asked(mark.identity.source)
-            in_flight = self._in_flight(mark.window, mark.identity.sn, same)
+            in_flight = in_flight_rows(self._pending(), mark.window, mark.identity.sn, same)
             if in_flight:
                 flight, row = in_flight[0]
                 flight.waiters.append(Waiter(row, put.answer, duplicate=True))
@@ -350,7 +344,8 @@ class Book:
             found = [
                 one
                 for one in self._finder.recollect(mark.identity, mark.key)
-                if same(one.mark) and (put.is_stamped or self._is_retry(mark, one.mark))
+                if same(one.mark)
+                and (put.is_stamped or mark.is_retry(one.mark, self._limits.record_retry_ns))
             ]
             may_have = self._windows.may_have(mark.identity, mark.key, bits)
             may_have = may_have or (put.is_stamped and self._windows.has_forgotten)
@@ -362,9 +357,6 @@ class Book:
             with self._lock:
                 self._answer(put.answer, Place(found[0].shard, found[0].seq, duplicate=True))
         return bool(found)
-
-    def _is_retry(self, mark: Mark, before: Mark) -> bool:
-        return mark.received_us - before.received_us <= self._limits.record_retry_ns // 1_000
 
     def _give(self) -> None:
         """Give the answers that are known. No lock is held."""
@@ -500,19 +492,15 @@ class Book:
         if flight.notes is None:
             self._drop(flight.batch.num_rows - flight.told_count, refusal.detail)
         else:
-            for note in flight.notes:  # told later, when there is room
-                if note.kind is RowKind.DROP:
-                    self._owed_count += int(note.payload)
-                else:
-                    self._notes.append(note)
+            self._notes.take_back(flight.notes)  # told later, when there is room
         self.last_error = refusal.detail
 
     def _drop(self, count: int, reason: str) -> None:
         if count:
-            if not self._owed_count:
+            if not self._notes.drops_count:
                 _LOG.error("log %s: samples are not recorded: %s", self.name, reason)
             self.counts.dropped += count
-            self._owed_count += count
+            self._notes.add_drops(count)
             self.last_error = reason
 
     def _answer(self, answer: Answer, outcome: Outcome) -> None:
@@ -530,12 +518,10 @@ class Book:
         """Find samples in the log itself: those that came before anybody asked."""
         for _ in range(min(len(self._lookups), _LOOKUPS_COUNT)):
             ask = self._lookups.popleft()
-            found = self._finder.find_answers(ask.question)
+            found = self._finder.answer(ask.question)
             with self._lock:
-                if found and self._asks.remove(ask):
-                    same = all(one.mark.is_same(found[0].mark) for one in found)
-                    place = Place(found[0].shard, found[0].seq, duplicate=False)
-                    self._answer(ask.answer, place if same else AMBIGUOUS)
+                if found is not None and self._asks.remove(ask):
+                    self._answer(ask.answer, found)
         if self._lookups:
             self._look()
 
@@ -545,11 +531,7 @@ class Book:
             if log is None or log.broken is not None:
                 return
             with self._lock:
-                notes = list(self._notes)
-                self._notes.clear()
-                owed, self._owed_count = self._owed_count, 0
-                if owed:
-                    notes.append(drop_row(self._key, owed, self._wall_ns() // 1_000))
+                notes = self._notes.take(self._wall_ns() // 1_000)
             sent = self._send(batch_of(notes), [], notes=notes) if notes else None
         self._follow(sent)
 
@@ -569,6 +551,9 @@ class Book:
             except (EleaError, OSError) as error:
                 self.last_error = str(error)
                 return
+            if new.log_id != self.log_id:
+                self._give_up(new)
+                return
             self.counts.reopened += 1
             with self._lock:
                 grown = [new - old for new, old in zip(new.ends(), self._ends, strict=True)]
@@ -583,6 +568,22 @@ class Book:
             sent = [self._send(one.batch, one.waiters, notes=one.notes) for one in missing]
         for one in sent:
             self._follow(one)
+
+    def _give_up(self, other: Log) -> None:
+        """Another log is where this one was: its rows are gone, and nothing is acknowledged."""
+        other.close()
+        reason = f"log {self.log_id} was deleted or replaced by {other.log_id}; " + _RESTORE
+        _LOG.error("log %s: nothing is recorded: %s", self.name, reason)
+        with self._lock:
+            unsure, self._unsure = self._unsure, []
+            for flight in unsure:
+                self._refuse(flight, Refusal("closed", reason))
+            self.last_error = reason
+
+        def refuse() -> Log:
+            raise StoreError(reason)
+
+        self._open_log = refuse
 
     def _kept(self, flight: Flight, grown: list[int]) -> list[Flight]:
         """The parts of a flight that are not in the log. A block is there whole, or not at all."""

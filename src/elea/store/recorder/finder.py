@@ -20,6 +20,7 @@ from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 from elea.store.log.writer import shard_of
+from elea.store.recorder.flight import AMBIGUOUS, Place, Refusal
 from elea.store.recorder.marks import MARKED, Mark, Question, mark_of
 from elea.store.recorder.windows import Identity
 from elea.timestamp import Timestamp
@@ -119,13 +120,18 @@ class Finder:
                 return [one]
         return []
 
-    def find_answers(self, question: Question) -> list[Found]:
-        """The samples that a question may mean."""
+    def answer(self, question: Question) -> Place | Refusal | None:
+        """Where the sample is that a question means; None: nowhere."""
         if question.bits is None:
             found = self._last(question.identity, question.key)
         else:
             found = self._at(question.key, [question.bits], {question.identity.sn})
-        return [one for one in found if question.fits(one.mark)]
+        meant = [one for one in found if question.fits(one.mark)]
+        if not meant:
+            return None
+        first = meant[0]
+        is_one = all(one.mark.is_same(first.mark) for one in meant)
+        return Place(first.shard, first.seq, duplicate=False) if is_one else AMBIGUOUS
 
     def _candidates(self, marks: list[Mark]) -> Iterator[Found]:
         """Rows of one key with the timestamps and numbers of samples."""

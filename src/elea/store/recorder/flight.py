@@ -80,8 +80,14 @@ class Put(NamedTuple):
     is_stamped: bool = True  # the timestamp is of whoever put it
 
 
-def rows_in(flight: Flight, id: WindowId, sn: int, fits: Callable[[Mark], bool]) -> list[int]:
-    """The rows of a number in a flight that fit."""
+def in_flight_rows(
+    flights: Iterable[Flight], id: WindowId, sn: int, fits: Callable[[Mark], bool]
+) -> list[tuple[Flight, int]]:
+    """The rows of a number under way that fit."""
+    return [(flight, row) for flight in flights for row in _rows_in(flight, id, sn, fits)]
+
+
+def _rows_in(flight: Flight, id: WindowId, sn: int, fits: Callable[[Mark], bool]) -> list[int]:
     if id not in flight.taken:
         return []
     rows = [row for row, number in rows_of(flight.batch, id) if number == sn]

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from elea.session.receipts import body_digest, sample_digest
 from elea.store.log.single import Rows, Single
 from elea.store.recorder.rows import Row
-from elea.store.recorder.windows import Identity, WindowId
+from elea.store.recorder.windows import NO_ROWS, Identity, WindowId
 
 _BITS = 0xFFFF_FFFF_FFFF_FFFF
 MARKED = ("key", "kind", "payload", "attachment", "hlc", "hlc_id", "zid", "eid", "sn", "recv_ts")
@@ -42,6 +42,25 @@ class Mark(NamedTuple):
     def is_body(self, other: Mark) -> bool:
         """Whether all but the timestamp agrees."""
         return self.body == other.body and (self.identity, self.key) == (other.identity, other.key)
+
+    def is_retry(self, other: Mark, within_ns: int) -> bool:
+        """Whether an earlier sample was received so short a time before that this may repeat it."""
+        return self.received_us - other.received_us <= within_ns // 1_000
+
+
+class Repeats:
+    """Finds samples that are the same among those that are stored together."""
+
+    def __init__(self) -> None:
+        self._rows: dict[WindowId, list[tuple[int, Mark]]] = {}
+
+    def row_of(self, mark: Mark, row: int, *, is_stamped: bool) -> int:
+        """The row of the first sample that is the same; `row`, if it is new."""
+        known = self._rows.setdefault(mark.window, [])
+        same = mark.is_same if is_stamped else mark.is_body
+        row = next((before for before, one in known if same(one)), row)
+        known.append((row, mark))
+        return row
 
 
 class Question(NamedTuple):
@@ -125,6 +144,15 @@ def repeated_rows(rows: Rows, marks: dict[int, Mark]) -> set[int]:
                     found.add(row)
                 seen.add((sn, one.digest))
     return found
+
+
+def without_rows(rows: Rows, some: set[int]) -> Rows:
+    """Rows but for some of them."""
+    if not some:
+        return rows
+    if isinstance(rows, Single):
+        return NO_ROWS
+    return rows.take(pa.array([row for row in range(rows.num_rows) if row not in some], pa.int64()))
 
 
 def _mark(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,6 @@ from elea.ids import EntityGlobalId, EntityId
 from elea.limits import DEFAULT_LIMITS
 from elea.provenance import SourceInfo
 from elea.session.handlers import Callback
-from elea.store.log.disk import RealDisk, RealFile
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
@@ -31,7 +30,6 @@ from elea.store.log.single import Rows
 from elea.store.recorder.recorder import Recorder
 from elea.store.recorder.recording import Recording
 from elea.store.recorder.settings import RecordingSettings
-from elea.timestamp import NTP64, Timestamp
 
 LOG = LogSettings(low_water_percent=0)
 ALONE = {
@@ -389,23 +387,6 @@ def test_only_the_first_put_of_a_key_asks(
     assert payloads(tmp_path) == [str(number).encode() for number in range(20)]
 
 
-class SlowDisk(RealDisk):
-    """Each synchronisation takes longer than is quick."""
-
-    delay_s = 0.0
-
-    def open(self, name: str) -> RealFile:
-        file, disk = super().open(name), self
-        assert isinstance(file, RealFile)
-
-        class SlowFile(RealFile):
-            def sync(self) -> None:
-                time.sleep(disk.delay_s)
-                super().sync()
-
-        return SlowFile(file.descriptor)
-
-
 @pytest.mark.parametrize("shares_session", [False, True])
 def test_a_row_that_is_waited_for_is_landed_by_who_receives_it_if_the_disk_is_quick(
     shares_session: bool,
@@ -415,7 +396,6 @@ def test_a_row_that_is_waited_for_is_landed_by_who_receives_it_if_the_disk_is_qu
 ) -> None:
     node, client = robot
     threads: list[str] = []
-    disk = SlowDisk(tmp_path, writable=True)
     land = Recording._land
 
     def noted(self: Recording, batch: Rows) -> None:
@@ -423,7 +403,11 @@ def test_a_row_that_is_waited_for_is_landed_by_who_receives_it_if_the_disk_is_qu
         land(self, batch)
 
     monkeypatch.setattr(Recording, "_land", noted)
-    monkeypatch.setattr("elea.store.recorder.recording._QUICK_NS", 20_000_000)
+
+    def set_disk(*, is_quick: bool) -> None:
+        """How long a disk takes does not matter: every one is quick, or none."""
+        quick_ns = 10**18 if is_quick else 0
+        monkeypatch.setattr("elea.store.recorder.recording._QUICK_NS", quick_ns)
 
     def landed(count: int) -> set[str]:
         """Which threads land so many puts."""
@@ -432,24 +416,20 @@ def test_a_row_that_is_waited_for_is_landed_by_who_receives_it_if_the_disk_is_qu
             client.put("k/a", b"x", ack="stored", timeout=WAIT_S)
         return set(threads)
 
-    recording = Recording(
-        node,
-        settings(tmp_path),
-        shares_session=shares_session,
-        open_log=lambda _, log: Log(disk, log),
-    )
+    set_disk(is_quick=True)
+    recording = Recording(node, settings(tmp_path), shares_session=shares_session)
     try:
-        landed(70)  # the first one asks; and a slow moment is forgotten
+        landed(2)  # the first one asks
         quick = landed(20)
         if shares_session:
             assert quick == {"record k/**"}
         else:
             assert any("elea-io" in name for name in quick)
-            disk.delay_s = 0.05
+            set_disk(is_quick=False)
             landed(2)
             assert landed(5) == {"record k/**"}, "a slow disk holds up nobody else"
-            disk.delay_s = 0.0
-            landed(70)
+            set_disk(is_quick=True)
+            landed(70)  # a slow moment is forgotten
             assert any("elea-io" in name for name in landed(20))
     finally:
         recording.stop()
@@ -497,85 +477,23 @@ def test_a_put_that_is_refused_is_told_why_at_once(
             client.put("k/a", bytes(9_000), ack="stored", timeout=WAIT_S)
 
 
-def claim(session: elea.Session, sample: elea.Sample, key: str, **more: Any) -> None:
-    """Put the next numbers of somebody else."""
-    found = sample.source_info
-    assert found is not None
-    for number in range(found.source_sn + 1, found.source_sn + 41):
-        session.put(key, b"junk", source_info=SourceInfo(found.source_id, number), **more)
-
-
-@pytest.mark.parametrize("key", ["k/mallory", "k/alice"])
-@pytest.mark.parametrize("age_s", [-3_600, 0, 3_600])
-def test_numbers_that_others_claim_take_nothing_from_acknowledged_puts(
-    tmp_path: Path, key: str, age_s: int
+@pytest.mark.parametrize("what", ["directory", "lock"])
+def test_a_log_that_was_deleted_under_its_recorder_is_acknowledged_no_more(
+    session: elea.Session, tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    endpoint = free_endpoint()
-    client = {**ALONE, "mode": "client", "connect": {"endpoints": [endpoint]}}
-    with (
-        elea.open({**ALONE, "listen": {"endpoints": [endpoint]}}) as node,
-        Recorder(node, [settings(tmp_path)]),
-        elea.open(client) as alice,
-        elea.open(client) as mallory,
-    ):
-        seen: list[elea.Sample] = []
-        mallory.declare_subscriber("k/alice", seen.append)
-        alice.put("k/alice", b"first", ack="stored", timeout=WAIT_S)
-        assert eventually(lambda: bool(seen))
-        stamp = mallory.new_timestamp()
-        moved = NTP64.from_value(stamp.time.value - (age_s << 32))
-        claim(mallory, seen[0], key, timestamp=Timestamp(moved, stamp.id))
-        assert eventually(lambda: payloads(tmp_path).count(b"junk") == 40)
-        places = [
-            alice.put("k/alice", b"%d" % number, ack="stored", timeout=WAIT_S)
-            for number in range(20)
-        ]
-    found = payloads(tmp_path)
-    assert [found[place.seq] for place in places] == [b"%d" % number for number in range(20)]
-    assert len(found) == 61
-
-
-def test_a_publisher_that_is_restarted_with_its_id_loses_nothing(tmp_path: Path) -> None:
-    endpoint = free_endpoint()
-    robot = {**ALONE, "mode": "client", "id": "c0ffee", "connect": {"endpoints": [endpoint]}}
-
-    def live(node: elea.Session) -> None:
-        """Ten samples from a robot that has just been started."""
-        numbering = elea.ext.MissDetectionConfig(heartbeat=0.05)
-        with Recorder(node, [settings(tmp_path)]) as recorder, elea.open(robot) as session:
-            publisher = elea.ext.declare_advanced_publisher(
-                session, "k/a", sample_miss_detection=numbering
-            )
-            assert eventually(lambda: publisher.matching_status.matching)
-            for _ in range(10):
-                publisher.put("ok", timestamp=session.new_timestamp())
-            assert eventually(lambda: recorder.counts().rows == 10)
-            assert recorder.counts().gaps == 0
-
-    with elea.open({**ALONE, "listen": {"endpoints": [endpoint]}}) as node:
-        for life in range(3):
-            live(node)
-            assert rows_are(tmp_path, 10 * life + 10)
-
-
-def test_a_program_that_does_not_count_keeps_all_rows(
-    session: elea.Session, tmp_path: Path
-) -> None:
-    with Recorder(session, [settings(tmp_path)]):
-        for number in range(10):
-            stamp = session.new_timestamp() if number % 2 else None
-            session.put("k/a", b"same", source_info=info(7, session), timestamp=stamp)
-    assert rows_are(tmp_path, 10)
-
-
-def test_a_source_of_several_keys_of_which_some_are_recorded_has_no_gaps(
-    session: elea.Session, tmp_path: Path
-) -> None:
-    only = RecordingSettings(key_exprs=("k/a",), name="log", directory=tmp_path, log=LOG)
-    with Recorder(session, [only]) as recorder:
-        for number in range(100):
-            session.put(f"k/{'ab'[number % 2]}", b"x", source_info=info(number, session))
-        assert eventually(lambda: recorder.counts().rows == 50)
-        [book] = recorder.recordings[0].books()
-        assert eventually(lambda: not book.gaps(0))  # somebody was asked
-    assert [row["kind"] for row in rows(tmp_path)] == [RowKind.PUT] * 50
+    path = tmp_path / "log"
+    with Recorder(session, [settings(path)]) as recorder:
+        place, is_there = asked(session, "@elea/log/log/put/k/a", payload=b"1")
+        assert is_there
+        if what == "lock":
+            (path / "lock").unlink()
+            place, is_there = asked(session, "@elea/log/log/put/k/a", payload=b"2")
+            assert (place["seq"], is_there) == (1, True)  # opened again, with a lock of its own
+            assert recorder.counts().reopened == 1
+        else:
+            shutil.rmtree(path)
+            refusal, is_there = asked(session, "@elea/log/log/put/k/a", payload=b"2")
+            assert (refusal["error"], is_there) == ("closed", False)
+            refusal, is_there = asked(session, "@elea/log/log/put/k/a", payload=b"3")
+            assert (refusal["error"], is_there) == ("closed", False)
+            assert "restore" in caplog.text
