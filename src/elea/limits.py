@@ -97,7 +97,10 @@ class Limits:
     receipt_keys_count: int = 4_096  # of a session, whose puts are acknowledged without a question
     spool_memory_len: int = 16 * 1024 * 1024  # octets that wait in memory, unless it says
     spool_disk_len: int = 1024 * 1024 * 1024  # the same on disk
-    spool_window_count: int = 256  # of a spool on the way to a recorder, each key one by one
+    spool_window_count: int = 4_096  # of a spool that are read ahead while it is drained
+    spool_asked_count: int = 256  # questions of a spool that wait for an answer, one for each key
+    spool_batch_count: int = 512  # samples of one key in one question
+    spool_batch_len: int = 1024 * 1024  # and their bytes; a longer sample goes alone
     spool_commit_count: int = 64  # forwarded before that is written down; a crash repeats them
     record_logs_count: int = 256  # of one recording whose names come from keys; two threads each
     record_windows_count: int = 16_384  # publishers and keys whose numbers a log remembers
@@ -109,6 +112,8 @@ class Limits:
     record_retry_ns: int = 600_000_000_000  # a put without timestamp is known as repeated so long
     record_tail_rows_count: int = 524_288  # of each shard, looked at when a log is opened
     record_waiting_count: int = 4_096  # who wait for an acknowledgement; more are told "busy"
+    record_waiting_len: int = 256 * 1024 * 1024  # their samples together; more are told "busy"
+    record_tokens_count: int = 65_536  # changes of liveliness that wait for the disk; then dropped
     record_receipts_count: int = 4_096  # publishers that get receipts; one more, and all ask anew
     record_history_count: int = 65_536  # samples of caches that wait for the end of an answer
     storage_queue_len: int = 64 * 1024 * 1024  # updates that wait for a slow disk; then refused

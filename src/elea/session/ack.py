@@ -469,7 +469,7 @@ class Attempt:
         if value.err.payload == TIMEOUT_ERROR.result.payload:  # ours, or that of a node between
             self._timed_out = True
             return
-        refusal = _read_refusal(self._entry.key, value)
+        refusal = read_refusal(self._entry.key, value)
         if refusal.reason == "unknown":
             self._is_unknown = True
         else:
@@ -577,7 +577,7 @@ def _log_id(text: str) -> uuid.UUID:
     return uuid.UUID(text)
 
 
-def _read_refusal(key: str, reply: Reply) -> NotStoredError:
+def read_refusal(key: str, reply: Reply) -> NotStoredError:
     """Why a recorder does not store a sample."""
     error = reply.err
     assert error is not None

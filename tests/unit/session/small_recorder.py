@@ -19,6 +19,7 @@ from elea.session.handlers import Callback
 from elea.session.query import Query
 from elea.session.receipts import proof_of
 from elea.session.session import Session
+from elea.session.spool_batch import read_batch
 from elea.session.spool_log import entry_of, row_of
 from elea.sim.world import World
 from elea.store.log.log import Log
@@ -55,7 +56,13 @@ class SmallRecorder:
     """
 
     def __init__(
-        self, session: Session, directory: Path, key_expr: str = "fleet/**", name: str = "fleet"
+        self,
+        session: Session,
+        directory: Path,
+        key_expr: str = "fleet/**",
+        name: str = "fleet",
+        *,
+        takes_batches: bool = True,
     ) -> None:
         self.name = name
         self.directory = directory
@@ -79,10 +86,14 @@ class SmallRecorder:
         self._queryable = session.declare_queryable(
             f"@elea/log/{name}/put/{key_expr}", Callback(self._on_query, indirect=False)
         )
+        self._batches = session.declare_queryable(
+            f"@elea/log/{name}/puts/{key_expr if takes_batches else 'none'}",
+            Callback(self._on_batch, indirect=False),
+        )
         self._token = session.liveliness().declare_token(f"@elea/log/{name}")
 
     def close(self) -> None:
-        for part in (self._token, self._queryable, self._subscriber):
+        for part in (self._token, self._batches, self._queryable, self._subscriber):
             part.undeclare()
         self._log.close()
 
@@ -171,6 +182,32 @@ class SmallRecorder:
                 return
             self._answer(query, key, number, duplicate=duplicate)
 
+    def _on_batch(self, query: Query) -> None:
+        with query:
+            self.questions.append("+batch")
+            if self.refusal is not None and self.refusals_count:
+                self.refusals_count -= 1
+                self._refuse(query, self.refusal)
+                return
+            key = str(query.key_expr).partition("/puts/")[2]
+            assert query.payload is not None
+            places = []
+            for one in read_batch(query.payload.to_bytes()):
+                stamp = wire_stamp(one.timestamp)
+                source = SourceRef(ZenohId.parse(one.zid).to_bytes(), one.eid, one.sn)
+                body: Put | Del = Del(stamp, one.attachment, source)
+                if not one.is_delete:
+                    body = Put(
+                        *(one.payload, stamp, wire_encoding(one.encoding)), one.attachment, source
+                    )
+                number, duplicate = self._store(Entry(key, body, 0, published=True))
+                places.append([0, number, duplicate])
+            if self.lost_count:
+                self.lost_count -= 1
+                return
+            said = {"log": str(self._reader.log_id), "name": self.name, "stored": places}
+            query.reply(f"@elea/log/{self.name}/puts/{key}", json.dumps(said))
+
     def _answer(self, query: Query, key: str, number: int, *, duplicate: bool) -> None:
         if self.lost_count:
             self.lost_count -= 1
@@ -213,8 +250,8 @@ class Scene:
         with world.process("robot"):
             self.session = elea.open(CONNECT)
 
-    def record(self, key_expr: str = "fleet/**") -> SmallRecorder:
+    def record(self, key_expr: str = "fleet/**", *, takes_batches: bool = True) -> SmallRecorder:
         self.world.sleep(0.2)  # what is on its way gets there
-        recorder = SmallRecorder(self.node, self.directory, key_expr)
+        recorder = SmallRecorder(self.node, self.directory, key_expr, takes_batches=takes_batches)
         self.world.sleep(0.2)  # until everybody knows
         return recorder
