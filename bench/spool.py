@@ -25,6 +25,9 @@ from bench.recorder import node_config
 import elea
 from elea import version
 from elea.store.log.reader import LogReader
+from elea.store.log.settings import LogSettings
+from elea.store.recorder.recorder import Recorder
+from elea.store.recorder.settings import RecordingSettings
 
 DEADLINE_S = 600.0
 
@@ -61,8 +64,6 @@ def measure(root: Path, samples: list[bytes], keys_count: int, *, on_disk: bool)
 
 def record(directory: str, endpoint: str) -> None:
     """Record until told to end."""
-    from bench.ack import LogSettings, Recorder, RecordingSettings  # only this process needs it
-
     session = elea.open(node_config(elea, listen=None, connect=endpoint))
     settings = RecordingSettings(
         key_exprs=("bench/**",),

@@ -139,9 +139,9 @@ def test_what_waits_is_forwarded_in_batches_in_order(
     recorder = scene.record(takes_batches=takes_batches)
     assert spool.drain(60)
     rows = stored(scene.directory)
-    for key in range(2):
-        found = [row.payload for row in rows if row.key == f"fleet/{key}"]
-        assert found == [str(n) if n % 7 else "" for n in range(60) if n % 2 == key]
+    for remainder in range(2):
+        found = [row.payload for row in rows if row.key == f"fleet/{remainder}"]
+        assert found == [str(n) if n % 7 else "" for n in range(60) if n % 2 == remainder]
     assert recorder.questions.count("+batch") == (2 if takes_batches else 0)
     assert spool.stats().forwarded_count == 60
 

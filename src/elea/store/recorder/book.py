@@ -150,11 +150,6 @@ class Book:
         """How many asked for samples that have not come."""
         return len(self._asks)
 
-    @property
-    def owed_count(self) -> int:
-        """Drops that no row tells yet."""
-        return self._notes.drops_count
-
     # Rows in.
 
     def land(self, batch: Rows, *, filled: bool = False) -> int:
@@ -174,6 +169,7 @@ class Book:
             fresh: list[Put] = []
             waiters: list[Waiter] = []
             repeats = Repeats()
+            marks: dict[int, Mark | None] = {}
             for put in puts:
                 mark = None if put.answer is None else mark_of_row(put.row)
                 row, is_there = len(fresh), False
@@ -184,10 +180,12 @@ class Book:
                     waiters.append(Waiter(row, put.answer, duplicate=is_there))
                 self.counts.duplicates += is_there
                 if not is_there:
+                    marks[row] = mark
                     fresh.append(put)
             sent = None
             if fresh:
-                sent = self._send(batch_of([put.row for put in fresh]), waiters, wake=False)
+                rows = batch_of([put.row for put in fresh])
+                sent = self._send(rows, waiters, wake=False, marks=marks)
         self._follow(sent, wait=True)
 
     def dropped(self, count: int, reason: str) -> None:
@@ -372,6 +370,7 @@ class Book:
         *,
         wake: bool = True,
         notes: list[Row] | None = None,
+        marks: dict[int, Mark | None] | None = None,
     ) -> _Sent | None:
         """Under `_order`: append rows. None: there is no log."""
         log = self._log
@@ -385,7 +384,7 @@ class Book:
                 wall_bits = (self._wall_ns() << 32) // 1_000_000_000
                 taken = self._windows.take(batch, self._clock_ns(), wall_bits=wall_bits)
             flight = Flight(batch, taken, waiters, notes=notes, told_count=len(waiters))
-            self._note_rows(flight)
+            self._note_rows(flight, marks or {})
             self._flights.append(flight)
         try:
             if flight.is_awaited and log.claim(batch):
@@ -418,13 +417,13 @@ class Book:
                         self._state.wait_for(lambda: flight.is_told)
         self._give()
 
-    def _note_rows(self, flight: Flight) -> None:
+    def _note_rows(self, flight: Flight, marks: dict[int, Mark | None]) -> None:
         """Note which rows are asked about, now or likely soon."""
         for id in flight.taken:
             if not self._receivers.are_interested(id[:2]):
                 continue
             for row, _ in rows_of(flight.batch, id):
-                mark = mark_of(flight.batch, row)
+                mark = marks.get(row) or mark_of(flight.batch, row)
                 if mark is not None:
                     flight.marks[row] = mark
                     for ask in self._asks.take(mark):

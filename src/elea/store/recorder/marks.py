@@ -52,15 +52,18 @@ class Repeats:
     """Finds samples that are the same among those that are stored together."""
 
     def __init__(self) -> None:
-        self._rows: dict[WindowId, list[tuple[int, Mark]]] = {}
+        self._stamped: dict[tuple[bytes, Identity], int] = {}
+        self._bodies: dict[tuple[bytes, Identity, str], int] = {}
 
     def row_of(self, mark: Mark, row: int, *, is_stamped: bool) -> int:
         """The row of the first sample that is the same; `row`, if it is new."""
-        known = self._rows.setdefault(mark.window, [])
-        same = mark.is_same if is_stamped else mark.is_body
-        row = next((before for before, one in known if same(one)), row)
-        known.append((row, mark))
-        return row
+        stamped, body = (mark.digest, mark.identity), (mark.body, mark.identity, mark.key)
+        before = self._stamped.get(stamped) if is_stamped else self._bodies.get(body)
+        if before is None:
+            before = row
+        self._stamped.setdefault(stamped, before)
+        self._bodies.setdefault(body, before)
+        return before
 
 
 class Question(NamedTuple):
