@@ -371,8 +371,8 @@ def _parsed(query: Query) -> tuple[str, Asked]:
     """The name that is asked for, and what is asked."""
     name, key = _named(query, "put")
     given: dict[str, str] = {}
-    for name, text in query.parameters:
-        given.setdefault(name, text)
+    for parameter, text in query.parameters:
+        given.setdefault(parameter, text)
     identity = _identity(given)
     kind = _kind(given, has_payload=query.payload is not None)
     if kind is None and identity is None:
