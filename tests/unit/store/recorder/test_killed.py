@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from chaos.disk import FaultDisk, MemoryPlatter
+from chaos.hostile import HostileVictim
 from chaos.recorder import RecorderVictim
 from tests.unit.cli.ends import eventually, free_endpoint
 
@@ -185,3 +186,13 @@ def test_a_gap_that_is_open_when_the_recorder_is_killed_is_told_by_the_next_one(
     recorded, missing = numbers(tmp_path / "log")
     assert recorded == [1, 2, 5, 9]
     assert sorted(missing) == [3, 4, 6, 7, 8]
+
+
+def test_hostile_publishers_take_nothing_from_what_was_acknowledged(tmp_path: Path) -> None:
+    victim = HostileVictim(tmp_path / "log", seed=3)
+    for _ in range(2):
+        victim.die()
+    victim.check()
+    assert victim.problems == []
+    assert victim.placed
+    assert victim.hostile_count

@@ -497,3 +497,23 @@ def test_a_log_that_was_deleted_under_its_recorder_is_acknowledged_no_more(
             refusal, is_there = asked(session, "@elea/log/log/put/k/a", payload=b"3")
             assert (refusal["error"], is_there) == ("closed", False)
             assert "restore" in caplog.text
+
+
+def test_what_waits_for_the_disk_is_bounded_by_bytes_and_tokens(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    limits = replace(DEFAULT_LIMITS, record_waiting_len=1_000, record_tokens_count=3)
+    recording = Recording(session, settings(tmp_path, liveliness=True), limits=limits)
+    go_on = threading.Event()
+    try:
+        recording.call(lambda: go_on.wait(WAIT_S) and None)
+        refusal, is_there = asked(session, "@elea/log/log/put/k/a", payload=bytes(2_000))
+        assert (refusal["error"], is_there) == ("busy", False)
+        tokens = [session.liveliness().declare_token(f"k/token/{n}") for n in range(10)]
+        assert eventually(lambda: recording.counts().dropped == len(tokens) - 3)
+        go_on.set()
+        _, is_there = asked(session, "@elea/log/log/put/k/a", payload=bytes(500))
+        assert is_there  # room again
+    finally:
+        go_on.set()
+        recording.stop()
