@@ -105,6 +105,7 @@ def hostile(count: int, seed: int, root: Path) -> dict[str, object]:
         "acknowledged": len(victim.placed),
         "put_again": victim.repeated_count,
         "hostile": victim.hostile_count,
+        "slow_lives": victim.slow_count,
         "problems": len(victim.problems),
         "first_problems": victim.problems[:3],
     }

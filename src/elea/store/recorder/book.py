@@ -124,7 +124,7 @@ class Book:
         self._due: list[Given] = []  # answers that are known; given when `_lock` is free
         self._receivers = Receivers(limits)
         self._lookups: deque[PendingAck] = deque()  # asked for, and perhaps recorded already
-        self._notes = Notes(key, limits.record_history_count)
+        self.notes = Notes(key, limits.record_history_count)
         self._is_closed = False
         self._newest = open_log()
         self._log: Log | None = self._newest
@@ -246,7 +246,7 @@ class Book:
             for gap in gaps:
                 for missing in self._windows.settle(gap):
                     self.counts.gaps += missing.end - missing.start
-                    self._notes.add(gap_row(missing, received_us))
+                    self.notes.add(gap_row(missing, received_us))
 
     def has_row(self, row: Row) -> bool:
         """Whether a sample without a number is on disk: one of this key with this timestamp."""
@@ -491,15 +491,15 @@ class Book:
         if flight.notes is None:
             self._drop(flight.batch.num_rows - flight.told_count, refusal.detail)
         else:
-            self._notes.take_back(flight.notes)  # told later, when there is room
+            self.notes.take_back(flight.notes)  # told later, when there is room
         self.last_error = refusal.detail
 
     def _drop(self, count: int, reason: str) -> None:
         if count:
-            if not self._notes.drops_count:
+            if not self.notes.drops_count:
                 _LOG.error("log %s: samples are not recorded: %s", self.name, reason)
             self.counts.dropped += count
-            self._notes.add_drops(count)
+            self.notes.add_drops(count)
             self.last_error = reason
 
     def _answer(self, answer: Answer, outcome: Outcome) -> None:
@@ -530,7 +530,7 @@ class Book:
             if log is None or log.broken is not None:
                 return
             with self._lock:
-                notes = self._notes.take(self._wall_ns() // 1_000)
+                notes = self.notes.take(self._wall_ns() // 1_000)
             sent = self._send(batch_of(notes), [], notes=notes) if notes else None
         self._follow(sent)
 
@@ -557,7 +557,7 @@ class Book:
             with self._lock:
                 grown = [new - old for new, old in zip(new.ends(), self._ends, strict=True)]
                 unsure, self._unsure = self._unsure, []
-                notes = [*self._notes, *(note for one in unsure for note in one.notes or ())]
+                notes = [*self.notes, *(note for one in unsure for note in one.notes or ())]
                 self._windows = recalled(
                     new, self._limits, self._clock_ns(), notes=notes, before=self._windows
                 )

@@ -213,7 +213,7 @@ def test_refused_rows_are_counted_told_and_may_come_again() -> None:
     assert rig.book.flush(WAIT_S)
     assert rig.numbers() == [0]
     assert rig.book.counts.dropped == 10
-    assert rig.book.owed_count == 10
+    assert rig.book.notes.drops_count == 10
     rig.disk.free_len = 1 << 40
     rig.book.tend()
     rig.book.land(batch(5, 8))  # from a cache, say
@@ -221,7 +221,7 @@ def test_refused_rows_are_counted_told_and_may_come_again() -> None:
     told = [row for row in rig.rows() if row["kind"] == RowKind.DROP]
     assert [(row["key"], row["payload"]) for row in told] == [("k/**", b"10")]
     assert rig.numbers() == [0, 5, 6, 7]
-    assert rig.book.owed_count == 0
+    assert rig.book.notes.drops_count == 0
     rig.book.close()
 
 

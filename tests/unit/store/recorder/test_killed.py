@@ -190,8 +190,10 @@ def test_a_gap_that_is_open_when_the_recorder_is_killed_is_told_by_the_next_one(
 
 def test_hostile_publishers_take_nothing_from_what_was_acknowledged(tmp_path: Path) -> None:
     victim = HostileVictim(tmp_path / "log", seed=3)
-    for _ in range(2):
+    for _ in range(30):  # a life is short, and on a busy machine it may be too short
         victim.die()
+        if victim.deaths_count > 1 and victim.placed and victim.hostile_count:
+            break
     victim.check()
     assert victim.problems == []
     assert victim.placed
