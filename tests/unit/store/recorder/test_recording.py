@@ -505,8 +505,12 @@ def test_what_waits_for_the_disk_is_bounded_by_bytes_and_tokens(
     limits = replace(DEFAULT_LIMITS, record_waiting_len=1_000, record_tokens_count=3)
     recording = Recording(session, settings(tmp_path, liveliness=True), limits=limits)
     go_on = threading.Event()
+
+    def hold() -> None:
+        go_on.wait(WAIT_S)
+
     try:
-        recording.call(lambda: go_on.wait(WAIT_S) and None)
+        recording.call(hold)
         refusal, is_there = asked(session, "@elea/log/log/put/k/a", payload=bytes(2_000))
         assert (refusal["error"], is_there) == ("busy", False)
         tokens = [session.liveliness().declare_token(f"k/token/{n}") for n in range(10)]
