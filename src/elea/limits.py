@@ -92,6 +92,7 @@ class Limits:
     flight_ticket_len: int = 64 * 1024  # of a ticket or a descriptor
     flight_stall_ns: int = 120 * 1_000_000_000  # a reader that takes nothing so long is let go
     spark_sources_count: int = 4_096  # sources of Spark sinks whose repeats are known as such
+    spark_samples_count: int = 262_144  # of these sources, whose digests are remembered
     pipeline_tables_count: int = 256  # of one pipeline
     acks_count: int = 512  # acknowledged puts of a session under way, half of `queries_count`
     receipt_keys_count: int = 4_096  # of a session, whose puts are acknowledged without a question

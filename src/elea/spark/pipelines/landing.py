@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -258,14 +258,33 @@ def commit(
     done = []
     for table in tables:
         is_first = table is tables[0]
-        for name in (table.name + BAD, table.name):
-            ones = by_table.get(name, [])
-            if is_first or number % _EMPTY_EVERY == 0 or any(one.part.files for one in ones):
-                done += _taken(place, name, ones, number, lossy=place.lossy or not is_first)
+        ones = by_table.get(table.name, [])
+        bad = _whole_batch(table.name + BAD, by_table.get(table.name + BAD, []), ones)
+        # Batches without bad rows are not in the table of bad rows: it has gaps by design.
+        done += _taken(place, table.name + BAD, bad, number, lossy=True)
+        if is_first or number % _EMPTY_EVERY == 0 or any(one.part.files for one in ones):
+            done += _taken(place, table.name, ones, number, lossy=place.lossy or not is_first)
         drift = _distinct(one for each in by_table.get(table.name, []) for one in each.drift)
         if drift and isinstance(table, Decoded):
             _adopt(place, table, drift)
     return done
+
+
+def _whole_batch(name: str, bad: Sequence[Landed], all_rows: Sequence[Landed]) -> list[Landed]:
+    """The bad rows of a batch, if any, with its other ranges as empty parts.
+
+    So a table of bad rows ends where a batch ends, however the batch is divided into tasks when it
+    runs again.
+    """
+    if not bad:
+        return []
+    spans = {(one.part.shard, one.part.first) for one in bad}
+    empty = [
+        Landed(name, replace(one.part, files=()))
+        for one in all_rows
+        if (one.part.shard, one.part.first) not in spans
+    ]
+    return [*bad, *empty]
 
 
 def _taken(
@@ -283,8 +302,8 @@ def _taken(
         table.commit(place.consumer, fresh, lossy=lossy)
     if known:  # their files are discarded
         table.commit(place.consumer, known, lossy=True)
-    tidy(table, number)
     files = [file for part in fresh for file in part.files]
+    tidy(table, number, len(files))
     rows_count = sum(file.rows_count for file in files)
     return [Committed(name, rows_count, sum(file.octets_count for file in files))]
 
