@@ -94,6 +94,9 @@ class Limits:
     spark_sources_count: int = 4_096  # sources of Spark sinks whose repeats are known as such
     spark_samples_count: int = 262_144  # of these sources, whose digests are remembered
     pipeline_tables_count: int = 256  # of one pipeline
+    gold_devices_count: int = 1_000_000  # of a gold table, whose positions are remembered
+    gold_groups_count: int = 1_000_000  # of an `alert`; more than that raised at once is an error
+    gold_publishers_count: int = 1_000_000  # of a table of `losses`, whose numbers are remembered
     acks_count: int = 512  # acknowledged puts of a session under way, half of `queries_count`
     receipt_keys_count: int = 4_096  # of a session, whose puts are acknowledged without a question
     spool_memory_len: int = 16 * 1024 * 1024  # octets that wait in memory, unless it says

@@ -32,7 +32,18 @@ _STYLES: Final = {
     "dead": Style.RED,
 }
 _OF_THE_LOG: Final = ("archive", "decoded", "stream")
-_HEAD: Final = ("table", "kind", "state", "rows", "rows/s", "lag", "batch", "seconds", "restarts")
+_HEAD: Final = (
+    "table",
+    "kind",
+    "state",
+    "rows",
+    "rows/s",
+    "lag",
+    "late",
+    "batch",
+    "seconds",
+    "restarts",
+)
 
 
 def configure_run(verb: argparse.ArgumentParser) -> None:
@@ -250,7 +261,7 @@ def _cells(name: str, one: TableStatus, is_known: bool) -> tuple[str, ...]:
     took = "" if one.batch_s is None else f"{one.batch_s:.2f}"
     return (
         *(name, one.kind, one.state, str(one.rows), f"{one.rate:.0f}"),
-        *(lag, batch, took, str(one.restarts)),
+        *(lag, str(one.late) if one.late else "", batch, took, str(one.restarts)),
     )
 
 

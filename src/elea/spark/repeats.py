@@ -1,9 +1,9 @@
 """Repeats: samples that come once more because a Spark task was tried again.
 
 A sink gives each sample a source that is made of the query, the batch and the partition, and a
-number and a timestamp that are made of the row: the same in every attempt. A sample is a duplicate
-only if source, number, key, timestamp, kind and payload all agree, since a publisher that was
-restarted counts from 0 again.
+number that are made of the row: the same in every attempt. A sample is a duplicate only if source,
+number, key, kind and payload all agree, and the timestamp, since a publisher that was restarted
+counts from 0 again. Sources of a sink never do: their rows may be stamped by routers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 from elea.limits import DEFAULT_LIMITS
-from elea.spark.identity import digest_of
+from elea.spark.identity import ANY_KEY_EID, digest_of
 
 if TYPE_CHECKING:
     from elea.sample import Sample
@@ -59,10 +59,11 @@ class Repeats:
         if source is None:
             return True
         place = (str(source.source_id.zid), int(source.source_id.eid))
+        stamp = None if place[1] >= ANY_KEY_EID else str(sample.timestamp).encode()
         digest = digest_of(
             source.source_sn.to_bytes(4, "big"),
             str(sample.key_expr).encode(),
-            str(sample.timestamp).encode(),
+            stamp,
             str(int(sample.kind)).encode(),
             sample.payload.to_bytes(),
         )

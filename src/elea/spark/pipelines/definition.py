@@ -29,6 +29,7 @@ class Publish:
     key: str
     encoding: str = "json"
     express: bool = False
+    ack: str = "router"  # or "stored"
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -86,6 +87,11 @@ class Gold:
     sources: tuple[str, ...]
     options: Mapping[str, object] = field(default_factory=dict)
     publish: Publish | None = None
+
+    @property
+    def has_late(self) -> bool:
+        """Whether rows can come too late for it: they are in a table of their own."""
+        return "late" in self.options
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Final
 from elea.errors import ConfigError
 from elea.limits import DEFAULT_LIMITS
 from elea.spark.pipelines.definition import BAD, Decoded, Gold, Pipeline, Table, View
+from elea.spark.pipelines.gold.late import LATE
 from elea.spark.pipelines.problems import Problem, shown
 
 # Texts and comments of SQL, in which names mean nothing.
@@ -50,7 +51,11 @@ def problems_of(pipeline: Pipeline) -> Iterator[Problem]:
 
 def names_of(table: Table) -> tuple[str, ...]:
     """The tables that one definition makes."""
-    return (table.name, table.name + BAD) if isinstance(table, Decoded) else (table.name,)
+    if isinstance(table, Decoded):
+        return (table.name, table.name + BAD)
+    if isinstance(table, Gold) and table.has_late:
+        return (table.name, table.name + LATE)
+    return (table.name,)
 
 
 def sources_of(pipeline: Pipeline, table: Table) -> tuple[str, ...]:

@@ -73,6 +73,7 @@ PUBLISH: Final = {
     "key": "the key of each row, made of its columns: `gold/{robot}/imu`",
     "encoding": "`json` or `cbor`",
     "express": "whether each is sent at once, not with others",
+    "ack": "`router`, or `stored`: rows are sent until a recorder has them on disk",
 }
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _TABLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -363,7 +364,10 @@ class _Reader:
         if encoding not in ("json", "cbor"):
             problems.seen(f"{place}.encoding", encoding, "one of json, cbor")
         express = flag_of(problems, f"{place}.express", told.get("express", False))
-        return None if key is None else Publish(key, str(encoding), express)
+        ack = told.get("ack", "router")
+        if ack not in ("router", "stored"):
+            problems.seen(f"{place}.ack", ack, "one of router, stored")
+        return None if key is None else Publish(key, str(encoding), express, str(ack))
 
 
 _READERS: Final[dict[str, Callable[[_Reader, str, Mapping[str, object], str], Table | None]]] = {

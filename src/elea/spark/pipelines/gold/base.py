@@ -33,12 +33,14 @@ class Option:
         parse: From what the file has to what the kind uses; `ValueError` says what is legal.
         help: One line.
         default: As the kind uses it, if it is not given; `REQUIRED` if it has to be.
+        defines: Whether a table has to be made anew when it changes.
     """
 
     name: str
     parse: Callable[[object], object]
     help: str
     default: object = REQUIRED
+    defines: bool = True
 
 
 @dataclass(frozen=True, slots=True)
