@@ -94,6 +94,8 @@ class Limits:
     spark_sources_count: int = 4_096  # sources of Spark sinks whose repeats are known as such
     spark_samples_count: int = 262_144  # of these sources, whose digests are remembered
     pipeline_tables_count: int = 256  # of one pipeline
+    drift_columns_count: int = 32  # that payloads may add to a table; what is more is `_extra`
+    drift_batch_columns_count: int = 16  # the same in one batch
     gold_devices_count: int = 1_000_000  # of a gold table, whose positions are remembered
     gold_groups_count: int = 1_000_000  # of an `alert`; more than that raised at once is an error
     gold_publishers_count: int = 1_000_000  # of a table of `losses`, whose numbers are remembered

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from elea.keyexpr.template import KeyFormat
+from elea.limits import DEFAULT_LIMITS
 from elea.spark.decode.plan import Plan
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Decoded:
     deletes: bool = True
     drift: str = "add"  # or "ignore"
     publish: Publish | None = None
+    drift_max: int = DEFAULT_LIMITS.drift_columns_count  # columns that payloads may add
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -182,6 +182,8 @@ class Queries:
             for one in landing.commit(place, tables, landing.from_rows(rows), number):
                 if one.rows_count:
                     self._board.grown(one.table, one.rows_count)
+                for event in one.events:
+                    self._board.event(event)
 
         writer = frame.writeStream.foreachBatch(commit)
         return self._started(writer, landing_checkpoint(pipeline))

@@ -61,6 +61,8 @@ DECODE: Final = {
     "into": "one column for all of it, as a structure",
     "deletes": "whether deletions are rows too, of kind 1 and without values; `true` if not given",
     "drift": "`add` columns for members that nobody declared (if not given), or `ignore` them",
+    "drift_max": "how many columns payloads may add so; 32 if not given. Members beyond that are in"
+    " the column `_extra`, as JSON",
     "publish": "send new rows",
 }
 SQL: Final = {
@@ -280,6 +282,10 @@ class _Reader:
         drift = entry.get("drift", "add")
         if drift not in ("add", "ignore"):
             problems.seen(f"{place}.drift", drift, "one of add, ignore")
+        drift_max = entry.get("drift_max", DEFAULT_LIMITS.drift_columns_count)
+        if isinstance(drift_max, bool) or not isinstance(drift_max, int) or drift_max < 0:
+            problems.seen(f"{place}.drift_max", drift_max, "a whole number from 0 on")
+            drift_max = 0
         texts = {
             option: text_of(problems, f"{place}.{option}", entry[option], DECODE[option])
             for option in ("decode", "encoding", "message", "definitions", "into")
@@ -295,7 +301,7 @@ class _Reader:
             return None
         deletes = flag_of(problems, f"{place}.deletes", entry.get("deletes", True))
         publish = self._publish(place, entry)
-        made = Decoded(name, plan, key_exprs, key, deletes, str(drift), publish)
+        made = Decoded(name, plan, key_exprs, key, deletes, str(drift), publish, drift_max)
         columns = [column.lower() for column in (*COLUMNS.names, DATE, ERROR, *plan.schema.names)]
         for one in made.fields:
             if one.lower() in columns:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -185,6 +187,50 @@ def test_members_that_nobody_declared_become_columns(tmp_path: Path) -> None:
         assert (rows[6], rows[106], rows[206], rows[307], rows[406]) == (None, None, 8, None, 9)
         query(made).run(batches_count=10, crash=no_crash)  # it is remembered
         assert [one.name for one in landing.drift_of(landing.Place.of(made), "imu")] == ["extra"]
+
+
+def test_payloads_with_made_up_members_add_few_columns(tmp_path: Path) -> None:
+    """What is more than the bound is kept, as JSON, and told once."""
+    tables = fleet.TABLES.splitlines()[1].replace("}}", "}, drift_max: 4}") + "\n"
+    made = fleet.pipeline(tmp_path, tables)
+    events: list[str] = []
+    with fleet.log_at(tmp_path / "log", shards_count=1) as log:
+        run = query(made, "1000")
+        real = landing.commit
+
+        def commit(*args: Any) -> list[landing.Committed]:
+            done = real(*args)
+            events.extend(event for one in done for event in one.events)
+            return done
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(landing, "commit", commit)
+            for first in (0, 100, 200):
+                batch = fleet.batch(first, 100)
+                at = batch.schema.get_field_index("payload")
+                texts = [
+                    json.dumps(
+                        {"ax": 1, "deep": dict.fromkeys("abcdefgh", 1)} | many(first)
+                    ).encode()
+                    for _ in range(100)
+                ]
+                payloads = pa.array(texts, pa.binary())
+                log.store(batch.set_column(at, batch.schema.field(at), payloads))
+                run.run(batches_count=100, crash=no_crash)
+    rows = rows_in(made, "imu")
+    added = set(rows.column_names) - set(Silver(made.landed[0]).columns.names) - {"date"}  # type: ignore[arg-type]
+    assert len(added) == 5
+    assert "_extra" in added
+    [event] = [event for event in events if "_extra" in event]
+    assert "drift_max" in event
+    extra = [json.loads(text) for text in rows["_extra"].to_pylist() if text is not None]
+    assert extra
+    assert all(one["deep"] == dict.fromkeys("abcdefgh", 1) for one in extra)
+    assert "m299" in extra[-1]
+
+
+def many(first: int) -> dict[str, int]:
+    return {f"m{number}": number for number in range(first, first + 100)}
 
 
 @pytest.mark.parametrize("name", ["robot", "ts", "AX"])
