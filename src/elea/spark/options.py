@@ -290,6 +290,22 @@ class Options:
             raise ConfigError("option columns", reason)
         return columns
 
+    def check_values(self) -> None:
+        """Refuse values that cannot be, before it is known whether it is a stream.
+
+        Raises:
+            ConfigError: one is not legal.
+        """
+        uses = [
+            use
+            for use in (STREAM, BATCH)
+            if all(use in _BY_NAME[name].uses for name in self._given if name not in _OF_SPARK)
+        ]
+        if uses == [STREAM]:
+            self.stream()
+        elif BATCH in uses:
+            self.batch()
+
     def stream(self) -> Stream:
         """For `readStream`."""
         self.only(STREAM)

@@ -18,8 +18,13 @@ _SILENT: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def problems_of(pipeline: Pipeline) -> Iterator[Problem]:
-    """What is wrong with how tables refer to each other."""
+def problems_of(pipeline: Pipeline, declared: Iterable[str] = ()) -> Iterator[Problem]:
+    """What is wrong with how tables refer to each other.
+
+    Args:
+        declared: Names of tables that the file has, also of those that are wrong in themselves:
+            who is made of one is not to blame.
+    """
     if not pipeline.tables and not pipeline.sinks:
         yield Problem("tables", "is missing: names, and what each table is")
     count, count_max = len(pipeline.tables), DEFAULT_LIMITS.pipeline_tables_count
@@ -34,10 +39,13 @@ def problems_of(pipeline: Pipeline) -> Iterator[Problem]:
                 yield Problem(f"tables.{table.name}", f"{name}: {reason}")
             known[name.lower()] = table.name
     legal = [name for table in pipeline.tables for name in names_of(table)]
+    bad = [name for name in declared if name not in legal]
+    legal += [name for one in bad for name in (one, one + BAD)]
     for table in pipeline.tables:
         for source in table.sources:
             if source not in legal or source == table.name:
-                others = [name for name in legal if name not in names_of(table)]
+                hidden = {*names_of(table), *(name + BAD for name in bad)}
+                others = [name for name in legal if name not in hidden]
                 reason = f"saw {shown(source)}; legal are {', '.join(others) or 'none'}"
                 yield Problem(f"tables.{table.name}.from", reason)
         if table.publish is not None and not pipeline.reach():

@@ -79,6 +79,17 @@ class Upkeep:
         """Tables that were given up."""
         return [name for name, one in self._supervised.items() if one.is_given_up]
 
+    @property
+    def failing(self) -> list[str]:
+        """Tables whose last round failed."""
+        return [name for name, one in self._supervised.items() if one.failures_count]
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether all that failed would fail again."""
+        failed = [one for one in self._supervised.values() if one.failures_count]
+        return bool(failed) and all(one.is_hopeless for one in failed)
+
     def start(self) -> None:
         """Rounds from now on, in a thread."""
         self._rounds = threading.Thread(target=self._loop, name="elea-pipeline", daemon=True)

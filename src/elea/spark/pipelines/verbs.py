@@ -29,11 +29,15 @@ from elea.errors import ConfigError
 from elea.spark.pipelines import reading
 from elea.spark.pipelines.definition import Pipeline, Query, Sink, Stream, Table, View
 from elea.spark.pipelines.graph import problems_of
+from elea.spark.pipelines.lazy_session import Maker, lazily_active
 from elea.spark.pipelines.problems import Problems
+from elea.spark.pipelines.supervision import told
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+# Makes the session of a file that uses one while it is loaded; None: as `elea.spark.session`.
+SESSION_MAKER: Final[ContextVar[Maker | None]] = ContextVar("session_maker", default=None)
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 
@@ -144,11 +148,11 @@ def _settings(pipeline: Pipeline) -> dict[str, object]:
 
 
 def _run(file: Path, problems: Problems) -> Definition | None:
-    with definition(file.parent) as made:
+    with definition(file.parent) as made, lazily_active(SESSION_MAKER.get()):
         try:
             runpy.run_path(str(file), run_name="__elea_pipeline__")
         except Exception as error:  # whatever the file of the user does
-            problems.add("", f"{file}: {type(error).__name__}: {error}")
+            problems.add("", f"{file}: {told(error)}")
             return None
     return made
 
