@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         pipeline = graph.only(pipeline, args.table)
     is_once = args.once or pipeline.trigger_s is None
     progress = _Progress(args)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what fails is told by the run
+    _silence()
     gone = threading.Event()
     if args.until_eof:
         threading.Thread(target=_until_eof, args=(gone,), daemon=True).start()
@@ -121,10 +121,20 @@ def run(args: argparse.Namespace) -> int:
     show(args, made.status())
     if made.error is not None:
         print(f"elea: {made.error}", file=sys.stderr)
-    for name in made.failed:
-        error = made.status().tables[name].error if name in made.status().tables else ""
+    for name, error in made.errors.items():
         print(f"elea: {name} failed: {error}", file=sys.stderr)
     return 1 if made.failed or made.status().state == "failed" else 0
+
+
+def _silence() -> None:
+    """Let the run tell what fails: PySpark and Py4J would, with tracebacks of all their threads."""
+    from pyspark import accumulators
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
+    for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
+        if hasattr(accumulators, name):
+            getattr(accumulators, name).handle_error = lambda *_: None
 
 
 def _die(reason: str) -> NoReturn:

@@ -57,7 +57,7 @@ appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %maxLen{%m}{500}%n%ex{2}
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %maxLen{%m %ex{1}}{600}%n
 """
 CACHE_ENV: Final = "ELEA_SPARK_CACHE"
 _CACHES_MAX: Final = 2  # each has some 200 MB; another Spark has another

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_MISSING: Final = ("NO_ACTIVE_OR_DEFAULT_SESSION", "SESSION_OR_CONTEXT_NOT_EXISTS")
 
 Maker = Callable[[], "SparkSession"]
 
 
 @contextmanager
-def lazily_active(maker: Maker | None = None) -> Iterator[None]:
+def lazily_active(maker: Maker) -> Iterator[None]:
     """While a file is loaded: `SparkSession.active()` always gives a session.
 
     Args:
-        maker: Makes the session, if the file uses it while it is loaded; `elea.spark.session` if
-            not given.
+        maker: Makes the session, if the file uses it while it is loaded.
     """
     try:
         from pyspark.sql import SparkSession
@@ -31,7 +32,7 @@ def lazily_active(maker: Maker | None = None) -> Iterator[None]:
         yield
         return
     before = SparkSession.__dict__["active"]
-    lazy = _lazy(before.__get__(None, SparkSession), maker or _made)
+    lazy = _lazy(before.__get__(None, SparkSession), maker)
     SparkSession.active = classmethod(lambda cls: lazy)  # type: ignore[assignment, method-assign]
     try:
         yield
@@ -39,7 +40,14 @@ def lazily_active(maker: Maker | None = None) -> Iterator[None]:
         SparkSession.active = before  # type: ignore[method-assign]
 
 
-def _made() -> SparkSession:
+def needs_session(error: Exception) -> bool:
+    """Whether something could not be done without a session, as `udf("int")`."""
+    condition = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
+    return condition is not None and condition() in _MISSING
+
+
+def default_session() -> SparkSession:
+    """As `elea.spark.session`."""
     from elea.spark.jvm import session
 
     return session("elea pipeline")

@@ -194,18 +194,27 @@ class Run:
         jobs = [one.job.name for one in self._jobs if one.supervision.is_given_up]
         return [*jobs, *(self._upkeep.failing if self._once else self._upkeep.failed)]
 
+    @property
+    def errors(self) -> dict[str, str]:
+        """By each of `failed`, what went wrong."""
+        tables = self.status().tables
+        jobs = {one.job.name: one.supervision.error for one in self._jobs}
+        return {
+            name: jobs.get(name) or (tables[name].error if name in tables else None) or ""
+            for name in self.failed
+        }
+
     def check(self) -> None:
-        """Raise, if something was given up.
+        """Raise, if something was given up, or the run itself failed.
 
         Raises:
             EleaError: it says what, and why.
         """
-        if not self.failed:
-            return
-        errors = [one.supervision.error for one in self._jobs if one.supervision.is_given_up]
-        status = self.status()
-        errors += [status.tables[name].error for name in self.failed if name in status.tables]
-        raise EleaError(f"given up: {', '.join(self.failed)}: {errors[0]}")
+        if self.error is not None:
+            raise EleaError(self.error)
+        errors = self.errors
+        if errors:
+            raise EleaError(f"given up: {', '.join(errors)}: {next(iter(errors.values()))}")
 
     def _run(self) -> None:
         try:
@@ -217,9 +226,7 @@ class Run:
             self._end()
         except Exception as error:  # nobody else would see it
             end = None if self._engine_end is None else self._engine_end()
-            if end is not None:
-                _LOG.error("pipeline %s: %s", self._pipeline.name, end)
-            else:
+            if end is None:
                 _LOG.exception("pipeline %s", self._pipeline.name)
             self.error = end or told(error)
             self._board.event(self.error)
