@@ -167,7 +167,8 @@ class Seen:
         start_us = before.get(CLOSED, self.first_us)
         waiting_count = before.get(WAITING, 0) + self.rows_count
         if start_us is None or upto_us <= start_us:
-            return Step(upto_us if start_us is None else start_us, waiting_count)
+            # The first rows may be ahead of what can be closed: nothing is closed by that.
+            return Step(before.get(CLOSED, upto_us), waiting_count)
         if waiting_count <= _ROWS_MAX:
             return Step(upto_us, 0)
         length_us = max((upto_us - start_us) * _ROWS_MAX // waiting_count, least_us)
