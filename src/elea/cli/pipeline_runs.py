@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import signal
 import sys
@@ -84,7 +83,7 @@ def configure_run(verb: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run a pipeline until it ends, or is interrupted."""
     from elea.spark import pipelines as dp
-    from elea.spark.jvm import jvm_end, session
+    from elea.spark.jvm import jvm_end, session, silence_threads
     from elea.spark.pipelines import graph, verbs
     from elea.spark.pipelines.runner import session_for
 
@@ -98,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         pipeline = graph.only(pipeline, args.table)
     is_once = args.once or pipeline.trigger_s is None
     progress = _Progress(args)
-    _silence()
+    silence_threads()
     gone = threading.Event()
     if args.until_eof:
         threading.Thread(target=_until_eof, args=(gone,), daemon=True).start()
@@ -124,17 +123,6 @@ def run(args: argparse.Namespace) -> int:
     for name, error in made.errors.items():
         print(f"elea: {name} failed: {error}", file=sys.stderr)
     return 1 if made.failed or made.status().state == "failed" else 0
-
-
-def _silence() -> None:
-    """Let the run tell what fails: PySpark and Py4J would, with tracebacks of all their threads."""
-    from pyspark import accumulators
-
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
-    for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
-        if hasattr(accumulators, name):
-            getattr(accumulators, name).handle_error = lambda *_: None
 
 
 def _die(reason: str) -> NoReturn:

@@ -8,7 +8,7 @@ from typing import Unpack, overload
 from elea.errors import InvalidValueError
 from elea.provenance import SourceInfo, TimestampInstrumentation
 from elea.qos import CongestionControl, Locality, Priority
-from elea.session.ack import ACK_QUALITY, Ack, StoredAck, acks_of, begin, finish
+from elea.session.ack import ACK_QUALITY, Ack, Entry, StoredAck, acks_of, begin, finish
 from elea.session.context import Context
 from elea.session.convert import (
     IntoEncoding,
@@ -310,3 +310,21 @@ class Publication:
             allowed_destination is not Locality.REMOTE,
             allowed_destination is not Locality.SESSION_LOCAL,
         )
+
+
+def entry_of(
+    key: str,
+    payload: bytes | None,
+    *,
+    encoding: IntoEncoding | None = None,
+    attachment: bytes | None = None,
+    timestamp: Timestamp | None = None,
+    source_info: SourceInfo | None = None,
+    express: bool | None = None,
+) -> Entry:
+    """A sample that is to be stored: without a payload, a deletion."""
+    stamp, source = wire_stamp(timestamp), wire_source(source_info)
+    body: Put | Del = Del(stamp, attachment, source)
+    if payload is not None:
+        body = Put(payload, stamp, wire_encoding(encoding), attachment, source)
+    return Entry(key_text(key), body, qos_octet(None, None, express, ACK_QUALITY))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -159,6 +160,20 @@ def jvm_end(spark: SparkSession) -> str | None:
         return None
     how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
     return f"Spark's Java process {process.pid} {how}; start again: it goes on where it ended"
+
+
+def silence_threads() -> None:
+    """Leave it to the caller to tell what fails.
+
+    PySpark and Py4J would, with a traceback of each of their threads.
+    """
+    from pyspark import accumulators
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
+    for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
+        if hasattr(accumulators, name):
+            getattr(accumulators, name).handle_error = lambda *_: None
 
 
 def _configured_master() -> str | None:

@@ -35,17 +35,9 @@ from pyspark.sql.types import (
 from elea.errors import ConfigError, EleaError, LinkError
 from elea.provenance import SampleKind
 from elea.qos import CongestionControl, Priority
-from elea.session.ack import ACK_QUALITY, Entry
-from elea.session.convert import (
-    key_text,
-    octets_or_none,
-    qos_octet,
-    wire_encoding,
-    wire_source,
-    wire_stamp,
-)
 from elea.session.handlers import Callback
 from elea.session.neighbours import TransportEvent
+from elea.session.publication import entry_of
 from elea.session.session import Session, open
 from elea.spark.acknowledged import Acknowledged
 from elea.spark.identity import Number, Origin, Row, batch_time_ns, numbered
@@ -54,8 +46,6 @@ from elea.spark.sessions import config_of
 from elea.spark.tasks import settle
 from elea.store.log.ranges import COLUMNS
 from elea.store.log.schema import RowKind
-from elea.wire.data.delete import Del
-from elea.wire.data.put_hot import Put
 
 _TEXT: Final = (StringType,)
 _OCTETS: Final = (BinaryType, StringType)
@@ -204,21 +194,22 @@ def _send_stored(
     """The same, until recorders have them; connections may break and come back."""
     sent = Sent(0, 0)
     acknowledged = Acknowledged(session, str(origin.zid), options.reach.timeout_s)
-    qos = qos_octet(None, None, options.express, ACK_QUALITY)
     for number, row in rows:
         _check(row, sent, origin)
-        source, stamp = origin.source(number), wire_stamp(origin.stamp(row, number))
-        attachment = octets_or_none(row.attachment)
-        body: Put | Del
-        if row.kind == RowKind.DELETE:
-            body = Del(stamp, attachment, wire_source(source))
-            sent.deletes_count += 1
-        else:
-            assert row.payload is not None
-            encoding = wire_encoding(row.encoding or options.encoding)
-            body = Put(row.payload, stamp, encoding, attachment, wire_source(source))
-            sent.puts_count += 1
-        acknowledged.put(Entry(key_text(f"{options.prefix}{row.key}"), body, qos), source)
+        is_delete = row.kind == RowKind.DELETE
+        source = origin.source(number)
+        entry = entry_of(
+            f"{options.prefix}{row.key}",
+            None if is_delete else row.payload,
+            encoding=row.encoding or options.encoding,
+            attachment=row.attachment,
+            timestamp=origin.stamp(row, number),
+            source_info=source,
+            express=options.express,
+        )
+        acknowledged.put(entry, source)
+        sent.deletes_count += is_delete
+        sent.puts_count += not is_delete
     acknowledged.finish()
     return sent
 

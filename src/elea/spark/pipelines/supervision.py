@@ -21,7 +21,7 @@ _FINAL: Final = frozenset(
     one.__name__
     for one in (
         *(ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError),
-        *(NotImplementedError, RecursionError, SyntaxError, TypeError, ValueError),
+        *(RecursionError, SyntaxError, TypeError, ValueError),
         *(ZeroDivisionError, OverflowError, IndexError, KeyError, ModuleNotFoundError),
         *(UnboundLocalError, UnicodeError, UnicodeDecodeError, UnicodeEncodeError),
     )
