@@ -155,6 +155,18 @@ def test_a_task_that_is_tried_again_is_seen_once(end: tuple[str, Got]) -> None:
         assert (len(got), repeats.dropped_count) == (60, 10)
 
 
+def test_a_subscriber_that_looks_for_gaps_gets_every_row(end: tuple[str, Got]) -> None:
+    endpoint, _ = end
+    got: Got = []
+    missed: list[object] = []
+    with session(ELEA, "client", connect=endpoint) as client:
+        subscriber = elea.ext.declare_advanced_subscriber(client, "out/**", got.append)
+        subscriber.sample_miss_listener(missed.append)
+        send(sink(endpoint), iter([batch(0, 200)]), "q", 0)
+        assert eventually(lambda: len(got) == 200)
+        assert missed == []
+
+
 @pytest.mark.parametrize(
     ("column", "value", "complaint"),
     [
