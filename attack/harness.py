@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import select
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from elea.wire.codec import encode_batch
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.framing_hot import StreamDecoder, frame
 from elea.wire.transport.frame_hot import Frame
+from elea.wire.transport.init import RESOLUTION_DEFAULT
 from elea.wire.transport.keepalive import KeepAlive
 
 ROOT: Final = Path(__file__).parents[1]
@@ -42,6 +45,7 @@ with zenoh.open(config) as session:
 """
 
 Settings = Mapping[str, object]
+Services = Callable[[Path, int], Settings]  # of a folder, and a port for HTTP
 
 
 @dataclass
@@ -81,6 +85,7 @@ class Target:
         scheme: Of its endpoint.
         settings: Of its configuration, by path.
         client: What clients of it need besides, as an object.
+        services: Gives further settings: those of services.
     """
 
     def __init__(
@@ -89,9 +94,15 @@ class Target:
         scheme: str = "tcp",
         settings: Settings | None = None,
         client: Settings | None = None,
+        services: Services | None = None,
     ) -> None:
         self.peer = peer
         self.port = free_port()
+        self.http_port = free_port()
+        self._folder = tempfile.TemporaryDirectory(prefix="elea-attack-")
+        self.folder = Path(self._folder.name)
+        if services is not None:
+            settings = {**(settings or {}), **services(self.folder, self.http_port)}
         self.endpoint = f"{scheme}/127.0.0.1:{self.port}"
         given: dict[str, object] = {
             "mode": "router",
@@ -105,7 +116,9 @@ class Target:
             command = [sys.executable, "-c", _ELEA, "router", *cfg]
         else:
             command = [sys.executable, "-c", _ECLIPSE, json.dumps(given)]
-        self._process = start(command)
+        self._log = self.folder / "log"
+        with self._log.open("wb") as log:
+            self._process = start(command, log.fileno())
         assert self._process.stdout is not None
         if not self._process.stdout.readline().startswith("ready"):
             raise RuntimeError(f"the router did not start: {' '.join(command[:4])} ...")
@@ -124,6 +137,7 @@ class Target:
         if self._observer is not None:
             self._observer.close()
         end(self._process)
+        self._folder.cleanup()
 
     @property
     def alive(self) -> bool:
@@ -134,6 +148,20 @@ class Target:
         text = Path(f"/proc/{self._process.pid}/status").read_text()
         found = re.search(r"VmRSS:\s+(\d+) kB", text)
         return 0 if found is None else int(found[1]) * 1024
+
+    def log_count(self, text: str) -> int:
+        """How many lines of its log hold a text."""
+        return sum(text in line for line in self._log.read_text(errors="replace").splitlines())
+
+    def children_len(self) -> int:
+        """The octets of memory that its largest child holds."""
+        sizes = [0]
+        for one in Path(f"/proc/{self._process.pid}/task").glob("*/children"):
+            for pid in one.read_text().split():
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+                    sizes.append(pages * os.sysconf("SC_PAGE_SIZE"))
+        return max(sizes)
 
     def session(self) -> elea.Session:
         """A client of it."""
@@ -164,14 +192,14 @@ class Target:
         )
 
 
-def start(command: Sequence[str]) -> subprocess.Popen[str]:
+def start(command: Sequence[str], log: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
     """A process that ends when its input does."""
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=log,
         text=True,
         env={**os.environ, "PYTHONPATH": path},
     )
@@ -217,10 +245,25 @@ class Raw:
     closed: bool = False
 
     @classmethod
-    def connect(cls, port: int, zid: bytes | None = None, whatami: int = _CLIENT) -> Raw:
+    def connect(
+        cls,
+        port: int,
+        zid: bytes | None = None,
+        whatami: int = _CLIENT,
+        resolution: int = RESOLUTION_DEFAULT,
+    ) -> Raw:
         """Open a transport, as a client with a random identifier unless told."""
         sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
-        offer = Offer(zid=zid or os.urandom(16), whatami=whatami, lease_ms=60_000)
+        try:
+            return cls._opened(sock, zid, whatami, resolution)
+        except BaseException:
+            sock.close()
+            raise
+
+    @classmethod
+    def _opened(cls, sock: socket.socket, zid: bytes | None, whatami: int, resolution: int) -> Raw:
+        zid = zid or os.urandom(16)
+        offer = Offer(zid=zid, whatami=whatami, lease_ms=60_000, resolution=resolution)
         opener = Opener(offer, time.monotonic_ns())
         stream = StreamDecoder()
         while opener.agreed is None:

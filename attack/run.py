@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
 # After the path: this file is run as a program, by its name.
-from attack.harness import MIB, Check, Healthy, Settings, Target  # noqa: E402
+from attack.harness import MIB, Check, Healthy, Services, Settings, Target  # noqa: E402
 
 ATTACKS: Final = (
     "garbage",
@@ -27,6 +27,20 @@ ATTACKS: Final = (
     "queries",
     "slow_consumer",
     "timestamps",
+    "callbacks",
+    "sessions",
+    "forks",
+    "stuck_neighbour",
+    "link_state",
+    "forged_inits",
+    "linkstate",
+    "rest_writes",
+    "rest_slow",
+    "deputies",
+    "sql_bombs",
+    "history",
+    "request_ids",
+    "dialling",
 )
 
 
@@ -36,6 +50,7 @@ class Attack(Protocol):
     THREAT: str
     RSS_GROWTH: int  # how much memory the router may have more afterwards, in octets
     SIZES: Mapping[str, int]
+    # And perhaps SCHEME, SETTINGS, CLIENT and SERVICES, as `Target` has them.
 
     def attack(self, target: Target, size: int) -> list[Check]: ...
 
@@ -54,6 +69,11 @@ def assault(name: str, target: Target, size: str) -> list[Check]:
     ]
 
 
+def needs_own(name: str) -> bool:
+    """Whether an attack is on a router with services that only it needs."""
+    return hasattr(load(name), "SERVICES")
+
+
 def load(name: str) -> Any:
     """The module of an attack."""
     return importlib.import_module(f"attack.{name}")
@@ -64,7 +84,8 @@ def target_for(name: str, peer: str) -> Target:
     module = load(name)
     settings: Settings = getattr(module, "SETTINGS", {})
     client: Settings = getattr(module, "CLIENT", {})
-    return Target(peer, getattr(module, "SCHEME", "tcp"), settings, client)
+    services: Services | None = getattr(module, "SERVICES", None)
+    return Target(peer, getattr(module, "SCHEME", "tcp"), settings, client, services)
 
 
 def run(name: str, peer: str, size: str) -> dict[str, object]:
@@ -102,6 +123,8 @@ def main() -> int:
     args = parser.parse_args()
     held = True
     for name in ATTACKS if args.attack == "all" else (args.attack,):
+        if args.peer != "elea" and needs_own(name):
+            continue  # it has no such services
         print(f"==> {name}", file=sys.stderr)
         outcome = run(name, args.peer, args.size)
         print(json.dumps(outcome), flush=True)

@@ -255,6 +255,9 @@ class FaultDisk:
     def lock(self) -> File | None:
         return _FaultFile(self, _Inode(-1, b""))
 
+    def has_lock(self, lock: File) -> bool:
+        return True
+
     @_alone
     def write(self, inode: _Inode, offset: int, data: bytes) -> None:
         self.step()
@@ -317,6 +320,9 @@ class _FaultFile:
 
     def sync(self) -> None:
         self._disk.sync(self._inode)
+
+    def is_linked(self) -> bool:
+        return True
 
     def close(self) -> None:
         """What was written stays where it is."""

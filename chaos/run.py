@@ -3,6 +3,8 @@
 python -m chaos.run --kills 200 --powers 100 --points 5 --recorder 200 --seeds 2000 --flips 1000 \
     --spark-drivers 50 --spark-pipelines 20 --spark-executors 20 --spark-recorders 20 \
     --spark-pairs 5
+
+`python -m chaos.run --only hostile --hostile 1000` runs one campaign.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 
 from chaos import spark
 from chaos.campaign import Life
+from chaos.hostile import HostileVictim
 from chaos.kill import Victim
 from chaos.recorder import RecorderVictim
 from tests.unit.store.log.rows import numbers_of
@@ -90,6 +93,24 @@ def recorder(count: int, seed: int, root: Path) -> dict[str, object]:
     }
 
 
+def hostile(count: int, seed: int, root: Path) -> dict[str, object]:
+    """`kill -9` of a recorder while hostile publishers claim to be the honest ones."""
+    victim = HostileVictim(root / "hostile", seed)
+    for turn in range(count):
+        victim.die()
+        _tell(f"hostile: {turn + 1} of {count}, {len(victim.problems)} problems")
+    victim.check()
+    return {
+        "deaths": victim.deaths_count,
+        "acknowledged": len(victim.placed),
+        "put_again": victim.repeated_count,
+        "hostile": victim.hostile_count,
+        "slow_lives": victim.slow_count,
+        "problems": len(victim.problems),
+        "first_problems": victim.problems[:3],
+    }
+
+
 def seeds(count: int, seed: int, root: Path) -> dict[str, object]:
     """Lives on the disk in memory, with errors and a full disk too."""
     problems = []
@@ -146,6 +167,7 @@ CAMPAIGNS = {
     "powers": (powers, 100),
     "points": (points, 5),
     "recorder": (recorder, 200),
+    "hostile": (hostile, 200),
     "seeds": (seeds, 2_000),
     "flips": (flips, 1_000),
     "spark-drivers": (_with_spark("spark-drivers", spark.drivers), 50),
@@ -161,12 +183,13 @@ def main() -> int:
     for name, (_, default) in CAMPAIGNS.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", nargs="+", choices=[*CAMPAIGNS], default=[*CAMPAIGNS])
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing is left running
     failed = False
     for name, (run, _) in CAMPAIGNS.items():
         count = getattr(args, name.replace("-", "_"))
-        if not count:
+        if not count or name not in args.only:
             continue
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="elea-chaos-") as root:

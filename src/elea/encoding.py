@@ -173,7 +173,7 @@ class Encoding:
         object.__setattr__(self, "id", id)
         object.__setattr__(self, "schema", schema)
 
-    def with_schema(self, schema: str) -> Self:
+    def with_schema(self, /, schema: str) -> Self:
         """The same encoding with this schema instead of any it had."""
         if self.id != CUSTOM_ID or self.schema is None:
             return self.from_parts(self.id, _octets(schema))

@@ -24,6 +24,8 @@ Rng = Callable[[int], bytes]  # n -> n random octets; a seeded one makes a run r
 
 _HEX: Final = re.compile(r"[1-9a-f][0-9a-f]*", re.ASCII)
 
+BytesLike = bytes | bytearray | memoryview
+
 
 @dataclass(frozen=True, slots=True, order=True, repr=False)
 class ZenohId:
@@ -34,10 +36,11 @@ class ZenohId:
     where a rule says "greater".
 
     Args:
-        octets: 1 to 16 octets in wire order; zeros at the end are removed.
+        bytes: 1 to 16 of them in wire order; zeros at the end are removed.
 
     Raises:
-        InvalidValueError: if there are no octets, too many, or only zeros.
+        InvalidValueError: if there are none, too many, or only zeros.
+        TypeError: if it is nothing made of bytes.
 
     Example:
         >>> ZenohId(bytes.fromhex("a8a7a6a5a4a3a2a1"))
@@ -46,21 +49,21 @@ class ZenohId:
 
     octets: bytes
 
-    def __post_init__(self) -> None:
-        seen = len(self.octets)
+    def __init__(self, bytes: BytesLike) -> None:  # the name is zenoh-python's
+        if not isinstance(bytes, BytesLike):
+            raise TypeError(f"an id is made of bytes, got {type(bytes).__name__}")
+        seen = len(bytes)
         if not 1 <= seen <= ZID_LEN_MAX:
             raise InvalidValueError("ZenohId", f"1 to {ZID_LEN_MAX} octets are legal, got {seen}")
-        octets = bytes(self.octets).rstrip(b"\0")
+        octets = memoryview(bytes).tobytes().rstrip(b"\0")
         if not octets:
             raise InvalidValueError("ZenohId", f"all {seen} octets are zero; an id is never zero")
         object.__setattr__(self, "octets", octets)
 
     @classmethod
-    def from_bytes(cls, octets: bytes | bytearray | memoryview) -> Self:
+    def from_bytes(cls, octets: BytesLike) -> Self:
         """The id whose wire octets, least significant first, are `octets`."""
-        if not isinstance(octets, (bytes, bytearray, memoryview)):
-            raise TypeError(f"an id is made of bytes, got {type(octets).__name__}")
-        return cls(bytes(octets))
+        return cls(octets)
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -203,23 +206,23 @@ class WhatAmIMatcher:
         """A matcher that matches no role."""
         return cls()
 
-    def router(self) -> Self:
+    def router(self, /) -> Self:
         """This matcher and routers."""
         return self.from_bits(self.bits | WhatAmI.ROUTER.value)
 
-    def peer(self) -> Self:
+    def peer(self, /) -> Self:
         """This matcher and peers."""
         return self.from_bits(self.bits | WhatAmI.PEER.value)
 
-    def client(self) -> Self:
+    def client(self, /) -> Self:
         """This matcher and clients."""
         return self.from_bits(self.bits | WhatAmI.CLIENT.value)
 
-    def is_empty(self) -> bool:
+    def is_empty(self, /) -> bool:
         """Whether no role matches."""
         return not self.bits
 
-    def matches(self, whatami: WhatAmI | str) -> bool:
+    def matches(self, /, whatami: WhatAmI | str) -> bool:
         """Whether this role is in the set."""
         if not isinstance(whatami, (WhatAmI, str)):
             raise TypeError(f"a role is a WhatAmI or a text, got {type(whatami).__name__}")

@@ -21,7 +21,7 @@ LOCATOR_LEN_MAX: Final = 255
 SCHEMA_LEN_MAX: Final = 255
 REGION_NAME_LEN_MAX: Final = 32
 TIMESTAMP_STACK_COUNT_MAX: Final = 255
-LOW_LATENCY_LEN_MAX: Final = 0xFFFF_FFFF  # the low-latency prefix is a u32
+RX_BUFFER_LEN_MAX: Final = 16 * 1024 * 1024  # of one read, taken for each link that has something
 BATCH_LEN_MIN: Final = 64  # smaller ones are refused: headers would outweigh what they carry (T06)
 
 # XRCE: what its generated codec is made with.
@@ -74,6 +74,7 @@ class Limits:
     routes_count: int = 4_096  # cached routes per region and kind of message; keys per neighbour
     plans_count: int = 4_096  # keys whose rules are remembered, per face and direction
     withheld_count: int = 1_024  # refused declarations, per face and direction: rules may change
+    accounts_left_count: int = 1_024  # quotas of neighbours that left before they had paid
     gossip_nodes_count: int = 2_048  # psids remembered per neighbour, and candidates not fetched
 
     # Storages: what whoever may put can make one of them keep (T41).
@@ -92,30 +93,47 @@ class Limits:
     flight_ticket_len: int = 64 * 1024  # of a ticket or a descriptor
     flight_stall_ns: int = 120 * 1_000_000_000  # a reader that takes nothing so long is let go
     spark_sources_count: int = 4_096  # sources of Spark sinks whose repeats are known as such
+    spark_samples_count: int = 262_144  # of these sources, whose digests are remembered
     pipeline_tables_count: int = 256  # of one pipeline
+    drift_columns_count: int = 32  # that payloads may add to a table; what is more is `_extra`
+    drift_batch_columns_count: int = 16  # the same in one batch
+    gold_devices_count: int = 1_000_000  # of a gold table, whose positions are remembered
+    gold_groups_count: int = 1_000_000  # of an `alert`; more than that raised at once is an error
+    gold_publishers_count: int = 1_000_000  # of a table of `losses`, whose numbers are remembered
     acks_count: int = 512  # acknowledged puts of a session under way, half of `queries_count`
     receipt_keys_count: int = 4_096  # of a session, whose puts are acknowledged without a question
     spool_memory_len: int = 16 * 1024 * 1024  # octets that wait in memory, unless it says
     spool_disk_len: int = 1024 * 1024 * 1024  # the same on disk
-    spool_window_count: int = 256  # of a spool on the way to a recorder, each key one by one
+    spool_window_count: int = 4_096  # of a spool that are read ahead while it is drained
+    spool_asked_count: int = 256  # questions of a spool that wait for an answer, one for each key
+    spool_batch_count: int = 512  # samples of one key in one question
+    spool_batch_len: int = 1024 * 1024  # and their bytes; a longer sample goes alone
     spool_commit_count: int = 64  # forwarded before that is written down; a crash repeats them
     record_logs_count: int = 256  # of one recording whose names come from keys; two threads each
-    record_sources_count: int = 4_096  # publishers whose numbers a log remembers; the oldest go
+    record_windows_count: int = 16_384  # publishers and keys whose numbers a log remembers
     record_spans_count: int = 1_024  # ranges of numbers of one of them; the lowest go
-    record_places_count: int = 4_096  # acknowledged samples of one whose places are remembered
+    record_run_count: int = 32  # numbers in a row, after which a publisher seems to number one key
+    record_places_count: int = 65_536  # acknowledged samples whose places a log remembers
+    record_suspects_count: int = 1_024  # rows of a live batch that are compared with what is there
+    record_lookups_count: int = 256  # looks into the log per second for live rows that may repeat
+    record_retry_ns: int = 600_000_000_000  # a put without timestamp is known as repeated so long
     record_tail_rows_count: int = 524_288  # of each shard, looked at when a log is opened
     record_waiting_count: int = 4_096  # who wait for an acknowledgement; more are told "busy"
+    record_waiting_len: int = 256 * 1024 * 1024  # their samples together; more are told "busy"
+    record_tokens_count: int = 65_536  # changes of liveliness that wait for the disk; then dropped
     record_receipts_count: int = 4_096  # publishers that get receipts; one more, and all ask anew
     record_history_count: int = 65_536  # samples of caches that wait for the end of an answer
     storage_queue_len: int = 64 * 1024 * 1024  # updates that wait for a slow disk; then refused
     storage_problems_count: int = 100  # damaged entries that are told one by one
+    consumer_owners_count: int = 4_096  # consumers of logs whose identity a router remembers
     historian_queries_count: int = 64  # that wait or are answered; more are told to ask again
     historian_workers_count: int = 4  # answered at once: a long one does not hold up the others
     historian_rows_count: int = 50_000  # replies to one query, half of what a router forwards
     historian_rows_len: int = 32 * 1024 * 1024  # and their octets; twice that while they are sorted
+    historian_keys_count: int = 100_000  # of a table, that are remembered; twice that meanwhile
     historian_stall_ns: int = 10_000_000_000  # an asker that takes nothing so long is let go
     sql_queries_count: int = 16  # that wait or are answered; more are told to ask again
-    sql_workers_count: int = 2  # answered at once, with a thread and the memory below each
+    sql_workers_count: int = 2  # answered at once, each by a process with the memory below
     sql_rows_count: int = 50_000  # of one answer; an administrator may choose another number
     sql_rows_len: int = 32 * 1024 * 1024  # and their octets
     sql_time_ns: int = 30_000_000_000  # for one answer; may be chosen as well
@@ -222,7 +240,9 @@ class Limits:
     xrce_durable_len: int = 256 * 1024 * 1024  # and their octets
 
     # REST: what somebody who speaks HTTP may hold (T54).
-    web_connections_count: int = 256  # open at once; more are closed at once
+    web_connections_count: int = 256  # open at once; who waits makes room, then refused
+    web_connections_per_address_count: int = 96  # of one peer; who waits makes room, then refused
+    web_waiting_count: int = 64  # that have not sent a whole request; the oldest makes room
     web_header_len: int = 16 * 1024  # request line and headers
     web_header_ns: int = 10_000_000_000  # from the connection to the end of the headers
     web_body_len: int = 1024 * 1024  # one body; larger ones are refused

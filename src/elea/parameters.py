@@ -56,20 +56,20 @@ class Parameters:
             raise TypeError(f"expected a text, a mapping or Parameters, got {type(parameters)}")
         self._text = str(parameters or "").rstrip(_TRAILING)
 
-    def is_empty(self) -> bool:
+    def is_empty(self, /) -> bool:
         """Whether there is no text at all."""
         return not self._text
 
-    def get(self, key: str, default: str | None = None) -> str | None:
+    def get(self, /, key: str, default: str | None = None) -> str | None:
         """The first value of this name, or the default."""
         return next((value for name, value in self if name == key), default)
 
-    def values(self, key: str) -> list[str]:
+    def values(self, /, key: str) -> list[str]:
         """The items of the first value of this name, split at `|`; none without it."""
         value = self.get(key)
         return [] if value is None else value.split(_ITEM_SEPARATOR)
 
-    def insert(self, key: str, value: str) -> str | None:
+    def insert(self, /, key: str, value: str) -> str | None:
         """Set a value in place of all of this name; it goes to the end.
 
         Returns:
@@ -82,13 +82,13 @@ class Parameters:
         self.extend([(_name(key), value)])
         return old
 
-    def remove(self, key: str) -> str | None:
+    def remove(self, /, key: str) -> str | None:
         """Remove every value of this name and return the first."""
         old = self.get(key)
         self._text = join_pairs(pair for pair in self if pair[0] != key)
         return old
 
-    def extend(self, parameters: Parameters | Mapping[str, str] | str | Iterable[Pair]) -> None:
+    def extend(self, /, parameters: Parameters | Mapping[str, str] | str | Iterable[Pair]) -> None:
         """Add these; where a name is in both, the old values go."""
         if isinstance(parameters, (Mapping, str)):
             parameters = Parameters(parameters)
@@ -97,7 +97,7 @@ class Parameters:
         kept = [pair for pair in self if pair[0] not in names]
         self._text = join_pairs(kept + added)
 
-    def is_ordered(self) -> bool:
+    def is_ordered(self, /) -> bool:
         """Whether the names are in ascending order."""
         names = [name for name, _ in self]
         return names == sorted(names)

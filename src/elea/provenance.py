@@ -61,7 +61,7 @@ class TimestampInstrumentation:
         if not self.points:
             raise InvalidValueError("TimestampInstrumentation", "no point is enabled")
 
-    def is_instrumented(self, point: InterceptionPoint) -> bool:
+    def is_instrumented(self, /, point: InterceptionPoint) -> bool:
         """Whether this point is to record the time."""
         return point in self.points
 
@@ -78,19 +78,19 @@ class TimestampInstrumentationBuilder:
 
     points: InterceptionPoint = _NOWHERE
 
-    def set_send(self, enabled: bool) -> TimestampInstrumentationBuilder:
+    def set_send(self, /, enabled: bool) -> TimestampInstrumentationBuilder:
         """Record the time when a message leaves the application, or not."""
         return self._set(InterceptionPoint.SEND, enabled)
 
-    def set_route(self, enabled: bool) -> TimestampInstrumentationBuilder:
+    def set_route(self, /, enabled: bool) -> TimestampInstrumentationBuilder:
         """Record the time when a node routes a message, or not."""
         return self._set(InterceptionPoint.ROUTE, enabled)
 
-    def set_receive(self, enabled: bool) -> TimestampInstrumentationBuilder:
+    def set_receive(self, /, enabled: bool) -> TimestampInstrumentationBuilder:
         """Record the time when a message reaches an application, or not."""
         return self._set(InterceptionPoint.RECEIVE, enabled)
 
-    def build(self) -> TimestampInstrumentation:
+    def build(self, /) -> TimestampInstrumentation:
         """The chosen points.
 
         Raises:
@@ -122,7 +122,7 @@ class TimestampStackRecord:
         """Whether an application made the value."""
         return isinstance(self.value, bytes)
 
-    def timestamp(self) -> Timestamp | bytes:
+    def timestamp(self, /) -> Timestamp | bytes:
         """The value: a `Timestamp`, or the application's octets."""
         return self.value
 

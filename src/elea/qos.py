@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, IntEnum, nonmember
+from enum import Enum, nonmember
 from typing import Final
 
 from elea.errors import InvalidValueError
@@ -14,7 +14,7 @@ _FLAG_EXPRESS: Final = 0b0001_0000  # E
 _FLAG_BLOCK_FIRST: Final = 0b0010_0000  # F, means something only without D
 
 
-class Priority(IntEnum):
+class Priority(Enum):
     """The priority of a message; the smaller number goes first.
 
     `CONTROL` is the protocol's own and not for applications: `MAX` is the best they may ask for.
@@ -33,10 +33,10 @@ class Priority(IntEnum):
     MAX = REAL_TIME
     NUM = nonmember(7)  # how many an application may choose from
 
-    def __str__(self) -> str:
-        return f"Priority.{self.name}"
+    def __int__(self) -> int:
+        return int(self.value)
 
-    __repr__ = __str__
+    __repr__ = Enum.__str__
 
 
 class CongestionControl(Enum):

@@ -61,3 +61,9 @@ class Hello:
         object.__setattr__(self, "whatami", whatami)
         object.__setattr__(self, "zid", zid)
         object.__setattr__(self, "locators", list(locators))
+
+    def __str__(self) -> str:
+        role = str(self.whatami).capitalize()
+        return (
+            f"Hello {{ zid: {self.zid}, whatami: {role}, locators: [{', '.join(self.locators)}] }}"
+        )

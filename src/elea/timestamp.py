@@ -91,27 +91,27 @@ class NTP64:
             raise InvalidValueError("NTP64", f"{s[:40]}: {error}") from None
         return cls(whole // timedelta(seconds=1), nanoseconds)
 
-    def as_secs(self) -> int:
+    def as_secs(self, /) -> int:
         """The whole seconds."""
         return self.value >> 32
 
-    def subsec_nanos(self) -> int:
+    def subsec_nanos(self, /) -> int:
         """The fraction in nanoseconds, rounded up so that nanoseconds survive both ways."""
         return -(-(self.value & 0xFFFF_FFFF) * NANOS_PER_SECOND >> 32)
 
-    def as_nanos(self) -> int:
+    def as_nanos(self, /) -> int:
         """Nanoseconds since 1970."""
         return self.as_secs() * NANOS_PER_SECOND + self.subsec_nanos()
 
-    def as_secs_f64(self) -> float:
+    def as_secs_f64(self, /) -> float:
         """Seconds since 1970 as a float: microseconds are all it can hold. Do not compare it."""
         return self.value / 2**32
 
-    def to_datetime(self) -> datetime:
+    def to_datetime(self, /) -> datetime:
         """The time in UTC, to the microsecond."""
         return _EPOCH + timedelta(microseconds=self.as_nanos() // 1_000)
 
-    def to_string_rfc3339_lossy(self) -> str:
+    def to_string_rfc3339_lossy(self, /) -> str:
         """RFC 3339 in UTC with nine digits; some of the 32 bits of fraction are lost."""
         return format_rfc3339(self.as_nanos(), digits=9)
 
@@ -176,25 +176,25 @@ class Timestamp:
             raise InvalidValueError("Timestamp", f"{s[:60]!a} has no '/' before the id")
         return cls(NTP64.parse_rfc3339(time), TimestampId.parse(id.lower()))
 
-    def get_time(self) -> datetime:
+    def get_time(self, /) -> datetime:
         """The time in UTC, to the microsecond."""
         return self.time.to_datetime()
 
-    def get_time_as_ntp64(self) -> NTP64:
+    def get_time_as_ntp64(self, /) -> NTP64:
         """The time, exact."""
         return self.time
 
-    def get_id(self) -> TimestampId:
+    def get_id(self, /) -> TimestampId:
         """The clock that issued it."""
         return self.id
 
-    def get_diff_duration(self, other: Timestamp) -> timedelta:
+    def get_diff_duration(self, /, other: Timestamp) -> timedelta:
         """The time from `other` to this, to the microsecond; negative if `other` is later."""
         difference = self.time.value - other.time.value
         microseconds = NTP64.from_value(abs(difference)).as_nanos() // 1_000
         return timedelta(microseconds=microseconds if difference >= 0 else -microseconds)
 
-    def to_string_rfc3339_lossy(self) -> str:
+    def to_string_rfc3339_lossy(self, /) -> str:
         """ "<RFC 3339 in UTC>/<hex id>": for people; the last bits of the fraction are lost."""
         return f"{self.time.to_string_rfc3339_lossy()}/{self.id}"
 

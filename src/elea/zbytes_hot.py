@@ -55,11 +55,11 @@ class ZBytes:
         self._data = _frozen(bytes) if shm is None else shm.view()
         self._shm = shm
 
-    def to_bytes(self) -> bytes:
+    def to_bytes(self, /) -> bytes:
         """The octets as `bytes`; a copy only if they were a view into something larger."""
         return self._data if isinstance(self._data, bytes) else self._data.tobytes()
 
-    def to_string(self) -> str:
+    def to_string(self, /) -> str:
         """The octets as UTF-8 text.
 
         Raises:
@@ -75,7 +75,7 @@ class ZBytes:
         """The buffer protocol of Python 3.12; `elea.buffers` knows the others."""
         return memoryview(self._data)
 
-    def as_shm(self) -> SharedBuffer | None:
+    def as_shm(self, /) -> SharedBuffer | None:
         """The buffer of `elea.shm` it was made of; None if it was made of anything else."""
         return self._shm
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 from attack.harness import Healthy, Target
-from attack.run import ATTACKS, assault, load, target_for
+from attack.run import ATTACKS, assault, load, needs_own, target_for
 
-PLAIN = [name for name in ATTACKS if not hasattr(load(name), "SCHEME")]
+SERVICES = [name for name in ATTACKS if needs_own(name)]
+PLAIN = [name for name in ATTACKS if name not in SERVICES and not hasattr(load(name), "SCHEME")]
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,13 @@ def test_nobody_healthy_lost_anything_meanwhile(healthy: Healthy) -> None:
     figures = healthy.stop()
     assert figures["sent"] > 100
     assert figures["lost"] == 0
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_services_keep_their_bounds(name: str) -> None:
+    with target_for(name, "elea") as target:
+        broken = [one for one in assault(name, target, "small") if not (one.held or one.timed)]
+    assert broken == []
 
 
 def test_a_tls_listener_keeps_its_bounds() -> None:

@@ -12,6 +12,7 @@ from typing import Self
 
 from tests.pairs import Collector, seeded
 
+from elea.limits import DEFAULT_LIMITS
 from elea.transport.batching_hot import SENT
 from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Failure, Opener, State
@@ -62,7 +63,7 @@ class Node:
         sock, stream, agreed = link
         assert agreed.joins(self.transport.agreed) or not self.links
         link_id = max(self.links, default=0) + 1
-        adapt_stream(stream, agreed)
+        adapt_stream(stream, agreed, DEFAULT_LIMITS)
         self.links[link_id] = sock, stream
         self.transport.add_link(link_id, agreed, time.monotonic_ns())
         return link_id

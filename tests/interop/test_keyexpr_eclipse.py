@@ -68,7 +68,7 @@ def test_relations_agree() -> None:
         b = bent(rng, a) if rng.random() < 0.8 else expression(rng)
         ours, theirs = KeyExpr(a), zenoh.KeyExpr(a)
         level = ours.relation_to(b)
-        met[level] += 1
+        met[int(level)] += 1
         assert ours.intersects(b) == theirs.intersects(b), (a, b)
         assert ours.includes(b) == theirs.includes(b), (a, b)
         assert str(level) == str(theirs.relation_to(b)), (a, b)

@@ -216,6 +216,27 @@ def test_low_latency(listener: str) -> None:
         talk(ours, theirs, 40_000)
 
 
+@line("K22")
+@each_listener
+def test_low_latency_beyond_a_batch(listener: str) -> None:
+    """Eclipse sends what it refuses itself: we take it, send none of it, and keep the link."""
+    with pair(listener, more={ELEA: LOW_LATENCY, ECLIPSE: LOW_LATENCY}) as (ours, theirs):
+        exchange(ours, theirs, "long/sync")
+        here, there = Taken(), Taken()
+        from_eclipse = connected(theirs, ours, "long/here", here)
+        from_elea = connected(ours, theirs, "long/there", there)
+        for length in (200_000, 3_000_000, 1):
+            from_eclipse.put(bytes(length))
+            from_elea.put(bytes(length))
+        assert here.reach(3)
+        assert [len(one) for one in here.payloads] == [200_000, 3_000_000, 1]
+        assert there.reach(1)
+        assert [len(one) for one in there.payloads] == [1]
+        node = ours._context.driver.node
+        [stats] = node.transport_stats().values()
+        assert stats.dropped_too_long == 2
+
+
 @line("K23")
 @each_listener
 @pytest.mark.parametrize("who", [ELEA, ECLIPSE])

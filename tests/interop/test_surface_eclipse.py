@@ -9,7 +9,8 @@ import ast
 import enum
 import importlib
 import inspect
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -34,10 +35,9 @@ OURS = {name: "elea" if name == "__init__" else f"elea.{name}" for name in WHEEL
 # written against what it does.
 WHEEL_SAYS_OTHERWISE = {
     "NTP64.__new__",  # the stub's names cannot be given by keyword
-    "TimestampId.__new__",
 }
-# Of the wheel, but not of its interface: the compiled module, and slots that come in pairs in C.
-NOT_INTERFACE = {"zenoh", "__class_getitem__", "__delitem__", "__rtruediv__"}
+# Of the wheel, but not of its interface: the compiled module.
+NOT_INTERFACE = {"zenoh"}
 # A property in the stub, a method in the wheel: here it is read and called.
 BOTH_WAYS = {"QueryConsolidation.mode"}
 
@@ -224,6 +224,119 @@ def test_what_the_wheel_exports_is_exported(module: str, name: str) -> None:
         if not member.startswith("_") and f"{name}.{member}" not in BOTH_WAYS:
             is_method = callable(getattr(theirs, member))
             assert is_method == callable(getattr(ours, member)), member
+
+
+def kinds(call: Call) -> dict[str, tuple[object, bool]]:
+    """The parameters of a stub: by name their kind, and whether they have a default."""
+    found: dict[str, tuple[object, bool]] = {}
+    arguments = call.node.args
+    by_position = [*arguments.posonlyargs, *arguments.args]
+    required = len(by_position) - len(arguments.defaults)
+    for position, one in enumerate(by_position):
+        only = position < len(arguments.posonlyargs) or one.arg == "self"
+        kind = (
+            inspect.Parameter.POSITIONAL_ONLY if only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        )
+        found[one.arg] = (kind, position >= required)
+    if arguments.vararg is not None:
+        found[arguments.vararg.arg] = (inspect.Parameter.VAR_POSITIONAL, False)
+    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        found[one.arg] = (inspect.Parameter.KEYWORD_ONLY, default is not None)
+    if arguments.kwarg is not None:
+        found[arguments.kwarg.arg] = (inspect.Parameter.VAR_KEYWORD, False)
+    found.pop("cls", None)
+    return found
+
+
+def is_plain(call: Call) -> bool:
+    """Whether the signature says all: no special method, no overload by the handler."""
+    name = call.path.split(".")[-1]
+    theirs = kinds(call)
+    by_handler = "handler" in theirs and not theirs["handler"][1]
+    return not (name.startswith("__") or name.endswith("serializer") or by_handler)
+
+
+PLAIN = [call for call in CALLS if is_plain(call)]
+
+
+@pytest.mark.parametrize("call", PLAIN, ids=numbered(PLAIN))
+def test_parameters_are_of_the_same_kind(call: Call) -> None:
+    """As upstream checks its own stubs; what there is besides has a default."""
+    value = resolve(call.module, call.path)
+    if not callable(value):
+        return
+    ours = {
+        name: (one.kind, one.default is not one.empty)
+        for name, one in inspect.signature(value).parameters.items()
+    }
+    theirs = kinds(call)
+    more = {name: one for name, one in ours.items() if name not in theirs}
+    assert [name for name in ours if name in theirs] == list(theirs)
+    for name, (kind, has_default) in theirs.items():
+        assert ours[name][0] is kind, name
+        assert ours[name][1] or not has_default, name
+    assert all(has_default for _, has_default in more.values()), more
+
+
+def enums() -> list[tuple[str, str]]:
+    """The classes of the wheel that have constants of their own kind."""
+    return [
+        (module, name)
+        for module, name in exported()
+        if inspect.isclass(getattr(WHEEL[module], name))
+        and isinstance(resolve(module, name), enum.EnumMeta)
+    ]
+
+
+@pytest.mark.parametrize(("module", "name"), enums())
+def test_constants_compare_as_in_the_wheel(module: str, name: str) -> None:
+    theirs, ours = getattr(WHEEL[module], name), resolve(module, name)
+    constants = [one for one in dir(theirs) if isinstance(getattr(theirs, one), theirs)]
+    assert constants
+    for one in constants:
+        their, our = getattr(theirs, one), getattr(ours, one)
+        assert int(our) == int(their)
+        for other in (int(their), float(int(their)), str(their), None, object()):
+            assert (our == other) is (their == other) is False, (one, other)
+        for two in constants:
+            assert (our == getattr(ours, two)) is bool(their == getattr(theirs, two)), (one, two)
+            for compare in (operator.lt, operator.le, operator.gt, operator.ge):
+                assert outcome(compare, our, getattr(ours, two)) == outcome(
+                    compare, their, getattr(theirs, two)
+                )
+        assert outcome(operator.lt, our, 100) == outcome(operator.lt, their, 100)
+        assert outcome(operator.index, our) == outcome(operator.index, their)
+
+
+def outcome(function: Callable[..., object], *args: object) -> object:
+    """What a call gives, or the kind of what it raises."""
+    try:
+        return function(*args)
+    except TypeError as error:
+        return type(error)
+
+
+def test_names_that_come_in_pairs() -> None:
+    for package in (zenoh, elea):
+        with pytest.raises(TypeError):
+            "a" / package.KeyExpr("b")
+        assert package.KeyExpr("a").__rtruediv__("x") is NotImplemented
+        assert str(package.TimestampId(bytes=b"\x01\x02")) == "201"
+        assert str(package.TimestampId(bytearray(b"\x01"))) == "1"
+        assert package.Querier[int] is not None
+        provider = package.shm.ShmProvider.default_backend(4_096)
+        memory = provider.alloc(8)
+        with pytest.raises((NotImplementedError, TypeError), match="can't delete item"):
+            del memory[0]
+
+
+def test_a_hello_prints_as_in_the_wheel() -> None:
+    hello = elea.Hello(
+        whatami=elea.WhatAmI.PEER, zid=elea.ZenohId.parse("a1b2"), locators=["tcp/127.0.0.1:7447"]
+    )
+    # As zenoh.scout prints one: only scouting makes them there.
+    assert str(hello) == "Hello { zid: a1b2, whatami: Peer, locators: [tcp/127.0.0.1:7447] }"
+    assert {"__str__", "__repr__"} <= set(vars(zenoh.Hello))
 
 
 def test_modules_are_reached_through_the_package() -> None:

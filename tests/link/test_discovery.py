@@ -119,7 +119,7 @@ def test_a_flood_is_answered_ten_times(made: Made) -> None:
 def test_who_is_far_away_is_not_answered(made: Made) -> None:
     node = made.node(b"\x01", what=0)
     data = encode_scouting(Scout(0b010))
-    node._heard(ScoutingDatagram(data, ("10.9.9.9", 1), True, False, False), 0)
+    node._heard(ScoutingDatagram(data, ("10.9.9.9", 1), True, False, False, False), 0)
     assert (node.stats.answered, node.stats.refused) == (0, 1)
 
 

@@ -105,12 +105,10 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "lz4": ("wire",),
     "mcap": ("store",),
     "yaml": ("config",),
-    "uvloop": ("link",),
     "websockets": ("link",),
     "starlette": ("web",),
     "uvicorn": ("web",),
     "prometheus_client": ("web",),
-    "cyclonedds": ("dds",),
     "google": ("spark",),  # protobuf
     "pyspark": ("spark",),
     "pyarrow": ("session", "spark", "predicate", "store.log", "store", "store.tables", "demo"),

@@ -96,7 +96,7 @@ def test_a_log_is_a_list(
 
 
 @given(
-    record=st.builds(Record, LONG, WORD, WORD, LONG, WORD, WORD, LONG, LONG, WORD, WORD),
+    record=st.builds(Record, LONG, WORD, WORD, LONG, WORD, WORD, LONG, LONG, WORD, WORD, WORD),
     seed=WORD,
     other=WORD,
 )

@@ -6,11 +6,13 @@ import pytest
 
 from elea.node import neighbour as neighbour_module
 from elea.node.backlog import Backlog
+from elea.node.neighbour import Neighbour
 from elea.node.node import Node
 from elea.routing import interests
 from elea.sim.campaign.plan import Options
 from elea.sim.campaign.run import run
 from elea.wire.codec_hot import NetworkMessage
+from elea.wire.transport.close import CloseReason
 
 SEEDS_MAX = 300
 
@@ -26,8 +28,15 @@ def found_again(first: int, faults: str | None, law: str, node_type: type[Node] 
 
 def test_declarations_on_a_lost_link_of_two_were_never_repeated() -> None:
     class KeepsTheOthers(Node):
-        def _end_neighbour(self, neighbour: object, reason: str, now_ns: int) -> None:
-            pass
+        def _give_up(
+            self,
+            neighbour: Neighbour,
+            reason: str,
+            now_ns: int,
+            why: CloseReason = CloseReason.GENERIC,
+        ) -> None:
+            if why is not CloseReason.GENERIC:
+                super()._give_up(neighbour, reason, now_ns, why)
 
     assert found_again(17, "rough", "neighbours_agree", KeepsTheOthers)
 

@@ -12,10 +12,12 @@ from elea.config.config import Config
 from elea.daemon.audit import verify_file
 from elea.errors import EleaError, InvalidValueError
 from elea.ids import ZenohId
-from elea.keyexpr.keyexpr import KeyExpr
+from elea.limits import DEFAULT_LIMITS
 from elea.policy.access import Access, AccessControl, Verdict
 from elea.policy.actions import ACTIONS, Action, Flow
+from elea.policy.chain import Chain
 from elea.policy.identity import Identity, LinkIdentity
+from elea.selector import Selector
 
 NAME: Final = "acl"
 SUMMARY: Final = "explain what access rules allow; check an audit file"
@@ -49,7 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     explain.add_argument("config", metavar="CONFIG", help="the configuration file, JSON5 or YAML")
     explain.add_argument("action", metavar="ACTION", choices=[one.value for one in ACTIONS])
-    explain.add_argument("key", metavar="KEY", help="the key expression it is done on")
+    explain.add_argument(
+        "key", metavar="KEY", help="the key expression it is done on; of a query, the selector"
+    )
     explain.add_argument("--subject", default="", help="who does it, as below")
     explain.add_argument(
         "--flow",
@@ -103,7 +107,9 @@ def identity_of(subject: str) -> Identity:
 def _explain(args: argparse.Namespace) -> int:
     control = AccessControl.from_config(Config.from_file(args.config))
     identity = identity_of(args.subject)
-    key = str(KeyExpr(args.key))
+    selector = Selector(args.key)
+    key, parameters = str(selector.key_expr), str(selector.parameters)
+    asks = "zid" in selector.parameters  # where a sample is; other questions to recorders have one
     action = Action(args.action)
     flows = [Flow(args.flow)] if args.flow else list(Flow)
     allowed = True
@@ -113,7 +119,8 @@ def _explain(args: argparse.Namespace) -> int:
             verdict = Verdict(True, None, "access control is not enabled")
         else:
             access = control.access(identity, flow)
-            verdict = access.decide(action, key)
+            chain = Chain(identity, flow, DEFAULT_LIMITS.plans_count, access=access)
+            verdict = chain.verdict(action, key, 0, parameters, has_payload=not asks)
         allowed = allowed and verdict.allowed
         subjects = () if control is None else control.subjects(identity)
         _show(args, flow, subjects, _concerned(access, action), verdict)

@@ -130,7 +130,14 @@ def sources(session: Session, key_expr: str, timeout_s: float) -> Iterator[Sourc
 
 
 def route(
-    session: Session, node: Node, action: str, key: str, sender: str, root: str, timeout_s: float
+    session: Session,
+    node: Node,
+    action: str,
+    key: str,
+    sender: str,
+    root: str,
+    timeout_s: float,
+    target: str = "",
 ) -> Route | None:
     """What an Elea node does with a key; None if it does not tell.
 
@@ -142,8 +149,10 @@ def route(
         sender: Whom the message comes from; may be the node itself.
         root: The router where it entered the network, or empty.
         timeout_s: How long to wait.
+        target: Of a query: which of those who can answer are asked; empty: the best matching.
     """
     parameters = f"from={sender}" + (f";root={root}" if root else "")
+    parameters += f";target={target}" if target else ""
     selector = f"@/{node.zid}/{node.role}/route/{action}/{key}?{parameters}"
     for _, payload in _ask(session, selector, timeout_s):
         shown = _object(payload)

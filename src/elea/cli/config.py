@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterator
 from typing import Final
 
 from elea.cli.output import escape, json_line
 from elea.cli.router import add_daemon_options, options_of
+from elea.config.kinds import public
+from elea.config.reference import describe_key
 from elea.config.schema import BY_PATH
 from elea.daemon import exposure
 from elea.daemon.effective import Effective
 from elea.daemon.services import Services
 from elea.errors import ConfigError
 from elea.link.authorizers import read_authorizer
+from elea.link.settings import LinkSettings
+from elea.node.settings import NodeSettings
 from elea.store.settings import NAME as STORAGE_MANAGER
 from elea.store.settings import ManagerConfig
 
@@ -27,6 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
     summary = "print what `elea router` would run with and why, what it opens, and what it keeps"
     explain = verbs.add_parser("explain", help=summary, description=summary, allow_abbrev=False)
+    explain.add_argument(
+        "keys", nargs="*", metavar="KEY", help="print what these keys do, and nothing else"
+    )
     explain.add_argument("--all", action="store_true", help="also what nobody has set")
     explain.add_argument("--json", action="store_true", help="print one JSON object per line")
     add_daemon_options(explain)
@@ -36,11 +44,15 @@ def run(args: argparse.Namespace) -> int:
     """Print keys, then what they open and keep, then what is wrong."""
     options = options_of(args)
     effective = Effective.of(options)
+    if args.keys:
+        for path in args.keys:
+            _print_key(effective, path, as_json=args.json)
+        return 0
     paths = [path for path in BY_PATH if args.all or path in effective.config.paths()]
     problem = _problem(effective, allow_plain=options.allow_plain)
     if args.json:
         for path in paths:
-            value = json.loads(effective.config.get_json(path))
+            value = public(effective.config.get(path))
             print(json_line({"key": path, "value": value, "origin": effective.origin(path)}))
         for line in exposure.lines(effective.config):
             print(json_line({"exposes": line}))
@@ -57,9 +69,29 @@ def run(args: argparse.Namespace) -> int:
     return 1 if problem else 0
 
 
+def _print_key(effective: Effective, path: str, *, as_json: bool) -> None:
+    """Print what a key does, what is legal, what is in effect, and why it has no effect if so."""
+    value = public(effective.config.get(path))  # an unknown key raises
+    key = BY_PATH[path]
+    meaning = describe_key(key).replace("*", "")
+    if as_json:
+        told = {"key": path, "meaning": meaning, "legal": key.kind.legal, "value": value}
+        print(json_line({**told, "origin": effective.origin(path)}))
+        return
+    print(escape(f"{path}: {meaning}"))
+    print(escape(f"  legal: {key.kind.legal}"))
+    print(escape(f"  in effect: {_shown(effective, path)}  ({effective.origin(path)})"))
+    if key.inert is not None and not key.inert.any_value:
+        print(escape(f"  any value but the default is refused at start: {key.inert.advice}"))
+
+
+def _shown(effective: Effective, path: str) -> str:
+    return json.dumps(public(effective.config.get(path)), separators=(",", ":"))
+
+
 def _text(effective: Effective, paths: list[str]) -> Iterator[str]:
     for path in paths:
-        yield f"{path} = {effective.config.get_json(path)}  ({effective.origin(path)})"
+        yield f"{path} = {_shown(effective, path)}  ({effective.origin(path)})"
     yield ""
     yield "what this opens:"
     for line in exposure.lines(effective.config):
@@ -85,7 +117,10 @@ def _problem(effective: Effective, *, allow_plain: bool) -> str | None:
     try:
         exposure.check(effective.config, allow_plain=allow_plain)
         Services().check(effective.config)
-        read_authorizer(effective.config)
+        NodeSettings.from_config(
+            effective.config, os.urandom, authorize=read_authorizer(effective.config)
+        )
+        LinkSettings.from_config(effective.config)
     except ConfigError as error:
         return str(error)
     return None

@@ -25,9 +25,11 @@ from elea.config_file import NO_SCOUTING_ENV, in_environment
 from elea.errors import EleaError
 from elea.ids import WhatAmI, ZenohId
 from elea.link.interfaces import interface_addresses
+from elea.link.learned import dialable
 from elea.link.scouting_socket import ScoutingSockets
-from elea.link.settings import ScoutingSettings
+from elea.link.settings import LinkSettings, ScoutingSettings
 from elea.locator import Endpoint
+from elea.node.ports import Teller
 from elea.provenance import InterceptionPoint, TimestampInstrumentation
 from elea.sample import Sample
 from elea.session.session import Session, open
@@ -86,6 +88,16 @@ class Check:
         return f"{status}  {self.name}: {escape(self.found)}{escape(advice)}"
 
 
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node that scouting found."""
+
+    name: str
+    host: str  # that its answer came from
+    locators: tuple[str, ...]
+    teller: Teller
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.epilog = "Exit code 1 if there is a problem."
@@ -122,13 +134,22 @@ def _checks(args: argparse.Namespace) -> Iterator[Check]:
         yield Check("configuration", Status.PROBLEM, str(error), "correct it")
         return
     yield Check("configuration", Status.OK, f"mode {config.mode}")
-    found = _multicast(config, args.timeout)
+    found, nodes = _multicast(config, args.timeout)
     yield found
+    reached = [_node(config, node, args.timeout) for node in nodes]
+    yield from reached
     for group in config.endpoints("connect"):
         for endpoint in group:
             yield from _endpoint(config, endpoint, args.timeout)
     if listens(config):
         yield _listening(config)
+    if reached and not has_endpoints(config) and all(one.status is Status.NOTE for one in reached):
+        yield Check(
+            "endpoints",
+            Status.PROBLEM,
+            "none is configured, and no node that was found can be connected to",
+            "give --connect ENDPOINT",
+        )
     if not has_endpoints(config) and found.status is not Status.OK:
         yield Check(
             "endpoints",
@@ -189,13 +210,13 @@ def _interfaces() -> Check:
     return Check("interfaces", Status.NOTE if up else Status.PROBLEM, found, advice)
 
 
-def _multicast(config: Config, timeout_s: float) -> Check:
+def _multicast(config: Config, timeout_s: float) -> tuple[Check, list[Node]]:
     """Whether what this host sends to the scouting group is heard here, and who else answers."""
     settings = ScoutingSettings.from_config(in_environment(config))
     address, interface, ttl = settings.address, settings.interface, settings.ttl
     if not settings.enabled:
         advice = f"enable it, or give --connect endpoints; {NO_SCOUTING_ENV}=1 disables it, too"
-        return Check("multicast", Status.NOTE, "scouting/multicast is not enabled", advice)
+        return Check("multicast", Status.NOTE, "scouting/multicast is not enabled", advice), []
     try:
         asker = ScoutingSockets(address, interface=interface, ttl=ttl, listen=False)
         try:
@@ -208,17 +229,17 @@ def _multicast(config: Config, timeout_s: float) -> Check:
             asker.close()
     except (EleaError, OSError) as error:
         advice = "give --connect endpoints; they need no multicast"
-        return Check("multicast", Status.NOTE, str(error), advice)
+        return Check("multicast", Status.NOTE, str(error), advice), []
 
 
 def _ask_group(
     asker: ScoutingSockets, hearer: ScoutingSockets, address: str, timeout_s: float
-) -> Check:
+) -> tuple[Check, list[Node]]:
     scouter = Scouter(what=0b111, zid=b"\0", now_ns=0)
     question = scouter.handle_timer(0)
     assert question is not None
     taken_count = asker.ask(question)
-    heard, nodes = False, dict[bytes, str]()
+    heard, nodes = False, dict[bytes, Node]()
 
     def look() -> bool:
         nonlocal heard
@@ -228,16 +249,40 @@ def _ask_group(
             hello = scouter.receive(datagram.data)
             if hello is not None:
                 role, zid = WhatAmI.from_index(hello.whatami), ZenohId.from_bytes(hello.zid)
-                nodes[hello.zid] = f"{role} {zid} at {datagram.host}"
+                teller = Teller.at(datagram.host, own_host=datagram.own_host)
+                told = tuple(hello.locators or ())
+                nodes[hello.zid] = Node(f"{role} {zid}", datagram.host, told, teller)
         return heard and bool(nodes)
 
     _eventually(look, min(timeout_s, _ANSWERS_S) if taken_count else 0)
     if not heard:
         found = f"what is sent to {address} on {asker.shown()} does not come back to this host"
         advice = "give --connect endpoints, or allow multicast in the firewall"
-        return Check("multicast", Status.NOTE, found, advice)
-    answers = ", ".join(sorted(nodes.values())) or "nobody else answers there"
-    return Check("multicast", Status.OK, f"{address} is heard on {asker.shown()}; {answers}")
+        return Check("multicast", Status.NOTE, found, advice), []
+    known = sorted(nodes.values(), key=lambda node: node.name)
+    answers = ", ".join(f"{node.name} at {node.host}" for node in known)
+    found = f"{address} is heard on {asker.shown()}; {answers or 'nobody else answers there'}"
+    return Check("multicast", Status.OK, found), known
+
+
+def _node(config: Config, node: Node, timeout_s: float) -> Check:
+    """Whether a node that scouting found can be connected to, where it says that it listens."""
+    name = f"found {node.name}"
+    told = ", ".join(node.locators)
+    if not told:
+        return Check(name, Status.NOTE, "it listens nowhere", "it has to connect to this node")
+    allow = LinkSettings.from_config(config).learned_allow
+    endpoints = dialable(map(Endpoint.parse, node.locators), node.teller, allow=allow)
+    if not endpoints:
+        found = f"{told} is not dialled: a node of another host told of it"
+        return Check(name, Status.NOTE, found, f"give --connect {node.locators[0]} if it is yours")
+    for endpoint in endpoints:
+        if endpoint.protocol not in _OVER_TCP:
+            return Check(name, Status.OK, f"{endpoint.locator()} would be dialled")
+        if _reach(endpoint, told, timeout_s).status is Status.OK:
+            return Check(name, Status.OK, f"{endpoint.locator()} takes connections")
+    advice = "check the firewalls on the way"
+    return Check(name, Status.NOTE, f"nothing takes connections at {told}", advice)
 
 
 def _listening(config: Config) -> Check:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.cli import log_files
-from elea.cli.output import Json, escape, json_line
+from elea.cli.output import Json, escape, json_line, octets_json
 from elea.errors import EleaError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def _print_row(row: dict[str, object], *, as_json: bool) -> None:
         record: dict[str, Json] = {}
         for name, value in row.items():
             if isinstance(value, bytes):
-                record[name] = value.decode("utf-8", "backslashreplace")
+                record.update(octets_json(name, value))
             elif isinstance(value, datetime):
                 record[name] = value.isoformat()
             elif value is None or isinstance(value, int | str):

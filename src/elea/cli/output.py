@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -90,6 +91,19 @@ def painter(mode: str, stream: TextIO, environ: Mapping[str, str] = os.environ) 
 def json_line(value: Json) -> str:
     """One value as one line: ASCII only, keys in the order given."""
     return json.dumps(value, ensure_ascii=True, allow_nan=False)
+
+
+def octets_json(name: str, octets: bytes) -> dict[str, Json]:
+    """Bytes for programs, so that none is lost: as text if they are UTF-8, else in base64.
+
+    Example:
+        >>> octets_json("payload", b"on"), octets_json("payload", b"\\xff")
+        ({'payload': 'on'}, {'payload_base64': '/w=='})
+    """
+    try:
+        return {name: octets.decode()}
+    except ValueError:
+        return {f"{name}_base64": base64.b64encode(octets).decode("ascii")}
 
 
 def print_json_lines(values: Iterable[Json], stream: TextIO) -> None:

@@ -79,7 +79,7 @@ def qualities(args: argparse.Namespace) -> Qualities:
 
 def add_query_options(parser: argparse.ArgumentParser) -> None:
     """Add `--target`, `--consolidation` and `--timeout` of a query."""
-    _add_choice(parser, "--target", tuple(QueryTarget), "which queryables are asked")
+    add_target_option(parser)
     _add_choice(
         parser,
         "--consolidation",
@@ -89,6 +89,11 @@ def add_query_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=seconds, metavar="S", help="how long to wait for replies (default: 10)"
     )
+
+
+def add_target_option(parser: argparse.ArgumentParser) -> None:
+    """Which queryables a question is for."""
+    _add_choice(parser, "--target", tuple(QueryTarget), "which queryables are asked")
 
 
 def target(args: argparse.Namespace) -> QueryTarget | None:

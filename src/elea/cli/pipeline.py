@@ -110,14 +110,19 @@ def _init(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     from elea.spark.pipelines.graph import sources_of
-    from elea.spark.pipelines.reading import examined
+    from elea.spark.pipelines.reading import examined, missing_logs
 
     printer, paint = Printer.of(args), painter(args.color, sys.stdout)
     pipeline, problems = examined(args.file)
+    missing = [] if pipeline is None else missing_logs(pipeline)
+    if problems.found:
+        problems.found += missing
     for one in problems.found:
         printer.record({"place": one.place, "problem": one.reason}, str(one))
     if problems.found or pipeline is None:
         return 1
+    for one in missing:  # it may be made yet
+        print(f"elea: {one}", file=sys.stderr)
     for table in pipeline.tables:
         kind = type(table).__name__.lower()
         sources = sources_of(pipeline, table) or ("log",)

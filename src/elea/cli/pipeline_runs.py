@@ -10,7 +10,8 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from elea.cli.output import Json, Painter, Style, painter
 from elea.cli.samples import Printer
@@ -32,7 +33,18 @@ _STYLES: Final = {
     "dead": Style.RED,
 }
 _OF_THE_LOG: Final = ("archive", "decoded", "stream")
-_HEAD: Final = ("table", "kind", "state", "rows", "rows/s", "lag", "batch", "seconds", "restarts")
+_HEAD: Final = (
+    "table",
+    "kind",
+    "state",
+    "rows",
+    "rows/s",
+    "lag",
+    "late",
+    "batch",
+    "seconds",
+    "restarts",
+)
 
 
 def configure_run(verb: argparse.ArgumentParser) -> None:
@@ -71,17 +83,21 @@ def configure_run(verb: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run a pipeline until it ends, or is interrupted."""
     from elea.spark import pipelines as dp
-    from elea.spark.pipelines import graph
+    from elea.spark.jvm import jvm_end, session, silence_threads
+    from elea.spark.pipelines import graph, verbs
     from elea.spark.pipelines.runner import session_for
 
     if args.duration is not None and args.duration <= 0:
         raise ConfigError("--duration", f"saw {args.duration}; legal are seconds above 0")
+    config = _pairs(args.conf)
+    maker = partial(session, "elea pipeline", master=args.master, quick=args.once, config=config)
+    verbs.SESSION_MAKER.set(maker)  # for a file that uses the session while it is loaded
     pipeline = dp.load(args.file)
     if args.table:
         pipeline = graph.only(pipeline, args.table)
     is_once = args.once or pipeline.trigger_s is None
     progress = _Progress(args)
-    config = _pairs(args.conf)
+    silence_threads()
     gone = threading.Event()
     if args.until_eof:
         threading.Thread(target=_until_eof, args=(gone,), daemon=True).start()
@@ -96,12 +112,25 @@ def run(args: argparse.Namespace) -> int:
                 if asked.is_set() or (end_s is not None and time.monotonic() >= end_s):
                     made.stop()
     finally:
-        spark.stop()
+        end = jvm_end(spark)
+        if end is None:
+            spark.stop()
+    if end is not None:
+        _die(end)
     show(args, made.status())
-    for name in made.failed:
-        error = made.status().tables[name].error if name in made.status().tables else ""
-        print(f"elea: {name} was given up: {error}", file=sys.stderr)
+    if made.error is not None:
+        print(f"elea: {made.error}", file=sys.stderr)
+    for name, error in made.errors.items():
+        print(f"elea: {name} failed: {error}", file=sys.stderr)
     return 1 if made.failed or made.status().state == "failed" else 0
+
+
+def _die(reason: str) -> NoReturn:
+    """End at once: what is left of a Spark whose Java process is gone cannot end in order."""
+    print(f"elea: {reason}", file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def _until_eof(gone: threading.Event) -> None:
@@ -250,7 +279,7 @@ def _cells(name: str, one: TableStatus, is_known: bool) -> tuple[str, ...]:
     took = "" if one.batch_s is None else f"{one.batch_s:.2f}"
     return (
         *(name, one.kind, one.state, str(one.rows), f"{one.rate:.0f}"),
-        *(lag, batch, took, str(one.restarts)),
+        *(lag, str(one.late) if one.late else "", batch, took, str(one.restarts)),
     )
 
 

@@ -8,7 +8,6 @@ nothing is lost; JSON and CBOR payloads are there once more, parsed, as `value`.
 from __future__ import annotations
 
 import argparse
-import base64
 import contextlib
 import json
 import math
@@ -25,6 +24,7 @@ from elea.cli.output import (
     add_color_option,
     escape,
     json_line,
+    octets_json,
     painter,
     printable,
 )
@@ -216,10 +216,7 @@ def sample_json(sample: Sample) -> dict[str, Json]:
 def payload_json(name: str, payload: ZBytes, encoding: Encoding) -> dict[str, Json]:
     """A payload for programs: text if it is UTF-8, else base64; JSON and CBOR parsed too."""
     octets = payload.to_bytes()
-    try:
-        shown: dict[str, Json] = {name: octets.decode()}
-    except ValueError:
-        shown = {f"{name}_base64": base64.b64encode(octets).decode("ascii")}
+    shown = octets_json(name, octets)
     with contextlib.suppress(ValueError, RecursionError):  # not what it says it is
         if _is_json(encoding):
             shown["value"] = _parse(octets.decode())

@@ -61,7 +61,7 @@ def add_verbs(add: Add) -> None:
         metavar="NAME=VALUE",
         help="an option of the source: connect, config, startingOffsets, keyexpr, ...",
     )
-    compact = add("compact", "make few sorted files of many, without repeats", _told(_compact))
+    compact = add("compact", "make few sorted files of many, without duplicates", _told(_compact))
     compact.add_argument("table", metavar="TABLE", type=Path, help="its directory")
     compact.add_argument("--before", metavar="DATE", help="days before this one: 2026-11-15")
     vacuum = add("vacuum", "remove files that are not of the table", _told(_vacuum))
@@ -169,7 +169,7 @@ def _compact(args: argparse.Namespace) -> int:
         }
         text = f"{one.files_count} files are {one.made_count} now, {one.rows_count} rows"
         place = one.date if one.bucket is None else f"{one.date} {one.bucket}"
-        printer.record(values, f"{place}: {text}, {one.repeats_count} repeats left out")
+        printer.record(values, f"{place}: {text}, {one.repeats_count} duplicates left out")
     return 0
 
 

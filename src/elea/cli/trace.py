@@ -10,10 +10,12 @@ from typing import Final
 from elea.cli.admin_space import Hop, Node, add_timeout_option, nodes, owners, route, successors
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
 from elea.cli.output import Json, escape
+from elea.cli.payloads import add_target_option, target
 from elea.cli.samples import Printer, add_output_options
 from elea.errors import EleaError
 from elea.ids import ZenohId
 from elea.keyexpr.keyexpr import KeyExpr
+from elea.query import QueryTarget
 from elea.session.session import Session
 
 NAME: Final = "trace"
@@ -52,9 +54,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--action",
         choices=tuple(_KINDS),
         default="put",
-        help="a sample to its subscribers, a query to all that can answer, or a subscription to"
+        help="a sample to its subscribers, a query to those who are asked, or a subscription to"
         " those who publish (default: put)",
     )
+    parser.add_argument(
+        "--get", dest="action", action="store_const", const="get", help="the same as --action get"
+    )
+    add_target_option(parser)
     parser.add_argument(
         "--from",
         dest="sender",
@@ -73,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
     printer = Printer.of(args)
     with open_session(args) as session:
         require_neighbour(session)
-        walk = _Walk(session, args.action, key, args.timeout)
+        asked = target(args) if args.action == "get" else None
+        walk = _Walk(session, args.action, key, args.timeout, asked)
         steps = walk.start(args.sender or str(session.zid()))
     for depth, step in _flat(steps, 0):
         printer.record(_values(step, depth), _line(step, depth))
@@ -96,8 +103,16 @@ def _zid(text: str) -> str:
 class _Walk:
     """From node to node, along what they tell."""
 
-    def __init__(self, session: Session, action: str, key: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        session: Session,
+        action: str,
+        key: str,
+        timeout_s: float,
+        asked: QueryTarget | None = None,
+    ) -> None:
         self._session = session
+        self._target = "" if asked is None else asked.name.lower()
         self._action = action
         self._key = key
         self._timeout_s = timeout_s
@@ -173,7 +188,8 @@ class _Walk:
 
     def _hops(self, node: Node, sender: str, root: str, step: Step) -> list[Hop]:
         """Where a node hands it on to."""
-        told = route(self._session, node, self._action, self._key, sender, root, self._timeout_s)
+        what = (self._action, self._key, sender, root, self._timeout_s, self._target)
+        told = route(self._session, node, *what)
         if told is None:
             step.note = _INDIRECT
             hops = self._declared(node, sender, root)

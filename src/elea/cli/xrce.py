@@ -192,7 +192,7 @@ def _text(value: Value) -> str:
     try:
         said = value.decode("utf-8")
     except UnicodeDecodeError:
-        said = ""
+        said = "\0"  # not printable, as what is no text
     shown = repr(said) if value and said.isprintable() else value.hex() or "(empty)"
     return shown if len(shown) <= _TEXT_LEN_MAX else shown[: _TEXT_LEN_MAX - 3] + "..."
 

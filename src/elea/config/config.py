@@ -160,7 +160,7 @@ class Config:
         if key.path in self._lost:
             raise _lost_secret(key.path, self.origin)
         mode = str(self.mode)
-        return _copy(_effective(key.kind, self._values.get(key.path), key.default, mode))
+        return _copy(_effective(key.kind, self._values.get(key.path), key.in_effect, mode))
 
     def is_set(self, path: str) -> bool:
         """Whether a key was given a value, be it the default."""
@@ -191,7 +191,7 @@ class Config:
             return ()
         return tuple(_group(item) for item in groups)
 
-    def get_json(self, key: str) -> str:
+    def get_json(self, /, key: str) -> str:
         """What is set at a key or below it, as JSON; what is not set shows as Eclipse shows it.
 
         Raises:
@@ -201,7 +201,7 @@ class Config:
         found: Value = self._below(path) if path in CHILDREN else self._listed(path)
         return json.dumps(public(found), separators=(",", ":"))
 
-    def insert_json5(self, key: str, value: str) -> None:
+    def insert_json5(self, /, key: str, value: str) -> None:
         """Set a key, or all keys below it, to a JSON5 text.
 
         A path may end inside of a value, as `connect/retry/period_init_ms` or

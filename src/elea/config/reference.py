@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from elea.config.kinds import Hidden, public
+from elea.config.kinds import Hidden, Value, public
 from elea.config.schema import KEYS, Key
 
 _HEAD: Final = """\
@@ -18,7 +18,12 @@ An unknown key is an error that names the nearest known one. What is marked *sec
 and does not pickle; so do texts under names such as `password` or `private` in `metadata` and
 `plugins`. "Per mode" means one value, or an object `{router: ..., peer: ..., client: ...}`.
 
-`default` is what is in effect while the key is not set.
+`default` is what is in effect while the key is not set; where Eclipse Zenoh does something else,
+its default follows in parentheses.
+
+No code acts on a key that is marked *refused*. It exists so that configurations of Eclipse Zenoh
+load: its default passes, and so does a value that changes nothing. A node does not start with any
+other value, and says why; a change through the admin space is refused as well.
 """
 
 
@@ -40,8 +45,22 @@ def _section(title: str, keys: list[Key]) -> str:
     return f"\n## {title}\n\n| key | meaning | legal | default |\n| --- | --- | --- | --- |\n{rows}"
 
 
-def _row(key: Key) -> str:
-    default = "" if key.default is None else f"`{json.dumps(public(key.default))}`"
+def describe_key(key: Key) -> str:
+    """What a key does, or that no code acts on it and why."""
     secret = " *secret*" if isinstance(key.kind, Hidden) else ""
+    if key.inert is None:
+        return f"{key.doc}{secret}"
+    mark = "without effect" if key.inert.any_value else "*refused*"
+    return f"{key.doc}{secret}; {mark}: {key.inert.why}"
+
+
+def _row(key: Key) -> str:
+    default = _value(key.in_effect)
+    if key.here is not None:
+        default += f" ({_value(key.default)})"
     legal = key.kind.legal.replace("|", "\\|")
-    return f"| `{key.path}` | {key.doc}{secret} | {legal} | {default} |\n"
+    return f"| `{key.path}` | {describe_key(key)} | {legal} | {default} |\n"
+
+
+def _value(value: Value) -> str:
+    return "" if value is None else f"`{json.dumps(public(value))}`"

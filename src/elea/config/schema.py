@@ -1,12 +1,14 @@
 """Every configuration key as one table: path, kind, default and what it does.
 
 The layout is Eclipse Zenoh 1.10's. A key that is `unset` reads as null until it is set, as there;
-`default` is what a node does then. A `silent` key is not listed at all until it is set.
+`default` is what Eclipse's nodes do then, and `here` what Elea's do where that differs. A `silent`
+key is not listed at all until it is set. A key that no code acts on has `Inert`: values that would
+change something in Eclipse are refused when a node starts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from elea.config import shapes
@@ -22,7 +24,22 @@ from elea.config.kinds import (
     Roles,
     Value,
 )
-from elea.config.shapes import FLAG, PATH, TEXT, U16, U32, U64
+from elea.config.shapes import FLAG, PATH, TEXT, U32, U64
+from elea.limits import BATCH_LEN_MAX, BATCH_LEN_MIN, DEFAULT_LIMITS, RX_BUFFER_LEN_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Inert:
+    """Why no code acts on a key, and which values are accepted although it does not.
+
+    The default is always accepted. `any_value`: every value, since none changes what a node does,
+    in Eclipse Zenoh 1.10 or here.
+    """
+
+    why: str
+    advice: str
+    accepted: tuple[Value, ...] = ()
+    any_value: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +52,41 @@ class Key:
     doc: str
     unset: bool = False
     silent: bool = False
+    here: Value = None
+    inert: Inert | None = None
+
+    @property
+    def in_effect(self) -> Value:
+        """What a node does while the key is not set."""
+        return self.default if self.here is None else self.here
 
 
-def _unset(path: str, kind: Kind, default: Value, doc: str) -> Key:
-    return Key(path, kind, default, doc, unset=True)
+def _unset(path: str, kind: Kind, default: Value, doc: str, *, inert: Inert | None = None) -> Key:
+    return Key(path, kind, default, doc, unset=True, inert=inert)
 
 
-def _silent(path: str, kind: Kind, doc: str) -> Key:
-    return Key(path, kind, None, doc, unset=True, silent=True)
+def _silent(path: str, kind: Kind, doc: str, *, inert: Inert | None = None) -> Key:
+    return Key(path, kind, None, doc, unset=True, silent=True, inert=inert)
+
+
+_REMOVE: Final = "remove the key"
+_OBSOLETE: Final = Inert(
+    "it is obsolete, and Eclipse Zenoh 1.10 ignores it, too", _REMOVE, any_value=True
+)
+_NO_SHARED_MEMORY: Final = Inert(
+    "links never move payloads through shared memory",
+    "remove the key, or leave it at its default",
+)
+_NO_PUBLIC_KEYS: Final = Inert(
+    "nodes do not authenticate by public keys, so nobody would be kept out",
+    "remove the key, and use transport/auth/usrpwd or transport/link/tls/enable_mtls",
+)
+_NO_WAIT_BEFORE_DROP: Final = Inert(
+    "a droppable message that finds its queue full is dropped at once",
+    "remove the key, and set transport/link/tx/queue/size for more room",
+    accepted=(0,),
+)
+_NO_AGGREGATION: Final = Inert("declarations are not aggregated", _REMOVE)
 
 
 _NODE: Final = (
@@ -75,6 +119,7 @@ _CONNECTIONS: Final = (
         shapes.LISTEN_ENDPOINTS,
         {"router": ["tcp/[::]:7447"], "peer": ["tcp/[::]:0"]},
         "where to listen; a client listens nowhere unless told",
+        here={"router": ["tcp/127.0.0.1:7447"], "peer": ["tcp/[::]:0"]},
     ),
     _unset(
         "listen/timeout_ms",
@@ -164,16 +209,34 @@ _ROUTING: Final = (
         [],
         "weights of links between routers; 100 if neither side says",
     ),
-    _silent("routing/router/peers_failover_brokering", FLAG, "obsolete, without effect"),
-    _silent("routing/peer", Free(), "obsolete, without effect"),
+    _silent("routing/router/peers_failover_brokering", FLAG, "obsolete", inert=_OBSOLETE),
+    _silent("routing/peer", Free(), "obsolete", inert=_OBSOLETE),
     _unset("routing/interests/timeout", U64, 10_000, "ms an answer to an interest is awaited"),
-    Key("aggregation/subscribers", shapes.KEY_EXPRS, [], "subscribers declared as one per key"),
-    Key("aggregation/publishers", shapes.KEY_EXPRS, [], "publishers declared as one per key"),
+    Key(
+        "aggregation/subscribers",
+        shapes.KEY_EXPRS,
+        [],
+        "subscribers declared as one per key",
+        inert=_NO_AGGREGATION,
+    ),
+    Key(
+        "aggregation/publishers",
+        shapes.KEY_EXPRS,
+        [],
+        "publishers declared as one per key",
+        inert=_NO_AGGREGATION,
+    ),
     Key("qos/publication", shapes.PUBLICATION, [], "QoS of publications, in place of the API's"),
     Key("qos/network", shapes.OVERWRITE, [], "QoS of messages at the edge of the node"),
     Key("downsampling", shapes.DOWNSAMPLING, [], "greatest frequency of messages, by key"),
     Key("low_pass_filter", shapes.LOW_PASS, [], "greatest size of messages, by key"),
-    Key("stats/filters", shapes.STATS_FILTERS, [], "keys that have statistics of their own"),
+    Key(
+        "stats/filters",
+        shapes.STATS_FILTERS,
+        [],
+        "keys that have statistics of their own",
+        inert=Inert("statistics are kept by neighbour and priority, not by key", _REMOVE),
+    ),
     Key("access_control/enabled", FLAG, False, "whether the rules below apply"),
     Key(
         "access_control/default_permission",
@@ -189,13 +252,25 @@ _ROUTING: Final = (
 _TRANSPORT: Final = (
     Key("transport/unicast/open_timeout", U64, 10_000, "ms to establish a session we open"),
     Key("transport/unicast/accept_timeout", U64, 10_000, "ms to establish one we accept"),
-    Key("transport/unicast/accept_pending", U64, 100, "sessions being accepted at once"),
+    Key(
+        "transport/unicast/accept_pending",
+        Integer(1),
+        100,
+        "handshakes of newcomers at once; one more ends the oldest",
+        here=512,
+    ),
     Key("transport/unicast/max_sessions", U64, 1_000, "sessions at once"),
-    Key("transport/unicast/max_links", U64, 1, "links per session"),
+    Key(
+        "transport/unicast/max_links",
+        U64,
+        1,
+        "links that a neighbour may open to this node",
+        inert=Inert("a second link to the same node is not negotiated", _REMOVE),
+    ),
     Key("transport/unicast/lowlatency", FLAG, False, "no batching, fragments or priorities"),
     Key("transport/unicast/qos/enabled", FLAG, True, "whether priorities are offered"),
     Key("transport/unicast/compression/enabled", FLAG, False, "whether LZ4 is offered"),
-    Key("transport/multicast/join_interval", U64, 2_500, "ms between JOINs"),
+    Key("transport/multicast/join_interval", Integer(1), 2_500, "ms between JOINs"),
     Key("transport/multicast/max_sessions", U64, 1_000, "members heard at once"),
     Key("transport/multicast/qos/enabled", FLAG, False, "whether priorities are used"),
     Key("transport/multicast/compression/enabled", FLAG, False, "whether LZ4 is used"),
@@ -206,15 +281,23 @@ _TRANSPORT: Final = (
         "32bit",
         "bits of the sequence numbers we offer",
     ),
-    Key("transport/link/tx/lease", U64, 10_000, "ms of silence after which others give us up"),
-    Key("transport/link/tx/keep_alive", U64, 4, "keep-alives per lease"),
-    Key("transport/link/tx/batch_size", U16, 65_535, "greatest batch in octets"),
+    Key(
+        "transport/link/tx/lease", Integer(1), 10_000, "ms of silence after which others give us up"
+    ),
+    Key("transport/link/tx/keep_alive", Integer(1), 4, "keep-alives per lease"),
+    Key(
+        "transport/link/tx/batch_size",
+        Integer(BATCH_LEN_MIN, BATCH_LEN_MAX),
+        65_535,
+        "greatest batch in bytes",
+    ),
     *(
         Key(
             f"transport/link/tx/queue/size/{name}",
             Integer(1, 16),
             2,
-            "batches of this priority that may wait",
+            "batches of `batch_size` bytes that may be queued; then there is congestion",
+            here=16,
         )
         for name in ("control", *shapes.PRIORITY.names)
     ),
@@ -222,13 +305,15 @@ _TRANSPORT: Final = (
         "transport/link/tx/queue/congestion_control/drop/wait_before_drop",
         Integer(-(2**63), 2**63 - 1),
         1_000,
-        "microseconds a droppable message waits",
+        "microseconds a droppable message waits for room",
+        inert=_NO_WAIT_BEFORE_DROP,
     ),
     Key(
         "transport/link/tx/queue/congestion_control/drop/max_wait_before_drop_fragments",
         Integer(-(2**63), 2**63 - 1),
         50_000,
-        "microseconds all fragments of a droppable message wait",
+        "microseconds all fragments of a droppable message wait for room",
+        inert=_NO_WAIT_BEFORE_DROP,
     ),
     Key(
         "transport/link/tx/queue/congestion_control/block/wait_before_close",
@@ -243,48 +328,79 @@ _TRANSPORT: Final = (
         Choice(("init", "lazy")),
         "lazy",
         "when queues take their memory",
+        inert=Inert("queues take memory when something is queued", _REMOVE),
     ),
-    Key("transport/link/tx/threads", U64, 1, "accepted for compatibility; without effect here"),
-    Key("transport/link/rx/buffer_size", U64, 65_535, "octets read at once"),
+    Key(
+        "transport/link/tx/threads",
+        U64,
+        1,
+        "threads that write to links",
+        inert=Inert("a node has one I/O thread", _REMOVE),
+    ),
+    Key(
+        "transport/link/rx/buffer_size",
+        Integer(1, RX_BUFFER_LEN_MAX),
+        65_535,
+        "bytes read from a stream at once",
+        here=DEFAULT_LIMITS.link_read_len,
+    ),
     Key(
         "transport/link/rx/max_message_size",
         U64,
         1_073_741_824,
-        "octets of one message put together from fragments",
+        "bytes of one message that came in fragments; longer ones are dropped and counted",
+        here=DEFAULT_LIMITS.message_len,
     ),
     _unset("transport/link/tcp/so_rcvbuf", U32, None, "receive buffer of sockets, octets"),
     _unset("transport/link/tcp/so_sndbuf", U32, None, "send buffer of sockets, octets"),
-    _unset("transport/link/unixpipe/file_access_mask", U32, None, "permissions of new pipes"),
-    Key("transport/shared_memory/enabled", FLAG, True, "whether shared memory is offered"),
+    _unset(
+        "transport/link/unixpipe/file_access_mask",
+        U32,
+        None,
+        "permissions of new pipes",
+        inert=Inert("there are no unixpipe links", "remove the key, and use unixsock-stream"),
+    ),
+    Key(
+        "transport/shared_memory/enabled",
+        FLAG,
+        True,
+        "whether shared memory is offered",
+        inert=replace(_NO_SHARED_MEMORY, any_value=True),
+    ),
     Key(
         "transport/shared_memory/mode",
         Choice(("init", "lazy")),
         "lazy",
         "when shared memory is taken",
+        inert=_NO_SHARED_MEMORY,
     ),
     Key(
         "transport/shared_memory/transport_optimization/enabled",
         FLAG,
         True,
         "whether large payloads are moved to shared memory",
+        inert=replace(_NO_SHARED_MEMORY, any_value=True),
     ),
     Key(
         "transport/shared_memory/transport_optimization/pool_size",
         U64,
         16_777_216,
-        "octets of shared memory",
+        "bytes of shared memory",
+        inert=_NO_SHARED_MEMORY,
     ),
     Key(
         "transport/shared_memory/transport_optimization/message_size_threshold",
         U64,
         3_072,
-        "octets from which a payload is large",
+        "bytes from which a payload is large",
+        inert=_NO_SHARED_MEMORY,
     ),
     Key(
         "transport/shared_memory/transport_optimization/messages",
         ListOf(shapes.DATA_MESSAGES.item),
         ["put", "query", "reply"],
         "messages whose payloads are moved",
+        inert=_NO_SHARED_MEMORY,
     ),
 )
 
@@ -308,12 +424,44 @@ _SECURITY: Final = (
     _unset("transport/auth/usrpwd/user", Hidden(), None, "name to connect with"),
     _unset("transport/auth/usrpwd/password", Hidden(), None, "password to connect with"),
     _unset("transport/auth/usrpwd/dictionary_file", PATH, None, "file of user:password lines"),
-    _unset("transport/auth/pubkey/public_key_pem", TEXT, None, "our public key"),
-    _unset("transport/auth/pubkey/private_key_pem", Hidden(), None, "our private key"),
-    _unset("transport/auth/pubkey/public_key_file", PATH, None, "file of our public key"),
-    _unset("transport/auth/pubkey/private_key_file", PATH, None, "file of our private key"),
-    _unset("transport/auth/pubkey/key_size", U64, None, "bits of a generated key"),
-    _unset("transport/auth/pubkey/known_keys_file", PATH, None, "file of keys that are let in"),
+    _unset(
+        "transport/auth/pubkey/public_key_pem", TEXT, None, "our public key", inert=_NO_PUBLIC_KEYS
+    ),
+    _unset(
+        "transport/auth/pubkey/private_key_pem",
+        Hidden(),
+        None,
+        "our private key",
+        inert=_NO_PUBLIC_KEYS,
+    ),
+    _unset(
+        "transport/auth/pubkey/public_key_file",
+        PATH,
+        None,
+        "file of our public key",
+        inert=_NO_PUBLIC_KEYS,
+    ),
+    _unset(
+        "transport/auth/pubkey/private_key_file",
+        PATH,
+        None,
+        "file of our private key",
+        inert=_NO_PUBLIC_KEYS,
+    ),
+    _unset(
+        "transport/auth/pubkey/key_size",
+        U64,
+        None,
+        "bits of a generated key",
+        inert=_NO_PUBLIC_KEYS,
+    ),
+    _unset(
+        "transport/auth/pubkey/known_keys_file",
+        PATH,
+        None,
+        "file of keys that are let in",
+        inert=_NO_PUBLIC_KEYS,
+    ),
 )
 
 _OPERATION: Final = (
@@ -332,7 +480,8 @@ _OPERATION: Final = (
             "/usr/local/lib",
             "/usr/lib",
         ],
-        "accepted for compatibility; without effect here",
+        "where shared libraries of plugins are looked for",
+        inert=Inert("services are installed Python packages, not shared libraries", _REMOVE),
     ),
     Key("plugins", Free("an object", object_only=True), {}, "one object per service"),
 )
@@ -348,6 +497,7 @@ _ELEA: Final = (
         unset=True,
         silent=True,
     ),
+    _silent("elea/roles", shapes.ROLES, "who may be a router or a peer, or tell link state"),
     _silent("elea/quotas", shapes.QUOTAS, "what an identity may send and declare"),
     _silent("elea/audit/file", PATH, "file that audit lines are added to"),
     Key(

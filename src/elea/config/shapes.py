@@ -39,6 +39,7 @@ PROTOCOLS: Final = (
     "vsock",
     "ws",
 )
+SERVICE_PROTOCOLS: Final = ("http", "https", "flight", "xrce")  # of users of services
 
 
 def _zid(text: str) -> str:
@@ -113,6 +114,7 @@ _RULE_KEY: Final = Text(
 )
 _SOME_TEXTS: Final = ListOf(TEXT, 1)
 _SOME_PROTOCOLS: Final = ListOf(Choice(PROTOCOLS), 1)
+_SUBJECT_PROTOCOLS: Final = ListOf(Choice((*PROTOCOLS, *SERVICE_PROTOCOLS)), 1)
 _SOME_ZIDS: Final = ListOf(ZID, 1)
 _FLOWS: Final = ListOf(Choice(("egress", "ingress")), 1)
 DATA_MESSAGES: Final = ListOf(Choice(("put", "delete", "query", "reply")), 1)
@@ -301,7 +303,7 @@ ACL_SUBJECTS: Final = ListOf(
             "cert_common_names": _SOME_TEXTS,
             "cert_common_name_prefixes": _SOME_TEXTS,
             "usernames": _SOME_TEXTS,
-            "link_protocols": _SOME_PROTOCOLS,
+            "link_protocols": _SUBJECT_PROTOCOLS,
             "zids": _SOME_ZIDS,
         },
         frozenset({"id"}),
@@ -331,6 +333,16 @@ QUOTAS: Final = ListOf(
         }
     )
 )
+_SUBJECT: Final = Record(
+    {
+        "interfaces": _SOME_TEXTS,
+        "cert_common_names": _SOME_TEXTS,
+        "cert_common_name_prefixes": _SOME_TEXTS,
+        "usernames": _SOME_TEXTS,
+        "link_protocols": _SOME_PROTOCOLS,
+    }
+)
+ROLES: Final = Record({name: ListOf(_SUBJECT) for name in ("router", "peer", "linkstate")})
 SEARCH_DIRS: Final = ListOf(
     Either(
         (

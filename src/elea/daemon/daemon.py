@@ -7,6 +7,7 @@ signals and writes to the admin space come in from elsewhere and wait their turn
 from __future__ import annotations
 
 import logging
+import os
 import queue
 from collections.abc import Callable
 from typing import Final
@@ -27,7 +28,7 @@ from elea.link.driver import Driver
 from elea.link.settings import LinkSettings
 from elea.link.start import open_driver
 from elea.locator import is_group
-from elea.node.settings import EndpointGroups, unicast
+from elea.node.settings import EndpointGroups, NodeSettings, limits_of, unicast
 from elea.policy.policy import KEYS as POLICY_KEYS
 from elea.policy.policy import Policy
 from elea.provenance import SampleKind
@@ -240,7 +241,7 @@ class Daemon:
         policy = Policy.from_config(new.config, read_authorizer(new.config))
         listen, connect = new.config.endpoints("listen"), new.config.endpoints("connect")
         accounts = read_accounts(new.config)
-        settings = LinkSettings.from_config(new.config)
+        settings = LinkSettings.from_config(new.config, limits_of(new.config))
         self._driver.change_endpoints(unicast(listen), unicast(connect), settings)
         with self._driver.lock:
             self._driver.node.admission.change_accounts(accounts)
@@ -266,7 +267,9 @@ class Daemon:
     def _checked(self, effective: Effective) -> Effective:
         exposure.check(effective.config, allow_plain=self._options.allow_plain)
         self.services.check(effective.config)
-        read_authorizer(effective.config)
+        authorize = read_authorizer(effective.config)
+        NodeSettings.from_config(effective.config, os.urandom, authorize=authorize)
+        LinkSettings.from_config(effective.config)
         return effective
 
     def _where(self) -> str:

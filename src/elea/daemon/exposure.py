@@ -18,6 +18,7 @@ from elea.locator import Endpoint
 from elea.policy.policy import AUTHORIZER, Policy
 from elea.policy.quota import PATH as QUOTAS
 from elea.policy.records import Record, records
+from elea.policy.roles import Roles
 from elea.store.recorder.section import read_flight
 from elea.web.settings import EVERYTHING, RestSettings
 
@@ -84,6 +85,10 @@ def lines(config: Config) -> Iterator[str]:
     if not listening:
         yield "no listener: nobody can connect"
     yield from _who_may_connect(config, listening)
+    roles = Roles.from_config(config).selections
+    for role in ("router", "peer"):
+        if role in roles:
+            yield f"who may be a {role}: those that elea/roles/{role} names"
     yield from _what_may_pass(config)
     if config.value("adminspace/enabled", bool):
         read = config.value("adminspace/permissions/read", bool)
@@ -133,9 +138,12 @@ def _what_rest_opens(config: Config) -> Iterator[str]:
     reach = "this host only" if rest.is_loopback else "other hosts"
     secrecy = "encrypted" if rest.is_encrypted else "not encrypted"
     yield f"REST at {rest.url()}: open to {reach}, {secrecy}"
-    writers = "anybody" if rest.token is None else "holders of the token"
+    writers = "holders of the token" if rest.tokens else "anybody"
     readers = writers if rest.protect == EVERYTHING else "anybody"
-    yield f"REST: {readers} may read every key and /metrics, {writers} may write every key"
+    keys = "every key"
+    if config.value("access_control/enabled", bool):
+        keys = "what access rules allow"
+    yield f"REST: {readers} may read {keys} and /metrics, {writers} may write {keys}"
     if rest.allowed_origins:
         yield f"REST: pages of {', '.join(sorted(rest.allowed_origins))} may use it from a browser"
 

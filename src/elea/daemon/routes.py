@@ -15,6 +15,7 @@ from elea.node.views import NeighbourView
 from elea.parameters import Parameters
 from elea.policy.actions import Action as PolicyAction
 from elea.policy.actions import Flow
+from elea.query import QueryTarget
 from elea.routing.explain import Action, Hop, explain
 
 _ACTIONS: Final = {
@@ -29,9 +30,10 @@ def route(node: Node, action: Action, key: str, parameters: Parameters) -> Json:
     """Where a message goes on to; under the node's lock.
 
     Raises:
-        ValueError: a parameter is no id.
+        ValueError: a parameter is no id, or no target.
     """
     sender, root = (_zid(parameters, name) for name in ("from", "root"))
+    target = _target(parameters)
     views = {view.zid: view for view in node.views()}
     known = sender if sender in views else None
     shown: dict[str, Json] = {
@@ -39,6 +41,8 @@ def route(node: Node, action: Action, key: str, parameters: Parameters) -> Json:
         "key": key,
         "from": None if known is None else str(ZenohId(known)),
     }
+    if action is Action.GET:
+        shown["target"] = target.name.lower()
     face_id = None if known is None else node.face_of(known)
     if face_id is not None:
         shown |= _access(node, face_id, Flow.INGRESS, action, key)
@@ -47,7 +51,7 @@ def route(node: Node, action: Action, key: str, parameters: Parameters) -> Json:
             **_hop(one, views.get(one.face.spec.zid)),
             **_access(node, one.face.id, Flow.EGRESS, action, key),
         }
-        for one in explain(node.routing, action, key, sender, root)
+        for one in explain(node.routing, action, key, sender, root, target.value)
     ]
     return shown
 
@@ -58,6 +62,15 @@ def _access(node: Node, face_id: int, flow: Flow, action: Action, key: str) -> d
         return {}
     told: Json = {"allowed": verdict.allowed, "rule": verdict.rule_id, "why": verdict.why}
     return {"access": told}
+
+
+def _target(parameters: Parameters) -> QueryTarget:
+    name = parameters.get("target") or QueryTarget.DEFAULT.name
+    try:
+        return QueryTarget[name.upper()]
+    except KeyError:
+        names = ", ".join(one.name.lower() for one in QueryTarget)
+        raise ValueError(f"invalid target {name!r}: expected one of {names}") from None
 
 
 def _zid(parameters: Parameters, name: str) -> bytes | None:

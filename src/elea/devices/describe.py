@@ -41,10 +41,12 @@ class Description:
     def __init__(
         self,
         gateway: Gateway[Place],
+        pid: bytes,
         counted: Callable[[], dict[str, int]],
         place: Callable[[Place], str],
     ) -> None:
         self.place = place
+        self._pid = pid
         self._gateway = gateway
         self._counted = counted
         self._gone: deque[Json] = deque(maxlen=_GONE_COUNT)
@@ -77,7 +79,13 @@ class Description:
         counts: dict[str, Json] = {**self._counted()}
         gone: list[Json] = [*self._gone]
         devices = len(self._gateway.devices)
-        return {"listen": listen, "devices": devices, "counts": counts, "left": gone}
+        return {
+            "pid": self._pid.hex(),
+            "listen": listen,
+            "devices": devices,
+            "counts": counts,
+            "left": gone,
+        }
 
     def device(self, device: Device) -> dict[str, Json]:
         """One device, with its first declarations."""
@@ -109,5 +117,10 @@ class Description:
             "names": names,
             "publishers": publishers,
             "subscribers": subscribers,
-            "counts": dataclasses.asdict(device.counters),
+            "counts": {
+                **dataclasses.asdict(device.counters),
+                **device.losses._asdict(),
+                "resent": 0 if session is None else session.conduits.resent_count,
+                "best_effort_dropped": 0 if session is None else session.conduits.dropped_count,
+            },
         }

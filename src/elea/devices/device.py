@@ -43,6 +43,9 @@ from elea.xrce.transactions import Settled
 
 _SECOND_NS: Final = 1_000_000_000
 _PID_LEN: Final = 8
+_PID_SHORT_LEN: Final = 4  # where frames are short, so that an Open fits
+_SHORT_LEN: Final = 64
+_NONCE_LEN: Final = 4
 _HELD_COUNT: Final = 1_024  # samples that the program has not taken
 _CLOSE_S: Final = 3.0
 
@@ -58,7 +61,7 @@ def device_settings(
     With a key it proves who it is, by the time of day (19.3).
     """
     return SessionSettings(
-        pid=pid or secrets.token_bytes(_PID_LEN),
+        pid=pid or secrets.token_bytes(_PID_LEN if frame_len >= _SHORT_LEN else _PID_SHORT_LEN),
         lease_ns=int(lease_s * _SECOND_NS),
         frame_len=frame_len,
         properties=SessionProperties(
@@ -67,6 +70,8 @@ def device_settings(
             capabilities=ACCEPTS_BATCHES | ACCEPTS_FRAGMENTS | WANTS_PULL_END,
         ),
         limits=DEVICE_LIMITS,
+        drops_long=True,
+        nonce=secrets.token_bytes(_NONCE_LEN),
         prove=None if key is None else PskProver(key, time_ms),
     )
 
@@ -176,6 +181,11 @@ class Known:
     def dropped_count(self) -> int:
         """Samples that came and were not taken in time."""
         return self._events.dropped_count
+
+    @property
+    def incomplete_count(self) -> int:
+        """Samples that came in fragments, and were too long to keep, or had a gap."""
+        return self.client.incomplete_count
 
     def is_matched(self, id_: int) -> bool:
         """Whether somebody reads what a publisher writes, as far as is known."""

@@ -98,13 +98,17 @@ class Hub:
 
     # By whoever sets it up, before `start`.
 
-    def listen_udp(self, sock: socket.socket, answers: int | None = None) -> int:
-        """Serve devices at a UDP socket; its number. One that hears a group has another answer."""
-        return self._add(UdpPort(self, self._next_number(), sock, answers))
+    def listen_udp(self, sock: socket.socket, *, frame_len: int | None = None) -> int:
+        """Serve devices at a UDP socket; its number."""
+        return self._add(UdpPort(self, self._next_number(), sock, frame_len=frame_len))
 
-    def listen_tcp(self, sock: socket.socket) -> int:
+    def listen_group(self, sock: socket.socket, group: bytes, answers: int) -> int:
+        """Hear a group, by its locator; the UDP socket of that number answers."""
+        return self._add(UdpPort(self, self._next_number(), sock, answers, group=group))
+
+    def listen_tcp(self, sock: socket.socket, *, frame_len: int | None = None) -> int:
         """Serve devices at a TCP socket that listens; its number."""
-        return self._add(TcpPort(self, self._next_number(), sock))
+        return self._add(TcpPort(self, self._next_number(), sock, frame_len=frame_len))
 
     def start(self, space: Space) -> None:
         """Begin."""
@@ -133,6 +137,11 @@ class Hub:
         host = connection.host if connection is not None else address and plain_host(address)
         return None if not host or is_loopback(host) else host
 
+    def frame_len_at(self, place: Place) -> int | None:
+        """The longest frame to devices at a socket, if they have a bound."""
+        port = self._ports.get(place[0])
+        return None if port is None else port.frame_len
+
     def call(self, task: Task, length: int = 0, *, needed: bool = False) -> bool:
         """Have something done by the hub's thread, which tells it the time.
 
@@ -157,9 +166,9 @@ class Hub:
             self._wake()
         return True
 
-    def take(self, sock: socket.socket) -> None:
+    def take(self, sock: socket.socket, frame_len: int | None = None) -> None:
         """Serve somebody who connected elsewhere."""
-        if not self.call(lambda _now_ns: self.adopt(sock)):
+        if not self.call(lambda _now_ns: self.adopt(sock, frame_len)):
             sock.close()
 
     def stop(self) -> None:
@@ -184,8 +193,8 @@ class Hub:
 
     # By its own thread: what sockets call.
 
-    def received(self, frame: bytes, place: Place) -> None:
-        """A frame came."""
+    def received(self, frame: bytes, place: Place, group: bytes | None = None) -> None:
+        """A frame came, to a group if one is named."""
         now_ns = self._clock()
         self.counters.received += 1
         connection = self._connections.get(place[0])
@@ -193,7 +202,7 @@ class Hub:
         if connection is not None:
             connection.heard_ns = now_ns
         try:
-            self.gateway.receive(frame, place, now_ns)
+            self.gateway.receive(frame, place, now_ns, group=group)
         except Exception:  # our own fault: one device shall not end all others
             self.failed += 1
             _LOG.exception("a frame of %s was not understood: %s", place, frame[:64].hex())
@@ -216,14 +225,14 @@ class Hub:
             # with its session.
             self._selector.modify(port.sock, events or selectors.EVENT_WRITE, port)
 
-    def adopt(self, sock: socket.socket) -> None:
+    def adopt(self, sock: socket.socket, frame_len: int | None = None) -> None:
         """Somebody connected."""
-        if len(self._connections) >= self._limits.xrce_sessions_count:
+        if self._stopping or len(self._connections) >= self._limits.xrce_sessions_count:
             self.counters.connections_refused += 1
             sock.close()
             return
         try:
-            connection = Connection(self, self._next_number(), sock, self._clock())
+            connection = Connection(self, self._next_number(), sock, self._clock(), frame_len)
         except OSError:  # gone already
             sock.close()
             return
@@ -371,9 +380,14 @@ class Hub:
 
     def _say_goodbye(self) -> None:
         end_ns = self._clock() + _GOODBYE_NS
+        self.gateway.acceptor.stop()  # newcomers would hear nothing of our end
         for pid in self.gateway.acceptor.pids():
             self.gateway.close(pid, self._clock())
         self._act()
         self._send()
         while self.gateway.acceptor.pids() and self._clock() < end_ns:
             self._turn(end_ns - self._clock())
+        for pid in self.gateway.acceptor.pids():  # they are told, whatever they still wait for
+            self.gateway.acceptor.end(pid, "the gateway ends", self._clock())
+        self._act()
+        self._send()

@@ -53,6 +53,21 @@ METRICS: Final[dict[str, tuple[str, str, str]]] = {
         "gateway_stores_dropped",
         "Samples that devices did not fetch in time",
     ),
+    "elea_xrce_gaps": (
+        "counter",
+        "gateway_gaps",
+        "Reliable messages of devices that they no longer had when they were asked for",
+    ),
+    "elea_xrce_fragments_dropped": (
+        "counter",
+        "gateway_fragments_dropped",
+        "Samples of devices whose fragments did not become a whole",
+    ),
+    "elea_xrce_samples_too_long": (
+        "counter",
+        "gateway_too_long",
+        "Samples for devices that their frames, or their memory, do not take",
+    ),
     "elea_xrce_queries_refused": (
         "counter",
         "space_queries_refused",

@@ -49,13 +49,13 @@ class Hub(Protocol):
 
     @property
     def counters(self) -> SocketCounters: ...
-    def received(self, frame: bytes, place: Place) -> None:
-        """A frame came."""
+    def received(self, frame: bytes, place: Place, group: bytes | None = None) -> None:
+        """A frame came, to a group if one is named."""
 
     def watch(self, port: Port) -> None:
         """What a socket waits for has changed."""
 
-    def adopt(self, sock: socket.socket) -> None:
+    def adopt(self, sock: socket.socket, frame_len: int | None) -> None:
         """Somebody connected."""
 
     def malformed(self, connection: Connection, error: DecodeError) -> None:
@@ -70,6 +70,7 @@ class Port(Protocol):
 
     number: int
     sock: socket.socket
+    frame_len: int | None  # the longest frame to devices here, if there is a bound
 
     def wants(self) -> int: ...
     def read(self) -> None: ...
@@ -84,13 +85,24 @@ class UdpPort:
         number: By which it is known.
         sock: Bound.
         answers: The number of the socket that answers, if this one hears a group.
+        frame_len: The longest frame to its devices, if they have a bound.
+        group: The locator of the group that it hears.
     """
 
     def __init__(
-        self, hub: Hub, number: int, sock: socket.socket, answers: int | None = None
+        self,
+        hub: Hub,
+        number: int,
+        sock: socket.socket,
+        answers: int | None = None,
+        *,
+        frame_len: int | None = None,
+        group: bytes | None = None,
     ) -> None:
         self.number = number
         self.sock = sock
+        self.frame_len = frame_len
+        self._group = group
         self._hub = hub
         self._answers = number if answers is None else answers
         self._waiting: deque[tuple[bytes, IpSocketAddress]] = deque()
@@ -109,7 +121,7 @@ class UdpPort:
             except OSError:
                 continue  # an answer of ours found nobody: the system says it here
             if frame:
-                self._hub.received(frame, (self._answers, source))
+                self._hub.received(frame, (self._answers, source), self._group)
 
     def send(self, frame: bytes, address: IpSocketAddress | None) -> None:
         """Send a frame, or keep it for later."""
@@ -149,9 +161,12 @@ class UdpPort:
 class TcpPort:
     """A TCP socket that listens."""
 
-    def __init__(self, hub: Hub, number: int, sock: socket.socket) -> None:
+    def __init__(
+        self, hub: Hub, number: int, sock: socket.socket, *, frame_len: int | None = None
+    ) -> None:
         self.number = number
         self.sock = sock
+        self.frame_len = frame_len
         self._hub = hub
 
     def wants(self) -> int:
@@ -169,7 +184,7 @@ class TcpPort:
                 if error.errno in _EXHAUSTED:
                     self._hub.counters.connections_refused += 1
                 return
-            self._hub.adopt(sock)
+            self._hub.adopt(sock, self.frame_len)
 
     def write(self) -> None:
         """Nothing is written to it."""
@@ -181,11 +196,14 @@ class TcpPort:
 class Connection:
     """A device by TCP."""
 
-    def __init__(self, hub: Hub, number: int, sock: socket.socket, now_ns: int) -> None:
+    def __init__(
+        self, hub: Hub, number: int, sock: socket.socket, now_ns: int, frame_len: int | None = None
+    ) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.number = number
         self.sock = sock
+        self.frame_len = frame_len
         self.host = plain_host(sock.getpeername())
         self.heard_ns = now_ns  # when the last whole frame came
         self.ends = False  # once what waits is sent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import logging
 import socket
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,8 @@ from elea.devices.hub import Hub
 from elea.devices.names import METRICS
 from elea.devices.persistent import PersistentStore
 from elea.devices.ports import Place, is_loopback, udp_socket
-from elea.devices.settings import PATH, XrceSettings
+from elea.devices.rights import within_rules
+from elea.devices.settings import PATH, SHARED, XrceSettings
 from elea.devices.space import Space
 from elea.errors import ConfigError, LinkError
 from elea.json5 import Json
@@ -32,7 +34,6 @@ from elea.link.tcp import listening_socket
 from elea.locator import Endpoint, Locator
 from elea.session.session import Session
 from elea.version import VERSION
-from elea.xrce.declarations import Action
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
 from elea.xrce.messages_hot import Open
@@ -49,6 +50,7 @@ from elea.xrce.session.scouting import Role, ScoutAnswerer
 from elea.xrce.session.settings import SessionSettings
 
 _LOG: Final = logging.getLogger("elea.devices")
+_PID_LEN: Final = 4
 _COMMIT_MODE: Final = 7  # transactions of a device that may be unanswered
 _LOCATORS_COUNT: Final = 8  # in a Hello, which stays short (19.3)
 
@@ -83,7 +85,8 @@ class XrceService:
             raise
         self._hub = Hub(gateway, limits)
         try:
-            self._describe = Description(gateway, self._counts, self._hub.shown)
+            pid = gateway_pid(session.zid().to_bytes())
+            self._describe = Description(gateway, pid, self._counts, self._hub.shown)
             self._listen()
             self._describe.listen = [str(one) for one in self._bound]
             self._space = Space(
@@ -120,7 +123,8 @@ class XrceService:
         """Serve devices at the node's plain TCP listeners as well."""
         if self._shares_port:
             self._guests = guests
-            guests.take = lambda sock, _source: self._hub.take(sock)
+            frame_len = self._settings.frame_lens.at(SHARED)
+            guests.take = lambda sock, _source: self._hub.take(sock, frame_len)
 
     def status(self) -> Mapping[str, Json]:
         """Values below `status/plugins/xrce`."""
@@ -178,7 +182,7 @@ class XrceService:
         self._scouts = ScoutAnswerer(roles, (), limits)
         return Gateway(
             SessionSettings(
-                pid=bytes(self._session.zid().to_bytes()),
+                pid=gateway_pid(self._session.zid().to_bytes()),
                 lease_ns=settings.lease_ns,
                 properties=said,
                 limits=limits,
@@ -188,7 +192,11 @@ class XrceService:
                 transient=self._transient,
                 persistent=self._persistent,
                 interest_always=settings.interest_always,
-                allows=_anything if settings.access is None else settings.access.allows,
+                allows=within_rules(
+                    self._session,
+                    None if settings.access is None else settings.access.allows,
+                    is_proven=settings.keys_file is not None,
+                ),
                 limits=limits,
             ),
             scouting=self._scouts,
@@ -196,7 +204,13 @@ class XrceService:
             moves=settings.moves,
             host_of=lambda place: self._hub.host_of(place),
             is_stream=lambda place: place[1] is None,
+            frame_len_of=self._frame_len_of,
         )
+
+    def _frame_len_of(self, pid: bytes | None, place: Place) -> int | None:
+        """What the configuration says of a device, or of all where it is served."""
+        said = None if pid is None else self._settings.frame_lens.devices.get(pid)
+        return self._hub.frame_len_at(place) if said is None else said
 
     def _listen(self) -> None:
         links = LinkSettings.from_config(self._session.config)
@@ -224,8 +238,10 @@ class XrceService:
             except OSError as error:
                 raise link_error(f"listen on {address.locator('udp')}", error) from error
         self._bound.append(ip_locator(endpoint.protocol, sock.getsockname()))
-        listen = self._hub.listen_tcp if endpoint.protocol == "tcp" else self._hub.listen_udp
-        return listen(sock)
+        frame_len = self._settings.frame_lens.at(str(endpoint))
+        if endpoint.protocol == "tcp":
+            return self._hub.listen_tcp(sock, frame_len=frame_len)
+        return self._hub.listen_udp(sock, frame_len=frame_len)
 
     def _join(self, answers: int) -> None:
         """Hear Scouts by multicast, where devices may come from."""
@@ -241,7 +257,7 @@ class XrceService:
                 raise
             _LOG.warning("XRCE scouting is off: %s", error)  # devices can be told the address
             return
-        self._hub.listen_udp(sock, answers)
+        self._hub.listen_group(sock, f"udp/{self._settings.group}".encode(), answers)
 
     def _close_store(self) -> None:
         if self._persistent is not None:
@@ -269,6 +285,11 @@ class XrceService:
         return counts
 
 
+def gateway_pid(zid: bytes) -> bytes:
+    """A pid for a gateway: short, so that an Accept fits the frames of the smallest devices."""
+    return hashlib.blake2s(zid, digest_size=_PID_LEN, person=b"xrce").digest()
+
+
 def _checker(settings: XrceSettings) -> PskChecker | None:
     """Who asks devices for proofs, if they have keys.
 
@@ -287,10 +308,6 @@ def _checker(settings: XrceSettings) -> PskChecker | None:
 
 
 def _anybody(_open: Open, _proof: bytes | None) -> bool:
-    return True
-
-
-def _anything(_pid: bytes, _action: Action, _key_exprs: tuple[str, ...]) -> bool:
     return True
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from elea.config.kinds import Value, unknown_key
-from elea.devices.access import Access
+from elea.devices.access import Access, pid_of
 from elea.devices.lines import endpoint_of
 from elea.errors import ConfigError, InvalidValueError, KeyExprError, LocatorError
 from elea.keyexpr.keyexpr import KeyExpr
@@ -21,6 +21,10 @@ PATH: Final = f"plugins/{NAME}"
 GROUP: Final = "239.255.0.1:7447"
 _FOREIGN: Final = ("__config__", "__path__", "__required__")
 _MS_NS: Final = 1_000_000
+ALL: Final = "*"
+SHARED: Final = "shared"
+FRAME_LEN_MIN: Final = 20
+FRAME_LEN_MAX: Final = 65_507  # a datagram
 
 # Name, what is legal, what it means. `docs/reference/config.md` shows them.
 KEYS: Final = (
@@ -42,6 +46,13 @@ KEYS: Final = (
         "lease_ms",
         "100 to 86400000",
         "what devices are told that silence of the gateway may last; 10000",
+    ),
+    (
+        "frame_len",
+        f"{FRAME_LEN_MIN} to {FRAME_LEN_MAX}, or `{{NAME: octets}}`; a name is a pid, one of"
+        " `listen`, `shared` for the shared port, or `*`",
+        "the longest frame to a device, as is said of its pid, of where it is served, or of all;"
+        " a device may say less itself; 1472",
     ),
     ("transient", "true or false", "whether transient samples are kept, in memory; true"),
     ("persistent", "a directory", "where persistent samples are kept; if none, they are transient"),
@@ -80,6 +91,51 @@ KEYS: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class FrameLens:
+    """The longest frames to devices, by pid, and by the text of a listener."""
+
+    devices: Mapping[bytes, int]
+    listeners: Mapping[str, int]
+    others: int | None = None
+
+    def at(self, listener: str) -> int | None:
+        """What is said of devices at a listener."""
+        return self.listeners.get(listener, self.others)
+
+    @classmethod
+    def read(cls, value: Value, listen: tuple[Endpoint, ...]) -> FrameLens:
+        """The key `frame_len`.
+
+        Raises:
+            ConfigError: naming what is not legal.
+        """
+        said: Mapping[str, Value] = value if isinstance(value, dict) else {ALL: value}
+        devices: dict[bytes, int] = {}
+        listeners: dict[str, int] = {}
+        names = [str(one) for one in listen]
+        others = None
+        for name, number in said.items() if value is not None else ():
+            path = f"{PATH}/frame_len" + (f"/{name}" if isinstance(value, dict) else "")
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise ConfigError(path, f"expected a number of octets, got {number!a}")
+            if not FRAME_LEN_MIN <= number <= FRAME_LEN_MAX:
+                legal = f"expected {FRAME_LEN_MIN} to {FRAME_LEN_MAX} octets"
+                raise ConfigError(path, f"{legal}, got {number}")
+            pid = pid_of(name)
+            if name == ALL:
+                others = number
+            elif name == SHARED or name in names:
+                listeners[name] = number
+            elif pid is not None:
+                devices[pid] = number
+            else:
+                known = ", ".join((*names, SHARED, ALL))
+                reason = f"expected a pid in hexadecimal, or one of {known}; got {name!a}"
+                raise ConfigError(path, reason)
+        return cls(devices, listeners, others)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XrceSettings:
     """The section, read."""
@@ -90,6 +146,7 @@ class XrceSettings:
     group: str = GROUP
     interface: str | None = None
     lease_ns: int = 10_000_000_000
+    frame_lens: FrameLens = field(default_factory=lambda: FrameLens({}, {}))
     transient: bool = True
     persistent: Path | None = None
     key_exprs: tuple[str, ...] = ("**",)
@@ -118,13 +175,15 @@ class XrceSettings:
         moves = _flag(section, "moves")
         access = section.get("access")
         limits = DEFAULT_LIMITS
+        listen = tuple(map(_endpoint, _texts(section, "listen", ())))
         return cls(
-            listen=tuple(map(_endpoint, _texts(section, "listen", ()))),
+            listen=listen,
             shared_port=_flag(section, "shared_port"),
             scouting=_flag(section, "scouting"),
             group=_group(_text(section, "group") or GROUP),
             interface=_text(section, "interface"),
             lease_ns=lease_ms * _MS_NS,
+            frame_lens=FrameLens.read(section.get("frame_len"), listen),
             transient=_flag(section, "transient") is not False,
             persistent=None if place is None else Path(place),
             key_exprs=tuple(map(_key_expr, _texts(section, "key_exprs", ("**",)))),

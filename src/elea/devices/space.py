@@ -6,6 +6,7 @@ threads only gets in the hub's line.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -46,6 +47,7 @@ from elea.xrce.gateway.effects import (
     Effect,
     Joined,
     Left,
+    Lost,
     Put,
     Subscribe,
     Unsubscribe,
@@ -57,6 +59,7 @@ from elea.xrce.qualities import PROPERTY_NAME
 from elea.xrce.samples.durability import DurableStore
 from elea.xrce.samples.sample import Sample
 
+_LOG: Final = logging.getLogger("elea.devices")
 ROOT: Final = "@xrce"
 _ENTITIES: Final = 1 << 31  # numbers of devices, beyond those of the session's own entities
 _SN_MASK: Final = 0xFFFF_FFFF
@@ -83,7 +86,8 @@ class _Present:
     """A device in the data space."""
 
     token: Declared
-    entity: EntityGlobalId
+    number: int  # of its entity
+    entity: EntityGlobalId | None = None  # from its first sample on
     sn: int = 0
 
 
@@ -163,6 +167,8 @@ class Space:
                 self._joined(effect.pid)
             case Left():
                 self._left(effect)
+            case Lost():
+                _log_losses(effect)
             case Subscribe():
                 known = self._follow.take(effect.key_expr)
                 self._subscribers[effect.key_expr] = known or self._subscribe(effect.key_expr)
@@ -176,28 +182,33 @@ class Space:
                 self._ask(effect)
 
     def _subscribe(self, key_expr: str) -> Declared:
-        return self._session.declare_subscriber(key_expr, Callback(self._take, indirect=False))
+        # A KeyExpr, because texts are remembered as legal, and these do not come again.
+        told = Callback(self._take, indirect=False)
+        return self._session.declare_subscriber(KeyExpr(key_expr), told)
 
     def _joined(self, pid: bytes) -> None:
         known = self._devices.pop(pid, None)
         if known is not None:  # it began anew before the end of its last session was told
             known.token.undeclare()
-        token = self._session.liveliness().declare_token(f"{self._root}/session/{pid.hex()}")
-        entity = EntityGlobalId(self._zid, EntityId(self._next_entity))
-        self._entities.add(self._next_entity)
-        self._next_entity = self._next_entity + 1 if self._next_entity < _SN_MASK else _ENTITIES
-        self._devices[pid] = _Present(token, entity)
+        key_expr = KeyExpr(f"{self._root}/session/{pid.hex()}")
+        token = self._session.liveliness().declare_token(key_expr)
+        number = self._next_entity
+        self._entities.add(number)
+        self._next_entity = number + 1 if number < _SN_MASK else _ENTITIES
+        self._devices[pid] = _Present(token, number)
 
     def _left(self, effect: Left) -> None:
         known = self._devices.pop(effect.pid, None)
         if known is not None:
-            self._entities.discard(known.entity.eid)
+            self._entities.discard(known.number)
             known.token.undeclare()
         self._describe.left(effect)
 
     def _put(self, effect: Put) -> None:
         sample = effect.sample
         device = self._devices[effect.pid]
+        if device.entity is None:
+            device.entity = EntityGlobalId(self._zid, EntityId(device.number))
         source = SourceInfo(device.entity, device.sn)
         device.sn = (device.sn + 1) & _SN_MASK
         control = CongestionControl.BLOCK if sample.reliable else CongestionControl.DROP
@@ -351,7 +362,7 @@ class _Watched:
     def __init__(self, space: Space, key_expr: str) -> None:
         self._space = space
         self._key_expr = key_expr
-        self._publisher = space._session.declare_publisher(key_expr)
+        self._publisher = space._session.declare_publisher(KeyExpr(key_expr))
         told = Callback(self._changed, indirect=False)
         self._listener = self._publisher.declare_matching_listener(told)
         space._hub.call(self._look, needed=True)
@@ -403,10 +414,17 @@ class _Gathered:
             self._space.gathered(self._ask, self._samples, self._dropped_count)
 
 
+def _log_losses(effect: Lost) -> None:
+    """Log the first of a kind, the tenth, the hundredth: a device may lose much."""
+    for kind, before, total in zip(Lost.KINDS, effect.before, effect.total, strict=True):
+        if total and len(str(total)) > len(str(before)) * bool(before):
+            _LOG.warning("XRCE device %s: %d %s", effect.pid.hex(), total, kind)
+
+
 def _length(sample: SpaceSample) -> int:
     return len(sample.payload) + _ITEM_LEN
 
 
 def _priority(number: int) -> Priority:
     """What a device may ask for: anything but the protocol's own."""
-    return Priority(number) if 1 <= number <= max(Priority) else Priority.DATA
+    return Priority(number) if 1 <= number <= Priority.MIN.value else Priority.DATA

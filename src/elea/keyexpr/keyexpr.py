@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
+from enum import Enum
 from typing import Self, final
 
 from elea.errors import KeyExprError
@@ -12,10 +12,10 @@ from elea.keyexpr.match_hot import includes, intersects, relation
 from elea.limits import DEFAULT_LIMITS, Limits
 
 
-class SetIntersectionLevel(IntEnum):
+class SetIntersectionLevel(Enum):
     """How the sets of keys of two key expressions relate, seen from the first.
 
-    The levels are ordered: `level >= SetIntersectionLevel.INTERSECTS` asks for a common key.
+    The numbers are ordered: from `int(SetIntersectionLevel.INTERSECTS)` on there is a common key.
     """
 
     DISJOINT = 0
@@ -23,10 +23,10 @@ class SetIntersectionLevel(IntEnum):
     INCLUDES = 2
     EQUALS = 3
 
-    def __str__(self) -> str:
-        return f"SetIntersectionLevel.{self.name}"
+    def __int__(self) -> int:
+        return int(self.value)
 
-    __repr__ = __str__
+    __repr__ = Enum.__str__
 
 
 @final
@@ -80,15 +80,15 @@ class KeyExpr:
         object.__setattr__(self, "_text", text)
         return self
 
-    def intersects(self, other: str | KeyExpr) -> bool:
+    def intersects(self, /, other: str | KeyExpr) -> bool:
         """Whether at least one key belongs to both."""
         return intersects(self._text, KeyExpr.of(other)._text)
 
-    def includes(self, other: str | KeyExpr) -> bool:
+    def includes(self, /, other: str | KeyExpr) -> bool:
         """Whether every key of `other` belongs to this one."""
         return includes(self._text, KeyExpr.of(other)._text)
 
-    def relation_to(self, other: str | KeyExpr) -> SetIntersectionLevel:
+    def relation_to(self, /, other: str | KeyExpr) -> SetIntersectionLevel:
         """The strongest relation that holds, seen from this one.
 
         Example:
@@ -97,7 +97,7 @@ class KeyExpr:
         """
         return SetIntersectionLevel(relation(self._text, KeyExpr.of(other)._text))
 
-    def join(self, other: str | KeyExpr) -> KeyExpr:
+    def join(self, /, other: str | KeyExpr) -> KeyExpr:
         """Put `/` between the two and bring the result to canonical form.
 
         Example:
@@ -111,7 +111,10 @@ class KeyExpr:
             return NotImplemented
         return self.join(other)
 
-    def concat(self, other: str | KeyExpr) -> KeyExpr:
+    def __rtruediv__(self, other: object) -> KeyExpr:
+        return NotImplemented  # as in zenoh-python: what stands on the left is a key expression
+
+    def concat(self, /, other: str | KeyExpr) -> KeyExpr:
         """Append the text as it is; the result must be canonical by itself.
 
         Prefer `join`: it keeps the chunks of both sides whole.

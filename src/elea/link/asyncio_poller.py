@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+import weakref
 from contextlib import suppress
 from typing import Final
 
@@ -12,6 +14,7 @@ from elea.link.base import READ, WRITE, Callback
 from elea.link.poller_hot import ErrorHook, log_error
 
 _STOPPED: Final = "the poller was stopped"
+_POLLERS: Final[weakref.WeakSet[AsyncioPoller]] = weakref.WeakSet()
 
 
 class AsyncioPoller:
@@ -35,6 +38,7 @@ class AsyncioPoller:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
         self._stopped = False
+        _POLLERS.add(self)
 
     def register(
         self, fd: int, on_readable: Callback, on_writable: Callback, interest: int = READ
@@ -103,6 +107,14 @@ class AsyncioPoller:
         else:
             self._hand_over(self._stop)
             self._stopped = True
+
+    def forked(self) -> None:
+        """In the child: what the loop watches is the parent's, and so is its descriptor."""
+        self._stopped = True
+        for watch in self._watches.values():
+            watch.interest = 0
+        self._watches = {}
+        self._deadline = None
 
     def _hand_over(self, call: Callback) -> None:
         with suppress(ClosedError):  # a loop that has ended watches nothing
@@ -185,3 +197,12 @@ class _Watch:
     def writable(self) -> None:
         if self.interest & WRITE:
             self._poller._call(self._on_writable)
+
+
+def _forked() -> None:
+    for poller in list(_POLLERS):
+        poller.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -199,5 +199,5 @@ class Discovery:
             return
         self.stats.found += 1
         if hello.locators:
-            teller = Teller.at(datagram.host)
+            teller = Teller.at(datagram.host, own_host=datagram.own_host)
             self._found(Told(hello.zid, hello.whatami, hello.locators, teller))

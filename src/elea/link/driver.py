@@ -17,7 +17,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -26,11 +25,11 @@ from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.admission import Ticket
 from elea.link.base import Link
-from elea.link.connect import Attempt, Connected, Connector
+from elea.link.binding import Binding
+from elea.link.connect import Connected, Connector
+from elea.link.dialing import Dialing
 from elea.link.discovery import Discovery
 from elea.link.flow_hot import BUFFERS_COUNT, WRITE_AHEAD_LEN, Flow
-from elea.link.guests import Guests
-from elea.link.learned import dialable
 from elea.link.listeners import Listeners
 from elea.link.multicast import GroupLink, GroupPump
 from elea.link.opening import Opening
@@ -53,12 +52,10 @@ from elea.node.ports import (
     Told,
 )
 from elea.node.settings import EndpointGroups
-from elea.node.stats import Refusal
 from elea.policy.policy import Policy
 
 _LOG: Final = logging.getLogger("elea.link")
 _REJOIN_NS: Final = 1_000_000_000  # after a group was lost, as when an interface went down
-_BURST_TURN_NS: Final = 1_000_000  # what a message of a burst waits for company, as in Eclipse
 
 
 class Driver:
@@ -103,8 +100,11 @@ class Driver:
             limits=limits,
             clock=clock,
             stats=node.stats,
+            greet=self._greet,
         )
-        self._attempts: dict[int, Attempt] = {}
+        self.bound = self._listeners.bound  # where it listens, with the ports that were given
+        self.guests = self._listeners.guests  # who takes connections that do not speak Zenoh
+        self._dialing = Dialing(self._connector, self.lock, limits, node.stats, self._connected)
         self._limits = limits
         self._pumps: dict[int, LinkPump | GroupPump] = {}
         self._discovery: Discovery | None = None
@@ -115,12 +115,15 @@ class Driver:
         self._closing = False
         self._timer: Timer | None = None
         self._flow = Flow(node.egress, self.lock, self._pumps, clock, self)
+        self._flow.is_eager = not node.settings.transport.batching
         # Bound once: an interpreted method in between would cost as much.
         self.flush = self._flow.flush
         self.flush_locked = self._flow.flush_locked
         self._room = threading.Condition(self.lock)
         self._waiters = 0
-        self._opening = Opening(node, self.lock, clock, settings.scouting.timeout_ns)
+        self._binding = Binding(self._listeners, node.settings, self._timers, clock, self._rebound)
+        search_ns = settings.scouting.timeout_ns
+        self._opening = Opening(node, self.lock, clock, search_ns, self._binding.is_over)
 
     # Life.
 
@@ -131,9 +134,7 @@ class Driver:
             LinkError: if a listener cannot be bound, or a multicast group not joined.
             ConfigError: if the settings ask for something that cannot be.
         """
-        for group in self.node.settings.listen:
-            for endpoint in group:
-                self._listeners.open(endpoint)
+        self._binding.start(one for group in self.node.settings.listen for one in group)
         for endpoint in self.node.settings.groups:
             self._join(endpoint)
         self._discovery = self._scouting()
@@ -157,13 +158,13 @@ class Driver:
 
     def begin_close(self) -> None:
         """Say goodbye to every neighbour; links go when that is written."""
+        self._binding.stop()
         self._listeners.close_soon()
         if self._discovery is not None:
             self._discovery.close()
         with self.lock:
             self._closing = True
-            for attempt in self._attempts.values():
-                attempt.cancel()
+            self._dialing.cancel()
             self.node.close(self.now_ns())
             self._settle()
 
@@ -192,15 +193,6 @@ class Driver:
         """Where others can reach this node."""
         return self._listeners.locators(asker_loopback=False)
 
-    def bound(self) -> tuple[Locator, ...]:
-        """Where it listens, with the ports that were given."""
-        return self._listeners.bound()
-
-    @property
-    def guests(self) -> Guests:
-        """Who takes connections that do not speak Zenoh."""
-        return self._listeners.guests
-
     def change_endpoints(
         self,
         listen: EndpointGroups,
@@ -216,16 +208,23 @@ class Driver:
             ConfigError: if an endpoint asks for something that cannot be.
         """
         settings = settings or self._settings
-        self._listeners.change([endpoint for group in listen for endpoint in group], settings)
+        self._binding.change([endpoint for group in listen for endpoint in group], settings)
         self._settings = self._connector.settings = settings
         with self.lock:
             self.node.routing.set_locators(self.locators())
             self.node.connect_to(connect, self.now_ns())
             self._settle()
 
+    def _rebound(self) -> None:
+        """A listener was bound by a retry."""
+        with self.lock:
+            self.node.routing.set_locators(self.locators())
+            self._settle()
+
     def change_policy(self, policy: Policy) -> None:
         """Let these rules and filters apply from now on. Neighbours stay."""
         with self.lock:
+            self.node.admission.change_policy(policy)
             self.node.guards.change(policy)
             self._settle()
 
@@ -254,13 +253,17 @@ class Driver:
             for link_id in self._pumps:
                 self._hold(link_id)
 
-    def wait_room(self, face_id: int, deadline_ns: int) -> bool:
-        """Wait, without the lock, until blocking messages need not wait; False at the deadline."""
+    def write_at_once(self) -> None:
+        """Let no message wait for company from now on."""
+        self._flow.is_eager = True
+
+    def wait_room(self, has_room: Callable[[], bool], deadline_ns: int) -> bool:
+        """Wait, without the lock, until there is room; False at the deadline."""
         with self.lock:
-            while not self.node.has_room(face_id):
+            while not has_room():
                 left_ns = deadline_ns - self.now_ns()
                 if left_ns <= 0 or not self._wait(left_ns):
-                    return self.node.has_room(face_id)
+                    return has_room()
         return True
 
     # On the poller.
@@ -273,17 +276,17 @@ class Driver:
             flow.last_write_ns = self.now_ns()
             if flow.burst_writes:
                 flow.burst_writes = 0
-                self._timers.call_at(flow.last_write_ns + _BURST_TURN_NS, self._burst_turn)
+                self._timers.call_at(
+                    flow.last_write_ns + self.node.settings.burst_ns, self._burst_turn
+                )
             else:
                 self.node.egress.flush_asked = False
 
     def _scouting(self) -> Discovery | None:
         """How this node finds and is found, if it is to."""
-        node, settings = self.node, self._settings.scouting
-        if node.whatami is WhatAmI.CLIENT:  # which connects to one node, and to no client
-            what = settings.what & ~WhatAmI.CLIENT.value if self._opening.must_find else 0
-            settings = replace(settings, what=what)
-        if not settings.enabled or not (settings.listen or settings.what):
+        node = self.node
+        settings = self._settings.scouting.of(node.whatami, must_find=self._opening.must_find)
+        if settings is None:
             return None
         return Discovery(
             settings,
@@ -364,11 +367,17 @@ class Driver:
             ticket,
         )
 
+    def _greet(self, remote: Locator, batch_len_max: int, data: bytes) -> tuple[bool, list[bytes]]:
+        """A datagram of a stranger."""
+        with self.lock:
+            if self._closing:
+                return False, []
+            return self.node.admission.greet(remote, batch_len_max, data, self.now_ns())
+
     def _not_accepted(self, source: str, error: LinkError) -> None:
         _LOG.info("a link from %s came to nothing: %s", source, error)
 
     def _connected(self, connector_id: int, outcome: Connected | LinkError) -> None:
-        self._attempts.pop(connector_id, None)
         if isinstance(outcome, LinkError):
             with self.lock:
                 self.node.connect_failed(connector_id, str(outcome), self.now_ns())
@@ -543,7 +552,7 @@ class Driver:
     def _apply(self, effect: Effect) -> None:
         match effect:
             case Connect():
-                self._dial(effect)
+                self._dialing.dial(effect)
             case NeighbourUp():
                 for link_id in list(self._tickets):
                     if self.node.intake(link_id) is not None:
@@ -567,23 +576,6 @@ class Driver:
                     # Who does not read its last words does without them.
                     overdue_ns = self.now_ns() + self._limits.close_flush_ns
                     self._timers.call_at(overdue_ns, lambda: pump.close(effect.reason))
-
-    def _dial(self, effect: Connect) -> None:
-        connector_id, endpoints = effect.connector_id, list(effect.endpoints)
-        if effect.teller is not None:
-            allow = self._settings.learned_allow
-            endpoints = dialable(endpoints, effect.teller, self._limits, allow=allow)
-        if not endpoints:
-            self.node.stats.refuse(Refusal.LEARNED)
-            why = LinkError(f"none of {', '.join(map(str, effect.endpoints))} may be dialled")
-            self._poller.call_soon_threadsafe(lambda: self._connected(connector_id, why))
-            return
-        self._attempts[connector_id] = self._connector.connect(
-            endpoints,
-            timeout_ns=effect.timeout_ns,
-            on_done=lambda outcome: self._connected(connector_id, outcome),
-            teller=effect.teller,
-        )
 
     def _wait(self, timeout_ns: int) -> bool:
         self._waiters += 1

@@ -68,6 +68,7 @@ class Flow:
         "_release",
         "_rest",
         "burst_writes",
+        "is_eager",
         "last_write_ns",
     )
 
@@ -86,6 +87,7 @@ class Flow:
         self._now_ns = now_ns
         self._rest = rest
         self.last_write_ns = 0
+        self.is_eager = False  # nothing waits for company
         self.burst_writes = 0  # by threads of the application, since the poller's last turn
 
     def flush(self) -> None:
@@ -106,7 +108,7 @@ class Flow:
         if egress.timers_moved:
             egress.timers_moved = False
             self._rest.arm()
-        if not egress.express and egress.backlog < BURST_COUNT:
+        if not self.is_eager and not egress.express and egress.backlog < BURST_COUNT:
             if egress.flush_asked:
                 return
             if egress.backlog > 0 and self._now_ns() - self.last_write_ns < _BURST_NS:

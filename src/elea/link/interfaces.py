@@ -101,8 +101,17 @@ def multicast_interfaces(
 ) -> list[InterfaceAddress]:
     """The interfaces of a setting: `auto`, or names or addresses separated by commas.
 
-    `auto` is every interface that is up, does multicast and is not loopback. An empty list means
-    that the system is to choose.
+    `auto` is every interface that is up, does multicast and is not loopback; loopback if there is
+    no other, so that nodes of a host without a network find each other. An empty list means that
+    the system is to choose.
+
+    Example:
+        >>> lo = InterfaceAddress("lo", 1, ipaddress.ip_address("127.0.0.1"), 8, multicast=True)
+        >>> lan = InterfaceAddress("eth0", 2, ipaddress.ip_address("10.1.2.3"), 24, multicast=True)
+        >>> [one.name for one in multicast_interfaces("auto", [lo, lan])]
+        ['eth0']
+        >>> [one.name for one in multicast_interfaces("auto", [lo])]
+        ['lo']
     """
     rows = [one for one in (interface_addresses() if known is None else known) if one.up]
     rows = [one for one in rows if one.address.version == version]
@@ -110,7 +119,8 @@ def multicast_interfaces(
         wanted = {name.strip() for name in names.split(",")}
         chosen = [one for one in rows if wanted & {one.name, str(one.address)}]
     else:
-        chosen = [one for one in rows if one.multicast and not one.address.is_loopback]
+        able = [one for one in rows if one.multicast]
+        chosen = [one for one in able if not one.address.is_loopback] or able
     first_of_each: dict[str, InterfaceAddress] = {}
     for one in chosen:
         first_of_each.setdefault(one.name, one)

@@ -17,6 +17,7 @@ from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
 from elea.link.tcp import TcpListener
 from elea.link.timers import Timers
+from elea.link.udp import Greet, UdpListener
 from elea.locator import Endpoint, Locator
 from elea.node.stats import NodeStats
 
@@ -36,6 +37,7 @@ class Listeners:
         limits: Of newcomers.
         clock: The monotonic time.
         stats: Counts newcomers that came to nothing.
+        greet: Answers strangers of datagram listeners, who are no newcomers yet.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Listeners:
         limits: Limits,
         clock: Callable[[], int],
         stats: NodeStats,
+        greet: Greet | None = None,
     ) -> None:
         self._poller = poller
         self._timers = timers
@@ -59,6 +62,7 @@ class Listeners:
         self._on_failure = on_failure
         self._limits = limits
         self._clock = clock
+        self._greet = greet
         self._admission = Admission(limits, stats)
         self.guests = Guests()  # of listeners that are plain TCP
         # Replaced, never changed: the poller's thread reads it while another one changes it.
@@ -71,11 +75,23 @@ class Listeners:
             LinkError: if it cannot be bound.
             ConfigError: if it asks for something that cannot be.
         """
+        before = self._loops
+        try:
+            self._open(endpoint)
+        except Exception:
+            for pair in [pair for pair in self._loops if pair not in before]:
+                self._poller.call_soon_threadsafe(pair[1].close)  # all of its addresses, or none
+            self._loops = before
+            raise
+
+    def _open(self, endpoint: Endpoint) -> None:
         scheme = self._registry.scheme(endpoint.protocol, self._settings.protocols)
         for address in scheme.resolve(endpoint, listening=True):
             listener = scheme.listen(endpoint, address, self._settings)
             if isinstance(listener, TcpListener):
                 listener.guests = self.guests
+            elif isinstance(listener, UdpListener):
+                listener.greet = self._greet
             loop = AcceptLoop(
                 listener,
                 self._poller,

@@ -24,11 +24,18 @@ class Opening:
         lock: The lock it is called under.
         clock: The monotonic time.
         search_ns: How long a client that knows no endpoint looks for somebody.
+        bound: Whether listeners need not be waited for; raises if one had to be bound and is not.
     """
 
     def __init__(
-        self, node: Node, lock: threading.Lock, clock: Callable[[], int], search_ns: int
+        self,
+        node: Node,
+        lock: threading.Lock,
+        clock: Callable[[], int],
+        search_ns: int,
+        bound: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._bound = bound
         self._node = node
         self._lock = lock
         self._now_ns = clock
@@ -59,6 +66,8 @@ class Opening:
 
     def is_over(self, deadline_ns: int, discovery: Discovery | None) -> bool:
         """Whether `open` may return now; raises as `wait`."""
+        if not self._bound():
+            return False
         settings = self._node.settings
         with self._lock:
             state = self._node.connection_state()

@@ -38,6 +38,7 @@ class ScoutingDatagram:
     to_group: bool  # it was sent to the group; else it answers us
     on_link: bool  # its source is in the network of one of our interfaces
     loopback: bool  # its source is this host's loopback: loopback locators are of use to it
+    own_host: bool  # its source is an address of this host, loopback or not
 
     @property
     def host(self) -> str:
@@ -90,7 +91,9 @@ class ScoutingSockets:
             raise link_error(f"scout {self._group.locator('udp')}", failure) from failure
         self._own = own_addresses(sock for _, sock in self._askers)
         self._near = self.interfaces or interface_addresses()
-        self._places: dict[str, tuple[bool, bool]] = {}  # remembered: a flood shall cost little
+        self._places: dict[
+            str, tuple[bool, bool, bool]
+        ] = {}  # remembered: a flood shall cost little
 
     def start(
         self, poller: Poller, on_datagram: OnDatagram, clock: Callable[[], int] = time.monotonic_ns
@@ -183,14 +186,19 @@ class ScoutingSockets:
                 place = self._place(source)
             return ScoutingDatagram(data, source, to_group, *place)
 
-    def _place(self, source: IpSocketAddress) -> tuple[bool, bool]:
-        """Whether an address is in a network of ours, and whether it is on loopback."""
+    def _place(self, source: IpSocketAddress) -> tuple[bool, bool, bool]:
+        """Whether an address is in a network of ours, on loopback, and of this very host.
+
+        A datagram from elsewhere cannot have one of our addresses as its source: systems drop what
+        comes in by an interface and claims to be from themselves.
+        """
         address = parse_ip(plain_host(source))
         assert address is not None  # the system says where a datagram came from
         on_link = address.is_loopback or any(one.on_link(address) for one in self._near)
         if len(self._places) >= self._limits.scout_sources_count:
             self._places.clear()
-        self._places[source[0]] = found = (on_link, address.is_loopback)
+        own = address.is_loopback or any(one.address == address for one in interface_addresses())
+        self._places[source[0]] = found = (on_link, address.is_loopback, own)
         return found
 
 

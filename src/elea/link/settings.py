@@ -13,6 +13,7 @@ from typing import Final, Self
 
 from elea.config.config import Config
 from elea.errors import ConfigError
+from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.locator import Endpoint
 from elea.node.settings import role_bits
@@ -143,6 +144,17 @@ class ScoutingSettings:
             what=role_bits(roles),
             timeout_ns=config.value("scouting/timeout", int) * 1_000_000,
         )
+
+    def of(self, whatami: WhatAmI, *, must_find: bool) -> Self | None:
+        """These settings for a node of a role; None if it has no use for scouting.
+
+        `must_find`: It is a client that was given no endpoint.
+        """
+        settings = self
+        if whatami is WhatAmI.CLIENT:  # which connects to one node, and to no client
+            what = self.what & ~WhatAmI.CLIENT.value if must_find else 0
+            settings = replace(self, what=what)
+        return settings if self.enabled and (settings.listen or settings.what) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

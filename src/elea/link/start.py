@@ -12,7 +12,7 @@ from elea.link.driver import Driver
 from elea.link.poller_hot import SelectorPoller
 from elea.link.settings import LinkSettings
 from elea.node.node import Node
-from elea.node.settings import NodeSettings
+from elea.node.settings import NodeSettings, limits_of
 from elea.policy.events import PolicyEvent
 
 
@@ -28,9 +28,11 @@ def open_driver(config: Config, report: Callable[[PolicyEvent], None] | None = N
     settings = NodeSettings.from_config(
         config, os.urandom, read_accounts(config), read_authorizer(config)
     )
-    node = Node(settings, rng=os.urandom)
+    limits = limits_of(config)
+    node = Node(settings, rng=os.urandom, limits=limits)
     node.guards.report = report
-    driver = Driver(node, SelectorPoller(), LinkSettings.from_config(config))
+    links = LinkSettings.from_config(config, limits)
+    driver = Driver(node, SelectorPoller(), links, limits=limits)
     try:
         driver.start()
         driver.wait_connected()

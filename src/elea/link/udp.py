@@ -1,8 +1,9 @@
 """udp: one datagram is one batch. behaviour.md 1.1, wire.md 3.1.
 
 The connecting side has a connected socket. The listener has one socket for all and a link per
-source. A link comes into being only by a datagram that begins a conversation, and the table of
-sources is bounded, so that forged sources cost little (T10).
+source. The first message of a stranger is answered and forgotten: a link comes into being by a
+datagram that returns the cookie of that answer, so that forged sources leave nothing behind (T10).
+The table of sources is bounded nevertheless.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from elea.errors import ConfigError, DecodeError, LinkError
@@ -23,16 +25,21 @@ from elea.link.interfaces import interfaces_of, parse_ip
 from elea.link.settings import LinkSettings, SocketOptions, flag_option, priorities_option
 from elea.link.stream import Ready
 from elea.link.tcp import apply_options, bind_address
-from elea.locator import Endpoint
+from elea.locator import Endpoint, Locator
 from elea.wire.buffer_hot import Reader
 from elea.wire.codec_hot import decode_transport
 from elea.wire.transport import init
+from elea.wire.transport import open as open_
 
 # The largest batch, by platform, as Eclipse has it (wire.md 3.1).
 BATCH_LEN_MAX: Final = {"linux": 65_487, "win32": 65_487, "darwin": 9_216}.get(sys.platform, 8_192)
 
 _DATAGRAM_LEN_MAX: Final = 65_535
 _ID_MASK: Final = 0x1F
+
+# What to say to a stranger, by its address, the longest batch and what it said; and whether a link
+# to it may be made. Called on the poller.
+Greet = Callable[[Locator, int, bytes], tuple[bool, list[bytes]]]
 
 
 class Udp:
@@ -113,6 +120,7 @@ class UdpListener:
             raise link_error(f"listen on {address.locator('udp')}", error) from error
         self.locator = ip_locator(endpoint.protocol, self._socket.getsockname())
         self.refused_count = 0  # datagrams of strangers that began nothing, or found no room
+        self.greet: Greet | None = None  # None: any first message makes a link
         self._lock = threading.Lock()  # of what follows: links are closed and blocked by any thread
         self._links: dict[IpSocketAddress, UdpSourceLink] = {}
         self._blocked: set[UdpSourceLink] = set()
@@ -192,15 +200,29 @@ class UdpListener:
                 del self._links[link.sockaddr]
 
     def _welcome(self, source: IpSocketAddress, data: bytes) -> UdpSourceLink | None:
+        greet = self.greet
+        if greet is not None and self._answer(greet, source, data):
+            return None
         with self._lock:
             full = len(self._links) >= self._limits.udp_sources_count
-            if full or not begins_conversation(data):
+            if full or (greet is None and not begins_conversation(data)):
                 self.refused_count += 1
                 return None
             info = _info(self._endpoint, self._local_for(source), source)
             link = self._links[source] = UdpSourceLink(self, source, info, self._limits)
             link.feed(data)
             return link
+
+    def _answer(self, greet: Greet, source: IpSocketAddress, data: bytes) -> bool:
+        """Answer a stranger and forget it; False if it returned the cookie of such an answer."""
+        if not data or data[0] & _ID_MASK not in (init.ID, open_.ID):
+            self.refused_count += 1
+            return True  # cheaper than decoding whatever strangers send
+        proven, answers = greet(ip_locator("udp", source), BATCH_LEN_MAX, data)
+        with suppress(OSError):  # what cannot be sent is lost, as it might be on the way
+            for answer in answers:
+                self._socket.sendto(answer, source)
+        return not proven
 
     def _local_for(self, source: IpSocketAddress) -> IpSocketAddress:
         """The address that answers are sent from; a wildcard socket has none of its own."""

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from elea.errors import DecodeError
 from elea.ids import Rng, WhatAmI
 from elea.limits import Limits
+from elea.locator import Locator
 from elea.node.connector import Connector
+from elea.node.guards import identity_of
 from elea.node.logins import Logins, source_of
 from elea.node.neighbour import Neighbour, NodeLink
 from elea.node.ports import LinkInfo
 from elea.node.settings import NodeSettings
 from elea.node.stats import NodeStats, Refusal
+from elea.policy.policy import Policy
 from elea.routing.regions import BOUND_NORTH, BOUND_SOUTH, Bound, Placement
 from elea.routing.roles.role import Role
 from elea.routing.roles.subregions import Newcomer
@@ -24,8 +28,11 @@ from elea.secret import Secret
 from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Failure, Opener
 from elea.transport.negotiation import LOGIN_REFUSED, Agreed, Terms
+from elea.wire.codec_hot import BatchDecoder, encode_one
 from elea.wire.framing_hot import StreamDecoder
-from elea.wire.transport.close import CloseReason
+from elea.wire.transport.close import Close, CloseReason
+from elea.wire.transport.init import Init
+from elea.wire.transport.open import Open
 
 GiveUp = Callable[[Neighbour, str, int, CloseReason], None]
 
@@ -79,6 +86,10 @@ class Admission:
         """Who may connect from now on; whoever is connected stays."""
         self._settings = replace(self._settings, accounts=accounts)
 
+    def change_policy(self, policy: Policy) -> None:
+        """Who may have which role from now on; whoever is connected stays."""
+        self._settings = replace(self._settings, policy=policy)
+
     def begin(
         self,
         link_id: int,
@@ -111,7 +122,36 @@ class Admission:
             return None
         limits = replace(self._limits, handshake_ns=self._settings.accept_timeout_ns)
         offer = self._settings.offer(info.batch_len_max)
-        return Acceptor(offer, self._cookies, str(info.remote), now_ns, limits=limits)
+        address, datagram = str(info.remote), not info.stream
+        return Acceptor(offer, self._cookies, address, now_ns, datagram=datagram, limits=limits)
+
+    def greet(
+        self, remote: Locator, batch_len_max: int, data: bytes, now_ns: int
+    ) -> tuple[bool, list[bytes]]:
+        """Answer the first message of a stranger on a datagram link, and keep nothing of it (T10).
+
+        Returns:
+            Whether it returned a valid cookie, so that a link to it may be made; and what to say.
+        """
+        address = str(remote)
+        if not self._logins.may_try(source_of(remote), now_ns):
+            self.stats.refuse(Refusal.LOGIN_RATE)
+            return False, []
+        try:
+            message = BatchDecoder(data, self._limits).next()
+        except DecodeError:
+            return False, []
+        if isinstance(message, Open) and message.cookie is not None:
+            if self._cookies.is_valid(message.cookie, address, now_ns):
+                return True, []
+            self.stats.refuse(Refusal.COOKIE)
+            return False, [encode_one(Close(CloseReason.INVALID))]
+        if isinstance(message, Init) and message.cookie is None:
+            offer = self._settings.offer(batch_len_max)
+            acceptor = Acceptor(offer, self._cookies, address, now_ns, datagram=True)
+            acceptor.receive_batch(data, now_ns)
+            return False, acceptor.outgoing()
+        return False, []
 
     def failed(self, link: NodeLink, failure: Failure, now_ns: int) -> None:
         """A handshake came to nothing."""
@@ -142,6 +182,9 @@ class Admission:
         if zid == self._settings.zid:
             self.stats.refuse(Refusal.SELF)
             handshake.refuse(CloseReason.CONNECTION_TO_SELF)
+        elif not self._may_have_role(link.info, handshake.proposed):
+            self.stats.refuse(Refusal.ROLE)
+            handshake.refuse(CloseReason.INVALID)
         elif known is not None and not self._joins_or_replaces(link, handshake, known, now_ns):
             handshake.refuse(CloseReason.MAX_LINKS)
         elif known is None and (
@@ -151,6 +194,10 @@ class Admission:
             handshake.refuse(CloseReason.INVALID)
         else:
             handshake.admit(now_ns, self._bound(link.info, handshake.proposed))
+
+    def _may_have_role(self, info: LinkInfo, told: Agreed) -> bool:
+        identity = identity_of(told.peer_zid, told.peer_user, [info])
+        return self._settings.policy.roles.admit(identity, WhatAmI.from_index(told.peer_whatami))
 
     def place(self, info: LinkInfo, agreed: Agreed) -> Placement | None:
         """Where a neighbour belongs; None: what the two sides want contradicts each other."""

@@ -71,6 +71,11 @@ class Backlog:
         self._transport.stats.dropped_congestion[message.qos & _PRIORITY] += 1
         return DROPPED
 
+    def has_room(self, qos: int) -> bool:
+        """Whether a message of this quality would neither wait nor be dropped now."""
+        lane = qos & _PRIORITY if self._transport.qos else 0
+        return lane not in self._lines and self._transport.queues.has_room(qos)
+
     def retry(self, now_ns: int) -> None:
         """Something was written, so there may be room again."""
         if self._transport.pending_len > self._transport.queue_len // 2:

@@ -16,7 +16,9 @@ from elea.policy.access import Verdict
 from elea.policy.actions import Action, Flow, classify, sizes, undeclares
 from elea.policy.chain import Chain, Reason, Refusal
 from elea.policy.identity import Identity
+from elea.policy.owners import Owners
 from elea.policy.quota import Account
+from elea.policy.service_keys import consumer_of
 from elea.routing.core import Routing
 from elea.routing.tables import Kind, distance_of, is_complete
 from elea.wire.codec_hot import NetworkMessage
@@ -28,6 +30,7 @@ from elea.wire.network.declaration.subscriber import DeclareSubscriber, Undeclar
 from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest, InterestMode
+from elea.wire.network.oam import Oam
 from elea.wire.network.request import Request
 from elea.wire.network.response_final import ResponseFinal
 
@@ -66,6 +69,7 @@ class Surroundings:
     withheld_count: int
     on_refusal: Callable[[Guarded, Refusal], None]
     on_excess: Callable[[Guarded], None]
+    owners: Owners
 
 
 class FaceGuard:
@@ -87,6 +91,11 @@ class FaceGuard:
             self._spend(self._face.account, message, now_ns)
         found = classify(message)
         if found is None:
+            if isinstance(message, Oam) and not self._chain.takes_link_state:
+                why = "elea/roles/linkstate does not name it"
+                refusal = Refusal(Reason.ACCESS, Flow.INGRESS, Action.LINK_STATE, "", None, why)
+                self._refuse(message, refusal)
+                return None
             return message if self._takes_back(message, now_ns) else None
         action, wire = found
         key = self._text(wire)
@@ -96,8 +105,10 @@ class FaceGuard:
             unknown = Refusal(Reason.KEY, Flow.EGRESS, action, "", None, "an unknown alias")
             self._refuse(message, unknown)
             return None
-        refusal = None if self._face.account is None else self._over_quota(action, key)
-        outcome = refusal or self._chain.check(action, key, message, reliable, now_ns)
+        excess = None if self._face.account is None else self._over_quota(action, key)
+        outcome = excess or self._chain.check(action, key, message, reliable, now_ns)
+        if action is Action.QUERY and self._is_ingress and not isinstance(outcome, Refusal):
+            outcome = self._of_another(key) or outcome
         if isinstance(outcome, Refusal):
             self._refuse(message, outcome)
             return None
@@ -140,6 +151,16 @@ class FaceGuard:
             return None
         why = f"{count} declarations, {most} are allowed"
         return Refusal(Reason.QUOTA, Flow.INGRESS, action, key, account.quota.id, why)
+
+    def _of_another(self, key: str) -> Refusal | None:
+        """Why a consumer's offsets may not be moved: it belongs to another identity."""
+        consumer = consumer_of(key)
+        if consumer is None:
+            return None
+        why = self._around.owners.refusal(consumer, self._face.identity)
+        if why is None:
+            return None
+        return Refusal(Reason.ACCESS, Flow.INGRESS, Action.QUERY, key, None, why)
 
     def _text(self, wire: WireExpr) -> str | None:
         """A key in full. An alias is the sender's if M is set, else the receiver's."""

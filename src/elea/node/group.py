@@ -107,6 +107,7 @@ class Groups:
             lambda source: sink,
             now_ns,
             limits=self._limits,
+            settings=self._settings.transport,
         )
         group = Group(
             link_id,

@@ -22,6 +22,7 @@ from elea.policy.actions import Action, Flow
 from elea.policy.chain import Reason, Refusal
 from elea.policy.events import LoggedIn, LoginRefused, OverQuota, PolicyEvent, Refused
 from elea.policy.identity import Identity, LinkIdentity
+from elea.policy.owners import Owners
 from elea.policy.policy import Policy
 from elea.policy.quota import Account
 from elea.routing.core import Routing
@@ -57,16 +58,22 @@ class Guards:
         self.report: Callable[[PolicyEvent], None] | None = None
         self._policy = policy
         self._limits = limits
+        owners = Owners(limits.consumer_owners_count)
         self._holding = holding
         self._faces: dict[int, Guarded] = {}
         self._accounts: dict[tuple[str, str], Account] = {}  # by quota and identity
         self._held: dict[int, int] = {}  # faces that are not read, until when
         self._around = Surroundings(
-            routing, egress, now_ns, limits.withheld_count, self._refusal, self._excess
+            routing, egress, now_ns, limits.withheld_count, self._refusal, self._excess, owners
         )
 
     def __len__(self) -> int:
         return len(self._faces)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in effect."""
+        return self._policy
 
     def join(self, neighbour: Neighbour, links: Mapping[int, NodeLink]) -> None:
         """A neighbour is there, or has one more link; before its face opens."""
@@ -91,9 +98,11 @@ class Guards:
             self._faces[sink.face_id] = face
             if zid is not None:
                 self._tell(LoggedIn(identity))
-        self._leave_account(face)
         face.identity = identity
         self._guard(face)
+        if sink.face_id in self._held:  # a new link of who has sent too much is not read either
+            for link_id in links:
+                self._holding.pause(link_id, True)
 
     def leave(self, face_id: int) -> None:
         """A neighbour is gone."""
@@ -101,6 +110,7 @@ class Guards:
         if face is not None:
             self._leave_account(face)
             self._held.pop(face_id, None)
+            self._forget_accounts()
 
     def login_refused(self, info: LinkInfo, reason: str) -> None:
         """Somebody did not become a neighbour."""
@@ -112,6 +122,7 @@ class Guards:
         for face in self._faces.values():
             self._leave_account(face)
             self._release(face)
+        self._accounts.clear()
         for face in list(self._faces.values()):
             for guard in self._guard(face):
                 guard.review()
@@ -127,6 +138,15 @@ class Guards:
         face = self._faces.get(face_id)
         return 0 if face is None else face.refused_count
 
+    def hold_debtors(self, debts: dict[int, int]) -> None:
+        """Do not read faces for as many nanoseconds as stand beside them; then `debts` are paid."""
+        now_ns = self._around.now_ns()
+        for face_id, rest_ns in debts.items():
+            face = self._faces.get(face_id)
+            if face is not None:
+                self._hold(face, now_ns + rest_ns)
+        debts.clear()
+
     def next_timer_ns(self) -> int | None:
         """When `overdue` wants to be called."""
         return min(self._held.values(), default=None)
@@ -136,7 +156,10 @@ class Guards:
         found = []
         for face_id, until_ns in list(self._held.items()):
             face = self._faces[face_id]
-            if now_ns < until_ns or face.account is None:
+            if now_ns < until_ns:
+                continue
+            if face.account is None:  # another identity, and that has no quota
+                self._release(face)
                 continue
             wait_ns = face.account.wait_ns(now_ns)
             if face.account.is_overdue(now_ns):
@@ -150,14 +173,13 @@ class Guards:
 
     def _guard(self, face: Guarded) -> list[FaceGuard]:
         """Give a face the guards that the policy asks for; those that check rules, both ways."""
-        quota = self._policy.quota(face.identity)
-        if quota is not None:
-            name = (quota.id, face.identity.name)
-            account = self._accounts.get(name)
-            if account is None:
-                account = self._accounts[name] = Account(quota, self._around.now_ns())
-            account.faces.add(face.face_id)
+        account = self._account(face.identity)
+        if account is not face.account:
+            self._leave_account(face)
+            self._release(face)
             face.account = account
+        if account is not None:
+            account.faces.add(face.face_id)
         made = {}
         for flow in Flow:
             chain = self._policy.chain(face.identity, flow, self._limits)
@@ -168,15 +190,30 @@ class Guards:
         face.outlet.guard = egress if checks else None
         return [ingress, egress]
 
+    def _account(self, identity: Identity) -> Account | None:
+        """The account that an identity has, or had before it left; None without a quota."""
+        quota = self._policy.quota(identity)
+        if quota is None:
+            return None
+        name = (quota.id, identity.name)
+        account = self._accounts.get(name)
+        if account is None:
+            account = self._accounts[name] = Account(quota, self._around.now_ns())
+        return account
+
     def _leave_account(self, face: Guarded) -> None:
         account, face.account = face.account, None
-        if account is None:
-            return
-        account.faces.discard(face.face_id)
-        if not account.faces:
-            self._accounts = {
-                name: one for name, one in self._accounts.items() if one is not account
-            }
+        if account is not None:
+            account.faces.discard(face.face_id)
+
+    def _forget_accounts(self) -> None:
+        """Forget the accounts of those who left and owe nothing, and the oldest of too many."""
+        now_ns = self._around.now_ns()
+        left = {name: one for name, one in self._accounts.items() if not one.faces}
+        spare = len(left) - self._limits.accounts_left_count
+        for index, (name, account) in enumerate(left.items()):
+            if index < spare or account.is_full(now_ns):
+                del self._accounts[name]
 
     def _refusal(self, face: Guarded, refusal: Refusal) -> None:
         self.refused[refusal.reason, refusal.flow, refusal.action] += 1
@@ -191,9 +228,12 @@ class Guards:
             one = self._faces[face_id]
             if face_id not in self._held:
                 self._tell(OverQuota(one.identity, account.quota.id, False))
-                for link_id in one.links:
-                    self._holding.pause(link_id, True)
-            self._held[face_id] = now_ns + account.wait_ns(now_ns)
+            self._hold(one, now_ns + account.wait_ns(now_ns))
+
+    def _hold(self, face: Guarded, until_ns: int) -> None:
+        for link_id in face.links:
+            self._holding.pause(link_id, True)
+        self._held[face.face_id] = max(until_ns, self._held.get(face.face_id, 0))
 
     def _release(self, face: Guarded) -> None:
         if self._held.pop(face.face_id, None) is not None:

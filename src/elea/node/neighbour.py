@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, Self
 
+from elea.ids import WhatAmI
+from elea.limits import Limits
 from elea.node.backlog import Backlog
 from elea.node.connector import Connector, Phase
 from elea.node.egress_hot import LocalSink, Outlet
 from elea.node.intake_hot import Intake
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.node.receive_hot import FaceSink
+from elea.node.settings import NodeSettings
 from elea.transport.handshake import Acceptor, Opener
 from elea.transport.negotiation import Agreed
 from elea.transport.stats_hot import TransportStats
-from elea.transport.unicast_hot import Transport
+from elea.transport.unicast_hot import Transport, adapt_stream
 from elea.wire.framing_hot import StreamDecoder
 
 
@@ -68,15 +71,13 @@ class Neighbour:
         stats.received_messages = self.sink.received
         return stats
 
-    def join(self, link: NodeLink, agreed: Agreed, now_ns: int) -> None:
+    def join(self, link: NodeLink, agreed: Agreed, now_ns: int, limits: Limits) -> None:
         """A link becomes part of the transport."""
         link.neighbour = self
         self.links[link.id] = None
         self.transport.add_link(link.id, agreed, now_ns, stream=link.info.stream)
         if link.stream is not None:
-            link.stream.low_latency = agreed.low_latency
-            prefix_len = 4 if agreed.low_latency else 2
-            link.stream.batch_len_max = agreed.batch_len - prefix_len
+            adapt_stream(link.stream, agreed, limits)
         self.note_sole_link()
 
     def note_sole_link(self) -> None:
@@ -123,15 +124,15 @@ class NodeLink:
 
 
 def state_of(
-    phases: list[Phase], is_client: bool, connected: bool, *, ready: bool, awaits: bool
+    phases: list[Phase], settings: NodeSettings, *, connected: bool, ready: bool
 ) -> ConnectionState:
     """How far a node is, from its connectors and neighbours (behaviour.md 1.11, 1.12)."""
-    if is_client:
+    if settings.whatami is WhatAmI.CLIENT:
         if connected:
             return ConnectionState.CONNECTED
         if not phases:
             return ConnectionState.FAILED  # a client is nothing without somebody to connect to
-    elif awaits and not connected:
+    elif settings.awaits_scouted and not connected:  # the driver ends it when the time is over
         return ConnectionState.WAITING
     elif ready and all(phase is Phase.CONNECTED for phase in phases):
         return ConnectionState.CONNECTED

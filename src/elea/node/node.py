@@ -24,6 +24,7 @@ from elea.node.intake_hot import Intake
 from elea.node.neighbour import ConnectionState, Neighbour, NodeLink, Session, state_of
 from elea.node.ports import CloseLink, Effect, LinkInfo, NeighbourDown, NeighbourUp, Teller, Told
 from elea.node.receive_hot import FaceSink
+from elea.node.room import Room
 from elea.node.settings import EndpointGroups, NodeSettings
 from elea.node.stamping_hot import Stamper
 from elea.node.stats import Refusal
@@ -65,19 +66,23 @@ class Node:
         # A sample of a session goes out. Bound once: it takes no interpreted step.
         self.local_push = Door(self.egress, self.routing.push).push
         self.awaits = self.routing.queries.awaits
+        room = Room(self.routing, self._place)
+        self.has_room, self.has_reply_room = room.for_sample, room.for_reply
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
         self._stamper: Stamper | None = None
+        self._effects: list[Effect] = []
         self._links: dict[int, NodeLink] = {}
         self._neighbours: dict[bytes, Neighbour] = {}
         who = Admission(settings, role, self._neighbours, self._links, rng, limits, self._give_up)
         self.admission, self.stats = who, who.stats
         self._expiries = Expiries()
-        self._connectors = Connectors(settings, self._neighbours, self._ask, rng, limits, who.stats)
+        self._connectors = Connectors(
+            settings, self._neighbours, self._effects.append, rng, limits, who.stats
+        )
         self._by_face: dict[int, Neighbour] = {}
         self.departed = Departed()
         self._sessions: dict[int, Session] = {}
-        self._effects: list[Effect] = []
-        self.holding = Holding(self._links, settings, limits, self._ask)
+        self.holding = Holding(self._links, settings, limits, self._effects.append)
         self.guards = Guards(
             settings.policy, self.routing, self.egress, self.holding, self._told_ns, limits
         )
@@ -85,6 +90,7 @@ class Node:
         self._dirty: dict[int, None] = {}
         self._last_id = self._now_ns = 0
         self._closed = False
+        self._blocked = False  # what a session just sent waits for room
         self.groups = Groups(
             settings,
             self.routing,
@@ -130,6 +136,8 @@ class Node:
         """What the driver shall do, oldest first; taken once."""
         if self.routing.candidates:
             self._consider_candidates()
+        if self.routing.debts:
+            self.guards.hold_debtors(self.routing.debts)
         taken, self._effects[:] = self._effects[:], []  # the list itself stays
         return taken
 
@@ -146,14 +154,13 @@ class Node:
 
     def has_work(self) -> bool:
         """Whether there is something to write, or something else for the driver to do."""
-        asked = self._effects or self._dirty or self.routing.candidates
-        return bool(asked or self.egress.dirty)
+        routing = self.routing.candidates or self.routing.debts
+        return bool(self._effects or self._dirty or routing or self.egress.dirty)
 
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
-        times = [self.routing.next_timer_ns(), self.groups.next_timer_ns()]
-        times += [self._connectors.next_timer_ns(), self.guards.next_timer_ns()]
-        times.append(self._expiries.next_timer_ns())
+        machines = (self.routing, self.groups, self._connectors, self.guards, self._expiries)
+        times = [one.next_timer_ns() for one in machines]
         times += [session.next_timer_ns() for session in self._sessions.values()]
         for link in self._links.values():
             if link.handshake is not None:
@@ -176,7 +183,7 @@ class Node:
         for neighbour in list(self._neighbours.values()):
             self._time_neighbour(neighbour, now_ns)
         for face_id in self.guards.overdue(now_ns):
-            self._end_neighbour(self._by_face[face_id], "closed here: over its quota", now_ns)
+            self._give_up(self._by_face[face_id], "closed here: over its quota", now_ns)
         fat = self.holding.excess(list(self._neighbours.values()))
         if fat is not None:
             self._give_up(fat, "too much waits for it", now_ns, CloseReason.UNRESPONSIVE)
@@ -322,9 +329,10 @@ class Node:
     def local_send(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> int:
         """Anything else of a session goes out."""
         self._now_ns = now_ns
+        self._blocked = False
         self.routing.receive(face_id, message, reliable, now_ns)
         self.egress.timers_moved = True
-        return SENT if self.has_room(face_id) else FULL
+        return FULL if self._blocked else SENT
 
     def set_timer(self) -> None:
         """A session may have set a nearer timer."""
@@ -340,11 +348,10 @@ class Node:
 
     def connection_state(self) -> ConnectionState:
         """Whether what was to be connected is (behaviour.md 1.11, 1.12)."""
-        ready = all(self.routing.is_ready(one.face_id) for one in self._neighbours.values())
+        awaited = self._by_face if self.settings.awaits_declarations else ()
+        ready = all(map(self.routing.is_ready, awaited))
         phases = [one.phase for one in self._connectors]
-        is_client = self.whatami is WhatAmI.CLIENT
-        awaits = self.settings.awaits_scouted  # the driver ends it when the time is over
-        return state_of(phases, is_client, bool(self._neighbours), ready=ready, awaits=awaits)
+        return state_of(phases, self.settings, connected=bool(self._neighbours), ready=ready)
 
     def neighbours(self) -> list[NeighbourUp]:
         """Who is connected, or in a group with this node."""
@@ -372,10 +379,10 @@ class Node:
         remembered = any((*places, *others, self._effects, self._dirty, self._expiries))
         return not remembered and self.next_timer_ns() is None and self.routing.is_empty()
 
-    def has_room(self, face_id: int) -> bool:
-        """Whether no blocking message waits for room."""
-        waits = any(one.backlog for one in self._neighbours.values())
-        return not (waits or any(one.backlog for one in self.groups.by_face.values()))
+    def is_congested(self) -> bool:
+        """Whether a message that may not be dropped waits for room, anywhere."""
+        waits = any(one.backlog for one in self._by_face.values())
+        return waits or any(one.backlog for one in self.groups.by_face.values())
 
     def timestamp(self, wall_ns: int) -> Stamp:
         """A timestamp of this node's clock."""
@@ -392,6 +399,7 @@ class Node:
         place = self._place(face_id)
         assert place is not None  # it has an outlet
         result = place.backlog.send(message, reliable, self._told_ns())
+        self._blocked |= result == FULL
         place.outlet.stuck = bool(place.backlog)
         self.holding.grew(face_id, place.backlog, self.egress.source_link_id)
         return result
@@ -415,9 +423,6 @@ class Node:
     def _next_id(self) -> int:
         self._last_id += 1
         return self._last_id
-
-    def _ask(self, effect: Effect) -> None:
-        self._effects.append(effect)
 
     def _shake(self, link: NodeLink, batch: bytes, now_ns: int) -> None:
         assert link.handshake is not None
@@ -470,9 +475,9 @@ class Node:
             self._lose(link, reason, now_ns)
             return
         face_id = self._next_id()
-        transport = Transport(agreed, limits=self.limits, pool=self._fragments)
-        keys_max = self.limits.routes_count
-        sink = FaceSink(self.routing, face_id, self.direct, self._stamper, keys_max)
+        limits, how = self.limits, self.settings.transport
+        transport = Transport(agreed, limits=limits, pool=self._fragments, settings=how)
+        sink = FaceSink(self.routing, face_id, self.direct, self._stamper, limits.routes_count)
         neighbour = Neighbour.new(transport, sink, link.info, now_ns)
         self._neighbours[agreed.peer_zid] = neighbour
         self._by_face[face_id] = neighbour
@@ -484,11 +489,12 @@ class Node:
             whatami=agreed.peer_whatami,
             region=placement.region,
             gateway=placement.gateway,
+            request_id_max=agreed.request_id_max,
         )
         self.routing.open_face(face_id, spec, now_ns)
 
     def _join(self, neighbour: Neighbour, link: NodeLink, agreed: Agreed, now_ns: int) -> None:
-        neighbour.join(link, agreed, now_ns)
+        neighbour.join(link, agreed, now_ns, self.limits)
         self.guards.join(neighbour, self._links)
         if link.connector is not None:
             link.connector.connected()
@@ -557,7 +563,8 @@ class Node:
             neighbour.note_sole_link()
             is_open = neighbour.transport.phase is TransportPhase.OPEN
             if is_open and neighbour.transport.has_carried(link.id):
-                self._end_neighbour(neighbour, reason, now_ns)
+                # Declarations on their way are lost: only a new transport repairs the tables.
+                self._give_up(neighbour, reason, now_ns)
             return
         del self._by_face[neighbour.face_id]
         self.guards.leave(neighbour.face_id)
@@ -567,20 +574,12 @@ class Node:
         self._connectors.lost(neighbour, now_ns)
         self._announce(NeighbourDown(neighbour.zid, neighbour.whatami, reason))
 
-    def _end_neighbour(self, neighbour: Neighbour, reason: str, now_ns: int) -> None:
-        """All links of a neighbour go.
-
-        If one of several is lost, what was on its way there is gone, declarations too, and nothing
-        would repair the tables of either side. A new transport does.
-        """
-        self._give_up(neighbour, reason, now_ns, CloseReason.GENERIC)
-
     def _give_up(
-        self, neighbour: Neighbour, reason: str, now_ns: int, close_reason: CloseReason
+        self, neighbour: Neighbour, reason: str, now_ns: int, why: CloseReason = CloseReason.GENERIC
     ) -> None:
         """Give a neighbour up, with all its links; what waits for it is dropped."""
         self._mute(neighbour)
-        neighbour.transport.close(close_reason, now_ns, flush=False)
+        neighbour.transport.close(why, now_ns, flush=False)
         for link_id in list(neighbour.links):
             link = self._links[link_id]
             last_words = neighbour.transport.pull(link_id, now_ns)

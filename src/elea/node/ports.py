@@ -61,26 +61,33 @@ class LinkInfo:
 
 @dataclass(frozen=True, slots=True)
 class Teller:
-    """Where the one is who told us of a node: who is on loopback may speak of loopback."""
+    """Where the one is who told us of a node: who is on this host may speak of its loopback."""
 
     loopback: bool = False
     link_local: bool = False
 
     @classmethod
-    def at(cls, host: str) -> Self:
-        """The teller at an IP address; a text that is none says nothing."""
+    def at(cls, host: str, *, own_host: bool = False) -> Self:
+        """The teller at an IP address, perhaps one of this host; a text that is none says nothing.
+
+        Example:
+            >>> Teller.at("10.0.0.7"), Teller.at("10.0.0.7", own_host=True)
+            (Teller(loopback=False, link_local=False), Teller(loopback=True, link_local=False))
+        """
         try:
             address = ipaddress.ip_address(host.partition("%")[0])
         except ValueError:
             return cls()
         address = getattr(address, "ipv4_mapped", None) or address
-        return cls(loopback=address.is_loopback, link_local=address.is_link_local)
+        return cls(loopback=own_host or address.is_loopback, link_local=address.is_link_local)
 
     @classmethod
     def behind(cls, link: LinkInfo) -> Self:
         """The teller at the other end of a link."""
         try:
-            return cls.at(link.remote.host_port()[0])
+            host = link.remote.host_port()[0]
+            # A link within this host has the same address at both ends.
+            return cls.at(host, own_host=host == link.local.host_port()[0])
         except ValueError:  # LocatorError: a path; whoever is there is on this host
             return cls(loopback=True)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from elea.config.config import Config
+from elea.config.support import check_supported
 from elea.errors import ConfigError
 from elea.ids import Rng, WhatAmI, ZenohId
+from elea.limits import DEFAULT_LIMITS, Limits
 from elea.locator import Endpoint, is_group
 from elea.policy.chain import Authorize
 from elea.policy.policy import OPEN_POLICY, Policy
@@ -19,14 +21,26 @@ from elea.routing.settings import RoutingSettings
 from elea.secret import Secret
 from elea.transport.multicast import GroupOffer
 from elea.transport.negotiation import Offer
+from elea.transport.settings import TransportSettings
+from elea.wire import compression
 from elea.wire.transport.join import BATCH_LEN_DEFAULT
 
 EndpointGroups = tuple[tuple[Endpoint, ...], ...]  # the members of a group lead to one node
 
 MS_NS: Final = 1_000_000
 US_NS: Final = 1_000
-_ROUTER_LISTEN: Final = "tcp/127.0.0.1:7447"
-_CONGESTION: Final = "transport/link/tx/queue/congestion_control"
+_QUEUE: Final = "transport/link/tx/queue"
+_CONGESTION: Final = f"{_QUEUE}/congestion_control"
+_LANES: Final = (
+    "control",
+    "real_time",
+    "interactive_high",
+    "interactive_low",
+    "data_high",
+    "data",
+    "data_low",
+    "background",
+)
 
 # Resolution octet of INIT by the configured sequence number resolution; request ids stay 32 bit.
 _RESOLUTIONS: Final = {"8bit": 0x08, "16bit": 0x09, "32bit": 0x0A, "64bit": 0x0B}
@@ -68,7 +82,9 @@ class AutoconnectSettings:
         return bool(self.roles & bit) and (not self.greater_zid & bit or own_zid > zid)
 
 
+_RETRY: Final = RetrySettings(init_ns=1_000 * MS_NS, max_ns=4_000 * MS_NS, factor=2.0)
 _ROUTING: Final = RoutingSettings()
+_TRANSPORT: Final = TransportSettings()
 _NOBODY: Final = AutoconnectSettings()
 
 
@@ -83,10 +99,12 @@ class NodeSettings:
     groups: tuple[Endpoint, ...] = ()  # multicast groups to take part in
     connect_timeout_ns: int = 0  # -1: never give up, 0: one attempt each
     exit_on_failure: bool = True
-    retry: RetrySettings = RetrySettings(init_ns=1_000 * MS_NS, max_ns=4_000 * MS_NS, factor=2.0)
+    retry: RetrySettings = _RETRY
+    listen_timeout_ns: int = 0  # as connect_timeout_ns
+    listen_exit_on_failure: bool = True
+    listen_retry: RetrySettings = _RETRY
     open_timeout_ns: int = 10_000 * MS_NS
     accept_timeout_ns: int = 10_000 * MS_NS
-    accept_pending: int = 100
     sessions_max: int = 1_000
     lease_ms: int = 10_000
     batch_len: int = 65_535
@@ -99,9 +117,12 @@ class NodeSettings:
     accounts: Mapping[bytes, Secret] | None = None  # who may connect; None for everybody
     region_name: str | None = None
     wait_before_close_ns: int = 5_000 * MS_NS
+    transport: TransportSettings = _TRANSPORT
+    burst_ns: int = MS_NS  # what a message of a burst waits for others to share its batch
     routing: RoutingSettings = _ROUTING
     scouting_delay_ns: int = 500 * MS_NS
     awaits_scouted: bool = False  # whether opening waits for somebody to be found
+    awaits_declarations: bool = True  # whether it waits for what neighbours declare first
     by_scouting: AutoconnectSettings = _NOBODY
     by_gossip: AutoconnectSettings = _NOBODY
     group_join_ms: int = 2_500
@@ -121,11 +142,16 @@ class NodeSettings:
         accounts: Mapping[bytes, Secret] | None = None,
         authorize: Authorize | None = None,
     ) -> Self:
-        """Read a configuration; a node without an id of its own gets a random one."""
+        """Read a configuration; a node without an id of its own gets a random one.
+
+        Raises:
+            ConfigError: if a key asks for something that this node does not do.
+        """
+        check_supported(config)
+        _check_together(config)
         zid = config.zid or ZenohId.generate(rng)
         user = config.get("transport/auth/usrpwd/user")
-        timeout_ms = config.value("connect/timeout_ms", int)
-        connect, listen = config.endpoints("connect"), _listen(config)
+        connect, listen = config.endpoints("connect"), config.endpoints("listen")
         groups = [one for group in (*listen, *connect) for one in group if is_group(one)]
         by_scouting = AutoconnectSettings.from_config(config, "multicast")
         scouts = config.value("scouting/multicast/enabled", bool) and by_scouting.roles != 0
@@ -135,12 +161,14 @@ class NodeSettings:
             connect=unicast(connect),
             listen=unicast(listen),
             groups=tuple(dict.fromkeys(groups)),
-            connect_timeout_ns=timeout_ms if timeout_ms < 0 else timeout_ms * MS_NS,
+            connect_timeout_ns=_timeout_ns(config, "connect"),
             exit_on_failure=config.value("connect/exit_on_failure", bool),
-            retry=_retry(config),
+            retry=_retry(config, "connect"),
+            listen_timeout_ns=_timeout_ns(config, "listen"),
+            listen_exit_on_failure=config.value("listen/exit_on_failure", bool),
+            listen_retry=_retry(config, "listen"),
             open_timeout_ns=config.value("transport/unicast/open_timeout", int) * MS_NS,
             accept_timeout_ns=config.value("transport/unicast/accept_timeout", int) * MS_NS,
-            accept_pending=config.value("transport/unicast/accept_pending", int),
             sessions_max=config.value("transport/unicast/max_sessions", int),
             lease_ms=config.value("transport/link/tx/lease", int),
             batch_len=config.value("transport/link/tx/batch_size", int),
@@ -154,16 +182,12 @@ class NodeSettings:
             password=config.secret("transport/auth/usrpwd/password"),
             accounts=accounts,
             region_name=_text(config.get("region_name")),
-            routing=RoutingSettings(
-                queries_timeout_ns=config.value("queries_default_timeout", int) * MS_NS,
-                interests_timeout_ns=config.value("routing/interests/timeout", int) * MS_NS,
-                gossip=config.value("scouting/gossip/enabled", bool),
-                gossip_multihop=config.value("scouting/gossip/multihop", bool),
-                gossip_target=role_bits(config.get("scouting/gossip/target")),
-                weights=_weights(config.get("routing/router/linkstate/transport_weights")),
-            ),
+            routing=_routing(config),
             wait_before_close_ns=config.value(f"{_CONGESTION}/block/wait_before_close", int)
             * US_NS,
+            transport=_transport(config),
+            burst_ns=config.value(f"{_QUEUE}/batching/time_limit", int) * MS_NS,
+            awaits_declarations=config.value("open/return_conditions/declares", bool),
             awaits_scouted=scouts and config.value("open/return_conditions/connect_scouted", bool),
             by_scouting=by_scouting,
             by_gossip=AutoconnectSettings.from_config(config, "gossip"),
@@ -221,13 +245,6 @@ def unicast(groups: EndpointGroups) -> EndpointGroups:
     return tuple(group for group in kept if group)
 
 
-def _listen(config: Config) -> tuple[tuple[Endpoint, ...], ...]:
-    """Where to listen. A router that nobody configured is there for its own machine alone."""
-    if config.mode is WhatAmI.ROUTER and not config.is_set("listen/endpoints"):
-        return ((Endpoint.parse(_ROUTER_LISTEN),),)
-    return config.endpoints("listen")
-
-
 def _weights(entries: object) -> dict[bytes, int]:
     """The configured weights of links to other routers, by their ids."""
     found: dict[bytes, int] = {}
@@ -274,10 +291,71 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _retry(config: Config) -> RetrySettings:
-    retry = config.get("connect/retry")
+def limits_of(config: Config, limits: Limits = DEFAULT_LIMITS) -> Limits:
+    """The bounds of a node: those given, with what the configuration says in their place.
+
+    Example:
+        >>> config = Config.from_json5("{transport: {link: {rx: {buffer_size: 9000}}}}")
+        >>> limits_of(config).link_read_len
+        9000
+    """
+    message_len = config.value("transport/link/rx/max_message_size", int)
+    read_len = config.value("transport/link/rx/buffer_size", int)
+    return replace(
+        limits,
+        message_len=message_len,
+        fragments_len=max(limits.fragments_len, message_len),
+        fragments_node_len=max(limits.fragments_node_len, message_len),
+        link_read_len=read_len,
+        link_turn_len=max(limits.link_turn_len, read_len),
+        accept_pending_count=config.value("transport/unicast/accept_pending", int),
+    )
+
+
+def _check_together(config: Config) -> None:
+    """Refuse combinations that exclude each other, as Eclipse Zenoh does."""
+    low_latency, qos = "transport/unicast/lowlatency", "transport/unicast/qos/enabled"
+    packed = "transport/unicast/compression/enabled"
+    if config.value(low_latency, bool):
+        for other in (qos, packed):
+            if config.value(other, bool):
+                raise ConfigError(low_latency, f"it excludes {other}; set that to false")
+    for one in (packed, "transport/multicast/compression/enabled"):
+        if config.value(one, bool) and not compression.available():
+            raise ConfigError(one, "lz4 is not installed; run: pip install 'elea[compression]'")
+
+
+def _routing(config: Config) -> RoutingSettings:
+    return RoutingSettings(
+        queries_timeout_ns=config.value("queries_default_timeout", int) * MS_NS,
+        interests_timeout_ns=config.value("routing/interests/timeout", int) * MS_NS,
+        gossip=config.value("scouting/gossip/enabled", bool),
+        gossip_multihop=config.value("scouting/gossip/multihop", bool),
+        gossip_target=role_bits(config.get("scouting/gossip/target")),
+        weights=_weights(config.get("routing/router/linkstate/transport_weights")),
+    )
+
+
+def _transport(config: Config) -> TransportSettings:
+    batch_len = config.value("transport/link/tx/batch_size", int)
+    sizes = [config.value(f"{_QUEUE}/size/{name}", int) for name in _LANES]
+    return TransportSettings(
+        keep_alives=config.value("transport/link/tx/keep_alive", int),
+        batching=config.value(f"{_QUEUE}/batching/enabled", bool),
+        queue_lens=tuple(size * batch_len for size in sizes),
+    )
+
+
+def _timeout_ns(config: Config, side: str) -> int:
+    timeout_ms = config.value(f"{side}/timeout_ms", int)
+    return timeout_ms if timeout_ms < 0 else timeout_ms * MS_NS
+
+
+def _retry(config: Config, side: str) -> RetrySettings:
+    path = f"{side}/retry"
+    retry = config.get(path)
     if not isinstance(retry, dict):
-        raise ConfigError("connect/retry", "holds no record")
+        raise ConfigError(path, "holds no record")
 
     def number(name: str, default: float) -> float:
         value = retry.get(name)

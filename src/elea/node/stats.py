@@ -12,11 +12,13 @@ class Refusal(StrEnum):
     DUPLICATE = "duplicate"  # its identifier is in use by a neighbour that is alive
     STRANGER = "stranger"  # its identifier is in use by somebody with other credentials (T13)
     SESSIONS = "sessions"  # there are as many neighbours as there may be
+    ROLE = "role"  # `elea/roles` does not give it the role that it claims
     LOGIN = "login"  # unknown user or wrong password
     LOGIN_RATE = "login_rate"  # too many wrong passwords came from that address
     REPLACED = "replaced"  # a silent neighbour, by a newcomer with the same credentials (T13)
     EXPIRED = "expired"  # a certificate of the link has ended
     HANDSHAKE = "handshake"  # pushed out of its handshake by others, or too slow (T09)
+    COOKIE = "cookie"  # a datagram with a cookie that is not ours, too old or used (T10)
     LEARNED = "learned"  # an address that others told of and that must not be dialled (T49)
 
 

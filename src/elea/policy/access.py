@@ -20,10 +20,16 @@ from elea.keyexpr.match_hot import includes, intersects
 from elea.policy.actions import Action, Flow
 from elea.policy.identity import Identity, LinkIdentity, Selection
 from elea.policy.records import Record, records, text, texts
+from elea.policy.service_keys import Demand
 
 _PATH: Final = "access_control"
 _ANY: Final = "$*"  # what a placeholder becomes in a deny rule if there is no value for it
 _ILLEGAL: Final = frozenset("/*$?#{}")
+# A deny rule for one of these hides keys: whoever may read any row may not be subject to one.
+_HIDING: Final = {
+    Flow.INGRESS: frozenset({Action.QUERY, Action.DECLARE_SUBSCRIBER}),
+    Flow.EGRESS: frozenset({Action.REPLY, Action.PUT, Action.DELETE}),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +80,28 @@ class _Bound:
 
 
 class Access:
-    """The rules that concern one neighbour, one way."""
+    """The rules that concern one neighbour, one way.
 
-    __slots__ = ("_allow", "_default", "_deny", "rules")
+    Args:
+        rules: In the order of the policies.
+        identity: Of the neighbour.
+        default: Whether what no rule decides is allowed.
+        hiding: Rules of either way that deny reading.
+    """
 
-    def __init__(self, rules: Iterable[Rule], identity: Identity, *, default: bool) -> None:
+    __slots__ = ("_allow", "_default", "_deny", "_hiding", "rules")
+
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        identity: Identity,
+        *,
+        default: bool,
+        hiding: Iterable[Rule] = (),
+    ) -> None:
         self.rules = tuple(rules)
         self._default = default
+        self._hiding = [_Bound(rule, _bind(rule, identity)) for rule in hiding]
         bound = [_Bound(rule, _bind(rule, identity)) for rule in self.rules]
         self._deny = [one for one in bound if not one.rule.allows]
         self._allow = [one for one in bound if one.rule.allows]
@@ -102,6 +123,29 @@ class Access:
                     if includes(allowed, key):
                         return Verdict(True, one.rule.id, f"allowed on {allowed}")
         return Verdict(False, None, "no allow rule includes it; the default is deny")
+
+    def opens(self, action: Action, key: str, demand: Demand) -> Verdict:
+        """Whether a service may be used whose answer, or effect, its key does not tell.
+
+        It may if a rule names it, or if all that it could do is allowed to the neighbour anyway.
+        """
+        for one in self._allow:
+            if action in one.rule.actions:
+                for allowed in one.keys:
+                    if demand.door in allowed.split("/") and includes(allowed, key):
+                        return Verdict(True, one.rule.id, f"allowed on {allowed}")
+        remedy = f"no allow rule for {action} on it names {demand.door!r}"
+        if not demand.actions:
+            return Verdict(False, None, remedy)
+        for one in self._hiding:
+            for hidden in one.keys:
+                if intersects(hidden, demand.key):
+                    return Verdict(False, one.rule.id, f"{remedy}, and {hidden} is denied")
+        verdict = self.decide(demand.actions[0], demand.key)
+        if verdict.allowed:
+            return verdict
+        why = f"{remedy}, and {demand.actions[0]} on {demand.key}: {verdict.why}"
+        return Verdict(False, verdict.rule_id, why)
 
 
 class AccessControl:
@@ -179,11 +223,20 @@ class AccessControl:
         chosen: dict[str, Rule] = {}
         for rule_ids, subject_ids in self._policies:
             if mine.intersection(subject_ids):
-                for rule_id in rule_ids:
-                    rule = self._rules[rule_id]
-                    if flow in rule.flows:
-                        chosen[rule_id] = rule
-        return Access(chosen.values(), identity, default=self._default)
+                chosen |= {rule_id: self._rules[rule_id] for rule_id in rule_ids}
+        return Access(
+            [rule for rule in chosen.values() if flow in rule.flows],
+            identity,
+            default=self._default,
+            hiding=[rule for rule in chosen.values() if _hides(rule)],
+        )
+
+
+def _hides(rule: Rule) -> bool:
+    return not rule.allows and any(
+        flow in rule.flows and not rule.actions.isdisjoint(actions)
+        for flow, actions in _HIDING.items()
+    )
 
 
 def _by_id(name: str, entries: list[Record]) -> list[tuple[str, Record]]:

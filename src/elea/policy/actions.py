@@ -47,10 +47,12 @@ class Action(StrEnum):
     LIVELINESS_TOKEN = "liveliness_token"  # noqa: S105  # not a password
     DECLARE_LIVELINESS_SUBSCRIBER = "declare_liveliness_subscriber"
     LIVELINESS_QUERY = "liveliness_query"
+    LINK_STATE = "link_state"  # who is connected to whom: `elea/roles` decides, no rule
     UNKNOWN = "unknown"  # something this version has no word for: no rule can allow it
 
 
-ACTIONS = tuple(action for action in Action if action is not Action.UNKNOWN)
+_NO_RULE = (Action.LINK_STATE, Action.UNKNOWN)
+ACTIONS = tuple(action for action in Action if action not in _NO_RULE)
 _EVERYTHING = WireExpr(0, "**")  # what an interest without a key is about
 
 

@@ -7,7 +7,7 @@ depends on the key alone is looked up once and remembered; the rest is a compari
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -17,7 +17,10 @@ from elea.policy.access import Access, Verdict
 from elea.policy.actions import Action, Flow, sizes
 from elea.policy.filters import Downsampler, Limiter, LowPass, Overwrite
 from elea.policy.identity import Identity
+from elea.policy.service_keys import Demand, demands, is_service_key
 from elea.wire.codec_hot import NetworkMessage
+from elea.wire.data.query import Query
+from elea.wire.network.request import Request
 
 # Asked after the rules: identity, action, key. It never raises.
 Authorize: TypeAlias = Callable[[Identity, str, str], Verdict]
@@ -62,6 +65,7 @@ class Chain:
         identity: Who it is.
         flow: Which way.
         plans_max: Of so many pairs of action and key it is remembered what applies.
+        takes_link_state: Whether it may say who is connected to whom.
     """
 
     identity: Identity
@@ -72,12 +76,14 @@ class Chain:
     authorizer: Authorizer | None = None
     overwrites: Sequence[Overwrite] = ()
     low_passes: Sequence[LowPass] = ()
+    takes_link_state: bool = True
     _plans: dict[tuple[Action, str], _Plan] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether there is anything to check."""
         rules = self.access is not None or self.authorizer is not None
-        return rules or bool(self.downsamplers or self.overwrites or self.low_passes)
+        filters = self.downsamplers or self.overwrites or self.low_passes
+        return rules or bool(filters) or not self.takes_link_state
 
     def check(
         self, action: Action, key: str, message: NetworkMessage, reliable: bool, now_ns: int
@@ -94,6 +100,11 @@ class Chain:
         if not plan.verdict.allowed:
             verdict = plan.verdict
             return self._refuse(plan.reason, action, key, verdict.rule_id, verdict.why)
+        if plan.is_service:
+            needed = demands(action, key, *_asked(message))
+            verdict, reason = self._needed(action, key, needed, now_ns)
+            if not verdict.allowed:
+                return self._refuse(reason, action, key, verdict.rule_id, verdict.why)
         for overwrite in plan.overwrites:
             message = overwrite.apply(message, reliable)
         if plan.low_pass is not None:
@@ -107,9 +118,41 @@ class Chain:
         """Whether access control lets an action pass, whatever the message."""
         return self.verdict(action, key, now_ns).allowed
 
-    def verdict(self, action: Action, key: str, now_ns: int) -> Verdict:
-        """What access control says of an action, whatever the message."""
-        return self._plan(action, key, now_ns).verdict
+    def verdict(
+        self,
+        action: Action,
+        key: str,
+        now_ns: int,
+        parameters: str = "",
+        has_payload: bool = False,
+    ) -> Verdict:
+        """What access control says of an action; parameters and payload are those of a query."""
+        plan = self._plan(action, key, now_ns)
+        if not (plan.verdict.allowed and plan.is_service):
+            return plan.verdict
+        needed = demands(action, key, parameters, has_payload)
+        verdict, _ = self._needed(action, key, needed, now_ns)
+        return verdict if needed else plan.verdict
+
+    def _needed(
+        self, action: Action, key: str, needed: Sequence[Demand], now_ns: int
+    ) -> tuple[Verdict, Reason]:
+        """Whether all that a service does for a message is allowed; the first that is not."""
+        verdict = _OPEN
+        for one in needed:
+            if one.door is not None:
+                if self.access is None:
+                    continue  # the authorizer was asked about the service's key
+                verdict = self.access.opens(action, key, one)
+                reason = Reason.ACCESS
+            else:
+                found = [self.verdict(each, one.key, now_ns) for each in one.actions]
+                verdict = next((each for each in found if each.allowed), found[0])
+                reason = self._plan(one.actions[0], one.key, now_ns).reason
+                verdict = replace(verdict, why=f"{one.actions[0]} on {one.key}: {verdict.why}")
+            if not verdict.allowed:
+                return verdict, reason
+        return verdict, Reason.ACCESS
 
     def _refuse(
         self, reason: Reason, action: Action, key: str, rule_id: str | None, why: str
@@ -130,7 +173,7 @@ class Chain:
             # does not pass rules, as in Eclipse.
             passes = self.access is None and self.authorizer is None
             verdict = Verdict(passes, None, "not a key expression")
-            return _Plan(verdict, Reason.KEY, (), (), None, None, passes)
+            return _Plan(verdict, Reason.KEY, (), (), None, None, passes, False)
         verdict, reason = _OPEN, Reason.ACCESS
         until_ns: int | None = None
         if self.access is not None:
@@ -144,8 +187,12 @@ class Chain:
         overwrites = tuple(one for one in self.overwrites if one.concerns(action, key))
         bounds = [one for one in self.low_passes if one.concerns(action, key)]
         low_pass = min(bounds, key=lambda one: one.len_max, default=None)
-        is_clear = verdict.allowed and not limiters and not overwrites and low_pass is None
-        return _Plan(verdict, reason, limiters, overwrites, low_pass, until_ns, is_clear)
+        guarded = self.access is not None or self.authorizer is not None
+        is_service = guarded and self.flow is Flow.INGRESS and is_service_key(action, key)
+        is_clear = not (limiters or overwrites or low_pass or is_service) and verdict.allowed
+        return _Plan(
+            verdict, reason, limiters, overwrites, low_pass, until_ns, is_clear, is_service
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +206,14 @@ class _Plan:
     low_pass: LowPass | None
     until_ns: int | None  # an answer of the authorizer holds no longer
     is_clear: bool  # nothing but the verdict, and that is good
+    is_service: bool  # a service acts on it: what it does has to be allowed as well
+
+
+def _asked(message: NetworkMessage) -> tuple[str, bool]:
+    """The parameters of a query, and whether it has a payload."""
+    if isinstance(message, Request) and isinstance(message.body, Query):
+        return message.body.parameters, message.body.body is not None
+    return "", False
 
 
 def _is_key(text: str) -> bool:

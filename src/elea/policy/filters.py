@@ -176,8 +176,8 @@ class Change:
         priority = self.priority
         if priority is not None:
             if not isinstance(priority, Priority):
-                moved = qos.priority + priority
-                priority = Priority(min(max(moved, Priority.REAL_TIME), Priority.BACKGROUND))
+                moved = qos.priority.value + priority
+                priority = Priority(min(max(moved, Priority.MAX.value), Priority.MIN.value))
             qos = replace(qos, priority=priority)
         if self.congestion is not None:
             qos = replace(qos, congestion_control=self.congestion)

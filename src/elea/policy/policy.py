@@ -13,6 +13,8 @@ from elea.policy.chain import Authorize, Authorizer, Chain
 from elea.policy.filters import Downsampler, Downsampling, LowPass, Overwrite
 from elea.policy.identity import Identity
 from elea.policy.quota import Quota
+from elea.policy.roles import EVERYBODY, Roles
+from elea.policy.roles import PATH as ROLES
 
 AUTHORIZER: Final = "elea/authorizer"
 KEYS: Final = (  # of the configuration, that a policy is read from
@@ -27,6 +29,7 @@ KEYS: Final = (  # of the configuration, that a policy is read from
     AUTHORIZER,
     "elea/authorizer_max_age",
     "elea/quotas",
+    ROLES,
 )
 _MS_NS: Final = 1_000_000
 
@@ -41,6 +44,7 @@ class Policy:
     low_pass: tuple[LowPass, ...] = ()
     overwrites: tuple[Overwrite, ...] = ()
     quotas: tuple[Quota, ...] = ()
+    roles: Roles = EVERYBODY
 
     @classmethod
     def from_config(cls, config: Config, authorize: Authorize | None = None) -> Self:
@@ -59,6 +63,7 @@ class Policy:
             low_pass=tuple(LowPass.from_config(config)),
             overwrites=tuple(Overwrite.from_config(config)),
             quotas=tuple(Quota.from_config(config)),
+            roles=Roles.from_config(config),
         )
 
     def chain(self, identity: Identity, flow: Flow, limits: Limits = DEFAULT_LIMITS) -> Chain:
@@ -73,6 +78,7 @@ class Policy:
             self.authorizer,
             [one for one in self.overwrites if one.scope.selects(identity, flow)],
             [one for one in self.low_pass if one.scope.selects(identity, flow)],
+            flow is Flow.EGRESS or self.roles.believe(identity),
         )
 
     def quota(self, identity: Identity) -> Quota | None:

@@ -119,9 +119,14 @@ class Account:
     def wait_ns(self, now_ns: int) -> int:
         """How long it must not be read."""
         buckets = [one for one in (self._messages, self._bytes) if one is not None]
-        if all(one.is_full(now_ns) for one in buckets):
+        if self.is_full(now_ns):
             self.over_since_ns = None
         return max((one.wait_ns(now_ns) for one in buckets), default=0)
+
+    def is_full(self, now_ns: int) -> bool:
+        """Whether it is as it was in the beginning."""
+        buckets = [one for one in (self._messages, self._bytes) if one is not None]
+        return all(one.is_full(now_ns) for one in buckets)
 
     def is_overdue(self, now_ns: int) -> bool:
         """Whether it has sent too much for too long."""

@@ -18,6 +18,7 @@ class Context:
 
     __slots__ = (
         "candidates",
+        "debts",
         "demands",
         "egress",
         "limits",
@@ -41,6 +42,7 @@ class Context:
         self.stats = RoutingStats()
         self.timers = Timers()
         self.candidates: dict[bytes, Candidate] = {}  # heard of, to connect to
+        self.debts: dict[int, int] = {}  # how many ns a face is not to be read: it made much work
         self.tables = Tables(role.regions, limits, zid)
         self.demands = Demands(limits)
         self.egress = Egress(output, self.tables)

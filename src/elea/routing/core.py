@@ -15,12 +15,13 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.routing.context import Context
 from elea.routing.declarations import Declarations
 from elea.routing.demands import Registered
-from elea.routing.effects import Candidate, Output, Violation
+from elea.routing.effects import Candidate, Output
 from elea.routing.face import Face, FaceSpec
 from elea.routing.flooding import Flooding
 from elea.routing.gateways import Gateways
 from elea.routing.gossip import Gossip
 from elea.routing.graph import Graph
+from elea.routing.id_space import IdSpace
 from elea.routing.interests import Interests
 from elea.routing.liveliness import Liveliness
 from elea.routing.multihop import gossip_of
@@ -87,8 +88,9 @@ class Routing:
         "_south",
         "_tables",
         "_upstream",
-        "_violations",
+        "audience",
         "candidates",
+        "debts",
         "push",
         "receive_push",
     )
@@ -119,11 +121,12 @@ class Routing:
         self._queries = Queries(context, self._routes)
         # What `connect_candidates` would give; a driver looks here after every chunk it reads.
         self.candidates = context.candidates
-        self._violations: dict[Violation, None] = {}
+        self.debts = context.debts
         self._pushes = PushRouter(output, self._routes.samples)
         # Bound once: an interpreted method in between would cost as much as the routing.
         self.push = self._pushes.push
         self.receive_push = self._pushes.receive
+        self.audience = self._pushes.audience
 
     def stamp_samples(self, stamp: Callable[[Push], Push | None]) -> None:
         """Let every sample pass through `stamp` before it goes on; None drops it."""
@@ -154,6 +157,9 @@ class Routing:
         if spec.region not in self.role.regions:
             raise LocalProtocolError(f"{spec.region} is no region of this role; use Role.place")
         face = Face(face_id, spec, Aliases(self._context.limits.aliases_count))
+        face.ids.in_use = partial(self._own_ids, face)
+        in_flight = partial(self._queries.request_ids, face_id)
+        face.request_ids = IdSpace(in_flight, first=0, largest=spec.request_id_max)
         tells = self._teller(face) is not None  # so that we know when it has told its first state
         face.ready = not (face.is_mutual or (spec.gateway and tells))
         self._tables.faces[face_id] = face
@@ -193,7 +199,6 @@ class Routing:
         self._declarations.close_face(face)
         self._queries.close_face(face)
         self._leave(face, now_ns)
-        self._violations = {one: None for one in self._violations if one.face_id != face.id}
 
     def receive(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> None:
         """A message came in on a face. What cannot be used is dropped and counted."""
@@ -258,12 +263,6 @@ class Routing:
         self.candidates.clear()
         return found
 
-    def take_violations(self) -> list[Violation]:
-        """Rules that neighbours broke since the last call; the node may close their faces."""
-        violations = list(self._violations)
-        self._violations.clear()
-        return violations
-
     @property
     def stats(self) -> RoutingStats:
         """What was dropped, and why."""
@@ -320,7 +319,6 @@ class Routing:
         return (
             self._tables.is_empty()
             and not self._pushes.sources
-            and not self._violations
             and self._interests.is_empty()
             and self._upstream.is_empty()
             and self._queries.is_empty()
@@ -340,6 +338,11 @@ class Routing:
     def flooding(self) -> Flooding | None:
         """What routers were told, if this is one of them; to look at."""
         return self._flooding
+
+    def _own_ids(self, face: Face) -> set[int]:
+        """The numbers by which a face knows declarations and interests of this node."""
+        ids = self._declarations.entity_ids(face, self._interests.registered(face.id))
+        return ids.union(self._upstream.interest_ids(face.id))
 
     def _open_source(self, face: Face) -> None:
         aliases = face.aliases
@@ -485,8 +488,6 @@ class Routing:
                         self._context.egress.key(other, body.key.suffix)
             case AliasAnswer.CONFLICT:
                 self._context.stats.drop(Drop.ALIAS_CONFLICT)
-                reason = f"alias {body.id} declared again for another key"
-                self._violations[Violation(face.id, reason)] = None
             case AliasAnswer.FULL:
                 self._context.stats.drop(Drop.ALIAS_LIMIT)
             case AliasAnswer.KNOWN:
@@ -539,7 +540,6 @@ class Routing:
 
     def _overflow(self, face: Face) -> None:
         """A face declared more than may be kept: what it has is unknown from now on."""
-        self._violations[Violation(face.id, "more declarations than allowed")] = None
         if not face.overflowed:
             face.overflowed = True
             self._tables.routes_changed()

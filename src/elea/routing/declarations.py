@@ -189,6 +189,16 @@ class Declarations:
                 told = Told(0, self._aggregate_info(kind, key, face))
                 self._egress.entity(face, kind, key, told, interest_id)
 
+    def entity_ids(self, face: Face, registered: list[Registered]) -> set[int]:
+        """The ids that `face` knows declarations of ours by; `registered` are its interests."""
+        ids = {one.told_id for each in registered for one in each.aggregates.values()}
+        for kind in Kind:
+            for key in face.told[kind]:
+                entry = self._tables.get(kind, key)
+                if entry is not None and face.id in entry.told:
+                    ids.add(entry.told[face.id].id)
+        return ids
+
     def _propagate(self, change: Change, *, quiet: bool = False) -> None:
         entry = change.entry
         if entry.kind is not Kind.TOKEN:

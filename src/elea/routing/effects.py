@@ -27,14 +27,6 @@ class Output(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
-    """A neighbour broke a rule that honest ones keep; the node may close the face."""
-
-    face_id: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Candidate:
     """A node that gossip told of. Whether to connect is the node's decision."""
 

@@ -11,7 +11,7 @@ from elea.keyexpr.match_hot import intersects
 from elea.routing.core import Routing
 from elea.routing.face import Face
 from elea.routing.pubsub_hot import RouteCache
-from elea.routing.queries import TARGET_ALL
+from elea.routing.queries import TARGET_BEST_MATCHING
 from elea.routing.regions import LOCAL
 from elea.routing.tables import OPTIONS, Kind, is_complete
 
@@ -44,7 +44,12 @@ class Hop:
 
 
 def explain(
-    routing: Routing, action: Action, key: str, sender: bytes | None, root: bytes | None
+    routing: Routing,
+    action: Action,
+    key: str,
+    sender: bytes | None,
+    root: bytes | None,
+    target: int = TARGET_BEST_MATCHING,
 ) -> list[Hop]:
     """Where a message on `key` goes on to.
 
@@ -54,6 +59,7 @@ def explain(
         key: A canonical key expression.
         sender: The neighbour that the message comes from; None, or nobody known: a session here.
         root: The router where the message entered the network; None: the sender, if it is one.
+        target: Of a query: which of those who can answer are asked.
 
     A subscription goes to those who may publish: routers pass it on along the tree of `root`,
     others are told of it because they declared a publisher.
@@ -65,7 +71,7 @@ def explain(
     if action is Action.PUT:
         route = routing.routes.samples(cache, key) or []
     else:
-        route = routing.queries.compute(cache, source, key, TARGET_ALL)
+        route = routing.queries.compute(cache, source, key, target)
     faces = routing.tables.faces
     hops = {one.face_id: Hop(faces[one.face_id]) for one in route}
     if source is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from elea.routing.id_space import ID_MAX, IdSpace
 from elea.routing.regions import LOCAL, Bound, Region, RegionKind
 from elea.routing.resources import Aliases
 
@@ -27,6 +28,7 @@ class FaceSpec:
         local: Whether it is a session of this process.
         elea: Whether it keeps the rules of the specification for interests, as Elea nodes do,
             where Eclipse Zenoh departs from them.
+        request_id_max: The largest request id that was agreed on.
     """
 
     zid: bytes
@@ -36,6 +38,7 @@ class FaceSpec:
     multicast: bool = False
     local: bool = False
     elea: bool = False
+    request_id_max: int = ID_MAX
 
 
 def local_face(zid: bytes, whatami: int) -> FaceSpec:
@@ -58,8 +61,8 @@ class Face:
     ready: bool = False  # a peer's D_FINAL for id 0, or a gateway's first link state, has arrived
     leaving: bool = False  # its transport is gone, and what it declared goes in turns
     overflowed: bool = False  # it declared more than we keep: what it has is not known any more
-    last_id: int = 0  # entities and interests, numbered together
-    last_request_id: int = 0
+    ids: IdSpace = field(default_factory=IdSpace)  # entities and interests, numbered together
+    request_ids: IdSpace = field(default_factory=IdSpace)
 
     @property
     def region(self) -> Region:
@@ -97,9 +100,6 @@ class Face:
 
     def next_id(self) -> int:
         """A number for an entity or an interest that we declare."""
-        self.last_id += 1
-        return self.last_id
-
-    def next_request_id(self) -> int:
-        self.last_request_id += 1
-        return self.last_request_id
+        number = self.ids.take()
+        assert number is not None  # declarations and interests are bounded far below
+        return number

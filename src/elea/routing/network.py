@@ -7,6 +7,7 @@ by numbers of the sender's choice, which it introduces together with their ids.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,7 +16,7 @@ from elea.routing.context import Context
 from elea.routing.effects import Candidate
 from elea.routing.face import Face
 from elea.routing.graph import Graph
-from elea.routing.trees import edge_length
+from elea.routing.trees import edge_length, edge_share
 from elea.wire.fields_hot import QOS_DECLARE
 from elea.wire.network.linkstate import LinkState, LinkStateList
 from elea.wire.network.oam import ID_LINKSTATE, Oam
@@ -23,6 +24,8 @@ from elea.wire.network.oam import ID_LINKSTATE, Oam
 _SELF: Final = 0
 _PSID_MAX: Final = 0xFFFF  # NodeId has sixteen bits
 _ROUTER_BIT: Final = 1
+_FREE_COST: Final = 1_000  # links told of, times those who are told on: less needs no rest
+_REST_NS: Final = 5_000  # after each of them, which takes about a microsecond
 
 
 @dataclass(slots=True, eq=False)
@@ -49,13 +52,14 @@ class NetworkNeighbour:
 class Network:
     """The nodes of one network; a subclass says what they are used for."""
 
-    __slots__ = ("_context", "_mentioned", "neighbours", "nodes", "own")
+    __slots__ = ("_context", "_free_psids", "_mentioned", "neighbours", "nodes", "own")
 
     def __init__(self, context: Context, mentioned: int) -> None:
         self._context = context
         self._mentioned = mentioned  # the role of a node that is only mentioned as a link
         self.own = NetworkNode(_SELF, context.zid, 1 << context.role.whatami, 1, ())
         self.nodes: dict[bytes, NetworkNode] = {context.zid: self.own}
+        self._free_psids: list[int] = []  # a heap of those below the largest one in use
         self.neighbours: dict[int, NetworkNeighbour] = {}  # by face id
 
     def is_empty(self) -> bool:
@@ -77,7 +81,8 @@ class Network:
             for before, other in enumerate(nodes[:index]):
                 if other.zid in node.links and node.zid in other.links:
                     weights = node.links[other.zid], other.links[node.zid]
-                    graph.edges[index, before] = edge_length(node.zid, other.zid, *weights)
+                    share = edge_share(node.zid, other.zid)
+                    graph.edges[index, before] = edge_length(share, *weights)
         return graph
 
     def open_face(self, face: Face) -> None:
@@ -118,6 +123,7 @@ class Network:
         updated: dict[bytes, NetworkNode] = {}
         introduced: list[bytes] = []
         heard = list(states)
+        self._charge(face, heard)
         for state in heard:  # numbers first: links may name nodes that are described later
             known = state.psid in sender.psids or len(sender.psids) < self._nodes_count_max
             if state.zid is not None and known:
@@ -174,10 +180,17 @@ class Network:
         """A node of the table; a new one, under the smallest free number, if there is room."""
         node = self.nodes.get(zid)
         if node is None and len(self.nodes) < self._nodes_count_max:
-            used = {one.psid for one in self.nodes.values()}
-            psid = next(number for number in range(len(used) + 1) if number not in used)
+            free = self._free_psids  # with those in use, all numbers up to the largest in use
+            psid = heapq.heappop(free) if free else len(self.nodes)
             node = self.nodes[zid] = NetworkNode(psid, zid, self._mentioned)
         return node
+
+    def _charge(self, face: Face, heard: list[LinkState]) -> None:
+        """Whoever tells much is read again after a rest: its news cost a share of the time."""
+        cost = sum(1 + len(state.links) for state in heard) * (1 + len(self.neighbours))
+        if cost > _FREE_COST:
+            debts = self._context.debts
+            debts[face.id] = debts.get(face.id, 0) + cost * _REST_NS
 
     def _hear_of_self(self, state: LinkState) -> None:
         """A description of this node that is newer than its own: of an earlier life."""
@@ -234,6 +247,7 @@ class Network:
         gone = [node for zid, node in self.nodes.items() if zid not in reached]
         for node in gone:
             del self.nodes[node.zid]
+            heapq.heappush(self._free_psids, node.psid)
             self._context.candidates.pop(node.zid, None)
         return gone
 

@@ -153,6 +153,16 @@ class PushRouter:
         key = head + wire.suffix if wire.suffix else head
         return self._route(source, cache, key, push, reliable)
 
+    def audience(self, face_id: int, key: str) -> list[int]:
+        """The faces that a sample from `face_id` on `key` goes to."""
+        source = self.sources.get(face_id)
+        if source is None:
+            return []
+        route = source.cache.samples.get(key)
+        if route is None:
+            route = self._compute(source.cache, key)
+        return [one.face_id for one in route or [] if one.face_id != face_id]
+
     def _route(
         self, source: PushSource, cache: RouteCache, key: str, push: Push, reliable: bool
     ) -> int:

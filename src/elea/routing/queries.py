@@ -7,6 +7,7 @@ their face, or by time (behaviour.md 5.6, 5.7).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,6 +28,7 @@ from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal
 from elea.wire.shared_extensions import EntityRef
 
+TARGET_BEST_MATCHING: Final = 0
 TARGET_ALL: Final = 1
 TARGET_ALL_COMPLETE: Final = 2
 _MS_NS: Final = 1_000_000
@@ -34,6 +36,7 @@ _MS_NS: Final = 1_000_000
 _LOCAL_GRACE_NS: Final = 1_000_000_000
 _TIMEOUT: Final = b"Timeout"
 _TOO_MANY_QUERIES: Final = b"Too many open queries"
+_NO_REQUEST_IDS: Final = b"Too many requests in flight: no request id of this neighbour is free"
 _TOO_MANY_REPLIES: Final = b"Too many replies"
 
 
@@ -123,21 +126,26 @@ class Queries:
             self._end(query)
             return
         route = self._route(face, key, request)
-        legs = {one.face_id: self._add_leg(query, one, now_ns, request.timeout_ms) for one in route}
+        legs: dict[int, Leg] = {}
+        for one in route:
+            leg = self._add_leg(query, one, now_ns, request.timeout_ms)
+            if leg is not None:
+                legs[one.face_id] = leg
         if not legs:
-            self._stats.drop(Drop.NO_QUERYABLE)
+            if not route:
+                self._stats.drop(Drop.NO_QUERYABLE)
             self._end(query)
             return
         # All legs exist before the first is sent: a session may answer from inside `send`.
         self._open.setdefault(face.id, {})[query.id] = query
         for one in route:
-            leg = legs[one.face_id]
-            if not leg.is_open:
-                continue  # ended while others were asked
-            message = _readdressed(request, leg.id, one)
-            if self._output.send(one.face_id, message, reliable) == DROPPED and leg.is_open:
+            asked = legs.get(one.face_id)
+            if asked is None or not asked.is_open:
+                continue  # refused, or ended while others were asked
+            message = _readdressed(request, asked.id, one)
+            if self._output.send(one.face_id, message, reliable) == DROPPED and asked.is_open:
                 self._stats.drop(Drop.QUERY_CONGESTED)
-                self._end_leg(leg)
+                self._end_leg(asked)
 
     def response(self, face: Face, response: Response, key: str, reliable: bool) -> None:
         """`face` answered one of its requests; `key` is the resolved key of the answer."""
@@ -169,9 +177,18 @@ class Queries:
         )
         self._output.send(query.source.id, message, reliable)
 
+    def request_ids(self, face_id: int) -> Collection[int]:
+        """The ids of the requests that a face has not ended."""
+        return self._legs.get(face_id, {}).keys()
+
     def awaits(self, face_id: int, request_id: int) -> bool:
         """Whether somebody still waits for the answers of a face to a request."""
         return request_id in self._legs.get(face_id, {})
+
+    def asker(self, face_id: int, request_id: int) -> int | None:
+        """The face that waits for the answers of a face to a request."""
+        leg = self._legs.get(face_id, {}).get(request_id)
+        return None if leg is None else leg.query.source.id
 
     def final(self, face: Face, request_id: int) -> None:
         """`face` will not answer this request any more."""
@@ -243,9 +260,15 @@ class Queries:
 
     def _add_leg(
         self, query: Query, target: Destination, now_ns: int, timeout_ms: int | None
-    ) -> Leg:
+    ) -> Leg | None:
+        """Number a request to one destination; None, told and counted, if it has no number free."""
         face = self._tables.faces[target.face_id]
-        leg = Leg(query, face, face.next_request_id())
+        request_id = face.request_ids.take()
+        if request_id is None:
+            self._stats.drop(Drop.REQUEST_IDS)
+            self._error(query, _NO_REQUEST_IDS, face.spec.zid)
+            return None
+        leg = Leg(query, face, request_id)
         query.legs[face.id, leg.id] = leg
         self._legs.setdefault(face.id, {})[leg.id] = leg
         timeout_ns = self._context.settings.queries_timeout_ns

@@ -1,22 +1,26 @@
 """Routers: the network of routers, and the trees along which messages travel (behaviour.md 6.5).
 
-Trees are computed a little after a change, for many changes at once, and used until the next time:
-all questions here are answered by the links as they were then.
+Paths are computed a little after a change, for many changes at once, and used until the next time:
+all questions here are answered by the links as they were then. The work is done in turns, and is
+followed by a rest in proportion: whatever routers tell of links costs a share of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Final
 
 from elea.routing.context import Context
 from elea.routing.face import Face
 from elea.routing.network import Network, NetworkNeighbour, NetworkNode
+from elea.routing.paths import Paths, survey
 from elea.routing.timers import Timer
-from elea.routing.trees import Tree, edge_length, grow
+from elea.routing.trees import Tree, grow
 
 # As long as Eclipse waits: routers that compute at the same time rarely disagree.
 _SETTLE_NS: Final = 100_000_000
+_TURN_COST: Final = 2_000  # steps of a turn: some two milliseconds
+_REST_NS: Final = 5_000  # after each step, which takes about a microsecond
 _ROUTER_BIT: Final = 1
 
 Listener = Callable[[int], None]
@@ -31,8 +35,12 @@ class Routers(Network):
     """
 
     __slots__ = (
-        "_edges",
+        "_cost",
         "_faces",
+        "_paths",
+        "_rested_ns",
+        "_stale",
+        "_survey",
         "_timer",
         "_trees",
         "now_ns",
@@ -48,9 +56,13 @@ class Routers(Network):
         self.on_introduced: Introduction | None = None
         self.now_ns = 0  # set by whoever drives it
         self._faces: dict[bytes, Face] = {}  # neighbours, by id
-        self._edges: dict[bytes, dict[bytes, float]] = {}
+        self._paths = Paths()
         self._trees: dict[bytes, Tree] = {}  # grown when they are asked for
-        self._timer: Timer | None = None
+        self._timer: Timer | None = None  # of the next computation, or of its next turn
+        self._survey: Generator[int, None, Paths] | None = None  # a computation that goes on
+        self._cost = 0  # of it
+        self._stale = False  # links changed since it began
+        self._rested_ns = 0  # when the next one may begin
 
     def open_face(self, face: Face) -> None:
         """A router is connected."""
@@ -64,11 +76,13 @@ class Routers(Network):
         super().close_face(face)
         if not self.neighbours and self._timer is not None:
             self._timer.cancel()  # nothing is left to compute
-            self._compute(self.now_ns)
+            self._survey = None
+            self._stale = False
+            self._apply(Paths(), self.now_ns)
 
     def is_empty(self) -> bool:
         """Whether there is no other router."""
-        return super().is_empty() and not (self._faces or self._edges or self._trees)
+        return super().is_empty() and not (self._faces or self._paths.edges or self._trees)
 
     def source(self, face: Face, node_id: int) -> bytes | None:
         """The router that a neighbour means by a NodeId; None if it was never introduced."""
@@ -85,41 +99,39 @@ class Routers(Network):
         """The neighbours that what `root` says goes on to."""
         if not self._faces:
             return []
-        return [face for zid in self.tree(root).children if (face := self._faces.get(zid))]
+        children = self._paths.children(root, self.own.zid)
+        return [face for zid in children if (face := self._faces.get(zid))]
 
     def parent(self, root: bytes) -> Face | None:
         """The neighbour that what `root` says comes from."""
-        zid = self.tree(root).parent
+        zid = self._paths.hops.get(root)
         return None if zid is None else self._faces.get(zid)
 
     def hop(self, root: bytes, target: bytes) -> Face | None:
         """The neighbour that leads from `root` to `target`; None if this router does not."""
-        zid = self.tree(root).hops.get(target)
+        paths = self._paths
+        zid = paths.hops.get(target)
+        if zid is None:
+            return None
+        if root != self.own.zid:
+            if root not in paths.through.get(zid, ()):
+                return None  # not even to that neighbour
+            if zid != target:
+                zid = self.tree(root).hops.get(target)
         return None if zid is None else self._faces.get(zid)
 
     def distance(self, zid: bytes) -> float:
         """How far a router is."""
-        return self.tree(zid).distance
+        return self._paths.distances.get(zid, 0.0)
 
     def tree(self, root: bytes) -> Tree:
         """The tree of `root`; a bare one if it is not known."""
         tree = self._trees.get(root)
         if tree is None:
-            tree = grow(self._edges, root, self.own.zid)
-            if root in self._edges:
+            tree = grow(self._paths.edges, root, self.own.zid)
+            if root in self._paths.edges:
                 self._trees[root] = tree
         return tree
-
-    def edges(self) -> dict[bytes, dict[bytes, float]]:
-        """Who is linked to whom: those links that both ends tell of."""
-        return {
-            zid: {
-                other: edge_length(zid, other, weight, self.nodes[other].links[zid])
-                for other, weight in node.links.items()
-                if other in self.nodes and zid in self.nodes[other].links
-            }
-            for zid, node in self.nodes.items()
-        }
 
     def weight_to(self, zid: bytes) -> int:
         """As configured in `routing/router/linkstate/transport_weights`."""
@@ -133,9 +145,12 @@ class Routers(Network):
         return settings.gossip_multihop or node is self.own or node.zid in self._faces
 
     def changed(self) -> None:
-        """Compute the trees soon."""
-        if self._timer is None or not self._timer.pending:
-            self._timer = self._context.timers.add(self.now_ns + _SETTLE_NS, self._compute)
+        """Compute the paths soon."""
+        if self._survey is not None:
+            self._stale = True
+        elif self._timer is None or not self._timer.pending:
+            due_ns = max(self.now_ns + _SETTLE_NS, self._rested_ns)
+            self._timer = self._context.timers.add(due_ns, self._begin)
 
     def removed(self, nodes: list[NetworkNode]) -> None:
         """Routers are out of reach."""
@@ -147,8 +162,35 @@ class Routers(Network):
         if zids and self.on_introduced is not None:
             self.on_introduced(by.face, zids)
 
-    def _compute(self, now_ns: int) -> None:
+    def _begin(self, now_ns: int) -> None:
+        """Compute, for the links as they are now."""
+        # Links of other nodes are replaced when they change, and never changed themselves.
+        links = {zid: node.links for zid, node in self.nodes.items()}
+        links[self.own.zid] = dict(self.own.links)
+        self._survey = survey(links, self.own.zid, self._paths)
+        self._cost = 0
+        self._go_on(now_ns)
+
+    def _go_on(self, now_ns: int) -> None:
+        """One turn of a computation."""
+        assert self._survey is not None
+        end = self._cost + _TURN_COST
+        try:
+            while self._cost < end:
+                self._cost += next(self._survey)
+        except StopIteration as done:
+            self._survey = None
+            self._rested_ns = now_ns + self._cost * _REST_NS
+            self._apply(done.value, now_ns)
+            if self._stale:
+                self._stale = False
+                self.now_ns = max(self.now_ns, now_ns)
+                self.changed()
+            return
+        self._timer = self._context.timers.add(now_ns + 1, self._go_on)
+
+    def _apply(self, paths: Paths, now_ns: int) -> None:
+        self._paths = paths if len(self.nodes) > 1 else Paths()
         self._trees.clear()
-        self._edges = self.edges() if len(self.nodes) > 1 else {}
         if self.on_trees is not None:
             self.on_trees(now_ns)

@@ -37,6 +37,7 @@ class Drop(StrEnum):
     FUTURE = "future", "a sample with a timestamp from the future, and the settings drop those"
     NO_QUERYABLE = "no_queryable", "a query that nobody answers"
     QUERY_LIMIT = "query_limit", "more open queries than one face may have"
+    REQUEST_IDS = "request_ids", "a query for a neighbour with as many requests as there are ids"
     QUERY_DUPLICATE = "query_duplicate", "a request id that is in use"
     QUERY_CONGESTED = "query_congested", "a destination did not take the request"
     QUERY_TIMEOUT = "query_timeout", "a destination that did not answer in time"

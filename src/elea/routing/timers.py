@@ -9,6 +9,10 @@ from typing import Final
 _SLACK: Final = 64  # cancelled timers that may lie in the heap before it is swept
 
 
+def _nothing(now_ns: int) -> None:
+    """What a cancelled timer does."""
+
+
 class Timer:
     """One thing that is due at a time, until it fires or is cancelled."""
 
@@ -24,6 +28,7 @@ class Timer:
         """Never fire; more than once is harmless."""
         if self.pending:
             self.pending = False
+            self.action = _nothing  # what it would have been done for may go now
             self._timers.forget()
 
 

@@ -46,12 +46,15 @@ def siphash13(data: bytes) -> int:
     return state[0] ^ state[1] ^ state[2] ^ state[3]
 
 
-def edge_length(a: bytes, b: bytes, weight_a: int = 0, weight_b: int = 0) -> float:
-    """How long the edge between two routers is; 0 is a weight that was not set."""
-    weight = max(weight_a, weight_b) or WEIGHT_DEFAULT
+def edge_share(a: bytes, b: bytes) -> float:
+    """What the ids of two routers add to the edge between them, from 0 to 1."""
     first, second = sorted(zid.ljust(ZID_LEN_MAX, b"\0") for zid in (a, b))
-    share = (siphash13(first + second) & _U32) / _U32
-    return weight * (1.0 + _JITTER * share)
+    return (siphash13(first + second) & _U32) / _U32
+
+
+def edge_length(share: float, weight_a: int = 0, weight_b: int = 0) -> float:
+    """How long an edge is; 0 is a weight that was not set."""
+    return (max(weight_a, weight_b) or WEIGHT_DEFAULT) * (1.0 + _JITTER * share)
 
 
 @dataclass(slots=True)

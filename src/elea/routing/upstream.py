@@ -6,6 +6,7 @@ peers that have not told everything yet (behaviour.md 4.6).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from elea.keyexpr.match_hot import intersects
@@ -192,6 +193,10 @@ class Upstream:
         else:
             self._settle(asked, 1)
         self._release(asked)
+
+    def interest_ids(self, face_id: int) -> Collection[int]:
+        """The ids of the interests that a face was asked with."""
+        return self._asked.get(face_id, {}).keys()
 
     def find(self, face: Face, interest_id: int) -> Asked | None:
         """The interest of ours that a declaration claims to answer."""

@@ -2,12 +2,13 @@
 
     session                                              recorder of a log
        PUT key, from (zid, eid, sn)             ------>  takes it as any other sample
-       GET @elea/log/*/put/key?zid;eid;sn;wait  ------>  answers when it is on disk
+       GET @elea/log/*/put/key?zid;eid;sn;ts..  ------>  answers when it is on disk
                                                 <------  log, shard, seq
 
 So the payload travels once. A recorder that did not get the sample says so, and is asked again with
-the sample in the question. However often it is asked, it stores a sample (zid, eid, sn) once. Where
-recorders send `receipts`, only the first put of a key asks.
+the sample in the question. However often it is asked, it stores a sample once: it knows it by
+source, key, timestamp and payload, and the question says all of these, so that no other sample is
+meant. Where recorders send `receipts`, only the first put of a key asks.
 
 Nothing here waits: an `Attempt` goes on when a reply or a timer comes, and its outcome is the
 result of a promise, for threads and for coroutines alike.
@@ -46,7 +47,7 @@ from elea.session.outlet_hot import CallbackOutlet
 from elea.session.ports import FULL, SENT, CallbackThread
 from elea.session.promise import Promise
 from elea.session.queries import TIMEOUT_ERROR, Ask, PendingGet
-from elea.session.receipts import PATIENCE_NS, Receipt, Receipts
+from elea.session.receipts import PATIENCE_NS, Receipt, Receipts, body_digest, sample_digest
 from elea.timestamp import NTP64, Timestamp
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
@@ -372,6 +373,11 @@ class Attempt:
         self.key = entry.key
         self.is_over = False
 
+    @property
+    def digest(self) -> bytes:
+        """The digest of the sample, which has its timestamp by now."""
+        return _digest(self._entry)
+
     def start(self) -> int:
         """Ask for the first time, or once more: SENT, or FULL if whoever puts is to wait."""
         context, entry = self._acks.context, self._entry
@@ -392,7 +398,8 @@ class Attempt:
             self._expect()
             result = self._acks.publish(entry)
             outlet = CallbackOutlet(self._heard, self._ended, indirect=False)
-            question = _question(entry, left_ns, whole=self._is_whole)
+            nonce = self._acks.receipts.nonce
+            question = _question(entry, left_ns, nonce, whole=self._is_whole)
             self._get = core.get(question, outlet)
             return result
 
@@ -462,7 +469,7 @@ class Attempt:
         if value.err.payload == TIMEOUT_ERROR.result.payload:  # ours, or that of a node between
             self._timed_out = True
             return
-        refusal = _read_refusal(self._entry.key, value)
+        refusal = read_refusal(self._entry.key, value)
         if refusal.reason == "unknown":
             self._is_unknown = True
         else:
@@ -509,23 +516,34 @@ def may_wait(outcome: EleaError) -> bool:
     return isinstance(outcome, NotRecordedError | AckTimeoutError)
 
 
-def _question(entry: Entry, timeout_ns: int, *, whole: bool) -> Ask:
+def _digest(entry: Entry) -> bytes:
+    """The digest of a sample, as a recorder makes it of its row."""
+    body, stamp = entry.body, entry.body.timestamp
+    assert stamp is not None
+    is_put = isinstance(body, Put)
+    said = body_digest(not is_put, body.payload if isinstance(body, Put) else b"", body.attachment)
+    return sample_digest(said, entry.key, stamp.time, str(ZenohId(stamp.id)))
+
+
+def _question(entry: Entry, timeout_ns: int, nonce: bytes, *, whole: bool) -> Ask:
     """Ask whether a sample is on disk; with the sample itself, that it be put there."""
     body = entry.body
     source, stamp = body.source, body.timestamp
     assert source is not None
     assert stamp is not None
     parameters = f"zid={ZenohId(source.zid)};eid={source.eid};sn={source.sn}"
+    parameters += f";ts={Timestamp(NTP64.from_value(stamp.time), stamp.id)}"
     value, attachment = None, None
     if whole:
         attachment = body.attachment
-        parameters += f";ts={Timestamp(NTP64.from_value(stamp.time), stamp.id)};publish=false"
+        parameters += ";publish=false"
         if isinstance(body, Put):
             value = QueryBody(body.encoding or WireEncoding(0), body.payload)
         else:
             parameters += ";kind=delete"
     else:
-        parameters += f";wait={min(_WAIT_S, timeout_ns / 1e9):g};receipts=true"
+        parameters += f";wait={min(_WAIT_S, timeout_ns / 1e9):g};digest={_digest(entry).hex()}"
+        parameters += f";receipts=true;nonce={nonce.hex()}"
     return Ask(
         key=_ANY_LOG + entry.key,
         parameters=parameters,
@@ -559,7 +577,7 @@ def _log_id(text: str) -> uuid.UUID:
     return uuid.UUID(text)
 
 
-def _read_refusal(key: str, reply: Reply) -> NotStoredError:
+def read_refusal(key: str, reply: Reply) -> NotStoredError:
     """Why a recorder does not store a sample."""
     error = reply.err
     assert error is not None

@@ -134,6 +134,7 @@ class AdvancedPublisher:
 
     def put(
         self,
+        /,
         payload: IntoZBytes,
         *,
         encoding: IntoEncoding | None = None,
@@ -148,6 +149,7 @@ class AdvancedPublisher:
 
     def delete(
         self,
+        /,
         *,
         attachment: IntoZBytes | None = None,
         timestamp: Timestamp | None = None,
@@ -157,7 +159,7 @@ class AdvancedPublisher:
         body = Del(wire_stamp(timestamp), octets_or_none(attachment))
         self._publish(body, timestamp_instrumentation)
 
-    def undeclare(self) -> None:
+    def undeclare(self, /) -> None:
         """End it, its cache, its token and its heartbeat.
 
         Raises:

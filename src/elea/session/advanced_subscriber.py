@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Final, TypeVar, final, overload
 
 from elea.errors import InvalidValueError
@@ -82,6 +83,7 @@ class Reorderer:
             self._deliver, self._missed, None if recovery is None else self._ask_missing
         )
         self._listeners: dict[int, Outlet] = {}
+        self._listener_ids = count(1)
         self._beats: Subscription | None = None
         self._publishers: Watcher | None = None
         self._timer: Timer | None = None
@@ -112,7 +114,7 @@ class Reorderer:
 
     def listen(self, outlet: Outlet) -> int:
         """Tell of misses; the number ends it."""
-        listener_id = self._face.new_id()
+        listener_id = next(self._listener_ids)
         self._listeners[listener_id] = outlet
         return listener_id
 
@@ -278,13 +280,17 @@ class AdvancedSubscriber(Listening[H_co]):
 
     @overload
     def sample_miss_listener(
-        self, handler: BuiltinHandler[Miss] | None = None
+        self, /, handler: BuiltinHandler[Miss] | None = None
     ) -> SampleMissListener[Handler[Miss]]: ...
     @overload
-    def sample_miss_listener(self, handler: PythonHandler[Miss, H]) -> SampleMissListener[H]: ...
+    def sample_miss_listener(self, /, handler: PythonHandler[Miss, H]) -> SampleMissListener[H]: ...
     @overload
-    def sample_miss_listener(self, handler: PythonCallback[Miss]) -> SampleMissListener[None]: ...
-    def sample_miss_listener(self, handler: AnyHandler[Miss] = None) -> SampleMissListener[object]:
+    def sample_miss_listener(
+        self, /, handler: PythonCallback[Miss]
+    ) -> SampleMissListener[None]: ...
+    def sample_miss_listener(
+        self, /, handler: AnyHandler[Miss] = None
+    ) -> SampleMissListener[object]:
         """Be told of samples that are lost; only publishers that number them can miss some."""
         self._check()
         delivery = Delivery(handler, self._context.pressure)
@@ -295,20 +301,21 @@ class AdvancedSubscriber(Listening[H_co]):
     @overload
     def detect_publishers(
         self,
+        /,
         handler: BuiltinHandler[Sample] | None = None,
         *,
         history: bool | None = None,
     ) -> Subscriber[Handler[Sample]]: ...
     @overload
     def detect_publishers(
-        self, handler: PythonHandler[Sample, H], *, history: bool | None = None
+        self, /, handler: PythonHandler[Sample, H], *, history: bool | None = None
     ) -> Subscriber[H]: ...
     @overload
     def detect_publishers(
-        self, handler: PythonCallback[Sample], *, history: bool | None = None
+        self, /, handler: PythonCallback[Sample], *, history: bool | None = None
     ) -> Subscriber[None]: ...
     def detect_publishers(
-        self, handler: AnyHandler[Sample] = None, *, history: bool | None = None
+        self, /, handler: AnyHandler[Sample] = None, *, history: bool | None = None
     ) -> Subscriber[object]:
         """Watch matching publishers that declare themselves come and go."""
         self._check()

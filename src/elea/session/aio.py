@@ -436,9 +436,8 @@ class AsyncSession:
 
     async def room(self) -> None:
         """Wait for room, if a sample that may not be dropped found none."""
-        if self._driver.is_full:
-            face = self.blocking._context.core.face
-            await self._driver.room(face.id, face.now_ns() + BLOCK_NS)
+        if self._driver.has_room is not None:
+            await self._driver.room(self._driver.now_ns() + BLOCK_NS)
 
 
 @final

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from elea.config.config import Config
@@ -50,27 +51,30 @@ class LoopDriver:
         self.flush = driver.flush
         self.hold_reading = driver.hold_reading
         self.abort = driver.abort
-        self.is_full = False  # a sample that may not be dropped found no room
+        self.has_room: Callable[[], bool] | None = None  # a sample waits until it is so
 
-    def wait_room(self, face_id: int, deadline_ns: int) -> bool:
+    def wait_room(self, has_room: Callable[[], bool], deadline_ns: int) -> bool:
         """Say so; `room` waits."""
-        self.is_full = True
+        self.has_room = has_room
         return False
 
     def relieve(self) -> bool:
         """There is one thread only."""
         return False
 
+    def write_at_once(self) -> None:
+        """Nothing to do: nobody goes on with a loop in a forked child."""
+
     def close(self, timeout_ns: int) -> None:
         """Begin; `closed` waits."""
         self._driver.begin_close()
 
-    async def room(self, face_id: int, deadline_ns: int) -> None:
+    async def room(self, deadline_ns: int) -> None:
         """Wait until a sample that may not be dropped finds room."""
-        self.is_full = False
-        while self.now_ns() < deadline_ns:
+        has_room, self.has_room = self.has_room, None
+        while has_room is not None and self.now_ns() < deadline_ns:
             with self.lock:
-                if self.node.has_room(face_id):
+                if has_room():
                     return
             await asyncio.sleep(_TICK_S)
 
@@ -96,14 +100,16 @@ async def open_loop_driver(config: Config) -> LoopDriver:
     from elea.link.driver import Driver
     from elea.link.settings import LinkSettings
     from elea.node.node import Node
-    from elea.node.settings import NodeSettings
+    from elea.node.settings import NodeSettings, limits_of
 
     config = in_environment(config)
     settings = NodeSettings.from_config(
         config, os.urandom, read_accounts(config), read_authorizer(config)
     )
-    node = Node(settings, rng=os.urandom)
-    driver = Driver(node, AsyncioPoller(), LinkSettings.from_config(config))
+    limits = limits_of(config)
+    node = Node(settings, rng=os.urandom, limits=limits)
+    links = LinkSettings.from_config(config, limits)
+    driver = Driver(node, AsyncioPoller(), links, limits=limits)
     return await _connected(driver, settings.scouting_delay_ns)
 
 

@@ -164,11 +164,28 @@ class Adapted(Generic[T]):
 
     async def _feed(self, values: AsyncHandler[T], owner: object) -> None:
         assert self._function is not None
+        task = asyncio.current_task()
         async for value in values:
             try:
                 await self._function(value)
-            except Exception:
+            except (KeyboardInterrupt, SystemExit):
+                raise  # the loop ends with it, as with any task's
+            except BaseException:
+                if _is_ending(task):
+                    raise
                 _LOGGER.exception("callback error")
             del value  # a query ends when nobody refers to it
         if self._drop is not None:
-            self._drop()
+            try:
+                self._drop()
+            except Exception:
+                _LOGGER.exception("callback error")
+
+
+def _is_ending(task: asyncio.Task[object] | None) -> bool:
+    """Whether a task is cancelled or closed, rather than that the function in it raised."""
+    try:
+        running = asyncio.current_task()
+    except RuntimeError:  # no loop: the coroutine is closed
+        return True
+    return running is not task or (task is not None and task.cancelling() > 0)

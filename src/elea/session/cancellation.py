@@ -37,7 +37,7 @@ class CancellationToken:
         """Whether `cancel` was called."""
         return self._cancelled
 
-    def cancel(self) -> None:
+    def cancel(self, /) -> None:
         """End the queries; return when no function is called for their replies any more.
 
         From inside of such a function it returns at once.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import sys
 import threading
 import weakref
 from collections import deque
@@ -22,7 +23,7 @@ from elea.session import dispatch
 from elea.session.core import SessionCore
 from elea.session.dispatch import Dispatcher
 from elea.session.face import SessionSettings
-from elea.session.outlet_hot import BEFORE_WAITING
+from elea.session.outlet_hot import ORPHANS
 from elea.session.ports import CallbackThread, DriverPort, Lock
 from elea.session.pressure import Pressure
 from elea.session.queryables import MakeQuery
@@ -34,10 +35,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+FORK_S: Final = 1.0  # how long a fork waits for a thread that is in the middle of something
 CLOSE_NS: Final = 10_000_000_000  # what is pending may take so long to be written
 EXIT_NS: Final = 500_000_000  # the same when the interpreter ends
 DUE_COUNT_MAX: Final = 65_536  # values for functions that may wait for a thread
 BLOCK_NS: Final = 5_000_000_000  # a put that may not be dropped waits so long (behaviour.md 2.5)
+
+_EXIT_PRIORITY: Final = 100  # in a child of multiprocessing: before its queues and managers
 
 _OPEN: Final[weakref.WeakSet[Context]] = weakref.WeakSet()
 _COLLECTING: Final[set[int]] = set()  # the thread that collects garbage, while it does
@@ -74,6 +78,7 @@ class Context:
         self.flush = driver.flush
         self._reopen = reopen  # makes a driver for a forked child
         self._orphaned = False  # we are such a child, and nothing was asked of us yet
+        self._torn = False  # the fork came in the middle of a change of the core
         self._buried: deque[Callable[[], object]] = deque()
         self._close_lock = threading.Lock()
         self._hold_lock = threading.Lock()
@@ -139,11 +144,18 @@ class Context:
             self.flush()
         self._dispatcher.deliver(on_io=False)
 
-    def wait_room(self) -> None:
-        """Wait until a sample that may not be dropped finds room, or the time is over."""
+    def wait_room(self, key: str | None = None, qos: int = 0) -> None:
+        """Wait until a sample on `key` that may not be dropped finds room, or the time is over.
+
+        Without a key: until no message waits for room.
+        """
         dispatch.about_to_wait()
-        deadline_ns = self.driver.now_ns() + BLOCK_NS
-        self.driver.wait_room(self.core.face.id, deadline_ns)
+        node, face_id = self.driver.node, self.core.face.id
+
+        def has_room() -> bool:
+            return not node.is_congested() if key is None else node.has_room(face_id, key, qos)
+
+        self.driver.wait_room(has_room, self.driver.now_ns() + BLOCK_NS)
 
     def later(self, function: Callable[[], None]) -> None:
         """Run a function of the core under the lock, from a finaliser.
@@ -175,7 +187,7 @@ class Context:
             self._closed = True
         _OPEN.discard(self)
         if self._orphaned:
-            BEFORE_WAITING.remove(self._revive_if_orphaned)
+            ORPHANS.remove(self._revive_if_orphaned)
             return  # everything is the parent's
         self.call(self.core.close)
         if self.acks is not None:
@@ -241,9 +253,23 @@ class Context:
         if self._crowd.behind:
             self.pressure.end(self._crowd)
 
-    def orphan(self) -> None:
+    def hold_for_fork(self) -> Callable[[], None] | None:
+        """Before a fork: let no other thread change anything. What ends it; None if that failed."""
+        if self._orphaned:
+            return _nothing  # nobody but this thread has anything to do with it
+        lock = self._lock
+        # A finaliser may fork, and the thread that it interrupted may hold the lock.
+        if not lock.acquire(timeout=0.0 if _in_collector() else FORK_S):
+            return None
+        return lock.release
+
+    def orphan(self, *, torn: bool = False) -> None:
         """We are a forked child: threads and links are the parent's. Begin anew when asked to."""
-        self.driver.abort()
+        self._torn = torn
+        if self._orphaned:  # and so was the parent
+            ORPHANS.remove(self._revive_if_orphaned)
+        else:
+            self.driver.abort()
         self._orphaned = True
         self.acks = None  # what is under way, and the spool, are the parent's
         self._close_lock = threading.Lock()
@@ -251,7 +277,7 @@ class Context:
         self._dispatcher = self._new_dispatcher()
         self._lock = _Reviver(self.revive)
         self.core.outbox.take_lock(self._lock)
-        BEFORE_WAITING.append(self._revive_if_orphaned)
+        ORPHANS.append(self._revive_if_orphaned)
 
     def _revive_if_orphaned(self) -> None:
         if self._orphaned and not self._closed:
@@ -260,11 +286,18 @@ class Context:
 
     def revive(self) -> Lock:
         """Connect anew, as another node, and declare everything there."""
-        if self._reopen is None:
-            raise ClosedError("the session was opened before a fork, and cannot be opened again")
+        if self._closed:
+            raise ClosedError("session closed")
+        if self._reopen is None or self._torn:
+            raise ClosedError(
+                "the session was opened before a fork, and its links are the parent's: "
+                "open a session in the child"
+            )
         driver = self._reopen()
+        driver.write_at_once()  # children often end without closing anything: os._exit
         self._orphaned = False
-        BEFORE_WAITING.remove(self._revive_if_orphaned)
+        ORPHANS.remove(self._revive_if_orphaned)
+        _close_with_process()
         self.driver = driver
         self.flush = driver.flush
         self.core.outbox.follow_up(self)
@@ -311,13 +344,44 @@ class _Crowd:
         self.read_count = 0
 
 
-def _after_fork() -> None:
+_FORKING: Final[dict[Context, Callable[[], None] | None]] = {}  # what ends holding it
+
+
+def _nothing() -> None:
+    """What ends a fork for a session that was not held."""
+
+
+def _before_fork() -> None:
     for context in list(_OPEN):
-        context.orphan()
+        _FORKING[context] = context.hold_for_fork()
+
+
+def _after_fork_in_parent() -> None:
+    while _FORKING:
+        _, go_on = _FORKING.popitem()
+        if go_on is not None:
+            go_on()
+
+
+def _after_fork_in_child() -> None:
+    for context in list(_OPEN):
+        context.orphan(torn=_FORKING.get(context) is None)
+    _FORKING.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )
+
+
+def _close_with_process() -> None:
+    """Let sessions of a child of `multiprocessing` end with it: it ends without `atexit`."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util.Finalize(None, _close_all, exitpriority=_EXIT_PRIORITY)
 
 
 @atexit.register
@@ -345,7 +409,7 @@ class Declared:
         self._in_background = in_background
         self._gone = False
 
-    def undeclare(self) -> None:
+    def undeclare(self, /) -> None:
         """End it.
 
         Raises:

@@ -77,6 +77,8 @@ class SessionCore:
         self.on_due: Callable[[], None] | None = None  # runs what is due, without the lock
         self._subscriptions: dict[int, tuple[Subscription, Locality]] = {}
         self.keys = DeclaredKeys(self.face)
+        self.face.keep_ids(self._subscriptions.keys)
+        self.face.keep_ids(lambda: (one.id for one in self.answerers.all()))
 
     # Publications
 
@@ -150,8 +152,6 @@ class SessionCore:
         """Ask queryables; replies go to `outlet`."""
         self.face.check_open()
         return self.gets.start(ask, outlet)
-
-    # Keys
 
     # From the node
 

@@ -4,15 +4,22 @@ One thread at a time, the runner, takes values from the queue and calls. It may 
 itself, so that the common, quick function costs no change of threads. When a function takes long or
 waits for something of this session, another thread becomes the runner; the first one keeps only the
 function it is in, with the values that come for it meanwhile, and ends with it.
+
+What a function raises never ends a thread of the session. An `Exception` is logged, wherever the
+function runs. Anything else (KeyboardInterrupt, SystemExit, GeneratorExit) is logged in the I/O
+thread and in threads of the session; it is raised in a thread of the application: by the `put` that
+called the function, or out of the event loop.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Final
+from typing import Final, NoReturn
 
 from elea.session.outlet_hot import BEFORE_WAITING, Beat, CallbackOutlet, DueQueue
 from elea.session.ports import CallbackThread
@@ -25,17 +32,20 @@ THREADS_COUNT_MAX: Final = 64  # functions that may be slow at the same time
 _ONE_THREAD: Final = (CallbackThread.CALLER, CallbackThread.WORLD)
 _UNWATCHED: Final = Beat()  # of functions that hold up only who calls them
 
+_LOGGER: Final = logging.getLogger("elea.session")
+
 
 class _Run:
     """One thread's turn as the runner."""
 
-    __slots__ = ("beat", "dispatcher", "on_io", "outlet")
+    __slots__ = ("beat", "dispatcher", "left", "on_io", "outlet")
 
     def __init__(self, dispatcher: Dispatcher, on_io: bool) -> None:
         self.dispatcher = dispatcher
         self.on_io = on_io
         self.outlet: CallbackOutlet | None = None
         self.beat = Beat()
+        self.left = False  # it calls no more functions
 
 
 class _Here(threading.local):
@@ -86,17 +96,18 @@ class Dispatcher:
         self._lock = threading.RLock()
         self._now_lock = threading.Lock()
         self._run: _Run | None = None
-        self._wake: SimpleQueue[bool] = SimpleQueue()
+        self._wake: SimpleQueue[None] = SimpleQueue()
         self._thread_count = 0
-        self._idle_count = 0
+        self._idle_count = 0  # threads that wait, or were started and are about to
         self._watched = False  # a thread looks whether the runner is held up
         self._busy_count = 0  # threads that call functions, or are about to
+        self._closed = False  # threads end once nothing is due
         self._ended: threading.Event | None = None  # somebody waits until there are none
 
     def deliver(self, *, on_io: bool) -> None:
         """See that everything due is run: here, or by a thread of the session."""
         if self._due_now:
-            self._work_off_now()
+            self._work_off_now(on_io=on_io)
         if not self._due:
             return
         if self._mode in _ONE_THREAD or (on_io and self._mode is CallbackThread.IO):
@@ -117,25 +128,67 @@ class Dispatcher:
                 self._call_thread()
 
     def close(self) -> None:
-        """End the threads once all is delivered. The interpreter stays until it is."""
+        """End the threads once all is delivered. The interpreter stays until it is.
+
+        What becomes due afterwards is delivered as well, by a thread that ends with it.
+        """
         self.deliver(on_io=False)
         with self._lock:
-            for _ in range(self._thread_count):
-                self._wake.put(False)
+            self._closed = True
+            # No thread waits for the queue from now on: one value for each that does is enough.
+            for _ in range(self._idle_count):
+                self._wake.put(None)
             if self._busy_count == 0 and not self._due:
                 return
             ended = self._ended = threading.Event()
         with suppress(RuntimeError):  # the interpreter is ending already
             threading.Thread(target=ended.wait, name="elea-callbacks-last").start()
 
-    def _work_off_now(self) -> None:
+    def _work_off_now(self, *, on_io: bool) -> None:
         # Who does not get the lock may go: its holder looks at the queue once more afterwards.
         while self._due_now and self._now_lock.acquire(blocking=False):
             try:
                 while (parcel := self._due_now.take()) is not None:
-                    parcel.outlet.run_all(parcel.values, _UNWATCHED)
+                    try:
+                        self._call(parcel.outlet, parcel.values, _UNWATCHED, on_io=on_io)
+                    except BaseException:
+                        self._due_now.put_back(parcel.outlet, parcel.values)
+                        raise
             finally:
                 self._now_lock.release()
+                if self._due_now and self._mode not in _ONE_THREAD:
+                    with self._lock:
+                        self._call_thread()  # a function raised here: others are not to wait
+
+    def _call(
+        self, outlet: CallbackOutlet, values: list[object], beat: Beat, *, on_io: bool
+    ) -> None:
+        """Call a function with each value; what is left in `values` when it raises is for later."""
+        while values:
+            try:
+                outlet.run_all(values, beat)
+                values.clear()
+            except BaseException as error:
+                if not self._can_go_on(error, on_io=on_io):
+                    raise
+
+    def _can_go_on(self, error: BaseException, *, on_io: bool) -> bool:
+        """Whether what a function raised is dealt with; if not, it is the calling thread's."""
+        if self._mode not in _ONE_THREAD:
+            if on_io:
+                _LOGGER.error("callback error", exc_info=error)
+            return on_io
+        if self._mode is not CallbackThread.CALLER or not on_io:
+            return False
+        import asyncio  # late: who drives sessions by threads does not pay for it
+
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        # Not in the middle of reading a link: the loop decides what it means, as for its own.
+        loop.call_soon(_raise, error)
+        return True
 
     def _work_off(self, *, on_io: bool) -> None:
         """Become the runner in this thread, unless there is one, and run all that is due."""
@@ -143,19 +196,39 @@ class Dispatcher:
         with self._lock:
             if self._run is not None or not self._due:
                 return
-            self._busy_count += 1
-            self._run = run
             if not self._watched and self._mode not in _ONE_THREAD:
                 self._call_thread()
+            self._busy_count += 1
+            self._run = run
         outer = _HERE.run
         _HERE.run = run
+        # Unless there is one thread only, functions run in the I/O thread or in one of ours.
+        ours = on_io or self._mode not in _ONE_THREAD
+        values: list[object] = []
         try:
-            values: list[object] = []
             while (outlet := self._next(run, values)) is not None:
-                outlet.run_all(values, run.beat)
-                values.clear()
+                self._call(outlet, values, run.beat, on_io=ours)
+        except BaseException:
+            self._break_off(run, values)
+            raise
         finally:
             _HERE.run = outer
+
+    def _break_off(self, run: _Run, values: list[object]) -> None:
+        """A function raised what this thread has to raise: somebody else calls the rest."""
+        with self._lock:
+            outlet = run.outlet
+            if self._run is run:
+                self._run = None
+            elif outlet is not None:
+                values.extend(outlet.backlog)
+                outlet.backlog.clear()
+                outlet.held = False
+                outlet.caught_up()
+            if outlet is not None and values:
+                self._due.put_back(outlet, values)
+            run.outlet = None
+            self._leave(run)
 
     def _next(self, run: _Run, values: list[object]) -> CallbackOutlet | None:
         """What to call next and with which values; None: this turn is over."""
@@ -170,7 +243,7 @@ class Dispatcher:
                 if values:
                     return held
                 held.caught_up()
-                self._leave()
+                self._leave(run)
                 return None
             due = self._due
             while (parcel := due.take()) is not None:
@@ -187,13 +260,16 @@ class Dispatcher:
                 run.outlet = outlet
                 return outlet
             self._run = run.outlet = None
-            self._leave()
+            self._leave(run)
         if self._on_drained is not None:
             self._on_drained()
         return None
 
-    def _leave(self) -> None:
+    def _leave(self, run: _Run) -> None:
         """A thread calls no more functions. Under the lock."""
+        if run.left:
+            return
+        run.left = True
         self._busy_count -= 1
         if self._busy_count == 0 and self._ended is not None:
             self._ended.set()
@@ -211,11 +287,19 @@ class Dispatcher:
         return True
 
     def _call_thread(self) -> None:
+        """See that a thread looks for something to do. Under the lock."""
         if self._idle_count == 0 and self._thread_count < THREADS_COUNT_MAX:
+            name = f"elea-callbacks-{self._thread_count + 1}"
+            thread = threading.Thread(target=self._serve, name=name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # too many in this process, or the interpreter is ending
+                _LOGGER.exception("no thread for callbacks could be started")
+                return
             self._thread_count += 1
-            name = f"elea-callbacks-{self._thread_count}"
-            threading.Thread(target=self._serve, name=name, daemon=True).start()
-        self._wake.put(True)
+            self._idle_count += 1
+        if self._wake.qsize() < self._idle_count:
+            self._wake.put(None)
 
     def _serve(self) -> None:
         """The life of a thread: wait, run what is due, take the place of a slow runner."""
@@ -227,6 +311,8 @@ class Dispatcher:
             if run is not None and seen == (run, run.beat.count):
                 self._take_place_of(run)
                 run = self._run
+            if self._due_now:
+                self._work_off_now(on_io=True)
             if run is not None:
                 if seen != (run, run.beat.count):
                     quiet_s = 0.0
@@ -234,21 +320,31 @@ class Dispatcher:
             elif self._due:
                 quiet_s = 0.0
                 self._work_off(on_io=False)
+            with self._lock:
+                self._idle_count += 1
 
     def _wait(self, *, watch: bool) -> bool:
         """Wait to be called; the one that watches waits a moment only. False: end."""
         with self._lock:
-            self._idle_count += 1
-            watch = watch and not self._watched
+            closed = self._closed
+            idle = self._run is None and not self._due
+            watch = watch and not self._watched and not closed
             self._watched |= watch
-        try:
-            more = self._wake.get(timeout=SLOW_S if watch else None)
-        except Empty:
-            more = True
+            if closed and idle:
+                self._idle_count -= 1
+                self._thread_count -= 1
+                return False
+        if not closed:
+            with suppress(Empty):
+                self._wake.get(timeout=SLOW_S if watch else None)
+        elif not idle:
+            time.sleep(SLOW_S)  # not for the queue: what is in it is for those that wait for it
         with self._lock:
             self._idle_count -= 1
             if watch:
                 self._watched = False
-            if not more:
-                self._thread_count -= 1
-        return more
+        return True
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error

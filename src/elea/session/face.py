@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
-from elea.errors import ClosedError
+from elea.errors import ClosedError, LocalProtocolError
+from elea.routing.id_space import ID_MAX, IdSpace
+from elea.routing.timers import Timer as Timer
+from elea.routing.timers import Timers
 from elea.session.deliver_hot import Inbox
 from elea.session.outlet_hot import Outlet
 from elea.session.ports import NodePort
+from elea.session.publication_qos import PublicationQos
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import QOS_DECLARE, Stamp, WireExpr
 from elea.wire.network.declaration.codec import Declaration
 from elea.wire.network.declare import Declare
 
 SESSION_EID = 1  # the session itself; the entities it declares count on from here
+
+
+_AS_ASKED: Final = PublicationQos()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +32,14 @@ class SessionSettings:
     namespace: str = ""
     query_timeout_ns: int = 10_000_000_000
     timestamping: bool = False
+    publication: PublicationQos = _AS_ASKED
 
 
 class Face:
     """The local face. Everything here happens under the node's lock."""
 
     __slots__ = (
+        "_id_holders",
         "_ids",
         "_timers",
         "closed",
@@ -58,14 +67,24 @@ class Face:
         self.now_ns = now_ns
         self.wall_ns = wall_ns
         self.closed = False
-        self._ids = SESSION_EID
-        self._timers = _Timers()
+        self._id_holders: list[Callable[[], Iterable[int]]] = []
+        self._ids = IdSpace(self._ids_in_use, first=SESSION_EID + 1, last=SESSION_EID)
+        self._timers = Timers()
         self.id = node.attach(inbox)
 
     def new_id(self) -> int:
         """The next number of an entity, an interest or a request of this session."""
-        self._ids += 1
-        return self._ids
+        number = self._ids.take()
+        if number is None:
+            raise LocalProtocolError(f"all {ID_MAX} numbers of this session are in use")
+        return number
+
+    def keep_ids(self, in_use: Callable[[], Iterable[int]]) -> None:
+        """Ask `in_use` for numbers that must not be given to anything else."""
+        self._id_holders.append(in_use)
+
+    def _ids_in_use(self) -> set[int]:
+        return {number for in_use in self._id_holders for number in in_use()}
 
     def check_open(self) -> None:
         """Raise if the session is closed."""
@@ -102,7 +121,7 @@ class Face:
     def call_at(self, when_ns: int, function: Callable[[], None]) -> Timer:
         """Have `function` called at a time, unless the timer is cancelled before."""
         self.node.set_timer()
-        return self._timers.add(when_ns, function)
+        return self._timers.add(when_ns, lambda _now_ns: function())
 
     def call_after(self, delay_ns: int, function: Callable[[], None]) -> Timer:
         """Have `function` called after a time."""
@@ -110,53 +129,8 @@ class Face:
 
     def next_timer_ns(self) -> int | None:
         """When the first timer runs out."""
-        return self._timers.first_ns()
+        return self._timers.next_ns()
 
     def handle_timer(self, now_ns: int) -> None:
         """Call what has run out."""
-        self._timers.run(now_ns)
-
-
-class Timer:
-    """A call that will be made."""
-
-    __slots__ = ("function", "order", "when_ns")
-
-    def __init__(self, when_ns: int, order: int, function: Callable[[], None]) -> None:
-        self.when_ns = when_ns
-        self.order = order
-        self.function: Callable[[], None] | None = function
-
-    def cancel(self) -> None:
-        """Make it no more."""
-        self.function = None
-
-    def __lt__(self, other: Timer) -> bool:
-        return (self.when_ns, self.order) < (other.when_ns, other.order)
-
-
-class _Timers:
-    __slots__ = ("_count", "_heap")
-
-    def __init__(self) -> None:
-        self._heap: list[Timer] = []
-        self._count = 0
-
-    def add(self, when_ns: int, function: Callable[[], None]) -> Timer:
-        self._count += 1
-        timer = Timer(when_ns, self._count, function)
-        heapq.heappush(self._heap, timer)
-        return timer
-
-    def first_ns(self) -> int | None:
-        heap = self._heap
-        while heap and heap[0].function is None:
-            heapq.heappop(heap)
-        return heap[0].when_ns if heap else None
-
-    def run(self, now_ns: int) -> None:
-        heap = self._heap
-        while heap and heap[0].when_ns <= now_ns:
-            function = heapq.heappop(heap).function
-            if function is not None:
-                function()
+        self._timers.fire(now_ns)

@@ -113,7 +113,7 @@ class Handler(Generic[T]):
         self._convert = convert  # from what the channel holds to what is handed out
         self._last: weakref.ref[Finishing] | None = None
 
-    def try_recv(self) -> T | None:
+    def try_recv(self, /) -> T | None:
         """The next value, or None if there is none now.
 
         Raises:
@@ -125,7 +125,7 @@ class Handler(Generic[T]):
             return None
         return self._checked(value)
 
-    def recv(self, timeout: float | None = None) -> T:
+    def recv(self, /, timeout: float | None = None) -> T:
         """The next value; wait for it, at most `timeout` seconds if given.
 
         Raises:

@@ -72,25 +72,25 @@ class SessionInfo:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def zid(self) -> ZenohId:
+    def zid(self, /) -> ZenohId:
         """The identity of the session's node."""
         return self._context.zid
 
-    def routers_zid(self) -> list[ZenohId]:
+    def routers_zid(self, /) -> list[ZenohId]:
         """The routers it is connected to."""
         neighbours = self._context.core.neighbours
         return self._context.read(lambda: neighbours.zids(WhatAmI.ROUTER))
 
-    def peers_zid(self) -> list[ZenohId]:
+    def peers_zid(self, /) -> list[ZenohId]:
         """The peers it is connected to."""
         neighbours = self._context.core.neighbours
         return self._context.read(lambda: neighbours.zids(WhatAmI.PEER))
 
-    def transports(self) -> list[Transport]:
+    def transports(self, /) -> list[Transport]:
         """The transports that are open."""
         return self._context.read(self._context.core.neighbours.transports)
 
-    def links(self) -> list[Link]:
+    def links(self, /) -> list[Link]:
         """The links that are open."""
         return self._context.read(self._context.core.neighbours.links)
 
@@ -116,20 +116,21 @@ class SessionInfo:
     @overload
     def declare_transport_events_listener(
         self,
+        /,
         handler: BuiltinHandler[TransportEvent] | None = None,
         *,
         history: bool | None = None,
     ) -> TransportEventsListener[Handler[TransportEvent]]: ...
     @overload
     def declare_transport_events_listener(
-        self, handler: PythonHandler[TransportEvent, H], *, history: bool | None = None
+        self, /, handler: PythonHandler[TransportEvent, H], *, history: bool | None = None
     ) -> TransportEventsListener[H]: ...
     @overload
     def declare_transport_events_listener(
-        self, handler: PythonCallback[TransportEvent], *, history: bool | None = None
+        self, /, handler: PythonCallback[TransportEvent], *, history: bool | None = None
     ) -> TransportEventsListener[None]: ...
     def declare_transport_events_listener(
-        self, handler: AnyHandler[TransportEvent] = None, *, history: bool | None = None
+        self, /, handler: AnyHandler[TransportEvent] = None, *, history: bool | None = None
     ) -> TransportEventsListener[object]:
         """Be told of transports; with `history`, those that are open come first.
 
@@ -143,20 +144,21 @@ class SessionInfo:
     @overload
     def declare_link_events_listener(
         self,
+        /,
         handler: BuiltinHandler[LinkEvent] | None = None,
         *,
         history: bool | None = None,
     ) -> LinkEventsListener[Handler[LinkEvent]]: ...
     @overload
     def declare_link_events_listener(
-        self, handler: PythonHandler[LinkEvent, H], *, history: bool | None = None
+        self, /, handler: PythonHandler[LinkEvent, H], *, history: bool | None = None
     ) -> LinkEventsListener[H]: ...
     @overload
     def declare_link_events_listener(
-        self, handler: PythonCallback[LinkEvent], *, history: bool | None = None
+        self, /, handler: PythonCallback[LinkEvent], *, history: bool | None = None
     ) -> LinkEventsListener[None]: ...
     def declare_link_events_listener(
-        self, handler: AnyHandler[LinkEvent] = None, *, history: bool | None = None
+        self, /, handler: AnyHandler[LinkEvent] = None, *, history: bool | None = None
     ) -> LinkEventsListener[object]:
         """Be told of links; with `history`, those that are open come first.
 

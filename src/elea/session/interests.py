@@ -52,6 +52,9 @@ class Interests:
     remote_queryables: dict[int, RemoteQueryable] = field(default_factory=dict)
     _shared: dict[tuple[int, str], _Shared] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.face.keep_ids(lambda: (one.id for one in self._shared.values()))
+
     def acquire(self, options: int, key: str, mode: InterestMode) -> None:
         """Ask, unless the same was asked already."""
         shared = self._shared.get((options, key))

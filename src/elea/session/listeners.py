@@ -30,7 +30,7 @@ class Listening(Declared, Generic[H_co]):
     def __enter__(self) -> Self:
         return self
 
-    def undeclare(self) -> None:
+    def undeclare(self, /) -> None:
         """End it. What its channel still holds is kept only by who took the `handler` before.
 
         Raises:
@@ -50,7 +50,7 @@ class Listening(Declared, Generic[H_co]):
         self._check()
         return self._handler
 
-    def try_recv(self: Listening[Handler[T]]) -> T | None:
+    def try_recv(self: Listening[Handler[T]], /) -> T | None:
         """What was received next, or None if there is nothing now.
 
         Raises:
@@ -58,7 +58,7 @@ class Listening(Declared, Generic[H_co]):
         """
         return self.handler.try_recv()
 
-    def recv(self: Listening[Handler[T]], timeout: float | None = None) -> T:
+    def recv(self: Listening[Handler[T]], /, timeout: float | None = None) -> T:
         """What is received next; wait for it, at most `timeout` seconds if given.
 
         Raises:

@@ -52,7 +52,7 @@ class Liveliness:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def declare_token(self, key_expr: IntoKeyExpr) -> LivelinessToken:
+    def declare_token(self, /, key_expr: IntoKeyExpr) -> LivelinessToken:
         """Say that something is there.
 
         Raises:
@@ -70,6 +70,7 @@ class Liveliness:
     @overload
     def get(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: BuiltinHandler[Reply] | None = None,
         *,
@@ -79,6 +80,7 @@ class Liveliness:
     @overload
     def get(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: PythonHandler[Reply, H],
         *,
@@ -88,6 +90,7 @@ class Liveliness:
     @overload
     def get(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: PythonCallback[Reply],
         *,
@@ -96,6 +99,7 @@ class Liveliness:
     ) -> None: ...
     def get(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: AnyHandler[Reply] = None,
         *,
@@ -126,6 +130,7 @@ class Liveliness:
     @overload
     def declare_subscriber(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: BuiltinHandler[Sample] | None = None,
         *,
@@ -134,6 +139,7 @@ class Liveliness:
     @overload
     def declare_subscriber(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: PythonHandler[Sample, H],
         *,
@@ -142,6 +148,7 @@ class Liveliness:
     @overload
     def declare_subscriber(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: PythonCallback[Sample],
         *,
@@ -149,6 +156,7 @@ class Liveliness:
     ) -> Subscriber[None]: ...
     def declare_subscriber(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: AnyHandler[Sample] = None,
         *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from elea.keyexpr.match_hot import includes, intersects
@@ -48,6 +48,12 @@ class Writers:
 
     def __post_init__(self) -> None:
         self.interests = Interests(self.face, self.changed)
+        self.face.keep_ids(self._ids)
+
+    def _ids(self) -> Iterator[int]:
+        for writer in self._writers.values():
+            yield writer.id
+            yield from writer.listeners
 
     def declare(self, writer: Writer) -> None:
         """From now on the network tells who matches it."""

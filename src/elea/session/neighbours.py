@@ -103,6 +103,10 @@ class Neighbours:
     _links: dict[int, Outlet] = field(default_factory=dict)
     _up: dict[_Name, NeighbourUp] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.face.keep_ids(self._transports.keys)
+        self.face.keep_ids(self._links.keys)
+
     def heard(self, event: object) -> None:
         """A transport came or went."""
         if isinstance(event, NeighbourUp):

@@ -110,8 +110,14 @@ class NodePort(Protocol):
     def transport_stats(self) -> dict[bytes, TransportStats]:
         """What went through, and what did not, by neighbour."""
 
-    def has_room(self, face_id: int) -> bool:
-        """Whether a message that may not be dropped would find room now."""
+    def has_room(self, face_id: int, key: str, qos: int) -> bool:
+        """Whether all who get a sample of this session would take it now."""
+
+    def has_reply_room(self, face_id: int, request_id: int, qos: int) -> bool:
+        """Whether whoever asked would take an answer of this session now."""
+
+    def is_congested(self) -> bool:
+        """Whether a message that may not be dropped waits for room, anywhere."""
 
     def timestamp(self, wall_ns: int) -> Stamp:
         """A new timestamp of the node's hybrid clock."""
@@ -143,12 +149,15 @@ class DriverPort(Protocol):
     def flush(self) -> None:
         """Write what local calls left pending, or wake who does; re-arm the timer. No lock held."""
 
-    def wait_room(self, face_id: int, deadline_ns: int) -> bool:
-        """Wait until `has_room`; False at the deadline. No lock held."""
+    def wait_room(self, has_room: Callable[[], bool], deadline_ns: int) -> bool:
+        """Wait until `has_room`, asked under the lock; False at the deadline. No lock held."""
 
     def relieve(self) -> bool:
         """The I/O thread is held up by user code, somewhere in `deliver`: another takes its place
         at once, and it ends when it returns. Called by any thread; False: not possible."""
+
+    def write_at_once(self) -> None:
+        """Let no message wait for company: this process may end without a word. No lock held."""
 
     def hold_reading(self, held: bool) -> None:
         """Stop, or go on, reading from links: a reader of this process is behind. No lock held.

@@ -8,7 +8,7 @@ from typing import Unpack, overload
 from elea.errors import InvalidValueError
 from elea.provenance import SourceInfo, TimestampInstrumentation
 from elea.qos import CongestionControl, Locality, Priority
-from elea.session.ack import ACK_QUALITY, Ack, StoredAck, acks_of, begin, finish
+from elea.session.ack import ACK_QUALITY, Ack, Entry, StoredAck, acks_of, begin, finish
 from elea.session.context import Context
 from elea.session.convert import (
     IntoEncoding,
@@ -24,9 +24,9 @@ from elea.session.convert import (
     wire_encoding,
     wire_source,
     wire_stamp,
+    without_drops,
 )
 from elea.session.options import PutOptions
-from elea.session.ports import DROPPED
 from elea.session.promise import Promise
 from elea.session.spool import Spool, declare_spool
 from elea.timestamp import Timestamp
@@ -47,6 +47,7 @@ class Publication:
     @overload
     def put(
         self,
+        /,
         key_expr: IntoKeyExpr,
         payload: IntoZBytes,
         *,
@@ -57,6 +58,7 @@ class Publication:
     @overload
     def put(
         self,
+        /,
         key_expr: IntoKeyExpr,
         payload: IntoZBytes,
         *,
@@ -67,6 +69,7 @@ class Publication:
     ) -> StoredAck: ...
     def put(
         self,
+        /,
         key_expr: IntoKeyExpr,
         payload: IntoZBytes,
         *,
@@ -139,21 +142,26 @@ class Publication:
             KeyExprError: the key is none.
             ClosedError: the session is closed.
         """
-        face = self._context.core.face
-        if not self._context.read(lambda: face.closed or face.node.has_room(face.id)):
-            return False
         stamp, attached = wire_stamp(timestamp), octets_or_none(attachment)
         body = Put(octets(payload), stamp, wire_encoding(encoding), attached)
-        qos = qos_octet(priority, None, express)
-        return self._publish(key_expr, body, qos, None, None) != DROPPED
+        key = key_text(key_expr)
+        qos, reliable, destination = self._configured(key, qos_octet(priority, None, express), None)
+        return self._context.core.outbox.try_publish(
+            key,
+            Push(WireExpr(0, self._prefix + key), body, qos),
+            reliable,
+            destination is not Locality.REMOTE,
+            destination is not Locality.SESSION_LOCAL,
+        )
 
     @overload
     def delete(
-        self, key_expr: IntoKeyExpr, *, ack: None = None, **options: Unpack[PutOptions]
+        self, /, key_expr: IntoKeyExpr, *, ack: None = None, **options: Unpack[PutOptions]
     ) -> None: ...
     @overload
     def delete(
         self,
+        /,
         key_expr: IntoKeyExpr,
         *,
         ack: Ack,
@@ -162,6 +170,7 @@ class Publication:
     ) -> StoredAck: ...
     def delete(
         self,
+        /,
         key_expr: IntoKeyExpr,
         *,
         congestion_control: CongestionControl | None = None,
@@ -250,14 +259,18 @@ class Publication:
         timeout: float | None,
     ) -> Promise[StoredAck]:
         context = self._context
+        key = key_text(key_expr)
+        destination = checked_or("allowed_destination", allowed_destination, Locality, Locality.ANY)
+        overwrite = context.core.face.settings.publication.find(key)
+        if overwrite is not None:
+            qos = without_drops(overwrite.octet(qos))
+            destination = overwrite.destination or destination
         return begin(
             context,
-            key_text(key_expr),
+            key,
             body,
             qos,
-            destination=checked_or(
-                "allowed_destination", allowed_destination, Locality, Locality.ANY
-            ),
+            destination=destination,
             stack=context.instrument(instrumentation),
             ack=ack,
             timeout=timeout,
@@ -303,10 +316,39 @@ class Publication:
             checked("allowed_destination", allowed_destination, Locality)
         context = self._context
         stack = None if instrumentation is None else context.instrument(instrumentation)
+        qos, reliable, destination = self._configured(key, qos, allowed_destination)
         return context.core.outbox.publish(
             key,
             Push(WireExpr(0, self._prefix + key), body, qos, None, 0, stack),
-            True,
-            allowed_destination is not Locality.REMOTE,
-            allowed_destination is not Locality.SESSION_LOCAL,
+            reliable,
+            destination is not Locality.REMOTE,
+            destination is not Locality.SESSION_LOCAL,
         )
+
+    def _configured(
+        self, key: str, qos: int, destination: Locality | None
+    ) -> tuple[int, bool, Locality | None]:
+        """QoS octet, reliability and destination, as `qos/publication` overwrites them."""
+        overwrite = self._context.core.face.settings.publication.find(key)
+        if overwrite is None:
+            return qos, True, destination
+        reliable = overwrite.reliable is not False
+        return overwrite.octet(qos), reliable, overwrite.destination or destination
+
+
+def entry_of(
+    key: str,
+    payload: bytes | None,
+    *,
+    encoding: IntoEncoding | None = None,
+    attachment: bytes | None = None,
+    timestamp: Timestamp | None = None,
+    source_info: SourceInfo | None = None,
+    express: bool | None = None,
+) -> Entry:
+    """A sample that is to be stored: without a payload, a deletion."""
+    stamp, source = wire_stamp(timestamp), wire_source(source_info)
+    body: Put | Del = Del(stamp, attachment, source)
+    if payload is not None:
+        body = Put(payload, stamp, wire_encoding(encoding), attachment, source)
+    return Entry(key_text(key), body, qos_octet(None, None, express, ACK_QUALITY))

@@ -38,6 +38,7 @@ class PushPort(Protocol):
     def local_push(
         self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int
     ) -> int: ...
+    def has_room(self, face_id: int, key: str, qos: int) -> bool: ...
 
 
 class Aftermath(Protocol):
@@ -49,7 +50,7 @@ class Aftermath(Protocol):
     def work(self) -> None:
         """Run what is due."""
 
-    def wait_room(self) -> None:
+    def wait_room(self, key: str, qos: int) -> None:
         """A sample that may not be dropped found no room: wait until there is some."""
 
 
@@ -116,10 +117,27 @@ class Outbox:
             result = self.publish_locked(key, push, reliable, local, remote)
         finally:
             self.release()
-        self.settle(result)
+        self.settle(result, push.key.suffix, push.qos)
         return result
 
-    def settle(self, result: int) -> None:
+    def try_publish(self, key: str, push: Push, reliable: bool, local: bool, remote: bool) -> bool:
+        """Send a sample if all who get it take it now; nobody gets it if not. Never waits."""
+        self.acquire()
+        try:
+            suffix = push.key.suffix
+            if (
+                remote
+                and not self.closed
+                and not self.node.has_room(self.face_id, suffix, push.qos)
+            ):
+                return False
+            result = self.publish_locked(key, push, reliable, local, remote)
+        finally:
+            self.release()
+        self.settle(SENT, suffix, push.qos)
+        return result != DROPPED
+
+    def settle(self, result: int, key: str, qos: int) -> None:
         """Without the lock: write, run what is due, wait if there was no room."""
         if self.flush is not None:
             self.flush()
@@ -127,7 +145,7 @@ class Outbox:
             if self.inbox.has_work():
                 self.aftermath.work()
             if result == FULL:
-                self.aftermath.wait_room()
+                self.aftermath.wait_room(key, qos)
 
     def publish_locked(
         self, key: str, push: Push, reliable: bool, local: bool, remote: bool
@@ -200,7 +218,7 @@ class Lane:
                 return SENT
         finally:
             outbox.release()
-        outbox.settle(result)
+        outbox.settle(result, self.wire_key.suffix, self.qos)
         return result
 
     def put_many(self, payloads: list[bytes]) -> None:
@@ -217,7 +235,7 @@ class Lane:
                     index += 1
             finally:
                 outbox.release()
-            outbox.settle(result)
+            outbox.settle(result, self.wire_key.suffix, self.qos)
 
     def _put(self, payload: bytes, stamp: Stamp | None = None) -> int:
         """Under the lock."""
@@ -279,6 +297,16 @@ class Lane:
         self._local_generation = outbox.inbox.local.generation
         return self._ways
 
+    def try_send(self, body: Put) -> bool:
+        """Publish a sample if all who get it take it now; nobody gets it if not."""
+        push = Push(self.wire_key, body, self.qos)
+        sent = self.outbox.try_publish(self.key, push, self.reliable, self.local, self.remote)
+        if sent:
+            self.sent_count += 1
+        else:
+            self.dropped_count += 1
+        return sent
+
     def send(self, body: Put | Del, stack: TimestampStack | None) -> int:
         """Publish a sample."""
         push = Push(self.wire_key, body, self.qos, None, 0, stack)
@@ -312,5 +340,6 @@ def put_rows(
                     dropped_count += 1
         finally:
             outbox.release()
-        outbox.settle(result)
+        last = lanes[first - 1]
+        outbox.settle(result, last.wire_key.suffix, last.qos)
     return dropped_count

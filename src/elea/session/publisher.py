@@ -135,6 +135,7 @@ class Publisher(Declared):
     @overload
     def put(
         self,
+        /,
         payload: IntoZBytes,
         *,
         encoding: IntoEncoding | None = None,
@@ -144,6 +145,7 @@ class Publisher(Declared):
     @overload
     def put(
         self,
+        /,
         payload: IntoZBytes,
         *,
         encoding: IntoEncoding | None = None,
@@ -153,6 +155,7 @@ class Publisher(Declared):
     ) -> StoredAck: ...
     def put(
         self,
+        /,
         payload: IntoZBytes,
         *,
         encoding: IntoEncoding | None = None,
@@ -218,23 +221,25 @@ class Publisher(Declared):
             ClosedError: the publisher or its session is gone.
         """
         self._check()
-        context = self._context
-        core = context.core
-        if not context.read(lambda: core.face.node.has_room(core.face.id)):
-            self._lane.dropped_count += 1
-            return False
-        dropped = self._lane.dropped_count
-        self.put(payload, encoding=encoding, attachment=attachment, timestamp=timestamp)
-        return self._lane.dropped_count == dropped
+        lane = self._lane
+        return lane.try_send(
+            Put(
+                octets(payload),
+                wire_stamp(timestamp),
+                lane.encoding if encoding is None else wire_encoding(encoding),
+                octets_or_none(attachment),
+            )
+        )
 
     @overload
-    def delete(self, *, ack: None = None, **options: Unpack[PublicationOptions]) -> None: ...
+    def delete(self, /, *, ack: None = None, **options: Unpack[PublicationOptions]) -> None: ...
     @overload
     def delete(
-        self, *, ack: Ack, timeout: float | None = None, **options: Unpack[PublicationOptions]
+        self, /, *, ack: Ack, timeout: float | None = None, **options: Unpack[PublicationOptions]
     ) -> StoredAck: ...
     def delete(
         self,
+        /,
         *,
         attachment: IntoZBytes | None = None,
         timestamp: Timestamp | None = None,
@@ -259,18 +264,18 @@ class Publisher(Declared):
 
     @overload
     def declare_matching_listener(
-        self, handler: BuiltinHandler[MatchingStatus] | None = None
+        self, /, handler: BuiltinHandler[MatchingStatus] | None = None
     ) -> MatchingListener[Handler[MatchingStatus]]: ...
     @overload
     def declare_matching_listener(
-        self, handler: PythonHandler[MatchingStatus, H]
+        self, /, handler: PythonHandler[MatchingStatus, H]
     ) -> MatchingListener[H]: ...
     @overload
     def declare_matching_listener(
-        self, handler: PythonCallback[MatchingStatus]
+        self, /, handler: PythonCallback[MatchingStatus]
     ) -> MatchingListener[None]: ...
     def declare_matching_listener(
-        self, handler: AnyHandler[MatchingStatus] = None
+        self, /, handler: AnyHandler[MatchingStatus] = None
     ) -> MatchingListener[object]:
         """Be told when the first subscriber for its key comes and when the last goes."""
         self._check()

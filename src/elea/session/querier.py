@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import GenericAlias
 from typing import Self, Unpack, final, overload
 
 from elea.ids import EntityGlobalId
@@ -80,6 +81,11 @@ class Querier(Declared):
 
     _kind = "querier"
 
+    # As in zenoh-python, where programs write `Querier[...]` in annotations.
+    @classmethod
+    def __class_getitem__(cls, item: object, /) -> GenericAlias:
+        return GenericAlias(cls, item)
+
     def __init__(
         self,
         context: Context,
@@ -128,6 +134,7 @@ class Querier(Declared):
     @overload
     def get(
         self,
+        /,
         handler: BuiltinHandler[Reply] | None = None,
         *,
         parameters: IntoParameters | None = None,
@@ -136,6 +143,7 @@ class Querier(Declared):
     @overload
     def get(
         self,
+        /,
         handler: PythonHandler[Reply, H],
         *,
         parameters: IntoParameters | None = None,
@@ -144,6 +152,7 @@ class Querier(Declared):
     @overload
     def get(
         self,
+        /,
         handler: PythonCallback[Reply],
         *,
         parameters: IntoParameters | None = None,
@@ -151,6 +160,7 @@ class Querier(Declared):
     ) -> None: ...
     def get(
         self,
+        /,
         handler: AnyHandler[Reply] = None,
         *,
         parameters: IntoParameters | None = None,
@@ -189,18 +199,18 @@ class Querier(Declared):
 
     @overload
     def declare_matching_listener(
-        self, handler: BuiltinHandler[MatchingStatus] | None = None
+        self, /, handler: BuiltinHandler[MatchingStatus] | None = None
     ) -> MatchingListener[Handler[MatchingStatus]]: ...
     @overload
     def declare_matching_listener(
-        self, handler: PythonHandler[MatchingStatus, H]
+        self, /, handler: PythonHandler[MatchingStatus, H]
     ) -> MatchingListener[H]: ...
     @overload
     def declare_matching_listener(
-        self, handler: PythonCallback[MatchingStatus]
+        self, /, handler: PythonCallback[MatchingStatus]
     ) -> MatchingListener[None]: ...
     def declare_matching_listener(
-        self, handler: AnyHandler[MatchingStatus] = None
+        self, /, handler: AnyHandler[MatchingStatus] = None
     ) -> MatchingListener[object]:
         """Be told when the first queryable for its key comes and when the last goes."""
         self._check()

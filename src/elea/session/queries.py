@@ -101,6 +101,9 @@ class Gets:
     ask_local: AskLocal
     _pending: dict[int, PendingGet] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.face.keep_ids(self._pending.keys)
+
     def start(self, ask: Ask, outlet: Outlet) -> PendingGet:
         """Ask; replies go to `outlet`, and END after the last."""
         mode = resolve(ask.consolidation, ask.parameters)

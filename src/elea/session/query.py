@@ -113,7 +113,7 @@ class Query(Finishing):
         stack = self._check().stack
         return None if stack is None else read_stack(stack)
 
-    def accepts_replies(self) -> ReplyKeyExpr:
+    def accepts_replies(self, /) -> ReplyKeyExpr:
         """Which keys answers may have."""
         if has_any_key(self._check().parameters):
             return ReplyKeyExpr.ANY
@@ -131,13 +131,15 @@ class Query(Finishing):
 
         Not for callbacks on an event loop, which it would hold up.
         """
-        context, face = self._context, self._context.core.face
-        if context.read(lambda: face.node.has_room(face.id)):
+        context, has_room = self._context, self._exchange.has_room
+        if context.read(has_room):
             return True
-        return context.driver.wait_room(face.id, face.now_ns() + int(timeout * 1e9))
+        deadline_ns = context.driver.now_ns() + int(timeout * 1e9)
+        return context.driver.wait_room(has_room, deadline_ns)
 
     def reply(
         self,
+        /,
         key_expr: IntoKeyExpr,
         payload: IntoZBytes,
         *,
@@ -166,6 +168,7 @@ class Query(Finishing):
 
     def reply_del(
         self,
+        /,
         key_expr: IntoKeyExpr,
         *,
         congestion_control: CongestionControl | None = None,
@@ -180,7 +183,7 @@ class Query(Finishing):
         body = Del(wire_stamp(timestamp), octets_or_none(attachment), source)
         self.answer(key_expr, body, express=bool(express))
 
-    def reply_err(self, payload: IntoZBytes, *, encoding: IntoEncoding | None = None) -> None:
+    def reply_err(self, /, payload: IntoZBytes, *, encoding: IntoEncoding | None = None) -> None:
         """Answer that the question cannot be served.
 
         Raises:
@@ -190,7 +193,7 @@ class Query(Finishing):
         err = Err(octets(payload), wire_encoding(encoding))
         self._context.call(lambda: exchange.fail(self._eid, err))
 
-    def drop(self) -> None:
+    def drop(self, /) -> None:
         """No more answers; again is no error."""
         if not self._dropped:
             self._dropped = True

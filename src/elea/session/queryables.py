@@ -109,6 +109,10 @@ class Exchange:
         """Whether somebody still waits for answers."""
         raise AssertionError("an exchange knows its way back")
 
+    def has_room(self) -> bool:
+        """Whether whoever asked would take an answer now."""
+        return True
+
     def finish(self) -> None:
         """One queryable has no more to say."""
         self.open_count -= 1
@@ -149,6 +153,10 @@ class RemoteExchange(Exchange):
 
     def is_wanted(self) -> bool:
         return not self._face.closed and self._face.node.awaits(self._face.id, self._id)
+
+    def has_room(self) -> bool:
+        face = self._face
+        return face.closed or face.node.has_reply_room(face.id, self._id, self.qos)
 
     def end(self) -> None:
         if not self._face.closed:

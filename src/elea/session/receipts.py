@@ -1,7 +1,8 @@
 """Receipts: recorders tell, unasked, which samples of this session they have on disk.
 
     session                                          recorder of a log
-       GET @elea/log/*/put/key?...;receipts=true  ->   from now on samples of this publisher are
+       GET @elea/log/*/put/key?...;receipts=true;nonce=N  ->
+                                                       from now on samples of this publisher are
                                                        stored at once, and each is told:
        PUT key, from (zid, eid, sn)               ->
                                                   <-   PUT @elea/log/NAME/stored/ZID
@@ -10,13 +11,20 @@ A question is a query through two sessions and all routers between; a receipt is
 tells of all that were stored together. Receipts are not relied on: whoever gets none in a moment
 asks. A key is put without a question only after a receipt for it came, so that where none get
 through (an older recorder, an access rule) nobody ever waits for one.
+
+A receipt proves two things: it is of a recorder that was asked, as it is made with the nonce of the
+question; and it is of that very sample, as it is made of key, timestamp, payload and attachment.
+Others may send what they like: a receipt without proof is ignored and counted.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections import deque
 from collections.abc import Iterator
+from hashlib import blake2b
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from elea.encoding import Encoding
@@ -37,6 +45,9 @@ if TYPE_CHECKING:
 _JSON: Final = wire_encoding(Encoding.APPLICATION_JSON)
 _QOS: Final = qos_octet(None, None, None)
 _DECODER: Final = json.JSONDecoder()  # `json.loads` looks for other encodings first
+_DIGEST_LEN: Final = 16
+_PROOF_LEN: Final = 12
+_NONCE_LEN: Final = 16
 PATIENCE_NS: Final = 250_000_000  # a receipt that is not there by then is asked for
 
 
@@ -49,6 +60,7 @@ class Receipt(NamedTuple):
     name: str
     shard: int
     seq: int | None  # None: it was refused, who asks is told why
+    proof: str
 
 
 class Awaiting(Protocol):
@@ -58,6 +70,8 @@ class Awaiting(Protocol):
     def key(self) -> str: ...
     @property
     def is_over(self) -> bool: ...
+    @property
+    def digest(self) -> bytes: ...
 
     def receive(self, receipt: Receipt) -> None:
         """A recorder says what became of it."""
@@ -72,6 +86,8 @@ class Receipts:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._is_declared = False
+        self.nonce = secrets.token_bytes(_NONCE_LEN)  # known to the recorders that were asked
+        self.forged_count = 0  # receipts without proof
         self._awaiting: dict[tuple[int, int], Awaiting] = {}  # by entity and number
         self._early: dict[tuple[int, int], Receipt] = {}  # that came before somebody awaits them
         self._unasked: deque[tuple[int, Awaiting]] = deque()  # when to ask; ascending
@@ -106,7 +122,7 @@ class Receipts:
     def look_back(self, eid: int, sn: int, awaiting: Awaiting) -> None:
         """Receive what came before it was expected."""
         receipt = self._early.pop((eid, sn), None)
-        if receipt is not None:
+        if receipt is not None and self._is_proven(receipt, awaiting):
             awaiting.receive(receipt)
 
     def forget(self, eid: int, sn: int) -> None:
@@ -117,23 +133,33 @@ class Receipts:
         assert isinstance(value, Sample)
         for receipt in read_receipts(value.payload.to_bytes()):
             place = receipt.eid, receipt.sn
-            awaiting = self._awaiting.pop(place, None)
+            awaiting = self._awaiting.get(place)
             if awaiting is None:
                 # Kept before looking once more, as it is expected before looking back: one of the
                 # two threads sees it, or both, and who has one needs no other.
                 if len(self._early) >= DEFAULT_LIMITS.acks_count:
                     self._early.pop(next(iter(self._early)), None)
                 self._early[place] = receipt
-                awaiting = self._awaiting.pop(place, None)
+                awaiting = self._awaiting.get(place)
                 if awaiting is None:
                     continue
                 self._early.pop(place, None)
+            if not self._is_proven(receipt, awaiting):
+                continue
+            self._awaiting.pop(place, None)
             key = awaiting.key
             if key not in self._keys:
                 if len(self._keys) >= DEFAULT_LIMITS.receipt_keys_count:
                     self._keys.pop(next(iter(self._keys)), None)
                 self._keys[key] = None
             awaiting.receive(receipt)
+
+    def _is_proven(self, receipt: Receipt, awaiting: Awaiting) -> bool:
+        """Whether a recorder that was asked says it, and of this very sample."""
+        place = receipt.log, receipt.shard, receipt.seq
+        is_proven = compare_digest(proof_of(self.nonce, awaiting.digest, *place), receipt.proof)
+        self.forged_count += not is_proven
+        return is_proven
 
     def _look(self) -> None:
         """By the clock, under the node's lock: who has waited long enough asks."""
@@ -158,11 +184,30 @@ def read_receipts(octets: bytes) -> Iterator[Receipt]:
     try:
         said, _ = _DECODER.raw_decode(octets.decode())
         log, name = str(said["log"]), str(said["name"])
-        for eid, sn, shard, seq in said["stored"]:
+        for eid, sn, shard, seq, proof in said["stored"]:
             place = None if seq is None else int(seq)
-            yield Receipt(int(eid), int(sn), log, name, int(shard), place)
+            if isinstance(proof, str) and proof.isascii():
+                yield Receipt(int(eid), int(sn), log, name, int(shard), place, proof)
     except (ValueError, KeyError, TypeError, AttributeError, EleaError):
         return
+
+
+def body_digest(kind: int, payload: bytes, attachment: bytes | None) -> bytes:
+    """The digest of what a sample says: kind (0 put, 1 deletion), payload, attachment."""
+    head = b"%d,%d," % (kind, len(payload))
+    return blake2b(b"".join((head, payload, attachment or b"")), digest_size=_DIGEST_LEN).digest()
+
+
+def sample_digest(body: bytes, key: str, bits: int | None, clock: str | None) -> bytes:
+    """The digest of a sample: what it says, its key, and its timestamp."""
+    text = f"{bits},{clock},{key}".encode()
+    return blake2b(body + text, digest_size=_DIGEST_LEN).digest()
+
+
+def proof_of(nonce: bytes, digest: bytes, log: str, shard: int, seq: int | None) -> str:
+    """What a receipt has to say: made by who knows the nonce, of this sample and place."""
+    text = f"{log},{shard},{seq}".encode()
+    return blake2b(digest + text, digest_size=_PROOF_LEN, key=nonce).hexdigest()
 
 
 def send_receipts(session: Publication, name: str, zid: str, octets: bytes) -> None:

@@ -19,6 +19,8 @@ SOURCES_COUNT_MAX: Final = 4_096
 HELD_COUNT_MAX: Final = 4_096  # samples of one source that wait for an earlier one
 FORGET_NS: Final = 3_600_000_000_000  # after the last sample of a source
 
+# From here on entities number samples of any key, or by their content: numbers tell no order.
+_ANY_KEY_EID: Final = 0x8000_0000
 _SN_MASK: Final = 0xFFFF_FFFF
 _SN_HALF: Final = 1 << 31
 
@@ -74,13 +76,14 @@ class Sources:
     def received(self, sample: Sample, now_ns: int) -> None:
         """A sample, live or from a cache."""
         info = sample.source_info
-        if info is not None:
+        if info is not None and info.source_id.eid >= _ANY_KEY_EID:
+            self.deliver(sample)
+        elif info is not None:
             self._numbered(self.get(info.source_id, now_ns), info.source_sn, sample)
-            return
-        stamp = sample.timestamp
-        if stamp is None:
+        elif sample.timestamp is None:
             self.deliver(sample)
         else:
+            stamp = sample.timestamp
             self._stamped(self.get(stamp.id, now_ns), stamp, sample)
 
     def asked(self, source: Source | None) -> None:

@@ -84,17 +84,17 @@ class Scout(Generic[H_co]):
         self._check()
         return self._handler
 
-    def stop(self) -> None:
+    def stop(self, /) -> None:
         """End the search."""
         self._check()
         self._stopped = True
         self._stop()
 
-    def try_recv(self: Scout[Handler[Hello]]) -> Hello | None:
+    def try_recv(self: Scout[Handler[Hello]], /) -> Hello | None:
         """The next node found, or None if there is none now."""
         return self.handler.try_recv()
 
-    def recv(self: Scout[Handler[Hello]], timeout: float | None = None) -> Hello:
+    def recv(self: Scout[Handler[Hello]], /, timeout: float | None = None) -> Hello:
         """The next node found; wait for it."""
         return self.handler.recv() if timeout is None else self.handler.recv(timeout)
 

@@ -112,21 +112,21 @@ class Session(Publication):
         """The configuration it was opened with."""
         return self._config
 
-    def zid(self) -> ZenohId:
+    def zid(self, /) -> ZenohId:
         """The identity of its node."""
         return self._context.zid
 
-    def close(self) -> None:
+    def close(self, /) -> None:
         """Undeclare everything, write what is pending, close all links. Again is no error."""
         if not self._context.closed:
             _LOGGER.info("session closes: %s", self._context.zid)
         self._context.close()
 
-    def is_closed(self) -> bool:
+    def is_closed(self, /) -> bool:
         """Whether it is closed."""
         return self._context.closed
 
-    def undeclare(self, obj: IntoKeyExpr | Declared) -> None:
+    def undeclare(self, /, obj: IntoKeyExpr | Declared) -> None:
         """Undeclare a key, or anything else that was declared.
 
         Raises:
@@ -141,12 +141,12 @@ class Session(Publication):
                 "declared key", f"{key!a}; undeclare what `declare_keyexpr` gave, and only once"
             )
 
-    def new_timestamp(self) -> Timestamp:
+    def new_timestamp(self, /) -> Timestamp:
         """A new timestamp of the node's clock, greater than every one before."""
         stamp = self._context.read(self._context.core.face.stamp)
         return Timestamp(NTP64.from_value(stamp.time), stamp.id)
 
-    def declare_keyexpr(self, key_expr: IntoKeyExpr) -> KeyExpr:
+    def declare_keyexpr(self, /, key_expr: IntoKeyExpr) -> KeyExpr:
         """Say that a key will be used often: it travels as a number of two octets from now on.
 
         A key with wildcards does so up to its first one. What is in a queue keeps its text.
@@ -161,6 +161,7 @@ class Session(Publication):
     @overload
     def get(
         self,
+        /,
         selector: IntoSelector,
         handler: BuiltinHandler[Reply] | None = None,
         **options: Unpack[GetOptions],
@@ -168,6 +169,7 @@ class Session(Publication):
     @overload
     def get(
         self,
+        /,
         selector: IntoSelector,
         handler: PythonHandler[Reply, H],
         **options: Unpack[GetOptions],
@@ -175,12 +177,14 @@ class Session(Publication):
     @overload
     def get(
         self,
+        /,
         selector: IntoSelector,
         handler: PythonCallback[Reply],
         **options: Unpack[GetOptions],
     ) -> None: ...
     def get(
         self,
+        /,
         selector: IntoSelector,
         handler: AnyHandler[Reply] = None,
         *,
@@ -235,6 +239,7 @@ class Session(Publication):
     @overload
     def declare_subscriber(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: BuiltinHandler[Sample] | None = None,
         **options: Unpack[SubscriberOptions],
@@ -242,6 +247,7 @@ class Session(Publication):
     @overload
     def declare_subscriber(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: ArrowBatches,
         **options: Unpack[SubscriberOptions],
@@ -249,6 +255,7 @@ class Session(Publication):
     @overload
     def declare_subscriber(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: PythonHandler[Sample, H],
         **options: Unpack[SubscriberOptions],
@@ -256,12 +263,14 @@ class Session(Publication):
     @overload
     def declare_subscriber(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: PythonCallback[Sample],
         **options: Unpack[SubscriberOptions],
     ) -> Subscriber[None]: ...
     def declare_subscriber(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: AnyHandler[Sample] | ArrowBatches = None,
         *,
@@ -289,6 +298,7 @@ class Session(Publication):
     @overload
     def declare_queryable(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: BuiltinHandler[Query] | None = None,
         *,
@@ -298,6 +308,7 @@ class Session(Publication):
     @overload
     def declare_queryable(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: PythonHandler[Query, H],
         *,
@@ -307,6 +318,7 @@ class Session(Publication):
     @overload
     def declare_queryable(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: PythonCallback[Query],
         *,
@@ -315,6 +327,7 @@ class Session(Publication):
     ) -> Queryable[None]: ...
     def declare_queryable(
         self,
+        /,
         key_expr: IntoKeyExpr,
         handler: AnyHandler[Query] = None,
         *,
@@ -349,6 +362,7 @@ class Session(Publication):
 
     def declare_publisher(
         self,
+        /,
         key_expr: IntoKeyExpr,
         *,
         encoding: IntoEncoding | None = None,
@@ -366,18 +380,19 @@ class Session(Publication):
         """
         known = Encoding.ZENOH_BYTES if encoding is None else encoding_of(encoding)
         qos = qos_octet(priority, congestion_control, express)
-        reliable = checked_or("reliability", reliability, Reliability, Reliability.RELIABLE)
+        asked = checked_or("reliability", reliability, Reliability, Reliability.RELIABLE)
+        reliable = asked is Reliability.RELIABLE
+        overwrite = self._context.core.face.settings.publication.find(key_text(key_expr))
+        if overwrite is not None:
+            qos = overwrite.octet(qos)
+            reliable = reliable if overwrite.reliable is None else overwrite.reliable
+            allowed_destination = overwrite.destination or allowed_destination
         writer = self._declare_writer(key_expr, SUBSCRIBERS, allowed_destination)
-        return Publisher(
-            self._context,
-            writer,
-            encoding=known,
-            qos=qos,
-            reliable=reliable is Reliability.RELIABLE,
-        )
+        return Publisher(self._context, writer, encoding=known, qos=qos, reliable=reliable)
 
     def declare_querier(
         self,
+        /,
         key_expr: IntoKeyExpr,
         *,
         target: QueryTarget | None = None,
@@ -413,7 +428,7 @@ class Session(Publication):
             timeout_ns=timeout_ns,
         )
 
-    def liveliness(self) -> Liveliness:
+    def liveliness(self, /) -> Liveliness:
         """Tokens, and who watches them."""
         return Liveliness(self._context)
 

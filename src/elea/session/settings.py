@@ -7,6 +7,7 @@ from os import PathLike
 
 from elea.config.config import Config
 from elea.session.face import SessionSettings
+from elea.session.publication_qos import PublicationQos
 
 IntoConfig = Config | Mapping[str, object] | str | PathLike[str]
 
@@ -42,4 +43,5 @@ def settings_of(config: Config) -> SessionSettings:
         namespace=namespace if isinstance(namespace, str) else "",
         query_timeout_ns=config.value("queries_default_timeout", int) * 1_000_000,
         timestamping=config.value("timestamping/enabled", bool),
+        publication=PublicationQos.from_config(config),
     )

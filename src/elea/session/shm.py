@@ -34,11 +34,11 @@ class AllocAlignment:
             raise _layout_error(f"an alignment is 2^0 to 2^{_POWER_MAX}, got 2^{pow}")
         self._power = pow
 
-    def get_alignment_value(self) -> int:
+    def get_alignment_value(self, /) -> int:
         """The alignment in octets."""
         return 1 << self._power
 
-    def align_size(self, size: int) -> int:
+    def align_size(self, /, size: int) -> int:
         """The size, made larger until it is a multiple of the alignment."""
         unit = self.get_alignment_value()
         return -(-size // unit) * unit
@@ -170,7 +170,7 @@ class ShmProvider:
         """A provider of this size."""
         return cls(_layout(layout).size)
 
-    def alloc(self, layout: IntoMemoryLayout, policy: AllocPolicy | None = None) -> ZShmMut:
+    def alloc(self, /, layout: IntoMemoryLayout, policy: AllocPolicy | None = None) -> ZShmMut:
         """A buffer filled with zeros.
 
         Raises:
@@ -186,10 +186,10 @@ class ShmProvider:
         weakref.finalize(memory, self._garbage.append, size)
         return ZShmMut(memory)
 
-    def defragment(self) -> None:
+    def defragment(self, /) -> None:
         """Put free room together."""
 
-    def garbage_collect(self) -> int:
+    def garbage_collect(self, /) -> int:
         """Free buffers nobody refers to; the size of the largest of them."""
         largest = 0
         with self._lock:
@@ -199,7 +199,7 @@ class ShmProvider:
                 largest = max(largest, size)
         return largest
 
-    def garbage_collect_unsafe(self) -> int:
+    def garbage_collect_unsafe(self, /) -> int:
         """As `garbage_collect`: nothing here is unsafe."""
         return self.garbage_collect()
 
@@ -227,7 +227,7 @@ class ZShm:
     def __init__(self, memory: _Memory) -> None:
         self._memory = memory
 
-    def is_valid(self) -> bool:
+    def is_valid(self, /) -> bool:
         """Whether its octets are still there: always."""
         return True
 
@@ -293,6 +293,9 @@ class ZShmMut:
         if isinstance(value, int):
             raise TypeError("expected bytes like argument")
         view[item] = value
+
+    def __delitem__(self, item: int | slice) -> None:
+        raise TypeError("can't delete item")
 
     def _octets(self) -> bytearray:
         if self._memory is None:

@@ -6,8 +6,8 @@
                 |     at once, and onto the shelf
                 |  a recorder's token appears, or a while has passed
                 v
-            [draining]  from the oldest on, one after the other for each key, many keys at once;
-                        what is put meanwhile goes to the end of the shelf
+            [draining]  from the oldest on, many keys at once, and of each key one batch after the
+                        other; what is put meanwhile goes to the end of the shelf
 
 A sample keeps its source and its timestamp, so a recorder that has it already stores it no more.
 While the shelf is drained, a new sample is sent to its subscribers when its turn comes: recorders
@@ -16,16 +16,13 @@ are subscribers, and would store it before those that wait.
 
 from __future__ import annotations
 
-import enum
 import logging
 import threading
-import uuid
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Protocol, Self, final
+from typing import Final, Self, final
 
 from elea.errors import ClosedError, EleaError, MissingDependencyError, NotStoredError
 from elea.limits import DEFAULT_LIMITS
@@ -40,10 +37,11 @@ from elea.session.liveliness import Liveliness
 from elea.session.outlet_hot import CallbackOutlet
 from elea.session.ports import SENT
 from elea.session.promise import Promise
+from elea.session.spool_batch import BatchAttempt
+from elea.session.spool_shelf import NAME, MemoryShelf, Shelf
 from elea.timestamp import NTP64
 
 RECORDERS: Final = "@elea/log/*"  # the tokens of recorders
-NAME: Final = "spool"
 
 _LOGGER: Final = logging.getLogger("elea.session")
 _RETRY_FIRST_NS: Final = 1_000_000_000  # a recorder is asked again although no token came
@@ -82,47 +80,15 @@ class SpoolStats:
     is_draining: bool = False
 
 
-class Shelf(Protocol):
-    """Where samples wait, each under a number."""
-
-    log: uuid.UUID | None  # on disk: the log they are in
-    first: int  # the oldest that was not forwarded
-    end: int  # the one after the newest
-
-    def keep(self, entry: Entry, done: Callable[[int | NotStoredError], None]) -> None:
-        """Keep one more; `done` is told its number, in any thread, when it is safe."""
-
-    def read(self, first: int, count: int) -> tuple[list[tuple[int, Entry]], int]:
-        """The next ones that are safe, with their numbers; and the number to go on with.
-
-        Those that are missing between are lost.
-        """
-
-    def release(self, first: int) -> None:
-        """All below this number were forwarded."""
-
-    def length(self) -> int:
-        """The octets it takes."""
-
-    def close(self) -> None:
-        """Nothing is kept any more."""
-
-
-class _State(enum.Enum):
-    IDLE = enum.auto()
-    ASKED = enum.auto()
-    FAILED = enum.auto()  # to be tried again in the next round
-    DONE = enum.auto()
-
-
 class _Slot:
-    """A sample in the window of those that are looked at."""
+    """A sample that was read ahead."""
 
-    __slots__ = ("entry", "state")
+    __slots__ = ("entry", "is_done", "number")
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, number: int, entry: Entry) -> None:
+        self.number = number
         self.entry = entry
-        self.state = _State.IDLE
+        self.is_done = False
 
 
 @final
@@ -136,14 +102,19 @@ class Spool(Declared):
         "_clock",
         "_drained",
         "_draining",
+        "_failed",
         "_has_progress",
+        "_is_pumping",
+        "_keys",
         "_live",
         "_lock",
         "_max_age_ns",
+        "_queues",
         "_read",
         "_retry_ns",
         "_shelf",
         "_stats",
+        "_takes_batches",
         "_timer",
         "_tokens",
         "_window",
@@ -158,7 +129,12 @@ class Spool(Declared):
         self._max_age_ns = max_age_ns
         self._live = live
         self._lock = threading.Lock()
-        self._window: dict[int, _Slot] = {}
+        self._window: deque[_Slot] = deque()  # what was read ahead, the oldest first
+        self._queues: dict[str, deque[_Slot]] = {}  # of these, what is to be asked for, by key
+        self._keys: deque[str] = deque()  # that have some, and no question under way
+        self._failed: list[str] = []  # to be tried again in the next round
+        self._is_pumping = False
+        self._takes_batches = True  # unless a recorder did not answer in this round
         self._read = shelf.first  # the next number to look at
         self._behind_count = shelf.end - shelf.first
         self._asked_count = 0
@@ -321,63 +297,112 @@ class Spool(Declared):
             if self._gone or self._behind_count == 0:
                 return
             if not self._draining:
-                self._draining = True
+                self._draining = self._takes_batches = True
                 self._has_progress = False
                 _LOGGER.debug("spool: forwarding, %d wait", self._behind_count)
         self.pump()
 
     def pump(self) -> None:
-        """Put as many samples on their way as may be."""
+        """Put as many samples on their way as may be. One thread does, for all that call it."""
+        with self._lock:
+            if self._is_pumping:
+                return
+            self._is_pumping = True
+        drained = None
         while True:
             with self._lock:
-                if not self._draining or self._gone:
-                    return
-                slot = self._next_slot()
-                if slot is None:
+                batch = [] if self._gone or not self._draining else self._next_batch()
+                if not batch:
+                    self._is_pumping = False
+                    if self._gone or not self._draining:
+                        return
                     drained = self._end_round() if self._asked_count == 0 else None
                     break
-                slot.state = _State.ASKED
                 self._asked_count += 1
-            timeout_ns = self._context.core.face.settings.query_timeout_ns
-            attempt = Attempt(self._acks, slot.entry, timeout_ns, 0, self._done_with(slot))
-            try:
-                self._acks.begin(attempt)
-            except EleaError as error:
-                attempt.give_up(error)
+            self._ask(batch)
         if drained is not None:
             drained.set_result(True)
         if self._is_away():
             self._arm()
 
+    def _ask(self, batch: list[_Slot]) -> None:
+        timeout_ns = self._context.core.face.settings.query_timeout_ns
+        was_sent = [slot.entry.published for slot in batch]
+
+        def done(outcomes: list[Outcome] | None) -> None:
+            with self._lock:
+                self._asked_count -= 1
+                self._judge(batch, was_sent, outcomes)
+            if not outcomes or not isinstance(outcomes[0], ClosedError):
+                self.pump()
+
+        entry = batch[0].entry
+        if len(batch) > 1:
+            BatchAttempt(self._acks, [one.entry for one in batch], timeout_ns, done).start()
+            return
+        attempt = Attempt(self._acks, entry, timeout_ns, 0, lambda outcome: done([outcome]))
+        try:
+            self._acks.begin(attempt)
+        except EleaError as error:
+            attempt.give_up(error)
+
     def _is_away(self) -> bool:
         return self._behind_count > 0 and not self._draining
 
-    def _next_slot(self) -> _Slot | None:
-        """The oldest sample that may go: no other one of its key is under way. Under the lock."""
-        room = DEFAULT_LIMITS.spool_window_count - len(self._window)
-        if room > 0:
-            entries, end = self._shelf.read(self._read, room)
-            lost_count = end - self._read - len(entries)
-            self._read = end
-            self._window.update((number, _Slot(entry)) for number, entry in entries)
-            if lost_count:
-                self._behind_count -= lost_count
-                stats = self._stats
-                self._stats = replace(stats, lost_count=stats.lost_count + lost_count)
-        blocked: set[str] = set()
-        found = None
-        for slot in self._window.values():
-            if slot.state is _State.DONE:
-                continue
-            if slot.state is _State.IDLE and slot.entry.key not in blocked:
-                if self._is_fresh(slot.entry):
-                    found = slot
-                    break
-                self._drop(slot)
-                continue
-            blocked.add(slot.entry.key)
+    def _next_batch(self) -> list[_Slot]:
+        """The oldest samples of a key that has none under way. Under the lock."""
         self._advance()
-        return found
+        self._read_ahead()
+        while self._keys and self._asked_count < DEFAULT_LIMITS.spool_asked_count:
+            key = self._keys.popleft()
+            batch = self._take_batch(self._queues[key])
+            if batch:
+                return batch
+            del self._queues[key]  # all were too old
+        self._advance()
+        return []
+
+    def _take_batch(self, queue: deque[_Slot]) -> list[_Slot]:
+        """The first samples of a key that go together; those that are too old are dropped."""
+        count = DEFAULT_LIMITS.spool_batch_count if self._takes_batches else 1
+        batch: list[_Slot] = []
+        length = 0
+        while queue and len(batch) < count:
+            slot = queue[0]
+            length += len(slot.entry)
+            if not self._is_fresh(slot.entry):
+                self._drop(slot)
+            elif batch and (
+                length > DEFAULT_LIMITS.spool_batch_len
+                or _batch_kind(slot.entry) != _batch_kind(batch[0].entry)
+            ):
+                break
+            else:
+                batch.append(slot)
+            queue.popleft()
+        return batch
+
+    def _read_ahead(self) -> None:
+        """Read more samples, many at a time. Under the lock."""
+        window_count = DEFAULT_LIMITS.spool_window_count
+        room = window_count - len(self._window)
+        if self._window and room < window_count // 2:
+            return
+        entries, end = self._shelf.read(self._read, room)
+        lost_count = end - self._read - len(entries)
+        self._read = end
+        for number, entry in entries:
+            slot = _Slot(number, entry)
+            self._window.append(slot)
+            queue = self._queues.get(entry.key)
+            if queue is None:
+                queue = self._queues[entry.key] = deque()
+                self._keys.append(entry.key)
+            queue.append(slot)
+        if lost_count:
+            self._behind_count -= lost_count
+            stats = self._stats
+            self._stats = replace(stats, lost_count=stats.lost_count + lost_count)
 
     def _is_fresh(self, entry: Entry) -> bool:
         if self._max_age_ns is None:
@@ -394,15 +419,15 @@ class Spool(Declared):
         """Under the lock."""
         if self._gone or self._behind_count == 0:
             return 0
-        for slot in self._window.values():
-            if slot.state is not _State.DONE:
+        for slot in self._window:
+            if not slot.is_done:
                 return self._age_ns(slot.entry)
         entries, _ = self._shelf.read(self._read, 1)
         return self._age_ns(entries[0][1]) if entries else 0
 
     def _drop(self, slot: _Slot) -> None:
         """Give up a sample that is too old. Under the lock."""
-        slot.state = _State.DONE
+        slot.is_done = True
         self._behind_count -= 1
         stats = self._stats
         self._stats = replace(stats, expired_count=stats.expired_count + 1)
@@ -410,39 +435,44 @@ class Spool(Declared):
 
     def _advance(self) -> None:
         """Let go of what was forwarded, from the oldest on. Under the lock."""
-        for number in list(self._window):
-            if self._window[number].state is not _State.DONE:
-                self._shelf.release(number)
-                return
-            del self._window[number]
-        self._shelf.release(self._read)
+        while self._window and self._window[0].is_done:
+            self._window.popleft()
+        self._shelf.release(self._window[0].number if self._window else self._read)
 
-    def _done_with(self, slot: _Slot) -> Callable[[Outcome], None]:
-        def done(outcome: Outcome) -> None:
-            with self._lock:
-                self._asked_count -= 1
-                self._judge(slot, outcome)
-            if not isinstance(outcome, ClosedError):
-                self.pump()
-
-        return done
-
-    def _judge(self, slot: _Slot, outcome: Outcome) -> None:
+    def _judge(
+        self, batch: list[_Slot], was_sent: list[bool], outcomes: list[Outcome] | None
+    ) -> None:
         """A recorder has answered, or none has. Under the lock."""
+        if outcomes is None:  # no recorder that takes batches: ask sample by sample
+            self._takes_batches = False
+        else:
+            for slot, was, outcome in zip(batch, was_sent, outcomes, strict=True):
+                self._judge_one(slot, outcome, was_sent=was)
+        key = batch[0].entry.key
+        queue = self._queues[key]
+        left = [slot for slot in batch if not slot.is_done]
+        queue.extendleft(reversed(left))
+        if outcomes is not None and left:
+            self._failed.append(key)
+        elif queue:
+            self._keys.append(key)
+        else:
+            del self._queues[key]
+
+    def _judge_one(self, slot: _Slot, outcome: Outcome, *, was_sent: bool) -> None:
         stats = self._stats
         if isinstance(outcome, StoredAck):
             self._stats = replace(
                 stats,
                 forwarded_count=stats.forwarded_count + 1,
-                duplicate_count=stats.duplicate_count + outcome.duplicate,
+                duplicate_count=stats.duplicate_count + (outcome.duplicate and was_sent),
             )
         elif isinstance(outcome, NotStoredError) and outcome.reason == "invalid":
             self._stats = replace(stats, invalid_count=stats.invalid_count + 1)
             _LOGGER.error("spool: a sample is given up: %s", outcome)
         else:
-            slot.state = _State.FAILED
             return
-        slot.state = _State.DONE
+        slot.is_done = True
         self._behind_count = max(0, self._behind_count - 1)
         self._has_progress = True
 
@@ -454,10 +484,9 @@ class Spool(Declared):
             _LOGGER.info("spool: all is forwarded, %d so far", self._stats.forwarded_count)
             drained, self._drained = self._drained, None
             return drained
-        failed = [slot for slot in self._window.values() if slot.state is _State.FAILED]
-        for slot in failed:
-            slot.state = _State.IDLE
-        if failed:
+        if self._failed:
+            self._keys.extend(self._failed)
+            self._failed.clear()
             self._draining = False
             longer = min(2 * self._retry_ns, _RETRY_MAX_NS)
             self._retry_ns = _RETRY_FIRST_NS if self._has_progress else longer
@@ -467,55 +496,13 @@ class Spool(Declared):
         return f"Spool({self.stats()!r})"
 
 
-class MemoryShelf:
-    """Samples that wait in memory.
+def _batch_kind(entry: Entry) -> tuple[object, ...]:
+    """What samples of one batch have in common.
 
-    Args:
-        len_max: Octets of them together.
+    One that is published with its question reaches recorders, which are subscribers, before the
+    question does: it must not overtake samples of its batch that were published earlier.
     """
-
-    __slots__ = ("_entries", "_len", "_len_max", "_lock", "end", "first", "log")
-
-    def __init__(self, len_max: int) -> None:
-        self._entries: deque[Entry] = deque()
-        self._len = 0
-        self._len_max = len_max
-        self._lock = threading.Lock()
-        self.log: uuid.UUID | None = None
-        self.first = self.end = 0
-
-    def keep(self, entry: Entry, done: Callable[[int | NotStoredError], None]) -> None:
-        """Keep one more."""
-        with self._lock:
-            length = self._len + len(entry)
-            has_room = length <= self._len_max
-            number = self.end
-            if has_room:
-                self._entries.append(entry)
-                self._len = length
-                self.end += 1
-        detail = f"{length} octets would wait in memory, {self._len_max} may: raise max_bytes"
-        done(number if has_room else NotStoredError(entry.key, NAME, "full", detail))
-
-    def read(self, first: int, count: int) -> tuple[list[tuple[int, Entry]], int]:
-        """The next ones, and the number to go on with."""
-        with self._lock:
-            end = min(first + count, self.end)
-            return [(one, self._entries[one - self.first]) for one in range(first, end)], end
-
-    def release(self, first: int) -> None:
-        """All below this number were forwarded."""
-        with self._lock:
-            while self.first < first:
-                self._len -= len(self._entries.popleft())
-                self.first += 1
-
-    def length(self) -> int:
-        """Octets of those that wait."""
-        return self._len
-
-    def close(self) -> None:
-        """Nothing to be done."""
+    return entry.qos, entry.destination, entry.published
 
 
 def declare_spool(

@@ -21,7 +21,7 @@ from elea.ids import ZenohId
 from elea.limits import DEFAULT_LIMITS
 from elea.session.ack import Entry
 from elea.session.convert import wire_encoding
-from elea.session.spool import NAME
+from elea.session.spool_shelf import NAME
 from elea.store.log.consumers import load
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader

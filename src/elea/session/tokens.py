@@ -55,6 +55,10 @@ class Tokens:
     _known: dict[int, str] = field(default_factory=dict)
     _alive: dict[str, int] = field(default_factory=dict)  # how many of those we know have the key
 
+    def __post_init__(self) -> None:
+        for numbered in (self._own, self._watchers, self._gets):
+            self.face.keep_ids(numbered.keys)
+
     def declare(self, key: str) -> int:
         """A new token."""
         token_id = self.face.new_id()

@@ -211,10 +211,10 @@ class SimDriver:
                     break
             self._arm(self.node.next_timer_ns())
 
-    def wait_room(self, face_id: int, deadline_ns: int) -> bool:
-        """Let the world go on until blocking messages need not wait; False at the deadline."""
+    def wait_room(self, has_room: Callable[[], bool], deadline_ns: int) -> bool:
+        """Let the world go on until there is room; False at the deadline."""
         left_s = max(deadline_ns - self.now_ns(), 0) / SECOND_NS
-        return self.idle(lambda: not self.alive or self.node.has_room(face_id), left_s)
+        return self.idle(lambda: not self.alive or has_room(), left_s)
 
     def idle(self, ready: Callable[[], bool], timeout: float | None) -> bool:
         """Let the world go on until `ready`; False after `timeout` seconds of its time."""
@@ -223,6 +223,9 @@ class SimDriver:
     def relieve(self) -> bool:
         """There is one thread only."""
         return False
+
+    def write_at_once(self) -> None:
+        """It does so anyway."""
 
     def hold_reading(self, held: bool) -> None:
         """Stop, or go on, reading from all links."""

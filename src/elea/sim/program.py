@@ -16,8 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from elea.config.config import Config
-from elea.limits import DEFAULT_LIMITS
-from elea.node.settings import NodeSettings
+from elea.node.settings import NodeSettings, limits_of
 from elea.sim import clock, current
 from elea.sim.driver import SECOND_NS, SimDriver
 from elea.sim.loop import run_coroutine
@@ -50,7 +49,7 @@ class Place:
             count += 1
             name = f"{self.name}.{count}"
         settings = NodeSettings.from_config(config, self.world.rng.randbytes)
-        driver = names[name] = SimDriver(self.world, name, settings, DEFAULT_LIMITS)
+        driver = names[name] = SimDriver(self.world, name, settings, limits_of(config))
         driver.place = self
         self.drivers = [one for one in self.drivers if one.alive]
         self.drivers.append(driver)

@@ -171,6 +171,7 @@ def archive_local(
     from elea.spark.options import Options
     from elea.spark.rows import place_of
     from elea.spark.starts import initial
+    from elea.store.tables.compaction import tidy
     from elea.store.tables.table import open_table
 
     stream = Options(options).stream()
@@ -193,6 +194,8 @@ def archive_local(
         place.commit(target.consumer, dict(enumerate(ends)), stream.lease_s)
         yield sum(part.end - part.first for part in parts)
         starts = ends
+        if starts == last:
+            tidy(table, 0)
 
 
 class _Committer:
@@ -212,4 +215,4 @@ class _Committer:
         if self._table is None:
             self._table = open_table(self._target.path)
         self._table.commit(self._target.consumer, parts, lossy=self._target.lossy)
-        tidy(self._table, number)
+        tidy(self._table, number, sum(len(part.files) for part in parts))

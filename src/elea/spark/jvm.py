@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -57,7 +58,7 @@ appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %maxLen{%m %ex{1}}{600}%n
 """
 CACHE_ENV: Final = "ELEA_SPARK_CACHE"
 _CACHES_MAX: Final = 2  # each has some 200 MB; another Spark has another
@@ -134,7 +135,45 @@ def _tidy_flags() -> list[str]:
 def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    made = builder.getOrCreate()
+    with_session(made)
+    return made
+
+
+def with_session(spark: SparkSession) -> None:
+    """Make a session that of this thread: by it Spark finds sources and sinks in Python.
+
+    A thread has none by itself, so that `format("zenoh")` would not be found in it.
+    """
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is not None:  # else it is one of Spark Connect
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+
+
+def jvm_end(spark: SparkSession) -> str | None:
+    """How the Java process of a session ended that this process started; None: it lives."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    code = None if process is None else process.poll()
+    if process is None or code is None:
+        return None
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
+    return f"Spark's Java process {process.pid} {how}; start again: it goes on where it ended"
+
+
+def silence_threads() -> None:
+    """Leave it to the caller to tell what fails.
+
+    PySpark and Py4J would, with a traceback of each of their threads.
+    """
+    from pyspark import accumulators
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
+    for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
+        if hasattr(accumulators, name):
+            getattr(accumulators, name).handle_error = lambda *_: None
 
 
 def _configured_master() -> str | None:

@@ -18,6 +18,7 @@ from typing import Final
 from elea.errors import ConfigError, EleaError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.selector import Selector
+from elea.spark.identity import CONTENT, POSITION
 from elea.spark.offsets import Offset
 from elea.spark.schema import LIVE_COLUMNS
 from elea.store.log.location import Location
@@ -135,6 +136,20 @@ OPTIONS: Final = (
     Option("prefix", (SINK,), "", "put before each key, with a `/`"),
     Option("encoding", (SINK,), "", "of rows without a column `encoding`"),
     Option("express", (SINK,), "false", "whether each sample is sent at once, not with others"),
+    Option(
+        "ack",
+        (SINK,),
+        "router",
+        "when a row is sent: `router`, once the router has it; `stored`, once a recorder has it on"
+        " disk. Without `stored` it is at most once past the router",
+    ),
+    Option(
+        "numbering",
+        (SINK,),
+        "content",
+        "how rows are identified in every attempt: `content`, by what they are; `position`, where"
+        " their order is the same in every attempt",
+    ),
 )
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 _OF_FLIGHT: Final = ("flight", "flightTokenFile", "flightRoots")
@@ -223,6 +238,9 @@ class Sink:
     prefix: str
     encoding: str | None
     express: bool
+    ack: str = "router"
+    numbering: str = CONTENT
+    checkpoint: str | None = None
 
 
 class Options:
@@ -272,6 +290,22 @@ class Options:
             raise ConfigError("option columns", reason)
         return columns
 
+    def check_values(self) -> None:
+        """Refuse values that cannot be, before it is known whether it is a stream.
+
+        Raises:
+            ConfigError: one is not legal.
+        """
+        uses = [
+            use
+            for use in (STREAM, BATCH)
+            if all(use in _BY_NAME[name].uses for name in self._given if name not in _OF_SPARK)
+        ]
+        if uses == [STREAM]:
+            self.stream()
+        elif BATCH in uses:
+            self.batch()
+
     def stream(self) -> Stream:
         """For `readStream`."""
         self.only(STREAM)
@@ -315,7 +349,15 @@ class Options:
             except EleaError as error:
                 raise ConfigError("option prefix", str(error)) from error
         encoding = self.text("encoding")
-        return Sink(self._reach(), prefix, encoding, self._flag("express", default=False))
+        return Sink(
+            self._reach(),
+            prefix,
+            encoding,
+            self._flag("express", default=False),
+            self._choice("ack", "router", "stored"),
+            self._choice("numbering", CONTENT, POSITION),
+            self.text("checkpointLocation"),
+        )
 
     def decoding(self) -> dict[str, str]:
         """What is for the decoders of payloads; nothing if there are to be none."""
@@ -456,6 +498,15 @@ class Options:
         if text.lower() not in ("true", "false"):
             raise ConfigError(f"option {name}", f"saw {text!a}; legal are true, false")
         return text.lower() == "true"
+
+    def _choice(self, name: str, *legal: str) -> str:
+        """One of some words; the first, if none is given."""
+        text = self.text(name)
+        if text is None:
+            return legal[0]
+        if text.lower() not in legal:
+            raise ConfigError(f"option {name}", f"saw {text!a}; legal are {', '.join(legal)}")
+        return text.lower()
 
 
 def _names(options: tuple[Option, ...]) -> str:

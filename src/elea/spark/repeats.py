@@ -1,18 +1,20 @@
 """Repeats: samples that come once more because a Spark task was tried again.
 
-A sink gives each sample a source that is made of the query, the batch and the partition, and its
-row there as a number: the same row has the same source and number in every attempt.
+A sink gives each sample a source that is made of the query, the batch and the partition, and a
+number that are made of the row: the same in every attempt. A sample is a duplicate only if source,
+number, key, kind and payload all agree, and the timestamp, since a publisher that was restarted
+counts from 0 again. Sources of a sink never do: their rows may be stamped by routers.
 """
 
 from __future__ import annotations
 
-import bisect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 from elea.limits import DEFAULT_LIMITS
+from elea.spark.identity import ANY_KEY_EID, digest_of
 
 if TYPE_CHECKING:
     from elea.sample import Sample
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
 class Repeats:
     """Which samples are new. For several threads.
 
-    It remembers the last sources, and of each which numbers came; those are few spans, since an
-    attempt sends its rows in order. Samples without source are always new.
+    It remembers digests of the latest samples of the latest sources. Samples without source are
+    always new.
 
     Args:
         sources_count: How many sources it remembers; a retry comes soon after what it repeats.
+        samples_count: How many samples it remembers of all of them.
 
     Example:
         >>> from elea import EntityGlobalId, Sample, SourceInfo, ZenohId
@@ -38,9 +41,15 @@ class Repeats:
         1
     """
 
-    def __init__(self, sources_count: int = DEFAULT_LIMITS.spark_sources_count) -> None:
+    def __init__(
+        self,
+        sources_count: int = DEFAULT_LIMITS.spark_sources_count,
+        samples_count: int = DEFAULT_LIMITS.spark_samples_count,
+    ) -> None:
         self._sources_count = sources_count
-        self._seen: OrderedDict[tuple[str, int], list[list[int]]] = OrderedDict()
+        self._samples_count = samples_count
+        self._seen: OrderedDict[tuple[str, int], dict[bytes, None]] = OrderedDict()
+        self._count = 0
         self._lock = threading.Lock()
         self.dropped_count = 0
 
@@ -50,15 +59,35 @@ class Repeats:
         if source is None:
             return True
         place = (str(source.source_id.zid), int(source.source_id.eid))
+        stamp = None if place[1] >= ANY_KEY_EID else str(sample.timestamp).encode()
+        digest = digest_of(
+            source.source_sn.to_bytes(4, "big"),
+            str(sample.key_expr).encode(),
+            stamp,
+            str(int(sample.kind)).encode(),
+            sample.payload.to_bytes(),
+        )
         with self._lock:
-            spans = self._seen.setdefault(place, [])
+            seen = self._seen.setdefault(place, {})
             self._seen.move_to_end(place)
-            if len(self._seen) > self._sources_count:
-                self._seen.popitem(last=False)
-            if _added(spans, source.source_sn):
-                return True
-            self.dropped_count += 1
-            return False
+            if digest in seen:
+                self.dropped_count += 1
+                return False
+            seen[digest] = None
+            self._count += 1
+            self._forget()
+            return True
+
+    def _forget(self) -> None:
+        """Keep within the bounds: the source seen longest ago goes first."""
+        while len(self._seen) > self._sources_count:
+            self._count -= len(self._seen.popitem(last=False)[1])
+        while self._count > self._samples_count:
+            place, oldest = next(iter(self._seen.items()))
+            del oldest[next(iter(oldest))]
+            self._count -= 1
+            if not oldest:
+                del self._seen[place]
 
 
 def once(
@@ -77,25 +106,3 @@ def once(
             callback(sample)
 
     return take
-
-
-def _added(spans: list[list[int]], number: int) -> bool:
-    """Put a number into sorted spans [first, end); False if it is there."""
-    place = bisect.bisect_right(spans, number, key=_first) - 1
-    if place >= 0 and number < spans[place][1]:
-        return False
-    after = place + 1
-    touches_next = after < len(spans) and spans[after][0] == number + 1
-    if place >= 0 and spans[place][1] == number:
-        spans[place][1] = number + 1
-        if touches_next:
-            spans[place][1] = spans.pop(after)[1]
-    elif touches_next:
-        spans[after][0] = number
-    else:
-        spans.insert(after, [number, number + 1])
-    return True
-
-
-def _first(span: list[int]) -> int:
-    return span[0]

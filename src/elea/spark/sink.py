@@ -2,14 +2,15 @@
 
 A task that is tried again, on another host or after a restart of the query, sends its rows again.
 So each sample tells its source: of a stream the query, batch and partition, of a batch the write
-and partition; its number is that of the row. `elea.spark.once` and recorders drop what they had.
+and partition; its number and timestamp are made of the row, see `identity`. `elea.spark.once` and
+recorders drop what they had. With `ack` = `stored` rows are sent until a recorder has them.
 """
 
 from __future__ import annotations
 
-import hashlib
+import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -32,12 +33,14 @@ from pyspark.sql.types import (
 )
 
 from elea.errors import ConfigError, EleaError, LinkError
-from elea.ids import EntityGlobalId, EntityId, ZenohId
-from elea.provenance import SampleKind, SourceInfo
+from elea.provenance import SampleKind
 from elea.qos import CongestionControl, Priority
 from elea.session.handlers import Callback
 from elea.session.neighbours import TransportEvent
+from elea.session.publication import entry_of
 from elea.session.session import Session, open
+from elea.spark.acknowledged import Acknowledged
+from elea.spark.identity import Number, Origin, Row, batch_time_ns, numbered
 from elea.spark.options import Reach, Sink
 from elea.spark.sessions import config_of
 from elea.spark.tasks import settle
@@ -72,12 +75,15 @@ class Writer(DataSourceArrowWriter):
     def __init__(self, options: Sink, schema: StructType) -> None:
         check_schema(schema)
         self._options = options
-        self._write_id = uuid.uuid4().hex  # the same in every attempt of a task
+        # The same in every attempt of a task.
+        self._write_id = uuid.uuid4().hex
+        self._at_ns = time.time_ns()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None
-        return send(self._options, iterator, self._write_id, context.partitionId())
+        partition = context.partitionId()
+        return send(self._options, iterator, self._write_id, partition, at_ns=self._at_ns)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -94,7 +100,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch = context.getLocalProperty("streaming.sql.batchId")
         if query is None or batch is None:  # a later Spark may name them otherwise
             raise EleaError("Spark does not tell query and batch; repeats could not be told apart")
-        return send(self._options, iterator, f"{query}/{batch}", context.partitionId())
+        checkpoint = self._options.checkpoint
+        at_ns = None if checkpoint is None else batch_time_ns(checkpoint, int(batch))
+        origin = f"{query}/{batch}"
+        return send(self._options, iterator, origin, context.partitionId(), at_ns=at_ns)
 
 
 def check_schema(schema: StructType) -> None:
@@ -120,28 +129,101 @@ def check_schema(schema: StructType) -> None:
 
 
 def send(
-    options: Sink, batches: Iterator[pa.RecordBatch], origin: str, partition: int
+    options: Sink,
+    batches: Iterator[pa.RecordBatch],
+    origin: str,
+    partition: int,
+    *,
+    at_ns: int | None = None,
 ) -> WriterCommitMessage:
     """Send the rows of a partition, in order, and return when the router has them.
 
+    With `ack` = `stored` it returns when recorders have them.
+
+    Args:
+        origin: What the rows are of, the same in every attempt.
+        at_ns: The time of rows that have none, the same in every attempt.
+
     Raises:
         LinkError: the connection broke meanwhile, so that some may be lost: try again.
+        StoreError: no recorder has some of them, or one refused them.
         EleaError: a row is no sample.
     """
     settle()
-    zid = ZenohId(hashlib.sha256(origin.encode()).digest()[:15] + b"\x01")
-    source = EntityGlobalId(zid, EntityId(partition))
+    known = Origin(origin, partition, at_ns)
+    rows = numbered(batches, options.numbering)
+    with open(config_of(options.reach)) as session:
+        if options.ack == "stored":
+            return _send_stored(session, options, rows, known)
+        return _send(session, options, rows, known)
+
+
+def _send(
+    session: Session, options: Sink, rows: Iterator[tuple[Number, Row]], origin: Origin
+) -> WriterCommitMessage:
     sent = Sent(0, 0)
     breaks: list[TransportEvent] = []
-    with open(config_of(options.reach)) as session:
-        session.info.declare_transport_events_listener(Callback(breaks.append, indirect=False))
-        for batch in batches:
-            _send_batch(session, options, batch, source, sent)
-        _arrived(session, options.reach)
-        is_broken = any(event.kind is SampleKind.DELETE for event in breaks)
-        if is_broken or not session.info.transports():
-            raise LinkError("the connection to the data space broke while rows were sent")
+    session.info.declare_transport_events_listener(Callback(breaks.append, indirect=False))
+    for number, row in rows:
+        _check(row, sent, origin)
+        common: dict[str, Any] = {
+            "attachment": row.attachment,
+            "congestion_control": CongestionControl.BLOCK,
+            "express": options.express,
+            "source_info": origin.source(number),
+            "timestamp": origin.stamp(row, number),
+        }
+        key = f"{options.prefix}{row.key}"
+        if row.kind == RowKind.DELETE:
+            session.delete(key, **common)
+            sent.deletes_count += 1
+        else:
+            assert row.payload is not None
+            session.put(key, row.payload, encoding=row.encoding or options.encoding, **common)
+            sent.puts_count += 1
+    _arrived(session, options.reach)
+    is_broken = any(event.kind is SampleKind.DELETE for event in breaks)
+    if is_broken or not session.info.transports():
+        raise LinkError("the connection to the data space broke while rows were sent")
     return sent
+
+
+def _send_stored(
+    session: Session, options: Sink, rows: Iterator[tuple[Number, Row]], origin: Origin
+) -> WriterCommitMessage:
+    """The same, until recorders have them; connections may break and come back."""
+    sent = Sent(0, 0)
+    acknowledged = Acknowledged(session, str(origin.zid), options.reach.timeout_s)
+    for number, row in rows:
+        _check(row, sent, origin)
+        is_delete = row.kind == RowKind.DELETE
+        source = origin.source(number)
+        entry = entry_of(
+            f"{options.prefix}{row.key}",
+            None if is_delete else row.payload,
+            encoding=row.encoding or options.encoding,
+            attachment=row.attachment,
+            timestamp=origin.stamp(row, number),
+            source_info=source,
+            express=options.express,
+        )
+        acknowledged.put(entry, source)
+        sent.deletes_count += is_delete
+        sent.puts_count += not is_delete
+    acknowledged.finish()
+    return sent
+
+
+def _check(row: Row, sent: Sent, origin: Origin) -> None:
+    place = f"row {sent.puts_count + sent.deletes_count} of partition {origin.partition}"
+    if row.key is None:
+        raise EleaError(f"{place} has no key")
+    if row.kind not in (None, RowKind.PUT, RowKind.DELETE):
+        raise EleaError(
+            f"{place} is of kind {row.kind}; legal are 0 put, 1 delete: filter others out"
+        )
+    if row.payload is None and row.kind != RowKind.DELETE:
+        raise EleaError(f"{place} has no payload")
 
 
 def _arrived(session: Session, reach: Reach) -> None:
@@ -154,37 +236,3 @@ def _arrived(session: Session, reach: Reach) -> None:
         if reply.err is not None:
             text = reply.err.payload.to_bytes()[:200].decode("utf-8", "replace")
             raise LinkError(f"the router does not tell that it has what was sent: {text}")
-
-
-def _send_batch(
-    session: Session, options: Sink, batch: pa.RecordBatch, source: EntityGlobalId, sent: Sent
-) -> None:
-    columns = [_values(batch, name) for name in _USED]
-    for key, payload, kind, encoding, attachment in zip(*columns, strict=True):
-        number = sent.puts_count + sent.deletes_count
-        if key is None:
-            raise EleaError(f"row {number} of partition {source.eid} has no key")
-        common: dict[str, Any] = {
-            "attachment": attachment,
-            "congestion_control": CongestionControl.BLOCK,
-            "express": options.express,
-            "source_info": SourceInfo(source, number),
-        }
-        if kind == RowKind.DELETE:
-            session.delete(options.prefix + key, **common)
-            sent.deletes_count += 1
-            continue
-        if kind not in (None, RowKind.PUT):
-            reason = f"row {number} of partition {source.eid} is of kind {kind}"
-            raise EleaError(f"{reason}; legal are 0 put, 1 delete: filter others out")
-        if payload is None:
-            raise EleaError(f"row {number} of partition {source.eid} has no payload")
-        session.put(options.prefix + key, payload, encoding=encoding or options.encoding, **common)
-        sent.puts_count += 1
-
-
-def _values(batch: pa.RecordBatch, name: str) -> Sequence[Any]:
-    if name not in batch.schema.names:
-        return [None] * batch.num_rows
-    values: list[Any] = batch.column(name).to_pylist()
-    return values

@@ -37,6 +37,7 @@ class ZenohSource(DataSource):
         return "zenoh"
 
     def schema(self) -> str:
+        self._parsed.check_values()  # here, at `load`: later Spark hides what is wrong
         plan = plan_of(self._parsed.decoding())
         if plan is not None:
             return plan.sql_schema()

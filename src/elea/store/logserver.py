@@ -49,6 +49,7 @@ from elea.store.log.ranges import ALL_TIME, block_start, checked_columns, rows_o
 from elea.store.log.reader import LogReader
 from elea.store.log.refusal import BUSY, refusal_of
 from elea.store.log.schema import SCHEMA
+from elea.store.rows import compacted
 
 PREFIX: Final = "@elea/log"
 _LOG: Final = logging.getLogger("elea.store.log")
@@ -101,7 +102,7 @@ class LogServer:
         self.refused_count = 0  # queries, because the line was full
         heap.keep()  # answers are megabytes each
         if door is not None:
-            door.add(self.name, self._reader.disk)
+            door.add(self.name, self._reader.disk, session)
         root = f"{PREFIX}/{self.name}"
         questions = self._line("info", self._answer)
         ranges = self._line("read", self._read)
@@ -284,7 +285,7 @@ class LogServer:
             found = self._blocks(reader, shard, low, high)
         else:
             rows = rows_of(reader, shard, low, high, columns, key_exprs, span)
-            found = self._encoded(rows)
+            found = self._encoded((first, end, compacted(batch)) for first, end, batch in rows)
         for _, end, octets in found:
             yield at, end, octets  # `at`: rows that are lost, or not wanted, are of the next reply
             at = end

@@ -34,6 +34,24 @@ class Row(NamedTuple):
     qos: int  # as one octet
 
 
+def compacted(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch whose dictionaries hold what its rows have, and no text of rows that were left out.
+
+    Example:
+        >>> texts = pa.array(["a", "secret"]).dictionary_encode()
+        >>> batch = compacted(pa.record_batch({"key": texts}).slice(0, 1))
+        >>> batch.column("key").dictionary.to_pylist()
+        ['a']
+    """
+    columns = [
+        one.dictionary_decode().dictionary_encode().cast(one.type)
+        if pa.types.is_dictionary(one.type)
+        else one
+        for one in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
 def samples_of(batch: pa.RecordBatch | pa.Table) -> Iterator[Row]:
     """The rows of a batch, one by one."""
     columns = [batch.column(name).to_pylist() for name in _COLUMNS]

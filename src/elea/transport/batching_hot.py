@@ -6,7 +6,7 @@ message longer than a batch is serialised once and cut when the link asks for th
 other priorities go in between. Each priority is one Lane with two sequence numbers; without QoS
 there is one Lane, without FRAMEs (low latency) there are no numbers.
 
-A Lane that holds more than `tx_queue_len` octets is congested: droppable messages are dropped and
+A Lane that holds more than its bound is congested: droppable messages are dropped and
 counted, blocking ones are answered FULL and not taken. A message is taken whole or not at all, so a
 Lane holds at most that bound and one message.
 """
@@ -90,6 +90,7 @@ class Lane:
         "link_id",
         "open",
         "priority",
+        "queue_len",
         "queued_len",
         "ready",
         "sn_best_effort",
@@ -97,8 +98,9 @@ class Lane:
         "waiting",
     )
 
-    def __init__(self, priority: int, initial_sn: int, opened: Writer) -> None:
+    def __init__(self, priority: int, initial_sn: int, opened: Writer, queue_len: int) -> None:
         self.priority = priority
+        self.queue_len: i64 = queue_len
         self.sn_reliable = initial_sn
         self.sn_best_effort = initial_sn
         self.open = opened
@@ -119,7 +121,8 @@ class TxQueues:
         mask: The largest sequence number.
         initial_sn: The first one, on every conduit.
         bare: Low latency: messages outside FRAMEs, never fragmented.
-        queue_len: What a priority may hold.
+        queue_lens: What each priority may hold, in bytes.
+        batching: Whether messages share batches.
         stats: Where to count.
         dialect: How messages are written.
     """
@@ -127,16 +130,17 @@ class TxQueues:
     __slots__ = (
         "_bare",
         "_batch_len",
+        "_batching",
         "_dialect",
         "_lanes",
         "_mask",
         "_prefix_len",
         "_qos",
-        "_queue_len",
         "_sn_len",
         "_stats",
         "_value_len_max",
         "express_pending",
+        "queue_len",
     )
 
     def __init__(
@@ -148,8 +152,9 @@ class TxQueues:
         mask: int,
         initial_sn: int,
         bare: bool,
-        queue_len: int,
+        queue_lens: tuple[int, ...],
         stats: TransportStats,
+        batching: bool = True,
         dialect: Dialect = Dialect.ECLIPSE,
     ) -> None:
         self._batch_len: i64 = batch_len
@@ -160,13 +165,15 @@ class TxQueues:
         self._mask = mask
         self._sn_len: i64 = (mask.bit_length() + 6) // 7
         self._bare = bare
-        self._queue_len: i64 = queue_len
+        self._batching = batching
+        self.queue_len = max(queue_lens) if qos else queue_lens[PRIORITY_DEFAULT]
         self._stats = stats
         self._dialect = dialect
         self.express_pending = False
         self._lanes: list[Lane] = []
         for priority in range(PRIORITIES_COUNT) if qos else (PRIORITY_DEFAULT,):
-            self._lanes.append(Lane(priority, initial_sn, self._blank()))
+            lane = Lane(priority, initial_sn, self._blank(), queue_lens[priority])
+            self._lanes.append(lane)
 
     # From the caller.
 
@@ -183,10 +190,15 @@ class TxQueues:
         else:
             qos = message.qos
         lane = self._lanes[qos & 0x07 if self._qos else 0]
-        if lane.queued_len + lane.open.size > self._queue_len:
+        if lane.queued_len + lane.open.size > lane.queue_len:
             return self._congested(lane, message, qos)
         lane.waiting = None
         return self._place(lane, message, reliable, qos)
+
+    def has_room(self, qos: int) -> bool:
+        """Whether `send` would take a message of this quality."""
+        lane = self._lanes[qos & 0x07 if self._qos else 0]
+        return lane.queued_len + lane.open.size <= lane.queue_len
 
     def send_value(self, head: bytes, payload: bytes, qos: int, reliable: bool) -> int:
         """Take a PUSH as octets: `head` ends before the length of the payload.
@@ -196,7 +208,7 @@ class TxQueues:
         lane = self._lanes[qos & 0x07 if self._qos else 0]
         writer = lane.open
         size: i64 = len(head) + len(payload) + _LENGTH_LEN_MAX
-        if lane.queued_len + writer.size > self._queue_len or size > self._value_len_max:
+        if lane.queued_len + writer.size > lane.queue_len or size > self._value_len_max:
             return UNFIT
         if writer.size + size + _FRAME_LEN_MAX > self._batch_len:
             self._seal(lane)
@@ -211,6 +223,8 @@ class TxQueues:
         if qos & _EXPRESS:
             self.express_pending = True
         self._stats.sent_messages += 1
+        if not self._batching:
+            self._seal(lane)
         return SENT
 
     def forward(self, head: bytes, stamp: bytes, rest: bytes, qos: int, reliable: bool) -> int:
@@ -218,7 +232,7 @@ class TxQueues:
         lane = self._lanes[qos & 0x07 if self._qos else 0]
         writer = lane.open
         size: i64 = len(head) + len(stamp) + len(rest)
-        if lane.queued_len + writer.size > self._queue_len or size > self._value_len_max:
+        if lane.queued_len + writer.size > lane.queue_len or size > self._value_len_max:
             return UNFIT
         if writer.size + size + _FRAME_LEN_MAX > self._batch_len:
             self._seal(lane)
@@ -237,6 +251,8 @@ class TxQueues:
         if qos & _EXPRESS:
             self.express_pending = True
         self._stats.sent_messages += 1
+        if not self._batching:
+            self._seal(lane)
         return SENT
 
     # To the link.
@@ -361,6 +377,8 @@ class TxQueues:
         if qos & _EXPRESS:
             self.express_pending = True
         self._stats.sent_messages += 1
+        if not self._batching:
+            self._seal(lane)
         return SENT
 
     def _begin_frame(self, lane: Lane, reliable: bool) -> None:

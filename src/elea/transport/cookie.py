@@ -14,6 +14,7 @@ import hashlib
 import hmac
 from typing import Final
 
+from elea.errors import RemoteProtocolError
 from elea.ids import Rng
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.transport.negotiation import Terms, refused
@@ -66,6 +67,20 @@ class CookieJar:
         Raises:
             RemoteProtocolError: if it is not ours, not for this address, too old or used.
         """
+        reader, index, bit = self._check(cookie, address, now_ns)
+        self._used[index] |= bit
+        return _read_terms(reader)
+
+    def is_valid(self, cookie: bytes, address: str, now_ns: int) -> bool:
+        """Whether `open` would open it."""
+        try:
+            self._check(cookie, address, now_ns)
+        except RemoteProtocolError:
+            return False
+        return True
+
+    def _check(self, cookie: bytes, address: str, now_ns: int) -> tuple[Reader, int, int]:
+        """What is inside after number and expiry, and where it stands whether it was used."""
         tag, body = cookie[:_TAG_LEN], cookie[_TAG_LEN:]
         if not hmac.compare_digest(tag, self._tag(body, address)):
             raise refused("the cookie is not the one that was sent", CloseReason.INVALID)
@@ -77,8 +92,7 @@ class CookieJar:
         index, bit = self._place(number)
         if self._used[index] & bit:
             raise refused("the cookie was used before", CloseReason.INVALID)
-        self._used[index] |= bit
-        return _read_terms(reader)
+        return reader, index, bit
 
     def _place(self, number: int) -> tuple[int, int]:
         """Where it stands whether a cookie was used: an octet and a bit of it."""

@@ -1,7 +1,7 @@
 """Keep-alive and lease of one link. wire.md 5.7, behaviour.md 1.9, threat T07.
 
 Each side promises, by its own lease, to be heard within that time. So this side sends KEEP_ALIVE
-after a quarter of *its* lease without a batch, and gives a link up after the *peer's* lease without
+after a part of *its* lease without a batch, and gives a link up after the *peer's* lease without
 one. The peer's word is clamped: a lease of 0 does not end a link, one of years does not keep it.
 """
 
@@ -20,14 +20,22 @@ class Lease:
     """Both timers of one link.
 
     `steady` sends KEEP_ALIVE at fixed intervals, whatever else is sent: low latency wants it.
+    `keep_alives` is how many of them fit into our lease.
     """
 
     __slots__ = ("_heard_ns", "_held", "_interval_ns", "_lease_ns", "_said_ns", "_steady")
 
     def __init__(
-        self, *, own_ms: int, peer_ms: int, now_ns: int, limits: Limits, steady: bool = False
+        self,
+        *,
+        own_ms: int,
+        peer_ms: int,
+        now_ns: int,
+        limits: Limits,
+        steady: bool = False,
+        keep_alives: int = KEEP_ALIVES_PER_LEASE,
     ) -> None:
-        self._interval_ns = max(own_ms * NS_PER_MS // KEEP_ALIVES_PER_LEASE, NS_PER_MS)
+        self._interval_ns = max(own_ms * NS_PER_MS // keep_alives, NS_PER_MS)
         self._lease_ns = min(max(peer_ms * NS_PER_MS, limits.lease_min_ns), limits.lease_max_ns)
         self._heard_ns = now_ns
         self._said_ns = now_ns

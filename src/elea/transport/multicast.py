@@ -30,7 +30,8 @@ from elea.transport.negotiation import PATCH, SN_MASKS
 from elea.transport.reassembly import Reassembly
 from elea.transport.receive_hot import Reception
 from elea.transport.sequence_hot import PRIORITY_DEFAULT, Received
-from elea.transport.stats_hot import TransportStats
+from elea.transport.settings import DEFAULT_SETTINGS, TransportSettings
+from elea.transport.stats_hot import PRIORITIES_COUNT, TransportStats
 from elea.wire import compression
 from elea.wire.buffer_hot import Reader
 from elea.wire.codec_hot import NetworkMessage, decode_transport, encode_one
@@ -97,6 +98,7 @@ class GroupTransport:
         now_ns: The time; a first JOIN is ready to be pulled.
         limits: The node's bounds.
         dialect: How messages are written and read.
+        settings: How this side sends.
     """
 
     __slots__ = (
@@ -125,6 +127,7 @@ class GroupTransport:
         *,
         limits: Limits = DEFAULT_LIMITS,
         dialect: Dialect = Dialect.ECLIPSE,
+        settings: TransportSettings = DEFAULT_SETTINGS,
     ) -> None:
         self.closed = False
         self.stats = TransportStats()
@@ -142,7 +145,8 @@ class GroupTransport:
             mask=self._mask,
             initial_sn=int.from_bytes(rng(4), "little") & self._mask,
             bare=False,
-            queue_len=limits.tx_queue_len,
+            queue_lens=settings.queue_lens or (limits.tx_queue_len,) * PRIORITIES_COUNT,
+            batching=settings.batching,
             stats=self.stats,
             dialect=dialect,
         )
@@ -190,7 +194,7 @@ class GroupTransport:
     @property
     def queue_len(self) -> int:
         """How many octets may wait per priority."""
-        return self._limits.tx_queue_len
+        return self._tx.queue_len
 
     @property
     def pending_len(self) -> int:

@@ -25,6 +25,8 @@ from elea.wire.transport.open import Open
 
 # Largest sequence number by the two bits of a resolution: 8, 16, 32, 64 bit (wire.md 5.9).
 SN_MASKS: Final = (0x7F, 0x3FFF, 0x0FFF_FFFF, 0x7FFF_FFFF_FFFF_FFFF)
+# Largest request id by theirs: 64 bit means 32, which is all that messages carry (wire.md 2.11).
+REQUEST_ID_MAXES: Final = (0xFF, 0xFFFF, 0xFFFF_FFFF, 0xFFFF_FFFF)
 PATCH: Final = 1
 NORTH: Final = 0
 SOUTH: Final = 1
@@ -120,6 +122,7 @@ class Agreed:
     own_initial_sn: int
     peer_initial_sn: int
     opener: bool
+    request_id_max: int = REQUEST_ID_MAXES[2]
     qos_link: QosLink | None = None
     peer_region_name: str | None = None
     peer_remote_bound: int | None = None
@@ -135,6 +138,7 @@ class Agreed:
             self.peer_zid == other.peer_zid
             and self.peer_whatami == other.peer_whatami
             and self.sn_mask == other.sn_mask
+            and self.request_id_max == other.request_id_max
             and self.qos == other.qos
             and self.patch == other.patch
             and not self.low_latency
@@ -325,6 +329,7 @@ def _agreed(
         peer_whatami=terms.peer_whatami,
         batch_len=terms.batch_len,
         sn_mask=mask,
+        request_id_max=REQUEST_ID_MAXES[terms.resolution >> 2 & 3],
         qos=terms.qos,
         patch=terms.patch,
         low_latency=terms.low_latency,

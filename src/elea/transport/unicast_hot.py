@@ -33,7 +33,8 @@ from elea.transport.negotiation import Agreed
 from elea.transport.reassembly import FragmentPool, Reassembly
 from elea.transport.receive_hot import Reception
 from elea.transport.sequence_hot import Received
-from elea.transport.stats_hot import TransportStats
+from elea.transport.settings import DEFAULT_SETTINGS, TransportSettings
+from elea.transport.stats_hot import PRIORITIES_COUNT, TransportStats
 from elea.wire import compression
 from elea.wire.codec_hot import NetworkMessage, encode_one
 from elea.wire.dialect import Dialect
@@ -63,7 +64,9 @@ class _Link:
         "rewrap",
     )
 
-    def __init__(self, agreed: Agreed, *, stream: bool, now_ns: int, limits: Limits) -> None:
+    def __init__(
+        self, agreed: Agreed, *, stream: bool, now_ns: int, limits: Limits, keep_alives: int
+    ) -> None:
         self.agreed = agreed
         self.lease = Lease(
             own_ms=agreed.own_lease_ms,
@@ -71,6 +74,7 @@ class _Link:
             now_ns=now_ns,
             limits=limits,
             steady=agreed.low_latency,
+            keep_alives=keep_alives,
         )
         # A compressed batch never unpacks to more than a batch may hold (T08).
         self.limits = replace(limits, decompressed_len=agreed.batch_len)
@@ -95,6 +99,7 @@ class Transport:
         limits: The node's bounds.
         pool: What the node's conversations hold for unfinished messages, together.
         dialect: How messages are written and read.
+        settings: How this side sends.
 
     Example:
         >>> from elea.transport.negotiation import Agreed
@@ -117,6 +122,7 @@ class Transport:
         "_links",
         "_prefix_len",
         "_rx",
+        "_settings",
         "_tx",
         "_wake_ns",
         "agreed",
@@ -131,8 +137,10 @@ class Transport:
         limits: Limits = DEFAULT_LIMITS,
         pool: FragmentPool | None = None,
         dialect: Dialect = Dialect.ECLIPSE,
+        settings: TransportSettings = DEFAULT_SETTINGS,
     ) -> None:
         self.agreed = agreed
+        self._settings = settings
         self.phase = Phase.OPEN
         self.stats = TransportStats()
         self._limits = limits
@@ -148,7 +156,8 @@ class Transport:
             mask=agreed.sn_mask,
             initial_sn=agreed.own_initial_sn,
             bare=agreed.low_latency,
-            queue_len=limits.tx_queue_len,
+            queue_lens=settings.queue_lens or (limits.tx_queue_len,) * PRIORITIES_COUNT,
+            batching=settings.batching,
             stats=self.stats,
             dialect=dialect,
         )
@@ -178,7 +187,13 @@ class Transport:
     def add_link(self, link_id: int, agreed: Agreed, now_ns: int, *, stream: bool = True) -> None:
         """Let a link join whose handshake agreed on the same parameters (`Agreed.joins`)."""
         assert self.phase is Phase.OPEN
-        link = _Link(agreed, stream=stream, now_ns=now_ns, limits=self._limits)
+        link = _Link(
+            agreed,
+            stream=stream,
+            now_ns=now_ns,
+            limits=self._limits,
+            keep_alives=self._settings.keep_alives,
+        )
         self._links[link_id] = link
         self._arrange()
         self._wake_by(link.lease.next_timer_ns)
@@ -376,8 +391,8 @@ class Transport:
 
     @property
     def queue_len(self) -> int:
-        """How many octets may wait per priority."""
-        return self._limits.tx_queue_len
+        """How many bytes may be queued for the priority that may queue most."""
+        return self._tx.queue_len
 
     @property
     def express_pending(self) -> bool:
@@ -467,7 +482,7 @@ class Transport:
 _KEEP_ALIVE: Final = encode_one(KeepAlive())
 
 
-def adapt_stream(stream: StreamDecoder, agreed: Agreed, limits: Limits = DEFAULT_LIMITS) -> None:
+def adapt_stream(stream: StreamDecoder, agreed: Agreed, limits: Limits) -> None:
     """Let a stream cut batches as `agreed` has it, from the first one after the handshake."""
     stream.low_latency = agreed.low_latency
     # Eclipse Zenoh sends low-latency units of any length, although it refuses what is longer than

@@ -19,9 +19,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from elea.web import openapi
 from elea.web.guard import Guard
 from elea.web.problems import ProblemError
-from elea.web.rest import keys, parameters_of
+from elea.web.rest import keys
 from elea.web.settings import ANY_ORIGIN
 from elea.web.state import State, state_of
+from elea.web.target import parameters_of
 
 KEY_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -43,7 +44,7 @@ async def ready(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """What was counted."""
     state = state_of(request.scope)
-    per_transport = parameters_of(request).get("per_transport") == "true"
+    per_transport = parameters_of(request.scope).get("per_transport") == "true"
     accept = request.headers.get("accept", "")
     body, content_type = await state.call(
         lambda: state.metrics.text(accept, state.collect, per_transport=per_transport)

@@ -21,14 +21,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elea.errors import ClosedError
 from elea.secret import Secret
+from elea.session.rights import Identity, identity_of, only_reads
+from elea.web.names import COMMON_NAME
 from elea.web.problems import ProblemError
 from elea.web.settings import ANY_ORIGIN, EVERYTHING
 from elea.web.state import State, attach
+from elea.web.target import key_of
 
 _LOG: Final = logging.getLogger("elea.web")
 _AUDIT: Final = logging.getLogger("elea.web.audit")
 METHODS: Final = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
-_READING: Final = ("GET", "HEAD", "OPTIONS")
+_READING: Final = ("GET", "HEAD")
 _UNGUARDED: Final = ("/health", "/ready")
 _TRUSTED_SITES: Final = ("same-origin", "none")
 _HEADERS: Final = {
@@ -68,9 +71,9 @@ class Guard:
 
         problem: ProblemError | None = None
         try:
-            self._check(scope)
+            identity = self._check(scope)
             async with asyncio.timeout(self._deadline_s) as deadline:
-                attach(scope, self._state, deadline)
+                attach(scope, self._state, identity, deadline)
                 await self._app(scope, receive, guarded_send)
         except Exception as error:  # a bug of ours too: the others are served all the same
             problem = _problem(error, scope)
@@ -82,7 +85,8 @@ class Guard:
         method = scope["method"] if scope["method"] in METHODS else "other"
         self._metrics.requests.labels(method, str(status)).inc()
 
-    def _check(self, scope: Scope) -> None:
+    def _check(self, scope: Scope) -> Identity:
+        """Who sends a request, if it may."""
         headers = Headers(scope=scope)
         if "content-length" in headers and "transfer-encoding" in headers:
             raise ProblemError(  # two ends of one body: somebody before us may take the other
@@ -93,11 +97,48 @@ class Guard:
             )
         self._check_host(headers)
         self._check_origin(headers)
-        protected = scope["method"] not in _READING or (
-            self._settings.protect == EVERYTHING and scope["path"] not in _UNGUARDED
+        user = self._user(headers)
+        method = scope["method"]
+        if method in _READING and _has_body(headers):
+            raise ProblemError(  # it would be the payload of a query, which may write
+                HTTPStatus.BAD_REQUEST,
+                f"a {method} with a body; send a query with a payload as POST",
+                reason="body",
+                headers={"connection": "close"},
+            )
+        if method not in ("OPTIONS", *_READING):
+            self._check_token(user)
+        elif method != "OPTIONS":
+            if self._settings.protect == EVERYTHING and scope["path"] not in _UNGUARDED:
+                self._check_token(user)
+            self._check_effect(scope, user)
+        return self._identity(scope, user)
+
+    def _check_effect(self, scope: Scope, user: str | None) -> None:
+        """A query to a service may write, whatever the method is called."""
+        try:
+            key = str(key_of(scope, self._state.session.zid()))
+        except ProblemError:
+            return  # no key: the application says so
+        if only_reads(key):
+            return
+        self._check_token(user)
+        if user is None:  # there is no token: at least no link or image may do it
+            raise ProblemError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                f"a query on {key} may write; send it as POST",
+                headers={"allow": "POST"},
+            )
+
+    def _identity(self, scope: Scope, user: str | None) -> Identity:
+        client, server = scope.get("client"), scope.get("server")
+        return identity_of(
+            "https" if self._settings.is_encrypted else "http",
+            "" if client is None else client[0],
+            user=user,
+            common_name=scope.get(COMMON_NAME),
+            server_address=None if server is None else server[0],
         )
-        if protected and scope["method"] != "OPTIONS":
-            self._check_token(headers)
 
     def _check_host(self, headers: Headers) -> None:
         hosts = headers.getlist("host")
@@ -126,15 +167,20 @@ class Guard:
                 reason="origin",
             )
 
-    def _check_token(self, headers: Headers) -> None:
-        token = self._settings.token
-        if token is None:
-            return
+    def _user(self, headers: Headers) -> str | None:
+        """Whose token a request shows."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or Secret(given.strip()) != token:
+        if scheme.lower() != "bearer":
+            return None
+        shown = Secret(given.strip())
+        users = [name for name, token in self._settings.tokens.items() if shown == token]
+        return users[0] if users else None
+
+    def _check_token(self, user: str | None) -> None:
+        if self._settings.tokens and user is None:
             raise ProblemError(
                 HTTPStatus.UNAUTHORIZED,
-                "this needs the header Authorization: Bearer TOKEN, with the token of the server",
+                "this needs the header Authorization: Bearer TOKEN, with a token of the server",
                 reason="token",
                 headers={"www-authenticate": 'Bearer realm="elea"'},
             )
@@ -182,6 +228,10 @@ def _problem(error: Exception, scope: Scope) -> ProblemError | None:
     return ProblemError(
         HTTPStatus.INTERNAL_SERVER_ERROR, "an error of ours; the log tells more", reason="error"
     )
+
+
+def _has_body(headers: Headers) -> bool:
+    return "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
 
 
 def _host_name(text: str) -> str | None:

@@ -13,15 +13,18 @@ METRICS: Final[dict[str, tuple[str, tuple[str, ...], str]]] = {
     "elea_rest_replies_dropped": ("counter", (), "Replies dropped for want of room."),
 }
 
+COMMON_NAME: Final = "elea.common_name"  # in the scope of a request: of its certificate
+
 # Why something was refused: the label `reason`.
 REASONS: Final = {
     "host": "the name in `Host` is not one of ours",
     "origin": "a page of somebody else asked",
     "token": "no token, or a wrong one",
+    "access": "access rules deny it, or deny a reply or sample that was left out",
     "request": "the key, the selector or the path is not legal",
-    "body": "the body is too long, or came too slowly",
+    "body": "the body is too long, came too slowly, or is one of a GET",
     "http": "it was no HTTP, or its headers were too long or too slow",
-    "connections": "too many connections",
+    "connections": "too many connections, in all or of one address",
     "streams": "too many subscriptions",
     "deadline": "it took too long",
     "error": "an error of the service, which is in the log",

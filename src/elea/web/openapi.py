@@ -34,9 +34,9 @@ _PROBLEM: Final[Json] = {
 _REFUSALS: Final[dict[str, str]] = {
     "400": "The key or the selector is not legal.",
     "401": "The token is missing or wrong.",
-    "403": "A page of another origin asks.",
+    "403": "A page of another origin asks, or access rules deny it.",
     "404": "The path is empty.",
-    "405": "The method is not one of these.",
+    "405": "The method is not one of these, or a GET would write.",
     "408": "The body did not come in time.",
     "413": "The body is too long.",
     "421": "The name in Host is not known.",

@@ -15,13 +15,12 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import unquote_to_bytes
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from elea.encoding import Encoding
-from elea.errors import InvalidValueError, KeyExprError, LimitError, SelectorError
+from elea.errors import InvalidValueError, SelectorError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.parameters import Parameters
 from elea.query import ConsolidationMode
@@ -29,15 +28,16 @@ from elea.sample import Reply
 from elea.selector import Selector, time_range_of
 from elea.session.cancellation import CancellationToken
 from elea.session.handlers import Callback
+from elea.session.rights import Action, Identity
 from elea.web.feed import Feed
 from elea.web.payloads import BINARY, Entry
 from elea.web.problems import ProblemError
-from elea.web.state import State, deadline_of, state_of
+from elea.web.state import State, deadline_of, identity_of, state_of
 from elea.web.stream import subscribe
+from elea.web.target import key_of, parameters_of
 
 RAW: Final = "_raw"
 TIMEOUT: Final = "_timeout"  # seconds; ours, and not passed on
-_LOCAL: Final = "@/local"
 _EVENTS: Final = "text/event-stream"
 _HTML: Final = "text/html"
 _CUT: Final = b"replies were dropped: too many wait to be sent"
@@ -51,17 +51,20 @@ async def keys(request: Request) -> Response:
 
 async def answer(request: Request) -> Response:
     """GET and POST: ask, or subscribe."""
-    state = state_of(request.scope)
-    key = key_of(request, state)
+    state, identity = state_of(request.scope), identity_of(request.scope)
+    key = key_of(request.scope, state.session.zid())
     accepted = request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip()
     if accepted == _EVENTS and request.method != "HEAD":
-        return await subscribe(state, key, deadline_of(request.scope))
-    parameters = parameters_of(request)
+        await _permit(state, identity, Action.DECLARE_SUBSCRIBER, str(key))
+        return await subscribe(state, identity, key, deadline_of(request.scope))
+    parameters = parameters_of(request.scope)
     timeout_s = _timeout(parameters, state.settings.query_timeout_ms / 1e3)
     selector = _selector(key, parameters)
     body = await body_of(request, state)
     encoding = encoding_of(request) if body else None
-    entries = _ask(state, selector, timeout_s, body or None, encoding)
+    told = str(selector.parameters)
+    await _permit(state, identity, Action.QUERY, str(key), told, has_payload=bool(body))
+    entries = _ask(state, identity, selector, timeout_s, body or None, encoding)
     if RAW in parameters or accepted == BINARY:
         return await _raw(entries)
     if accepted == _HTML:
@@ -71,9 +74,11 @@ async def answer(request: Request) -> Response:
 
 async def publish(request: Request) -> Response:
     """PUT, PATCH and DELETE."""
-    state = state_of(request.scope)
-    key = key_of(request, state)
-    if request.method == "DELETE":
+    state, identity = state_of(request.scope), identity_of(request.scope)
+    key = key_of(request.scope, state.session.zid())
+    deletes = request.method == "DELETE"
+    await _permit(state, identity, Action.DELETE if deletes else Action.PUT, str(key))
+    if deletes:
         await state.call(lambda: state.session.delete(key))
     else:
         encoding = encoding_of(request)
@@ -82,29 +87,27 @@ async def publish(request: Request) -> Response:
     return Response()
 
 
-def key_of(request: Request, state: State) -> KeyExpr:
-    """The key expression in the path.
+async def _permit(
+    state: State,
+    identity: Identity,
+    action: Action,
+    key: str,
+    parameters: str = "",
+    *,
+    has_payload: bool = False,
+) -> None:
+    """Access rules hold for users of REST as for clients.
 
     Raises:
-        ProblemError: it is none.
+        ProblemError: they deny it.
     """
-    text = _decoded(request.scope["raw_path"])[1:]
-    if not text:
-        raise ProblemError(
-            HTTPStatus.NOT_FOUND, "the path is a key, such as /demo/a; /openapi.json tells more"
-        )
-    if text == _LOCAL or text.startswith(f"{_LOCAL}/"):
-        text = f"@/{state.session.zid()}{text.removeprefix(_LOCAL)}"
-    try:
-        return KeyExpr(text)
-    except (KeyExprError, LimitError) as error:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, str(error)) from error
-
-
-def parameters_of(request: Request) -> Parameters:
-    """The parameters in the query string."""
-    octets: bytes = request.scope["query_string"]
-    return Parameters(_decoded(octets.replace(b"&", b";")))
+    if not state.rights.are_limited:
+        return
+    why = await state.call(
+        lambda: state.rights.refusal(identity, action, key, parameters, has_payload=has_payload)
+    )
+    if why is not None:
+        raise ProblemError(HTTPStatus.FORBIDDEN, why, reason="access")
 
 
 def encoding_of(request: Request) -> Encoding:
@@ -144,6 +147,7 @@ async def body_of(request: Request, state: State) -> bytes:
 
 async def _ask(
     state: State,
+    identity: Identity,
     selector: Selector,
     timeout_s: float,
     payload: bytes | None,
@@ -153,7 +157,9 @@ async def _ask(
     feed = Feed(state.limits.web_replies_count, state.limits.web_replies_len, budget=state.replies)
 
     def replied(reply: Reply) -> None:
-        feed.offer(Entry.of_reply(reply))
+        sample = reply.ok
+        if sample is None or state.may_see(identity, Action.REPLY, str(sample.key_expr)):
+            feed.offer(Entry.of_reply(reply))
 
     token = CancellationToken()
     timed = time_range_of(selector.parameters) is not None
@@ -227,15 +233,6 @@ def _timeout(parameters: Parameters, most_s: float) -> float:
             f"{TIMEOUT} is {text!a}; legal are seconds, more than 0 and at most {most_s:g}",
         )
     return asked_s
-
-
-def _decoded(octets: bytes) -> str:
-    try:
-        return unquote_to_bytes(octets).decode()
-    except UnicodeDecodeError:
-        raise ProblemError(
-            HTTPStatus.BAD_REQUEST, f"{octets[:80]!a} is not UTF-8 when percent-decoded"
-        ) from None
 
 
 def _number(text: str | None) -> int:

@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 import threading
 from typing import Any, Final
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from elea.errors import LinkError
+from elea.web.connections import Connections
+from elea.web.names import COMMON_NAME
 from elea.web.settings import RestSettings
 from elea.web.state import State
 
@@ -66,6 +69,7 @@ class Server:
 
         class Connection(_Connection):
             shared = state
+            peers = Connections(settings.limits)
 
         try:
             config = uvicorn.Config(
@@ -84,6 +88,10 @@ class Server:
                 timeout_graceful_shutdown=_GRACE_S,
                 ssl_certfile=settings.tls_certificate,
                 ssl_keyfile=settings.tls_private_key,
+                ssl_ca_certs=settings.tls_client_ca,
+                ssl_cert_reqs=ssl.CERT_NONE
+                if settings.tls_client_ca is None
+                else ssl.CERT_OPTIONAL,
             )
             config.load()
         except BaseException:
@@ -119,17 +127,36 @@ class _Connection(H11Protocol):
     """One connection, whose headers have to come in time."""
 
     shared: State
+    peers: Connections
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._deadline: asyncio.TimerHandle | None = None
 
+    @property
+    def address(self) -> str:
+        """Where its peer is, as `Connections` counts."""
+        return self.client[0] if self.client is not None else ""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a whole request has yet to be received, or the next one."""
+        answering = self.cycle is not None and not self.cycle.response_complete
+        return not answering or self.cycle.more_body
+
+    def give_up(self) -> None:
+        """Make room for another connection."""
+        self._refuse("connections")
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
-        super().connection_made(transport)
-        if len(self.connections) > self.shared.limits.web_connections_count:
-            self._refuse("connections")
-        else:
+        super().connection_made(_Quiet(transport))  # type: ignore[arg-type]  # all it is used for
+        name = _common_name(transport.get_extra_info("peercert"))
+        if name is not None:
+            self.app = _named(self.app, name)
+        if self.peers.add(self):
             self._watch()
+        else:
+            self._refuse("connections")
 
     def data_received(self, data: bytes) -> None:
         self._watch()
@@ -138,6 +165,7 @@ class _Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._unwatch()
+        self.peers.discard(self)
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
@@ -159,5 +187,40 @@ class _Connection(H11Protocol):
 
     def _refuse(self, reason: str) -> None:
         self.shared.metrics.refusals.labels(reason).inc()
-        self._deadline = None
+        self._unwatch()
         self.transport.abort()
+
+
+class _Quiet:
+    """A transport that is not written to once it is lost.
+
+    asyncio would log a line for each write until the loop has told the connection.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+def _common_name(certificate: dict[str, Any] | None) -> str | None:
+    """The common name in a certificate that was verified."""
+    for part in (certificate or {}).get("subject", ()):
+        for name, value in part:
+            if name == "commonName":
+                return str(value)
+    return None
+
+
+def _named(app: ASGIApp, common_name: str) -> ASGIApp:
+    """An application that is told by whose certificate it is asked."""
+
+    async def told(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, COMMON_NAME: common_name}, receive, send)
+
+    return told

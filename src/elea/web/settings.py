@@ -10,7 +10,7 @@ import contextlib
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Final
 from urllib.parse import urlsplit
@@ -26,6 +26,7 @@ TOKEN_ENV: Final = "ELEA_REST_TOKEN"  # noqa: S105  # the name of a variable
 ANY_ORIGIN: Final = "*"
 WRITES: Final = "writes"
 EVERYTHING: Final = "everything"
+TOKEN_USER: Final = "rest"  # noqa: S105  # what access rules call the holder of the token in `token_file`
 _LOOPBACK: Final = "127.0.0.1"
 _PORT_MAX: Final = 65_535
 _HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
@@ -36,10 +37,12 @@ KEYS: Final = (
     "allowed_hosts",
     "allowed_origins",
     "token_file",
+    "users",
     "protect",
     "allow_open",
     "tls_certificate",
     "tls_private_key",
+    "tls_client_ca",
     "body_len",
     "streams_count",
     "query_timeout_ms",
@@ -57,10 +60,12 @@ class RestSettings:
     allowed_hosts: frozenset[str] = frozenset()
     allowed_origins: frozenset[str] = frozenset()
     token: Secret | None = None
+    users: Mapping[str, Secret] = field(default_factory=dict)  # further tokens, by their names
     protect: str = WRITES
     allow_open: bool = False
     tls_certificate: str | None = None
     tls_private_key: str | None = None
+    tls_client_ca: str | None = None  # whose certificates users may show
     query_timeout_ms: int = 10_000
     limits: Limits = DEFAULT_LIMITS
 
@@ -73,6 +78,12 @@ class RestSettings:
     def is_encrypted(self) -> bool:
         """Whether it speaks HTTPS."""
         return self.tls_certificate is not None
+
+    @property
+    def tokens(self) -> Mapping[str, Secret]:
+        """Every token, by the name of its user."""
+        own = {} if self.token is None else {TOKEN_USER: self.token}
+        return {**self.users, **own}
 
     def url(self, port: int | None = None) -> str:
         """Where it is, with the port that was given in place of 0."""
@@ -90,7 +101,7 @@ class RestSettings:
         for name in section:
             if name not in KEYS:
                 near = get_close_matches(name, KEYS, 1)
-                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(KEYS[:11])}"
+                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(KEYS[:13])}"
                 raise ConfigError(f"{PATH}/{name}", f"no such key; {hint}")
         host, port = _address(section.get("http_port"))
         made = cls(
@@ -99,10 +110,12 @@ class RestSettings:
             allowed_hosts=frozenset(map(_host, _texts(section, "allowed_hosts"))),
             allowed_origins=frozenset(map(_origin, _texts(section, "allowed_origins"))),
             token=read_token(_text(section, "token_file"), TOKEN_ENV, f"{PATH}/token_file"),
+            users=_users(section),
             protect=_text(section, "protect") or WRITES,
             allow_open=_flag(section, "allow_open"),
             tls_certificate=_text(section, "tls_certificate"),
             tls_private_key=_text(section, "tls_private_key"),
+            tls_client_ca=_text(section, "tls_client_ca"),
             query_timeout_ms=_number(section, "query_timeout_ms", 10_000, 600_000),
             limits=replace(
                 DEFAULT_LIMITS,
@@ -122,7 +135,11 @@ class RestSettings:
             raise ConfigError(
                 f"{PATH}/tls_certificate", "HTTPS needs tls_certificate and tls_private_key"
             )
-        if not (self.is_loopback or self.token or self.allow_open):
+        if self.tls_client_ca is not None and not self.is_encrypted:
+            raise ConfigError(
+                f"{PATH}/tls_client_ca", "certificates of users need tls_certificate, too"
+            )
+        if not (self.is_loopback or self.tokens or self.allow_open):
             raise ConfigError(
                 f"{PATH}/http_port",
                 f"{self.url()} is open to other hosts and everybody could write; name a token_file"
@@ -183,6 +200,25 @@ def _texts(section: Mapping[str, Value], name: str) -> list[str]:
     found = [one for one in value if isinstance(one, str)]
     if len(found) != len(value):
         raise _refused(name, "a list of texts", value)
+    return found
+
+
+def _users(section: Mapping[str, Value]) -> dict[str, Secret]:
+    """The tokens of named users: files by name."""
+    given = section.get("users", {})
+    if not isinstance(given, dict):
+        raise _refused("users", "an object of files with tokens, by the names of users", given)
+    found: dict[str, Secret] = {}
+    for name in given:
+        file = _text(given, name)
+        if not name or file is None or name == TOKEN_USER:
+            legal = f"a file with a token for a name other than {TOKEN_USER!r}"
+            raise _refused(f"users/{name}", legal, file)
+        token = read_token(file, TOKEN_ENV, f"{PATH}/users/{name}")
+        assert token is not None  # of a file there is one
+        if any(token == one for one in found.values()):
+            raise ConfigError(f"{PATH}/users/{name}", "another user has the same token")
+        found[name] = token
     return found
 
 

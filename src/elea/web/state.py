@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from starlette.types import Scope
 
+from elea.session.rights import Action, Flow, Identity, Rights
 from elea.session.session import Session
 from elea.web.feed import Budget, Feed
 from elea.web.metrics import Collect, RestMetrics
@@ -24,6 +25,7 @@ T = TypeVar("T")
 _LONG_LEN: Final = 64 * 1024  # a millisecond or so to read and write as JSON
 _STATE: Final = "elea.state"
 _DEADLINE: Final = "elea.deadline"
+_IDENTITY: Final = "elea.identity"
 
 
 class State:
@@ -34,6 +36,7 @@ class State:
         self.settings = settings
         self.limits = settings.limits
         self.metrics = RestMetrics()
+        self.rights = Rights(session)
         self.collect: Collect | None = None
         self.replies = Budget(self.limits.web_replies_len)
         self.waiting = Budget(self.limits.web_streams_len)
@@ -44,6 +47,13 @@ class State:
     async def call(self, function: Callable[[], T]) -> T:
         """What a verb of the session gives, without waiting on the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+
+    def may_see(self, identity: Identity, action: Action, key: str) -> bool:
+        """Whether a user may be given a sample or reply; one that is kept back is counted."""
+        if self.rights.refusal(identity, action, key, flow=Flow.EGRESS) is None:
+            return True
+        self.metrics.refusals.labels("access").inc()
+        return False
 
     async def shown(self, entry: Entry, form: Callable[[Entry], bytes]) -> bytes:
         """An entry in some form; a long one is not written on the loop."""
@@ -69,9 +79,16 @@ class State:
         self._pool.shutdown(cancel_futures=True)
 
 
-def attach(scope: Scope, state: State, deadline: asyncio.Timeout) -> None:
-    """Let a request find the state, and until when it has to be done."""
-    scope[_STATE], scope[_DEADLINE] = state, deadline
+def attach(scope: Scope, state: State, identity: Identity, deadline: asyncio.Timeout) -> None:
+    """Let a request find the state, who sent it, and until when it has to be done."""
+    scope[_STATE], scope[_IDENTITY], scope[_DEADLINE] = state, identity, deadline
+
+
+def identity_of(scope: Scope) -> Identity:
+    """Who sent a request."""
+    identity = scope[_IDENTITY]
+    assert isinstance(identity, Identity)
+    return identity
 
 
 def state_of(scope: Scope) -> State:

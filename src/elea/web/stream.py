@@ -17,8 +17,10 @@ from starlette.types import Receive, Scope, Send
 
 from elea.errors import ClosedError
 from elea.keyexpr.keyexpr import KeyExpr
+from elea.provenance import SampleKind
 from elea.sample import Sample
 from elea.session.handlers import Callback
+from elea.session.rights import Action, Identity
 from elea.session.subscriber import Subscriber
 from elea.web.feed import Feed
 from elea.web.payloads import Entry
@@ -29,8 +31,10 @@ KEEP_ALIVE_S: Final = 15.0  # proxies let go of a connection that is silent for 
 _KEEP_ALIVE: Final = b": keep-alive\n\n"
 
 
-async def subscribe(state: State, key: KeyExpr, deadline: asyncio.Timeout) -> Response:
-    """Declare a subscriber, and answer with its samples.
+async def subscribe(
+    state: State, identity: Identity, key: KeyExpr, deadline: asyncio.Timeout
+) -> Response:
+    """Declare a subscriber, and answer with those of its samples that a user may see.
 
     Raises:
         ProblemError: there are enough of them.
@@ -53,7 +57,9 @@ async def subscribe(state: State, key: KeyExpr, deadline: asyncio.Timeout) -> Re
     state.streams.add(feed)
 
     def received(sample: Sample) -> None:
-        feed.offer(Entry.of_sample(sample))
+        action = Action.PUT if sample.kind is SampleKind.PUT else Action.DELETE
+        if state.may_see(identity, action, str(sample.key_expr)):
+            feed.offer(Entry.of_sample(sample))
 
     try:
         subscriber = await state.call(
@@ -90,6 +96,8 @@ class EventStream(Response):
                 await self._send(
                     send, {"type": "http.response.body", "body": chunk, "more_body": True}
                 )
+                # Neither sending nor taking has to wait: let the loop tell that the peer is gone.
+                await asyncio.sleep(0)
             await self._send(send, {"type": "http.response.body", "body": b""})
         except TimeoutError:
             raise ConnectionError("it takes nothing") from None

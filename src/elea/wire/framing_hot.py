@@ -113,7 +113,8 @@ class StreamDecoder:
     @property
     def wanted_len(self) -> int:
         """How many octets to read so that they end with the prefix after this batch; 0: any."""
-        return 0 if self._length < 0 else self._length - self._have + PREFIX_LEN
+        prefix_len = PREFIX_LEN_LOW_LATENCY if self.low_latency else PREFIX_LEN
+        return 0 if self._length < 0 else self._length - self._have + prefix_len
 
     @property
     def pending(self) -> int:

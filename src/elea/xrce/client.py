@@ -71,7 +71,7 @@ DEVICE_LIMITS: Final = dataclasses.replace(
     xrce_store_count=32,
     xrce_store_len=4_096,
     xrce_message_len=8_192,
-    xrce_fragments_len=8_192,
+    xrce_fragments_len=16_384,  # one that is reliable, and one that is not
     xrce_names_count=256,
     xrce_endpoints_count=64,
     xrce_transaction_count=64,
@@ -155,6 +155,12 @@ class Client:
         session = self._initiator.session
         sent = session.conduits.unacknowledged_count if session is not None else 0
         return sent + len(self._rest)
+
+    @property
+    def incomplete_count(self) -> int:
+        """Samples of this session whose fragments did not become a whole."""
+        session = self._initiator.session
+        return session.dropped_fragments_count if session is not None else 0
 
     @property
     def _frame_len(self) -> int:
@@ -349,7 +355,7 @@ class Client:
             return True
         if self._rest:
             return False
-        batch = Batch(session.frame_len, Serial(session.conduits.bits))
+        batch = Batch(session.frame_len, Serial.of(session.conduits.bits))
         made: list[_Piece] = []
         for payload in together:
             one = StreamData(reliable=reliable, sync=False, sn=0, id=id_, payload=payload)
@@ -375,7 +381,7 @@ class Client:
     def _data(self, session: Session, message: StreamData | WriteData, now_ns: int) -> bool:
         if self._rest:
             return False
-        serial = Serial(session.conduits.bits)
+        serial = Serial.of(session.conduits.bits)
         cut = [(one.make, one.marker) for one in slices(message, session.frame_len, serial)]
         if not cut:
             text = f"{len(message.payload)} octets do not go into frames of {session.frame_len}"

@@ -7,7 +7,7 @@ changed is told, so that whoever routes data follows without comparing tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Generic, TypeVar
@@ -37,6 +37,7 @@ ID_MAX: Final = 2**63 - 1
 PERIOD_MAX_MS: Final = 2**32
 MODES: Final = range(1, 5)
 ANONYMOUS: Final = "@xrce/rid/"  # and the id: a resource that nobody named (A-18)
+RETIRED_COUNT: Final = 4_096  # ids that had a name; beyond, all without one are taken for such
 
 _Value = TypeVar("_Value")
 
@@ -108,10 +109,16 @@ class Changes:
 @dataclass(slots=True)
 class _Table(Generic[_Value]):
     entries: dict[int, _Value] = field(default_factory=dict)
-    journal: list[Change[_Value]] = field(default_factory=list)
+    changed: list[Change[_Value]] | None = None  # while a list of declarations is applied
+
+    @property
+    def journal(self) -> list[Change[_Value]]:
+        """What was changed, in order."""
+        return self.changed or []
 
     def put(self, id_: int, value: _Value | None) -> None:
-        self.journal.append(Change(id_, self.entries.get(id_), value))
+        self.changed = [] if self.changed is None else self.changed
+        self.changed.append(Change(id_, self.entries.get(id_), value))
         self._set(id_, value)
 
     def undo(self) -> None:
@@ -119,7 +126,7 @@ class _Table(Generic[_Value]):
             self._set(change.id, change.before)
 
     def take(self) -> list[Change[_Value]]:
-        journal, self.journal = self.journal, []
+        journal, self.changed = self.journal, None
         return journal
 
     def _set(self, id_: int, value: _Value | None) -> None:
@@ -129,6 +136,48 @@ class _Table(Generic[_Value]):
             self.entries[id_] = value
 
 
+class Retired:
+    """Ids that had a name once, so that nothing written under them gets an anonymous key."""
+
+    __slots__ = ("_all", "_ids")
+
+    def __init__(self) -> None:
+        self._ids: set[int] = set()
+        self._all = False  # they were too many to remember
+
+    def add(self, id_: int) -> None:
+        """An id had a name."""
+        if len(self._ids) >= RETIRED_COUNT:
+            self._all = True
+            self._ids.clear()
+        if not self._all:
+            self._ids.add(id_)
+
+    def __contains__(self, id_: object) -> bool:
+        return self._all or id_ in self._ids
+
+
+class Rules:
+    """What a declaration is held against; here, nothing."""
+
+    __slots__ = ()
+
+    def layout_of(self, _resource: Resource) -> Layout | None:
+        """The type of what is written to a resource, if it is known."""
+        return None
+
+    def admit(self, _named: Named, _publisher: Publisher) -> str | None:
+        """Why there is no room for what a publisher would write, or None."""
+        return None
+
+    def allows(self, _action: Action, _resource: Resource) -> bool:
+        """Whether this end may do something with a resource (19.3)."""
+        return True
+
+
+ANYTHING: Final = Rules()
+
+
 class Declarations:
     """What one end declared, on top of the ids that both share.
 
@@ -136,10 +185,19 @@ class Declarations:
         names: The ids; the other end's table has the same.
         global_ids: Whether global selections are accepted, which only brokers give out (A-17).
         vendor: Whether the properties with odd ids are ours (A-31).
-        layout_of: The type of what is written to a resource, if it is known.
-        admit: Why there is no room for what a publisher would write, or None.
-        allows: Whether this end may do something with a resource (19.3).
+        rules: What declarations are held against.
     """
+
+    __slots__ = (
+        "_global_ids",
+        "_limits",
+        "_names",
+        "_publishers",
+        "_rules",
+        "_subscribers",
+        "_vendor",
+        "retired",
+    )
 
     def __init__(
         self,
@@ -148,19 +206,16 @@ class Declarations:
         global_ids: bool = False,
         vendor: bool = False,
         limits: Limits = DEFAULT_LIMITS,
-        layout_of: Callable[[Resource], Layout | None] = lambda _resource: None,
-        admit: Callable[[Named, Publisher], str | None] = lambda _named, _publisher: None,
-        allows: Callable[[Action, Resource], bool] = lambda _action, _resource: True,
+        rules: Rules = ANYTHING,
     ) -> None:
+        self.retired: Retired | None = None  # ids that had a name, which are never anonymous
         self._names: _Table[Named] = _Table({} if names is None else names)
         self._publishers: _Table[Publisher] = _Table()
         self._subscribers: _Table[Subscriber] = _Table()
         self._global_ids = global_ids
         self._vendor = vendor
         self._limits = limits
-        self._layout_of = layout_of
-        self._admit = admit
-        self._allows = allows
+        self._rules = rules
 
     @property
     def names(self) -> dict[int, Named]:
@@ -181,7 +236,8 @@ class Declarations:
         """What an id stands for. An even one that nobody declared is a resource of its own."""
         found = self.names.get(id_)
         if found is None and id_ % 2 == 0 and 0 < id_ <= ID_MAX:
-            return anonymous(id_)
+            had_name = self.retired is not None and id_ in self.retired
+            return None if had_name else anonymous(id_)
         return found
 
     def apply(self, declarations: Iterable[Declaration]) -> Changes:
@@ -220,7 +276,18 @@ class Declarations:
             self._publishers.undo()
             self._subscribers.undo()
             raise refusals[min(refusals)]
-        return Changes(self._names.take(), self._publishers.take(), self._subscribers.take())
+        changes = Changes(self._names.take(), self._publishers.take(), self._subscribers.take())
+        self.retire(one.id for one in changes.names if one.after is None)
+        return changes
+
+    def retire(self, ids: Iterable[int], known: Retired | None = None) -> None:
+        """These ids had a name: what is written under them later has no key (A-14)."""
+        if known is not None:
+            self.retired = known
+        for id_ in ids:
+            if id_ % 2 == 0:
+                self.retired = self.retired or Retired()
+                self.retired.add(id_)
 
     def _not_allowed(self) -> dict[int, RefusedError]:
         """What is forbidden of what is there now; a name may be new to who used its id before."""
@@ -235,7 +302,7 @@ class Declarations:
                 Action.READ: id_ in self.subscribers,
             }
             for action, done in doing.items():
-                if done and meant is not None and not self._allows(action, meant.resource):
+                if done and meant is not None and not self._rules.allows(action, meant.resource):
                     text = f"{action.value} {meant.resource.spelled()} is forbidden"
                     return {0: RefusedError(Status.INVALID, id_, text)}
         return {}
@@ -244,7 +311,7 @@ class Declarations:
         for change in self._publishers.journal:
             named = self.named(change.id)
             if change.after is not None and named is not None:
-                text = self._admit(named, change.after)
+                text = self._rules.admit(named, change.after)
                 if text is not None:
                     return {0: RefusedError(Status.NO_SPACE, change.id, text)}
         return {}
@@ -300,7 +367,7 @@ class Declarations:
         selection = parse_selection(
             declaration.query, sid, parameters=parameters, limits=self._limits
         )
-        layout = self._layout_of(selection.resource) if selection.predicate else None
+        layout = self._rules.layout_of(selection.resource) if selection.predicate else None
         if layout is not None:  # once more, against the type
             selection = parse_selection(
                 declaration.query, sid, parameters=parameters, layout=layout, limits=self._limits

@@ -125,12 +125,37 @@ class _Series:
 
 
 class Reassembly:
-    """All series of one session. It is told every message that channels deliver, in their order."""
+    """All series of one session. It is told every message that channels deliver, in their order.
 
-    def __init__(self, serial: Serial, *, message_len: int, session_len: int, idle_ns: int) -> None:
+    If it is strict, a reliable series that is too long is a violation; if not, it is dropped.
+    """
+
+    __slots__ = (
+        "_idle_ns",
+        "_kept_len",
+        "_lost",
+        "_message_len",
+        "_serial",
+        "_series",
+        "_session_len",
+        "_strict",
+        "dropped_count",
+        "unneeded_count",
+    )
+
+    def __init__(
+        self,
+        serial: Serial,
+        *,
+        message_len: int,
+        session_len: int,
+        idle_ns: int,
+        strict: bool = True,
+    ) -> None:
         self.dropped_count = 0
         self.unneeded_count = 0  # series of one
         self._serial = serial
+        self._strict = strict
         self._message_len = message_len
         self._session_len = session_len
         self._idle_ns = idle_ns
@@ -217,7 +242,7 @@ class Reassembly:
         if series.length <= self._message_len and self._kept_len <= self._session_len:
             return True
         self._drop(channel)
-        if message.reliable:
+        if message.reliable and self._strict:
             text = f"fragments of {series.length} octets; at most {self._message_len} are kept"
             raise violation(CloseReason.RESOURCES, text)
         return False

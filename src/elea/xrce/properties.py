@@ -37,6 +37,21 @@ CAPABILITIES: Final = 9
 DEPTH: Final = 11
 PRIORITY: Final = 13
 STORE: Final = 15
+MESSAGE_LEN: Final = 17
+# What is said first where there is little room; odd ones mean nothing without the vendor code.
+_URGENT: Final = (
+    SEQUENCE_NUMBER_LENGTH,
+    AUTHENTICATION,
+    VENDOR,
+    FRAME_LEN,
+    CAPABILITIES,
+    COMMIT_MODE,
+    MESSAGE_LEN,
+    STORE,
+    CONDUITS,
+    CLIENT_HASH,
+)
+_NEEDED: Final = (SEQUENCE_NUMBER_LENGTH, AUTHENTICATION)
 
 # Bits of CAPABILITIES.
 ACCEPTS_BATCHES: Final = 1 << 0
@@ -61,6 +76,7 @@ class SessionProperties:
     capabilities: int = 0
     # Messages that may come too early, and their octets, if these are a bound as well.
     store: tuple[int, int | None] | None = None
+    message_len: int | None = None  # the longest payload that it puts together
 
     @property
     def is_ours(self) -> bool:
@@ -75,6 +91,8 @@ class SessionProperties:
             RemoteProtocolError: A value is too short (reason 5), or the length of sequence numbers
                 is none that can be used (reason 4).
         """
+        if not properties:
+            return _NOTHING_SAID
         said = first_of_each(properties)
         bits = _needed_nat(said, SEQUENCE_NUMBER_LENGTH, BITS_DEFAULT)
         if not BITS_MIN <= bits <= BITS_MAX:
@@ -93,6 +111,7 @@ class SessionProperties:
             frame_len=nat_in(said.get(FRAME_LEN, b"")) if ours else None,
             capabilities=(nat_in(said.get(CAPABILITIES, b"")) if ours else None) or 0,
             store=_one_or_two_nats(said.get(STORE, b"")) if ours else None,
+            message_len=nat_in(said.get(MESSAGE_LEN, b"")) if ours else None,
         )
 
     def listed(self) -> tuple[Property, ...]:
@@ -103,6 +122,7 @@ class SessionProperties:
             (COMMIT_MODE, self.commit_mode, 0),
             (FRAME_LEN, self.frame_len, None),
             (CAPABILITIES, self.capabilities, 0),
+            (MESSAGE_LEN, self.message_len, None),
         ]
         octets = [
             (VENDOR, self.vendor or None),
@@ -121,8 +141,29 @@ class SessionProperties:
         return tuple(sorted(found, key=lambda one: one.id))
 
 
+_NOTHING_SAID: Final = SessionProperties()
+_NO_PROPERTIES: Final[dict[int, bytes]] = {}  # shared by all that have none; nobody changes it
+
+
+def fitting(listed: tuple[Property, ...], room: int) -> tuple[Property, ...]:
+    """Those of a list that may be said in so many octets, by how much they matter.
+
+    What the session could not be without is said in any case.
+    """
+    kept: list[Property] = []
+    for id_ in _URGENT:
+        one = next((one for one in listed if one.id == id_), None)
+        if one is None or (id_ % 2 and all(other.id != VENDOR for other in kept)):
+            continue
+        if id_ in _NEEDED or len(encoded([*kept, one])) <= room:
+            kept.append(one)
+    return tuple(sorted(kept, key=lambda one: one.id))
+
+
 def first_of_each(properties: Iterable[Property] | None) -> dict[int, bytes]:
-    """Values by id; of equal ids the first counts."""
+    """Values by id, not to be changed; of equal ids the first counts."""
+    if not properties:
+        return _NO_PROPERTIES
     said: dict[int, bytes] = {}
     for one in properties or ():
         said.setdefault(one.id, one.value)

@@ -52,6 +52,8 @@ class Qualities:
             RefusedError: A marker is unknown (6), a value is none, or they disagree (5).
         """
         markers = resource.markers if resource is not None else ()
+        if not markers and not said:
+            return NOTHING_SAID
         levels = [_LEVELS[marker] for marker in markers if marker in _LEVELS]
         reliable = {_RELIABILITY[marker] for marker in markers if marker in _RELIABILITY}
         if len(levels) + len(reliable) < len(markers):
@@ -79,6 +81,10 @@ class Qualities:
 
     def over(self, other: Qualities) -> Qualities:
         """These, and what they do not say as the other has it."""
+        if other is NOTHING_SAID:
+            return self
+        if self is NOTHING_SAID:
+            return other
         return Qualities(
             reliable=other.reliable if self.reliable is None else self.reliable,
             offered=other.offered if self.offered is None else self.offered,
@@ -86,6 +92,9 @@ class Qualities:
             encoding=self.encoding or other.encoding,
             priority=self.priority or other.priority,
         )
+
+
+NOTHING_SAID: Final = Qualities()
 
 
 def is_read_only(resource: Resource) -> bool:

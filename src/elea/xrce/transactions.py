@@ -48,15 +48,26 @@ class _Open:
     too_large: bool = False
 
 
+_NOTHING: Final[list[Transaction]] = []  # shared by all that hold nothing, and never changed
+
+
 class Incoming:
     """The transactions of a peer. Each conduit collects its own; the session decides in order."""
+
+    __slots__ = (
+        "_held",
+        "_held_max",
+        "_limits",
+        "_open",
+        "refused_count",
+    )
 
     def __init__(self, commit_mode: int, limits: Limits = DEFAULT_LIMITS) -> None:
         self.refused_count = 0  # transactions dropped unseen
         self._held_max = commit_mode + 1
         self._limits = limits
-        self._open: dict[int, _Open] = {}  # by conduit
-        self._held: list[Transaction] = []  # a deque takes 760 octets, for each device
+        self._open: dict[int, _Open] | None = None  # by conduit; one that was used is not small
+        self._held = _NOTHING  # a deque takes 760 octets, for each device
 
     def receive(self, declare: Declare, conduit: int) -> None:
         """Declarations of a message without C; Results in it are somebody else's."""
@@ -66,12 +77,12 @@ class Incoming:
             self._collect(conduit, said)
             return
         if len(commits) > 1 or said[-1] is not commits[0]:
-            self._open.pop(conduit, None)
+            self._take(conduit)
             for commit in commits:
                 self._hold(Transaction(commit.commit_id, refused=Status.INVALID))
             return
         self._collect(conduit, said[:-1])
-        opened = self._open.pop(conduit)
+        opened = self._take(conduit)
         refused = Status.TOO_MUCH if opened.too_large else None
         declared = () if opened.too_large else tuple(opened.declarations)
         self._hold(Transaction(commits[0].commit_id, declared, refused))
@@ -86,6 +97,7 @@ class Incoming:
         return len(self._held)
 
     def _collect(self, conduit: int, declarations: Sequence[Declaration]) -> None:
+        self._open = {} if self._open is None else self._open
         opened = self._open.setdefault(conduit, _Open())
         count = len(opened.declarations) + len(declarations)
         if opened.too_large or count > self._limits.xrce_transaction_count:
@@ -93,6 +105,12 @@ class Incoming:
             opened.declarations.clear()
             return
         opened.declarations += declarations
+
+    def _take(self, conduit: int) -> _Open:
+        """End the transaction of a conduit."""
+        opened = (self._open or {}).pop(conduit, None)
+        self._open = self._open or None
+        return opened or _Open()
 
     def _hold(self, transaction: Transaction) -> None:
         if transaction.refused is None:
@@ -103,6 +121,7 @@ class Incoming:
             self.refused_count += 1
             if len(self._held) >= COMMIT_IDS:  # more than there are ids: nobody can tell them apart
                 return
+        self._held = self._held or []
         self._held.append(transaction)
 
 
@@ -129,6 +148,16 @@ class Outgoing:
         frame_len: What fits into one message; a transaction is spread over as many as it takes.
         waiting_count: Transactions that may wait, those included that are not answered yet.
     """
+
+    __slots__ = (
+        "_commit_mode",
+        "_frame_len",
+        "_next_id",
+        "_unanswered",
+        "_waiting",
+        "_waiting_count",
+        "strays_count",
+    )
 
     def __init__(self, commit_mode: int, frame_len: int, waiting_count: int = 64) -> None:
         self.strays_count = 0  # Results that answer nothing

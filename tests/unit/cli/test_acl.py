@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,8 @@ def test_the_example_of_the_docs_is_right(
     blocks = re.findall(r"```json5\n(.*?)```", page, re.DOTALL)
     config = tmp_path / "router.json5"
     config.write_text("{" + "".join(one for one in blocks if "audit" not in one) + "}")
-    [(command, output)] = re.findall(r"\$ elea (acl explain .*?)\n(.*?)```", page, re.DOTALL)
-    assert main(command.replace("router.json5", str(config)).split()) == 0
-    assert capsys.readouterr().out == output
+    shown = re.findall(r"\$ elea (acl explain .*?)\n(.*?)```", page, re.DOTALL)
+    assert len(shown) == 2
+    for (command, output), status in zip(shown, (0, 1), strict=True):
+        assert main(shlex.split(command.replace("router.json5", str(config)))) == status
+        assert capsys.readouterr().out == output

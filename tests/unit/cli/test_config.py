@@ -74,3 +74,24 @@ def test_secrets_are_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_verb_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config"]) == 2
     assert "VERB" in capsys.readouterr().err
+
+
+def test_one_key_tells_what_it_does_and_what_does_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["config", "explain", "transport/link/rx/max_message_size"]) == 0
+    shown = capsys.readouterr().out
+    assert "longer ones are dropped and counted" in shown
+    assert "in effect: 67108864  (default)" in shown
+    assert main(["config", "explain", "transport/auth/pubkey/known_keys_file"]) == 0
+    shown = capsys.readouterr().out
+    assert "refused: nodes do not authenticate by public keys" in shown
+    assert "any value but the default is refused at start" in shown
+    assert main(["config", "explain", "--json", "mode"]) == 0
+    assert json.loads(capsys.readouterr().out)["value"] == "router"
+
+
+def test_a_key_without_effect_would_not_start(capsys: pytest.CaptureFixture[str]) -> None:
+    setting = 'transport/auth/pubkey/known_keys_file:"/etc/keys"'
+    assert main(["config", "explain", "--cfg", setting]) == 1
+    assert "it would not start: transport/auth/pubkey/known_keys_file" in capsys.readouterr().out

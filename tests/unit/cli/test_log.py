@@ -11,6 +11,7 @@ import pytest
 from tests.unit.store.log.rows import EPOCH_S
 from tests.unit.store.log.test_log import filled, writer_on
 
+from elea.cli.log import _print_row
 from elea.cli.main import main
 from elea.store.log import consumers
 from elea.store.log.disk import RealDisk
@@ -59,6 +60,17 @@ def test_cat(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (row["seq"], row["key"], row["kind"]) == (11, "k/2", 0)
     assert main(["log", "cat", str(log), "--shard", "3"]) == 1
     assert "legal are 0 to 0" in capsys.readouterr().err
+
+
+def test_cat_loses_no_octet_that_is_not_text(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"shard": 0, "seq": 1, "ts": None, "key": "k", "attachment": b"\xfe"}
+    for payload in (b"\xff", b"\\xff"):
+        _print_row({**row, "payload": payload}, as_json=True)
+    binary, text = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert binary["payload_base64"] == "/w=="
+    assert binary["attachment_base64"] == "/g=="
+    assert "payload" not in binary
+    assert text["payload"] == "\\xff"
 
 
 def test_verify_and_repair(log: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,13 @@ def test_explain_cuts_what_is_long_and_escapes(capsys: pytest.CaptureFixture[str
     assert "resource = 610a" in out(capsys)
 
 
+def test_explain_shows_octets_that_are_no_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["xrce", "explain", "--color", "never", "10 04 c0 ff ee 01"]) == 0
+    assert "pid = c0ffee01" in out(capsys)
+    main(["xrce", "explain", "--color", "never", "10 00"])
+    assert "pid = (empty)" in out(capsys)
+
+
 def test_explain_says_where_reading_ended(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["xrce", "explain", "--color", "never", "0x0c010a"]) == 1
     shown = out(capsys)

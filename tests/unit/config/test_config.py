@@ -45,7 +45,7 @@ def test_an_empty_configuration_is_the_defaults() -> None:
         ("timestamping/enabled", True, False, False),
         ("connect/timeout_ms", -1, -1, 0),
         ("scouting/multicast/autoconnect", [], ROLES, ROLES),
-        ("listen/endpoints", ["tcp/[::]:7447"], ["tcp/[::]:0"], None),
+        ("listen/endpoints", ["tcp/127.0.0.1:7447"], ["tcp/[::]:0"], None),
         ("scouting/timeout", 3000, 3000, 3000),
     ],
 )

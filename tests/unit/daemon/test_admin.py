@@ -216,6 +216,9 @@ def test_a_write_opens_a_listener_and_keeps_sessions() -> None:
         ("metadata", b"\xff", "ignored"),
         ("metadata/*", "1", "names no single key"),
         ("plugins/x/__required__", "true", "not installed"),
+        ("transport/auth/pubkey/known_keys_file", '"/k"', "nobody would be kept out"),
+        ("transport/unicast/max_links", "2", "would have no effect"),
+        ("transport/unicast/lowlatency", "true", "excludes transport/unicast/qos/enabled"),
     ],
 )
 def test_a_write_that_cannot_be_is_refused_and_changes_nothing(

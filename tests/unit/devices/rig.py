@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from tests.unit.cli.ends import WAIT_S, eventually
 from tests.unit.daemon.rig import options, running
@@ -110,7 +110,7 @@ class Raw:
         self.ended = False
         self.pid = secrets.token_bytes(4)
 
-    def __enter__(self) -> Raw:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_args: object) -> None:

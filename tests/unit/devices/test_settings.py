@@ -42,7 +42,7 @@ def test_all_of_it() -> None:
     assert read.lease_ns == 5_000_000_000
     assert (read.keys_file, read.moves, read.sessions_host_count) == (Path("keys"), True, 5)
     assert read.access is not None
-    assert len(KEYS) == 15
+    assert len(KEYS) == 16
 
 
 def test_sessions_with_keys_stay_where_they_are() -> None:

@@ -171,12 +171,14 @@ def stalled_pair() -> tuple[World, Session, Session]:
     far.subscribe("**")
     world.run_for(seconds(1))
     near.driver.stalled = True
-    while near.driver.node.has_room(near.face_id):
+    while not near.driver.node.is_congested():
         near.put("a", bytes(100_000))
     return world, near, far
 
 
-def star(whatami: WhatAmI = WhatAmI.PEER) -> tuple[World, Session, dict[str, Session]]:
+def star(
+    whatami: WhatAmI = WhatAmI.PEER, stuck_key: str = "**"
+) -> tuple[World, Session, dict[str, Session]]:
     """A peer, or a router, and three clients; what one publishes, the others get from it."""
     world = World(1)
     middle = Session(world.add("p", settings(1, whatami, listen="tcp/p:1"), limits=SMALL))
@@ -186,8 +188,8 @@ def star(whatami: WhatAmI = WhatAmI.PEER) -> tuple[World, Session, dict[str, Ses
         )
         for id_, name in ((2, "source"), (3, "stuck"), (4, "other"))
     }
-    for name in ("stuck", "other"):
-        clients[name].subscribe("**")
+    clients["stuck"].subscribe(stuck_key)
+    clients["other"].subscribe("**")
     world.run_for(seconds(1))
     return world, middle, clients
 
@@ -196,7 +198,7 @@ def flood(world: World, source: Session, end_ns: int) -> int:
     """Publish as a session does that waits for room; how many there were, up to a time."""
     count = 0
     while world.now_ns < end_ns:
-        if source.driver.node.has_room(source.face_id):
+        if not source.driver.node.is_congested():
             source.put("a", count.to_bytes(4, "big") + bytes(996))
             count += 1
         world.run_for(seconds(0.000_5))
@@ -240,7 +242,7 @@ def test_who_never_reads_is_given_up_and_its_sources_are_read_again() -> None:
     clients["source"].put("a", b"and on it goes")
     world.run_for(seconds(1))
     assert len(clients["other"].samples) == before + 1
-    assert middle.driver.node.has_room(0)
+    assert not middle.driver.node.is_congested()
 
 
 def test_a_router_gives_up_who_holds_others_up_soon() -> None:
@@ -251,7 +253,7 @@ def test_a_router_gives_up_who_holds_others_up_soon() -> None:
     began_ns = last_ns = world.now_ns
     longest_ns = count = 0
     while world.now_ns < began_ns + seconds(6):
-        if source.driver.node.has_room(source.face_id):
+        if not source.driver.node.is_congested():
             source.put("a", bytes(1_000))
             count += 1
             longest_ns = max(longest_ns, world.now_ns - last_ns)
@@ -288,3 +290,18 @@ def test_how_long_something_waits_counts_from_when_it_came() -> None:
     while node.egress.send(neighbour.face_id, push("a", BLOCK), True) != FULL:
         pass
     assert neighbour.backlog.stuck_since_ns() == later_ns
+
+
+def test_a_stuck_neighbour_holds_up_nothing_that_it_does_not_get() -> None:
+    world, middle, _ = star(stuck_key="stuck/**")
+    [stuck] = [one for one in world.network.pipes if one.ends[0].node == "stuck"]
+    world.network.hold(stuck, stuck.ends[0], held=True)
+    node = middle.driver.node
+    while not node.is_congested():
+        assert middle.put("stuck/a", bytes(10_000)) in (SENT, FULL)
+        world.run_for(seconds(0.01))  # the other one reads
+    face_id, qos = middle.face_id, 0x0D
+    assert not node.has_room(face_id, "stuck/a", qos)
+    assert node.has_room(face_id, "stuck/a", 0x09)  # another priority
+    assert node.has_room(face_id, "fine", qos)
+    assert middle.put("fine", b"x") == SENT

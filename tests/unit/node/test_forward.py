@@ -97,7 +97,7 @@ class Hub:
             mask=0xFFFF,
             initial_sn=0,
             bare=False,
-            queue_len=queue_len,
+            queue_lens=(queue_len,) * 8,
             stats=TransportStats(),
         )
         for priority in queues.priorities():

@@ -11,7 +11,8 @@ from tests.unit.node.worlds import Session, settings
 
 from elea.config.config import Config
 from elea.ids import WhatAmI
-from elea.node.guards import identity_of
+from elea.limits import Limits
+from elea.node.guards import Guards, identity_of
 from elea.policy.access import Verdict
 from elea.policy.events import LoggedIn, LoginRefused, OverQuota, PolicyEvent, Refused
 from elea.policy.identity import Identity
@@ -355,10 +356,80 @@ def test_nothing_is_remembered_of_who_left() -> None:
     for session in (star.one, star.other):
         session.driver.node.detach(session.face_id, star.world.now_ns)
         session.driver.close()
-    star.run()
+    star.run(2)
     guards = star.router.node.guards
     assert not guards
+    guards._forget_accounts()  # as when the next one leaves: they owe nothing any more
     assert (guards._accounts, guards._held) == ({}, {})
+
+
+def test_who_comes_back_owes_what_it_owed() -> None:
+    star = Star(policy_of({"elea": {"quotas": [QUOTA]}}))
+    for index in range(40):
+        star.other.put("a", b"%d" % index)
+    star.run(0)
+    guards = star.router.node.guards
+    face = guards._faces[_face_of(star)]
+    account = face.account
+    assert account is not None
+    star.other.driver.close()
+    while star.router.node.face_of(b"\xb2") is not None:
+        star.world.run_for(seconds(1) // 10)
+    assert guards._account(face.identity) is account
+    star.run(60)
+    guards._forget_accounts()
+    assert guards._account(face.identity) is not account
+
+
+def test_accounts_of_those_who_left_are_bounded() -> None:
+    star = Star(policy_of({"elea": {"quotas": [QUOTA]}}))
+    guards = star.router.node.guards
+    for number in range(3_000):
+        account = guards._account(Identity(zid="b3", user=f"user {number}"))
+        assert account is not None
+        account.spend(0, star.world.now_ns)
+    guards._forget_accounts()
+    assert len(guards._accounts) == Limits().accounts_left_count + 2
+
+
+def many_links() -> tuple[Star, Guards, int]:
+    """A client that is over its quota."""
+    star = Star(policy_of({"elea": {"quotas": [QUOTA]}}))
+    for index in range(40):
+        star.other.put("a", b"%d" % index)
+    star.run(0)
+    guards = star.router.node.guards
+    guards._excess(guards._faces[_face_of(star)])
+    return star, guards, _face_of(star)
+
+
+def _face_of(star: Star) -> int:
+    face_id = star.router.node.face_of(b"\xb2")
+    assert face_id is not None
+    return face_id
+
+
+def test_one_more_link_does_not_pay_what_is_owed() -> None:
+    star, guards, face_id = many_links()
+    node = star.router.node
+    account = guards._faces[face_id].account
+    assert account is not None
+    assert face_id in guards._held
+    guards.join(node._by_face[face_id], node._links)
+    assert guards._faces[face_id].account is account
+    assert face_id in guards._held
+
+
+def test_a_link_that_moves_a_neighbour_out_of_its_quota_ends_its_waiting() -> None:
+    star, guards, face_id = many_links()
+    face = guards._faces[face_id]
+    guards._policy = Policy()  # as if the new link proved another identity
+    guards._guard(face)
+    assert face.account is None
+    assert guards.next_timer_ns() is None
+    guards._held[face_id] = 0  # whatever else may lead there: it is no busy loop
+    assert guards.overdue(star.world.now_ns) == []
+    assert guards.next_timer_ns() is None
 
 
 def test_a_link_is_who_it_proves_to_be() -> None:

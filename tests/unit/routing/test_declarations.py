@@ -355,7 +355,7 @@ def test_an_id_of_a_gateway_that_becomes_one_of_another_key_leaves_nothing_behin
 
 
 def test_declarations_of_one_face_are_bounded() -> None:
-    """T23: dropped, counted, reported; and then what the face has is unknown."""
+    """T23: dropped, counted; and then what the face has is unknown."""
     node = Mesh(limits=Limits(declarations_count=2)).node("p")
     session, peer = node.session(), node.neighbour(PEER)
     peer.say(Declare(DeclareQueryable(1, WireExpr(0, "q"))))
@@ -363,10 +363,6 @@ def test_declarations_of_one_face_are_bounded() -> None:
     subscribe(peer, 3, "b")
     subscribe(peer, 4, "c")
     assert node.routing.stats.dropped() == {"declaration_limit": 2}
-    assert [one.reason for one in node.routing.take_violations()] == [
-        "more declarations than allowed"
-    ]
-    assert node.routing.take_violations() == []
     subscribe(peer, 2, "a")  # known already: no new one
     assert node.routing.stats.dropped() == {"declaration_limit": 2}
     for number in range(20):
@@ -374,7 +370,6 @@ def test_declarations_of_one_face_are_bounded() -> None:
     assert len(peer.mirror.known()) == 20
     subscribe(peer, 9, "d")
     peer.close()
-    assert node.routing.take_violations() == []  # there is nobody left to blame
 
 
 def test_data_is_sent_to_a_peer_whose_declarations_did_not_fit() -> None:

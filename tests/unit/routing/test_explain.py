@@ -125,3 +125,21 @@ def test_reasons_are_bounded() -> None:
 
 def test_every_reason_has_a_meaning() -> None:
     assert [one for one in Drop if not one.meaning] == []
+
+
+def test_a_query_goes_to_those_that_its_target_chooses() -> None:
+    node, session, c, d = router()
+    c.queryable("a/b", complete=True)
+    d.queryable("a/*")
+
+    def asked(target: int) -> set[str]:
+        hops = explain(node.routing, Action.GET, "a/b", None, None, target)
+        return {one.face.spec.zid.decode() for one in hops}
+
+    assert [asked(target) for target in (0, 1, 2)] == [{"c"}, {"c", "d"}, {"c"}]
+    assert told(node, Action.GET, "a/b").keys() == {"c"}
+    for target in (0, 1, 2):
+        c.heard(), d.heard()
+        session.get("a/b", target=target)
+        reached = {name for name, one in (("c", c), ("d", d)) if one.heard()}
+        assert reached == asked(target)

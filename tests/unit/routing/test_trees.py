@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from elea.routing.trees import edge_length, grow, siphash13
+from elea.routing.paths import Paths, survey
+from elea.routing.trees import edge_length, edge_share, grow, siphash13
 
 
 @pytest.mark.parametrize(
@@ -25,15 +26,16 @@ def test_hash_is_siphash_1_3(data: bytes, expected: int) -> None:
 
 def test_length_of_an_edge_is_its_weight_and_up_to_one_percent() -> None:
     a, b = b"\x01\x02", b"\x02\x01"
-    assert 100 <= edge_length(a, b) <= 101
-    assert edge_length(a, b) == edge_length(b, a)
-    assert edge_length(a, b) != edge_length(a, b"\x03")
-    assert 7 <= edge_length(a, b, 7, 0) <= 7.07
-    assert edge_length(a, b, 7, 9) == edge_length(a, b, 9, 0) == edge_length(b, a, 0, 9)
+    share = edge_share(a, b)
+    assert 100 <= edge_length(share) <= 101
+    assert share == edge_share(b, a)
+    assert share != edge_share(a, b"\x03")
+    assert 7 <= edge_length(share, 7, 0) <= 7.07
+    assert edge_length(share, 7, 9) == edge_length(share, 9, 0) == edge_length(share, 0, 9)
 
 
 def test_ids_are_padded_to_sixteen_octets() -> None:
-    assert edge_length(b"\x01", b"\x02") == edge_length(b"\x01".ljust(16, b"\0"), b"\x02\0")
+    assert edge_share(b"\x01", b"\x02") == edge_share(b"\x01".ljust(16, b"\0"), b"\x02\0")
 
 
 def _graph(seed: int) -> dict[bytes, dict[bytes, float]]:
@@ -42,7 +44,7 @@ def _graph(seed: int) -> dict[bytes, dict[bytes, float]]:
     edges: dict[bytes, dict[bytes, float]] = {zid: {} for zid in zids}
     for a, b in itertools.combinations(zids, 2):
         if rng.random() < 0.5:
-            edges[a][b] = edges[b][a] = edge_length(a, b)
+            edges[a][b] = edges[b][a] = edge_length(edge_share(a, b))
     return edges
 
 
@@ -79,3 +81,34 @@ def test_trees_of_all_routers_are_shortest_paths(seed: int) -> None:
 def test_a_root_that_is_not_known_leads_nowhere() -> None:
     tree = grow({}, b"r", b"o")
     assert (tree.parent, tree.hops, tree.children) == (None, {}, [])
+
+
+def _surveyed(links: dict[bytes, dict[bytes, int]], own: bytes, before: Paths) -> Paths:
+    steps = survey(links, own, before)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            found: Paths = done.value
+            return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_paths_tell_of_the_trees_of_all_routers(seed: int) -> None:
+    """One search for each neighbour says what one for each router would."""
+    rng = random.Random(seed)
+    zids = [rng.randbytes(rng.choice((1, 4, 16))) for _ in range(rng.choice((2, 5, 12, 25)))]
+    links: dict[bytes, dict[bytes, int]] = {zid: {} for zid in zids}
+    for a, b in itertools.combinations(links, 2):
+        if rng.random() < 0.25:
+            links[a][b] = rng.choice((0, 0, 10, 300))
+            if rng.random() < 0.9:  # else only one end tells of it
+                links[b][a] = rng.choice((0, 0, 10, 300))
+    before = Paths()
+    for own in links:
+        paths = before = _surveyed(links, own, before)
+        for root in links:
+            tree = grow(paths.edges, root, own)
+            assert paths.hops.get(root) == tree.parent
+            assert paths.children(root, own) == tree.children
+            assert paths.distances.get(root, 0.0) == pytest.approx(tree.distance)

@@ -8,6 +8,7 @@ request ends. It can also stand for the outside: what a session sends is kept in
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from elea.config.config import Config
@@ -133,8 +134,14 @@ class FakeNode:
     def awaits(self, face_id: int, request_id: int) -> bool:
         return True
 
-    def has_room(self, face_id: int) -> bool:
+    def has_room(self, face_id: int, key: str, qos: int) -> bool:
         return self.room
+
+    def has_reply_room(self, face_id: int, request_id: int, qos: int) -> bool:
+        return self.room
+
+    def is_congested(self) -> bool:
+        return not self.room
 
     def timestamp(self, wall_ns: int) -> Stamp:
         self._stamp = max(self._stamp + 1, (wall_ns << 32) // SECOND_NS)
@@ -298,6 +305,7 @@ class FakeDriver:
         self.time_ns = SECOND_NS
         self.waited: list[int] = []
         self.relieved_count = 0
+        self.writes_at_once = False
         self.held = False
         self.closed = False
         self.aborted = False
@@ -316,13 +324,16 @@ class FakeDriver:
         for face in list(self.node.faces.values()):
             face.sink.deliver()
 
-    def wait_room(self, face_id: int, deadline_ns: int) -> bool:
+    def wait_room(self, has_room: Callable[[], bool], deadline_ns: int) -> bool:
         self.waited.append(deadline_ns)
         return True
 
     def relieve(self) -> bool:
         self.relieved_count += 1
         return True
+
+    def write_at_once(self) -> None:
+        self.writes_at_once = True
 
     def hold_reading(self, held: bool) -> None:
         assert not self.lock.locked() or self.callback_thread is not CallbackThread.CALLER

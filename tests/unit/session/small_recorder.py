@@ -13,11 +13,13 @@ from elea.ids import ZenohId
 from elea.provenance import SampleKind
 from elea.query import ReplyKeyExpr
 from elea.sample import Sample
-from elea.session.ack import Entry
+from elea.session.ack import Entry, _digest
 from elea.session.convert import octets_or_none, wire_encoding, wire_source, wire_stamp
 from elea.session.handlers import Callback
 from elea.session.query import Query
+from elea.session.receipts import proof_of
 from elea.session.session import Session
+from elea.session.spool_batch import read_batch
 from elea.session.spool_log import entry_of, row_of
 from elea.sim.world import World
 from elea.store.log.log import Log
@@ -54,7 +56,13 @@ class SmallRecorder:
     """
 
     def __init__(
-        self, session: Session, directory: Path, key_expr: str = "fleet/**", name: str = "fleet"
+        self,
+        session: Session,
+        directory: Path,
+        key_expr: str = "fleet/**",
+        name: str = "fleet",
+        *,
+        takes_batches: bool = True,
     ) -> None:
         self.name = name
         self.directory = directory
@@ -64,23 +72,28 @@ class SmallRecorder:
         self.lost_count = 0
         self.receipts = 0
         self.questions: list[str] = []
-        self._wanted: set[int] = set()  # entities that want receipts
+        self._wanted: dict[int, bytes] = {}  # the nonces of entities that want receipts
         self._session = session
         self._log = Log(directory)
         self._reader = LogReader(directory)
         self._known = {
-            row.identity: number for number, row in enumerate(stored(directory))
+            (*row.identity, row.time): number for number, row in enumerate(stored(directory))
         }  # one shard: a row's number is its place
+        self._digests: dict[tuple[str, int, int, int], bytes] = {}
         self._subscriber = session.declare_subscriber(
             key_expr, Callback(self._on_sample, indirect=False)
         )
         self._queryable = session.declare_queryable(
             f"@elea/log/{name}/put/{key_expr}", Callback(self._on_query, indirect=False)
         )
+        self._batches = session.declare_queryable(
+            f"@elea/log/{name}/puts/{key_expr if takes_batches else 'none'}",
+            Callback(self._on_batch, indirect=False),
+        )
         self._token = session.liveliness().declare_token(f"@elea/log/{name}")
 
     def close(self) -> None:
-        for part in (self._token, self._queryable, self._subscriber):
+        for part in (self._token, self._batches, self._queryable, self._subscriber):
             part.undeclare()
         self._log.close()
 
@@ -91,40 +104,43 @@ class SmallRecorder:
     def _store(self, entry: Entry) -> tuple[int, bool]:
         source = entry.body.source
         assert source is not None
-        identity = (str(ZenohId(source.zid)), source.eid, source.sn)
+        assert entry.body.timestamp is not None
+        identity = (str(ZenohId(source.zid)), source.eid, source.sn, entry.body.timestamp.time)
+        self._digests[identity] = _digest(entry)
         if identity in self._known:
             return self._known[identity], True
         [(first, _)] = self._log.store(row_of(entry)).ranges.values()
         self._known[identity] = first
         return first, False
 
-    def _receipt(self, source: SourceRef, number: int | None) -> None:
+    def _receipt(self, source: SourceRef, digest: bytes, number: int | None) -> None:
         if source.eid in self._wanted and self.receipts:
             self.receipts -= 1
-            said = {"log": str(self._reader.log_id), "name": self.name}
-            rows = [[source.eid, source.sn, 0, number]]
+            log = str(self._reader.log_id)
+            said = {"log": log, "name": self.name}
+            proof = proof_of(self._wanted[source.eid], digest, log, 0, number)
+            rows = [[source.eid, source.sn, 0, number, proof]]
             key = f"@elea/log/{self.name}/stored/{ZenohId(source.zid)}"
             self._session.put(key, json.dumps({**said, "stored": rows}))
 
     def _on_sample(self, sample: Sample) -> None:
         if self.is_deaf or sample.source_info is None:
             return
-        if self.refusal is not None:
-            refused = wire_source(sample.source_info)
-            assert refused is not None
-            self._receipt(refused, None)
-            return
         body: Put | Del
         stamp, source = wire_stamp(sample.timestamp), wire_source(sample.source_info)
+        assert source is not None
         attachment = octets_or_none(sample.attachment)
         if sample.kind is SampleKind.DELETE:
             body = Del(stamp, attachment, source)
         else:
             encoding = wire_encoding(sample.encoding)
             body = Put(sample.payload.to_bytes(), stamp, encoding, attachment, source)
-        number, _ = self._store(Entry(str(sample.key_expr), body, 0, published=True))
-        assert source is not None
-        self._receipt(source, number)
+        entry = Entry(str(sample.key_expr), body, 0, published=True)
+        if self.refusal is not None:
+            self._receipt(source, _digest(entry), None)
+            return
+        number, _ = self._store(entry)
+        self._receipt(source, _digest(entry), number)
 
     def _on_query(self, query: Query) -> None:
         with query:
@@ -138,12 +154,14 @@ class SmallRecorder:
             key = str(query.key_expr).partition("/put/")[2]
             parameters = dict(pair.split("=") for pair in str(query.parameters).split(";"))
             zid, eid = parameters["zid"], int(parameters["eid"])
-            identity = (zid, eid, int(parameters["sn"]))
+            stamp = wire_stamp(Timestamp.parse(parameters["ts"]))
+            assert stamp is not None
+            identity = (zid, eid, int(parameters["sn"]), stamp.time)
             if parameters.get("receipts") == "true" and eid not in self._wanted:
-                self._wanted.add(eid)
-                if identity in self._known:
+                self._wanted[eid] = bytes.fromhex(parameters["nonce"])
+                if identity in self._digests:
                     source = SourceRef(ZenohId.parse(zid).to_bytes(), eid, identity[2])
-                    self._receipt(source, self._known[identity])
+                    self._receipt(source, self._digests[identity], self._known[identity])
             if not has_sample:
                 if identity in self._known:
                     self._answer(query, key, self._known[identity], duplicate=False)
@@ -152,7 +170,6 @@ class SmallRecorder:
                 return
             assert parameters["publish"] == "false"
             source = SourceRef(ZenohId.parse(zid).to_bytes(), eid, identity[2])
-            stamp = wire_stamp(Timestamp.parse(parameters["ts"]))
             attachment = octets_or_none(query.attachment)
             body: Put | Del = Del(stamp, attachment, source)
             if query.payload is not None:
@@ -164,6 +181,32 @@ class SmallRecorder:
                 self._refuse(query, "full", str(error))
                 return
             self._answer(query, key, number, duplicate=duplicate)
+
+    def _on_batch(self, query: Query) -> None:
+        with query:
+            self.questions.append("+batch")
+            if self.refusal is not None and self.refusals_count:
+                self.refusals_count -= 1
+                self._refuse(query, self.refusal)
+                return
+            key = str(query.key_expr).partition("/puts/")[2]
+            assert query.payload is not None
+            places = []
+            for one in read_batch(query.payload.to_bytes()):
+                stamp = wire_stamp(one.timestamp)
+                source = SourceRef(ZenohId.parse(one.zid).to_bytes(), one.eid, one.sn)
+                body: Put | Del = Del(stamp, one.attachment, source)
+                if not one.is_delete:
+                    body = Put(
+                        *(one.payload, stamp, wire_encoding(one.encoding)), one.attachment, source
+                    )
+                number, duplicate = self._store(Entry(key, body, 0, published=True))
+                places.append([0, number, duplicate])
+            if self.lost_count:
+                self.lost_count -= 1
+                return
+            said = {"log": str(self._reader.log_id), "name": self.name, "stored": places}
+            query.reply(f"@elea/log/{self.name}/puts/{key}", json.dumps(said))
 
     def _answer(self, query: Query, key: str, number: int, *, duplicate: bool) -> None:
         if self.lost_count:
@@ -207,8 +250,8 @@ class Scene:
         with world.process("robot"):
             self.session = elea.open(CONNECT)
 
-    def record(self, key_expr: str = "fleet/**") -> SmallRecorder:
+    def record(self, key_expr: str = "fleet/**", *, takes_batches: bool = True) -> SmallRecorder:
         self.world.sleep(0.2)  # what is on its way gets there
-        recorder = SmallRecorder(self.node, self.directory, key_expr)
+        recorder = SmallRecorder(self.node, self.directory, key_expr, takes_batches=takes_batches)
         self.world.sleep(0.2)  # until everybody knows
         return recorder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,8 +131,11 @@ def test_a_lost_answer_is_asked_for_again_and_nothing_stored_twice(scene: Scene)
 def test_the_identity_of_the_caller_makes_a_repetition_one(scene: Scene) -> None:
     scene.record()
     source = SourceInfo(scene.session.id, 77)
-    first = scene.session.put("fleet/1", "a", ack="stored", source_info=source)
-    again = scene.session.put("fleet/1", "a", ack="stored", source_info=source)
+    stamp = scene.session.new_timestamp()
+    first, again = (
+        scene.session.put("fleet/1", "a", ack="stored", source_info=source, timestamp=stamp)
+        for _ in range(2)
+    )
     assert (first.seq, again.seq) == (0, 0)
     assert stored(scene.directory)[0].identity == (str(scene.session.zid()), 1, 77)
 
@@ -393,5 +397,46 @@ def test_a_receipt_of_a_log_without_a_name_is_none(scene: Scene) -> None:
     scene.record()
     key = f"@elea/log/x/stored/{scene.session.zid()}"
     scene.session.put("fleet/1", "0", ack="stored")
-    scene.node.put(key, '{"log": "no uuid", "name": "x", "stored": [[1, 2, 0, 3]]}')
+    scene.node.put(key, '{"log": "no uuid", "name": "x", "stored": [[1, 2, 0, 3, "00"]]}')
     assert scene.session.put("fleet/1", "1", ack="stored").name == "fleet"
+
+
+def forge(scene: Scene, eid: int, sns: range, *, proof: object = None) -> None:
+    """Somebody says that samples are stored which nobody has."""
+    log = "1c9a3b0e-0000-0000-0000-000000000000"
+    rows = [[eid, sn, 0, sn] if proof is None else [eid, sn, 0, sn, proof] for sn in sns]
+    key = f"@elea/log/fleet/stored/{scene.session.zid()}"
+    scene.node.put(key, json.dumps({"log": log, "name": "fleet", "stored": rows}))
+    scene.world.sleep(0.05)
+
+
+@pytest.mark.parametrize("proof", [None, "", "00" * 12, 5])
+def test_a_receipt_without_proof_is_not_believed_even_in_advance(
+    scene: Scene, proof: object
+) -> None:
+    recorder = told(scene)
+    eid = int(recorder.questions[0].partition("eid=")[2].partition(";")[0])
+    forge(scene, eid, range(50), proof=proof)
+    recorder.is_deaf, recorder.refusal = True, "full"
+    with pytest.raises(NotStoredError, match="full"):
+        scene.session.put("fleet/1", "1", ack="stored")
+    recorder.is_deaf, recorder.refusal = False, None
+    ack = scene.session.put("fleet/1", "2", ack="stored")
+    assert ack.log == LogReader(scene.directory).log_id
+    assert [row.payload for row in stored(scene.directory)] == ["0", "2"]
+
+
+def test_a_receipt_of_another_sample_is_not_believed(scene: Scene) -> None:
+    """The proof of one sample is no proof of the next."""
+    heard: list[str] = []
+    key = f"@elea/log/*/stored/{scene.session.zid()}"
+    scene.node.declare_subscriber(key, lambda sample: heard.append(sample.payload.to_string()))
+    recorder = told(scene)
+    scene.session.put("fleet/1", "1", ack="stored")
+    said = json.loads(heard[-1])
+    said["stored"] = [[row[0], row[1] + 1, *row[2:]] for row in said["stored"]]
+    recorder.is_deaf, recorder.refusal = True, "full"
+    scene.node.put(key.replace("*", "fleet"), json.dumps(said))
+    scene.world.sleep(0.05)
+    with pytest.raises(NotStoredError, match="full"):
+        scene.session.put("fleet/1", "2", ack="stored")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -194,3 +195,147 @@ session.close()
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout.split(), done.stderr) == (["1", "2", "dropped"], "")
+
+
+ENDINGS = (KeyboardInterrupt, SystemExit, GeneratorExit, BaseException)
+
+
+def no_threads_left(dispatcher: Dispatcher) -> bool:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while dispatcher._thread_count and time.monotonic() < deadline_s:
+        time.sleep(0.001)
+    return not dispatcher._thread_count
+
+
+@pytest.mark.parametrize("kind", ENDINGS)
+@pytest.mark.parametrize("on_io", [False, True])
+def test_a_function_that_raises_no_exception_ends_nothing(
+    bench: Bench, kind: type[BaseException], on_io: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    got: list[object] = []
+    ended = threading.Event()
+
+    def receive(value: object) -> None:
+        got.append(value)
+        raise kind("by the user")
+
+    def drop() -> None:
+        ended.set()
+        raise kind("at the end")
+
+    outlet = CallbackOutlet(receive, drop, indirect=True)
+    bench.send(outlet, 1, 2, 3, on_io=on_io)
+    bench.send(outlet, END, on_io=on_io)
+    assert ended.wait(PATIENCE_S)
+    assert got == [1, 2, 3]
+    bench.dispatcher.close()
+    assert no_threads_left(bench.dispatcher)
+    assert outlet.finished
+    assert bench.dispatcher._busy_count == 0
+    assert [one.message for one in caplog.records] == ["callback error"] * 4
+
+
+@pytest.mark.parametrize("kind", ENDINGS)
+def test_a_slow_function_that_raises_no_exception_ends_nothing(
+    bench: Bench, kind: type[BaseException]
+) -> None:
+    go_on, inside, other = threading.Event(), threading.Event(), threading.Event()
+    got: list[object] = []
+
+    def slow(value: object) -> None:
+        got.append(value)
+        inside.set()
+        go_on.wait(PATIENCE_S)
+        raise kind("late")
+
+    ended = threading.Event()
+    outlet = CallbackOutlet(slow, ended.set, indirect=True)
+    bench.send(outlet, 1, 2)
+    assert inside.wait(PATIENCE_S)
+    bench.send(CallbackOutlet(lambda _: other.set(), None, indirect=True), 1)
+    assert other.wait(PATIENCE_S)
+    bench.send(outlet, 3, END)
+    bench.dispatcher.close()
+    go_on.set()
+    assert ended.wait(PATIENCE_S)
+    assert got == [1, 2, 3]
+    assert no_threads_left(bench.dispatcher)
+
+
+def test_what_a_function_raises_is_raised_by_the_thread_that_brought_the_value(
+    bench: Bench,
+) -> None:
+    got: list[object] = []
+    others = threading.Event()
+
+    def receive(value: object) -> None:
+        got.append(value)
+        if value == 1:
+            raise KeyboardInterrupt
+
+    bench.due_now.begin()
+    bench.due_now.put(CallbackOutlet(receive, None, indirect=False), 1)
+    bench.due_now.put(CallbackOutlet(receive, None, indirect=False), 2)
+    bench.due_now.end()
+    bench.due_now.put(CallbackOutlet(lambda _: others.set(), None, indirect=False), 3)
+    with pytest.raises(KeyboardInterrupt):
+        bench.dispatcher.deliver(on_io=False)
+    assert others.wait(PATIENCE_S)  # a thread of the session goes on with the rest
+    assert got == [1, 2]
+
+
+def test_one_thread_raises_what_a_function_raised_and_goes_on_with_the_rest_later() -> None:
+    bench = Bench(CallbackThread.CALLER)
+    got: list[object] = []
+
+    def receive(value: object) -> None:
+        got.append(value)
+        if value == 1:
+            raise SystemExit(3)
+
+    outlet = CallbackOutlet(receive, None, indirect=True)
+    with pytest.raises(SystemExit):
+        bench.send(outlet, 1, 2)
+    bench.send(outlet, 3)
+    assert got == [1, 2, 3]
+    assert bench.dispatcher._busy_count == 0
+
+
+def test_what_becomes_due_after_closing_leaves_no_thread(bench: Bench) -> None:
+    done = threading.Event()
+    outlet = CallbackOutlet(lambda _: done.set(), None, indirect=True)
+    bench.dispatcher.close()  # there is no thread yet that could be told
+    bench.send(outlet, 1)
+    assert done.wait(PATIENCE_S)
+    assert no_threads_left(bench.dispatcher)
+
+
+def test_the_io_thread_that_delivers_while_a_session_closes_leaves_no_thread(
+    bench: Bench,
+) -> None:
+    inside, go_on = threading.Event(), threading.Event()
+
+    def receive(_value: object) -> None:
+        inside.set()
+        go_on.wait(PATIENCE_S)
+
+    outlet = CallbackOutlet(receive, None, indirect=True)
+    io = threading.Thread(target=lambda: bench.send(outlet, 1, on_io=True))
+    io.start()
+    assert inside.wait(PATIENCE_S)
+    bench.dispatcher.close()
+    go_on.set()
+    io.join(PATIENCE_S)
+    bench.send(outlet, 2, on_io=True)
+    assert no_threads_left(bench.dispatcher)
+
+
+def test_a_burst_of_calls_starts_one_thread() -> None:
+    bench = Bench(CallbackThread.SESSION)
+    outlet = CallbackOutlet(lambda _: None, None, indirect=True)
+    with bench.dispatcher._lock:  # no thread gets to look yet
+        for _ in range(10):
+            bench.send(outlet, 1)
+        assert bench.dispatcher._thread_count == 1
+    bench.dispatcher.close()
+    assert no_threads_left(bench.dispatcher)

@@ -15,7 +15,7 @@ import elea
 from elea.config.config import Config
 from elea.errors import ClosedError
 from elea.session import dispatch
-from elea.session.outlet_hot import BEFORE_WAITING
+from elea.session.outlet_hot import BEFORE_WAITING, ORPHANS
 from elea.session.ports import DriverPort
 from elea.session.session import Session
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
@@ -189,3 +189,51 @@ def test_a_pickled_session_opens_another_one() -> None:
         assert other.zid() != session.zid()
         other.close()
         assert not session.is_closed()
+
+
+def test_asking_without_waiting_opens_another_node() -> None:
+    forked = Forked()
+    subscriber = forked.session.declare_subscriber("a")
+    forked.fork()
+    assert subscriber.try_recv() is None
+    [driver] = forked.drivers
+    assert any(isinstance(one, Declare) for one in driver.node.sent)
+    forked.session.close()
+
+
+def test_a_child_writes_at_once() -> None:
+    forked = Forked()
+    forked.fork()
+    forked.session.put("a", "1")
+    [driver] = forked.drivers
+    assert driver.writes_at_once
+    assert not forked.parent.writes_at_once
+    forked.session.close()
+
+
+def test_a_grandchild_opens_a_node_of_its_own() -> None:
+    forked = Forked()
+    forked.fork()
+    assert forked.session._context.hold_for_fork() is not None  # and opens nothing
+    forked.fork()
+    assert forked.drivers == []
+    forked.session.put("a", "1")
+    assert len(forked.drivers) == 1
+    forked.session.close()
+    assert ORPHANS == []
+
+
+def test_a_fork_waits_for_a_thread_that_changes_something() -> None:
+    forked = Forked()
+    context = forked.session._context
+    go_on = context.hold_for_fork()
+    assert go_on is not None
+    assert forked.parent.lock.locked()
+    go_on()
+    with forked.parent.lock:  # a thread that takes too long
+        assert context.hold_for_fork() is None
+    context.orphan(torn=True)
+    with pytest.raises(ClosedError, match="open a session in the child"):
+        forked.session.put("a", "1")
+    assert forked.drivers == []
+    forked.session.close()

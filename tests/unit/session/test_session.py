@@ -6,18 +6,23 @@ import pickle
 from typing import Any
 
 import pytest
-from tests.unit.session.fake_node import World, text_key
+from tests.unit.session.fake_node import FakeDriver, World, text_key
 
+from elea.config.config import Config
 from elea.encoding import Encoding
 from elea.errors import ClosedError, KeyExprError, ZError
 from elea.keyexpr import KeyExpr
 from elea.provenance import SampleKind
 from elea.qos import CongestionControl, Locality, Priority, Reliability
+from elea.routing.id_space import ID_MAX
 from elea.sample import Sample
 from elea.session.handlers import Callback, FifoChannel, RingChannel
+from elea.session.outlet_hot import Channel
 from elea.session.ports import DROPPED, FULL
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
+from elea.session.queries import Ask
+from elea.session.session import Session
 from elea.wire.data.put_hot import Put
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
 from elea.wire.network.declare import Declare
@@ -422,3 +427,69 @@ def test_pushes_come_without_a_subscriber(world: World) -> None:
     assert session.info.zid() == session.zid()
     assert session.info.transports() == []
     assert session.info.links() == []
+
+
+def test_numbers_of_a_session_begin_anew_and_skip_those_in_use() -> None:
+    """After 2**32 of them the node at the other end could not read an id."""
+    driver = FakeDriver()
+    session = Session(Config(), driver)
+    core = session._context.core
+    subscriber = session.declare_subscriber("a")
+    publisher = session.declare_publisher("b")
+    token = session.liveliness().declare_token("t")
+    queryable = session.declare_queryable("q")
+    core.face._ids._last = ID_MAX
+    numbers = [core.face.new_id() for _ in range(8)]
+    used = {subscriber.id.eid, publisher.id.eid, queryable.id.eid, *core.tokens._own}
+    assert max(numbers) < 20
+    assert not used & set(numbers)
+    assert len(set(numbers)) == 8
+    token.undeclare()
+    session.close()
+
+
+def test_an_answered_get_leaves_no_timer() -> None:
+    driver = FakeDriver()
+    session = Session(Config(), driver)
+    core = session._context.core
+    for _ in range(1_000):
+        get = core.gets.start(Ask(key="q", timeout_ns=10_000_000_000), Channel(8, is_ring=True))
+        core.gets.end(get)
+    assert len(core.face._timers._heap) < 200
+    assert core.face.next_timer_ns() is None
+    session.close()
+
+
+@pytest.mark.parametrize("name", ["session", "publisher"])
+def test_try_put_looks_for_room_and_sends_without_letting_others_in(name: str) -> None:
+    driver = FakeDriver()
+    session = Session(Config(), driver)
+    publisher = session.declare_publisher("a", congestion_control=CongestionControl.BLOCK)
+    outbox = session._context.core.outbox
+    steps: list[str] = []
+    release = outbox.release
+
+    def has_room(face_id: int, key: str, qos: int) -> bool:
+        assert driver.lock.locked()
+        steps.append(f"room for {key}")
+        return driver.node.room
+
+    def released() -> None:
+        steps.append("released")
+        release()
+
+    driver.node.has_room = has_room  # type: ignore[method-assign]
+    outbox.release = released
+    sent = len(driver.node.sent)
+
+    def try_put() -> bool:
+        return session.try_put("a", "1") if name == "session" else publisher.try_put("1")
+
+    assert try_put()
+    assert steps == ["room for a", "released"]
+    assert len(driver.node.sent) == sent + 1
+    driver.node.room = False
+    assert not try_put()
+    assert len(driver.node.sent) == sent + 1
+    assert driver.waited == []
+    session.close()

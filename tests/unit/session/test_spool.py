@@ -120,7 +120,59 @@ def test_subscribers_wait_too_if_the_order_is_to_be_strict(
     assert spool.drain(9)
     assert payloads(scene) == [str(n) for n in range(9)]
     assert [sample.payload.to_string() for sample in subscriber.drain()] == payloads(scene)
-    assert sum(one.startswith("+") for one in recorder.questions) == 1  # the first was published
+    # The first was published before a recorder was there; the others go together.
+    assert sum(one.startswith("+zid") for one in recorder.questions) == 1
+    assert recorder.questions.count("+batch") == 1
+
+
+@pytest.mark.parametrize("takes_batches", [True, False])
+def test_what_waits_is_forwarded_in_batches_in_order(
+    scene: Scene, place: Path | None, takes_batches: bool
+) -> None:
+    spool = scene.session.declare_spool(place)
+    for n in range(60):
+        key = f"fleet/{n % 2}"
+        if n % 7 == 0:
+            scene.session.delete(key, ack="stored", attachment=str(n))
+        else:
+            scene.session.put(key, str(n), ack="stored", encoding="text/plain;utf-8")
+    recorder = scene.record(takes_batches=takes_batches)
+    assert spool.drain(60)
+    rows = stored(scene.directory)
+    for remainder in range(2):
+        found = [row.payload for row in rows if row.key == f"fleet/{remainder}"]
+        assert found == [str(n) if n % 7 else "" for n in range(60) if n % 2 == remainder]
+    assert recorder.questions.count("+batch") == (2 if takes_batches else 0)
+    assert spool.stats().forwarded_count == 60
+
+
+def test_an_answer_to_a_batch_that_is_lost_doubles_nothing(
+    scene: Scene, place: Path | None
+) -> None:
+    spool = scene.session.declare_spool(place)
+    for n in range(20):
+        scene.session.put("fleet/1", str(n), ack="stored")
+    scene.world.sleep(0.2)
+    recorder = SmallRecorder(scene.node, scene.directory)
+    recorder.lost_count = 1
+    assert spool.drain(60)
+    assert payloads(scene) == [str(n) for n in range(20)]
+    assert spool.stats().forwarded_count == 20
+
+
+@pytest.mark.parametrize("reason", ["invalid", "full", "busy"])
+def test_a_batch_that_is_refused_loses_nothing(
+    scene: Scene, place: Path | None, reason: str
+) -> None:
+    spool = scene.session.declare_spool(place)
+    for n in range(20):
+        scene.session.put("fleet/1", str(n), ack="stored")
+    scene.world.sleep(0.2)
+    recorder = SmallRecorder(scene.node, scene.directory)
+    recorder.refusal, recorder.refusals_count = reason, 1
+    assert spool.drain(60)
+    assert payloads(scene) == [str(n) for n in range(20)]
+    assert spool.stats().invalid_count == 0
 
 
 def test_a_recorder_that_goes_and_comes_back(scene: Scene, place: Path | None) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from elea import EntityGlobalId, Sample, SourceInfo, ZenohId
 from elea.ids import EntityId
 from elea.spark.repeats import Repeats, once
+from elea.timestamp import NTP64, Timestamp
 
 
 def sample(number: int | None, eid: int = 1) -> Sample:
@@ -46,3 +47,29 @@ def test_the_oldest_source_is_forgotten_first() -> None:
     for eid in (1, 2, 1, 3):  # 2 was used longest ago
         repeats.is_new(sample(7, eid))
     assert [repeats.is_new(sample(7, eid)) for eid in (1, 3, 2)] == [False, False, True]
+
+
+def stamped(seconds: int, key: str = "k", payload: bytes = b"ok") -> Sample:
+    source = SourceInfo(EntityGlobalId(ZenohId(b"\x01"), EntityId(1)), 0)
+    time = Timestamp(NTP64(seconds, 0), ZenohId(b"\x01"))
+    return Sample(key_expr=key, payload=payload, timestamp=time, source_info=source)
+
+
+def test_a_publisher_that_restarts_and_counts_from_0_loses_nothing() -> None:
+    """Its numbers come again, with newer timestamps, other keys or other payloads."""
+    repeats = Repeats()
+    distinct = [stamped(1), stamped(2), stamped(1, key="l"), stamped(1, payload=b"no")]
+    assert all(repeats.is_new(one) for one in distinct)
+    assert not any(repeats.is_new(one) for one in distinct)
+
+
+def test_samples_are_remembered_up_to_a_bound() -> None:
+    repeats = Repeats(samples_count=3)
+    for number in range(5):
+        assert repeats.is_new(sample(number))
+    assert [repeats.is_new(sample(number)) for number in (4, 3, 2, 0)] == [
+        False,
+        False,
+        False,
+        True,
+    ]

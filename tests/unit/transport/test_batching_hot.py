@@ -47,7 +47,7 @@ class Bench:
             mask=mask,
             initial_sn=126 & mask,
             bare=bare,
-            queue_len=queue_len,
+            queue_lens=(queue_len,) * 8,
             stats=self.stats,
         )
         for priority in self.tx.priorities():

@@ -131,6 +131,67 @@ def test_writes_need_the_token(web: Served, given: str | None) -> None:
     assert web.http.get("/a", headers=headers).status_code == 200
 
 
+WRITING = [
+    *("/@elea/log/*/put/fleet/door?kind=delete", "/@elea/log/all/put/fleet/door"),
+    *("/@elea/log/all/commit/spark1", "/@elea/log/*/commit/*", "/@elea/log/all/*/x"),
+    *("/@elea/replay/r1/stop", "/@elea/replay/*/seek?value=start", "/@elea/replay/r1/*"),
+    *("/@elea/**", "/@elea", "/@elea/*/*/put/x", "/@elea/log/*/pu$*/x", "/@elea/log/**/x"),
+    *("/%40elea/log/*/put/x", "/@elea%2Flog/all/put/x", "/ns/@elea/log/all/put/x"),
+    *("/**/@elea/**", "/@elea/later/verb", "/@elea/spark/barrier"),
+]
+
+
+@pytest.mark.parametrize("path", WRITING)
+@pytest.mark.parametrize("events", [False, True])
+def test_a_query_that_writes_needs_the_token(web: Served, path: str, events: bool) -> None:
+    accept = {"accept": "text/event-stream"} if events else {}
+    for method in ("GET", "HEAD", "POST"):
+        for token in (None, f"Bearer {TOKEN}x"):
+            headers = accept | ({} if token is None else {"authorization": token})
+            assert web.http.request(method, path, headers=headers).status_code == 401
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    for method in ("GET", "HEAD", "POST"):
+        assert web.http.request(method, path, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("path", WRITING)
+def test_without_a_token_a_query_that_writes_is_no_get(path: str) -> None:
+    with served() as web:
+        for method in ("GET", "HEAD"):
+            assert web.http.request(method, path).status_code == 405
+        assert web.http.post(path).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/**", "/a", "/@/local/router", "/@elea/log/*/info", "/@elea/log/all/read/0?lo=0;hi=1"),
+        *("/@elea/replay/*/status", "/@sql/lake?q=select 1"),
+    ],
+)
+def test_a_query_that_reads_needs_no_token(web: Served, path: str) -> None:
+    assert web.http.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("token", [None, f"Bearer {TOKEN}"])
+@pytest.mark.parametrize("content", [b"OPEN", [b"OPEN"]], ids=["length", "chunks"])
+def test_a_get_with_a_body_is_refused(
+    web: Served, token: str | None, content: bytes | list[bytes]
+) -> None:
+    headers = {} if token is None else {"authorization": token}
+    for method in ("GET", "HEAD"):
+        given: Any = content if isinstance(content, bytes) else iter(content)
+        assert web.http.request(method, "/a", headers=headers, content=given).status_code == 400
+
+
+def test_each_user_has_a_token() -> None:
+    other = "battery-staple-correct"
+    with served(token=Secret(TOKEN), users={"anna": Secret(other)}) as web:
+        for token, status in ((TOKEN, 200), (other, 200), ("x" * 20, 401)):
+            headers = {"authorization": f"Bearer {token}"}
+            assert web.http.put("/a", headers=headers).status_code == status
+
+
 def test_the_token_opens(web: Served) -> None:
     for header in (f"Bearer {TOKEN}", f"bearer  {TOKEN}"):
         headers = {"authorization": header}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import logging
 import socket
 import ssl
+import struct
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -18,6 +23,9 @@ from tests.unit.web.rig import ALONE, closed, served
 import elea
 from elea.config.kinds import Value
 from elea.errors import ConfigError, LinkError, MissingDependencyError
+from elea.limits import DEFAULT_LIMITS
+from elea.session.rights import Identity
+from elea.web.connections import Connections
 from elea.web.service import start
 from elea.web.settings import RestSettings
 
@@ -87,12 +95,116 @@ def test_smuggling_is_refused(head: bytes) -> None:
 
 def test_connections_are_bounded() -> None:
     with served(web_connections_count=4) as web:
-        idle = [web.connect() for _ in range(4)]
+        busy = [web.subscribe("a") for _ in range(4)]
         assert eventually(lambda: _is_refused(web.connect()))
-        for one in idle:
+        for one in busy:
             one.close()
         assert eventually(lambda: _is_served(web.rest.url))
         assert web.count("elea_rest_refusals_total", reason="connections") >= 1
+
+
+def test_connections_of_one_address_are_bounded() -> None:
+    with served(web_connections_per_address_count=2) as web:
+        busy = [web.subscribe("a") for _ in range(2)]
+        assert eventually(lambda: _is_refused(web.connect()))
+        for one in busy:
+            one.close()
+        assert eventually(lambda: _is_served(web.rest.url))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /a HTTP/1.1\r\nX: ",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"PUT /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx",
+    ],
+    ids=["silent", "headers", "idle", "body"],
+)
+@pytest.mark.parametrize(
+    "bound", ["web_connections_count", "web_connections_per_address_count", "web_waiting_count"]
+)
+def test_slow_connections_lock_nobody_out(sent: bytes, bound: str) -> None:
+    with served(**{bound: 3}) as web:
+        slow = [web.connect() for _ in range(12)]
+        for one in slow:
+            with contextlib.suppress(ConnectionError):  # it made room already
+                one.sendall(sent)
+        for _ in range(5):
+            assert _is_served(web.rest.url)
+        for one in slow:
+            one.close()
+
+
+def test_who_makes_room_is_the_oldest_of_the_address_that_has_most() -> None:
+    class One:
+        def __init__(self, address: str, *, is_waiting: bool = True) -> None:
+            self.address = address
+            self.is_waiting = is_waiting
+            self.given_up = False
+
+        def give_up(self) -> None:
+            self.given_up = True
+
+    limits = replace(DEFAULT_LIMITS, web_connections_count=5, web_connections_per_address_count=4)
+    peers = Connections(limits)
+    modest = One("b")
+    greedy = [One("a", is_waiting=number > 0) for number in range(4)]
+    assert all(peers.add(one) for one in (modest, *greedy))
+    assert peers.add(One("c"))
+    assert [one.given_up for one in (modest, *greedy)] == [False, False, True, False, False]
+    assert len(peers) == 5
+
+
+def test_readers_that_leave_do_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with served() as web, caplog.at_level(logging.WARNING):
+        for _ in range(8):
+            readers = [web.subscribe("a") for _ in range(4)]
+            for reader in readers:
+                reader.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                reader.close()  # a reset: the next write fails
+            for _ in range(500):
+                web.session.put("a", bytes(1_000))
+        assert eventually(lambda: web.count("elea_rest_streams") == 0)
+    assert [one.getMessage() for one in caplog.records if one.name == "asyncio"] == []
+
+
+def test_a_certificate_names_its_user(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    files = {
+        "server": authority.issue_cert("localhost"),
+        "user": authority.issue_cert("x.example", common_name="robot-7"),
+    }
+    for name, cert in files.items():
+        (tmp_path / f"{name}.pem").write_bytes(
+            b"".join(one.bytes() for one in cert.cert_chain_pems)
+        )
+        cert.private_key_pem.write_to_path(tmp_path / f"{name}-key.pem")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    chosen = {
+        "tls_certificate": str(tmp_path / "server.pem"),
+        "tls_private_key": str(tmp_path / "server-key.pem"),
+        "tls_client_ca": str(tmp_path / "ca.pem"),
+    }
+    seen: list[object] = []
+    with served(**chosen) as web:
+        state = web.rest._state
+        original = state.rights.refusal
+
+        def refusal(identity: Identity, *args: Any, **kwargs: Any) -> str | None:
+            seen.append(identity.common_names)
+            return original(identity, *args, **kwargs)
+
+        state.rights.refusal = refusal  # type: ignore[method-assign]
+        for certificate in (None, (tmp_path / "user.pem", tmp_path / "user-key.pem")):
+            context = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+            if certificate is not None:
+                context.load_cert_chain(*certificate)
+            url = web.rest.url.replace("127.0.0.1", "localhost")
+            with httpx.Client(verify=context, trust_env=False) as http, web.says("a", "1"):
+                assert http.get(f"{url}/a").json()[0]["key"] == "a"
+    assert seen == [(), ("robot-7",)]
 
 
 def _is_refused(connection: socket.socket) -> bool:

@@ -212,13 +212,14 @@ def test_synchs_come_at_growing_intervals_until_there_is_progress() -> None:
     send(out)
     sent(out)
     waits, before = [], 0
-    for _ in range(9):
+    for number in range(9):
         at = out.next_timer_ns()
         assert at is not None
         out.handle_timer(at - 1)
         assert sent(out) == []
         out.handle_timer(at)
-        assert sent(out) == ["ee 01 01"]
+        # The second was not answered either: the message itself goes with it.
+        assert sent(out) == ["ee 01 01", *(["67 00 02 01 61"] if number else [])]
         waits.append(at - before)
         before = at
     assert waits == sorted(waits)
@@ -227,6 +228,22 @@ def test_synchs_come_at_growing_intervals_until_there_is_progress() -> None:
     send(out, now_ns=before)
     out.acknack(AckNack(sn=1), before)
     assert out.next_timer_ns() == before + waits[0]
+
+
+def test_an_answer_without_progress_shortens_the_wait_for_the_next_synch() -> None:
+    """The peer lives, and what it misses was lost: there is no reason to wait longer."""
+    out = sender()
+    send(out)
+    at = 0
+    for _ in range(6):
+        at = out.next_timer_ns() or 0
+        out.handle_timer(at)
+    waited = (out.next_timer_ns() or 0) - at
+    sent(out)
+    out.acknack(AckNack(sn=0), at + 1)
+    assert (out.next_timer_ns() or 0) - at - 1 == waited // 4
+    out.handle_timer(at + 1 + waited // 4)
+    assert sent(out) == ["ee 01 01"], "it was heard, so the Synch is enough"
 
 
 @pytest.mark.line("X-096")

@@ -224,8 +224,8 @@ def test_a_client_takes_no_more_memory_than_is_documented() -> None:
         [sys.executable, "-c", code], env=environment, check=True, capture_output=True
     )
     octets = json.loads(told.stdout)
-    assert octets["new"] < 6 * 1024
-    assert octets["idle"] < 12 * 1024
+    assert octets["new"] < 5 * 1024
+    assert octets["idle"] < 9 * 1024
     assert octets["full"] < 42 * 1024
 
 

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import parse_layout
-from elea.xrce.declarations import Declarations
+from elea.predicate.layout import Layout, parse_layout
+from elea.xrce.declarations import Declarations, Rules
 from elea.xrce.declarations_hot import (
     BindingDecl,
     CommitDecl,
@@ -24,6 +24,7 @@ from elea.xrce.declarations_hot import (
     SubscriberDecl,
     SubscriberDeclParamsPart,
 )
+from elea.xrce.names import Resource
 from elea.xrce.properties import DURABILITY, PARAMETERS, RELIABILITY, texts
 from elea.xrce.qualities import Level
 from elea.xrce.status import RefusedError, Status
@@ -334,7 +335,12 @@ def test_forms_of_one_selection() -> None:
 
 def test_a_field_that_the_known_type_has_not_is_refused() -> None:
     layout = parse_layout("{v: i32}")
-    table = Declarations(layout_of=lambda one: layout if one.path == "lab/t" else None)
+
+    class Typed(Rules):
+        def layout_of(self, resource: Resource) -> Layout | None:
+            return layout if resource.path == "lab/t" else None
+
+    table = Declarations(rules=Typed())
     table.apply([selection(3, "/lab/t?{v > 1}"), selection(5, "/lab/u?{w > 1}")])
     assert refusal(table, selection(7, "/lab/t?{w > 1}")) == (Status.INVALID, 7)
 

@@ -311,6 +311,30 @@ def test_a_name_that_comes_often_gets_an_id() -> None:
 
 
 @pytest.mark.line("X-105")
+def test_a_pattern_of_another_vendor_is_never_sent_ids_it_does_not_follow() -> None:
+    """An existing client takes an id for a name, and delivers nothing that comes by it."""
+    world = hand_made()
+    names = (ResourceDecl(rid=2, resource=b"/lab/t"), ResourceDecl(rid=4, resource=b"/lab/*"))
+    raw(world, *names, SubscriberDecl(id=4, mode=1), committed=True)
+    said = []
+    for number in range(20):
+        world.put("lab/t", b"%d" % number)
+        said += answers(world)
+    assert [one.payload for one in said if isinstance(one, WriteData)] == [
+        b"%d" % number for number in range(20)
+    ]
+    assert not any(isinstance(one, ResourceDecl | StreamData) for one in said)
+    # It shows by its own data that it knows what they are.
+    by_prid = StreamData(reliable=False, sync=False, sn=0, id=4, prid=2, payload=b"up")
+    world.gateway.receive(encode(by_prid), 9, world.now_ns)
+    world.put("lab/t", b"down")
+    [last] = [
+        one for one in answers(world) if isinstance(one, StreamData) and one.payload == b"down"
+    ]
+    assert (last.id, last.prid) == (4, 2)
+
+
+@pytest.mark.line("X-105")
 def test_a_refused_id_changes_nothing() -> None:
     world = World()
     settings = device_settings(0)
@@ -363,7 +387,7 @@ def test_a_device_that_begins_anew_has_declared_nothing() -> None:
     world.clients.clear()
     world.events.clear()
     again = world.device(device_settings(0))
-    assert world.gateway.devices[b"\xde\0"].subscriptions == {}
+    assert world.gateway.devices[b"\xde\0"].subscriptions, "until its numbers say so"
     again.subscriber(again.resource("/b"))
     assert world.committed(again).status is Status.SUCCESS, "its numbers begin at 0 again"
     world.put("a", b"x")

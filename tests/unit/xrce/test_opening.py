@@ -169,13 +169,15 @@ def test_sessions_of_one_host_are_bounded() -> None:
     assert isinstance(asked(3), Accept)
 
 
-def test_an_open_after_data_begins_anew() -> None:
+def test_an_open_that_differs_begins_anew() -> None:
     acceptor = broker()
     opened(acceptor)
     tell(acceptor, data(0), now_ns=SECOND_NS)
     tell(acceptor, data(1), now_ns=SECOND_NS)
     before = acceptor.session(DEVICE)
     tell(acceptor, OPEN, now_ns=2 * SECOND_NS)
+    assert acceptor.session(DEVICE) is before
+    tell(acceptor, altered(lease=101), now_ns=2 * SECOND_NS)
     assert acceptor.session(DEVICE) is not before
     events = []
     while (told := acceptor.next_event()) is not None:

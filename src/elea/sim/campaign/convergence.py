@@ -129,7 +129,7 @@ def nothing_is_under_way(world: World) -> list[str]:
     ]
     for driver in world.nodes.values():
         node = driver.node
-        if not node.has_room(0):
+        if node.is_congested():
             broken.append(f"{driver.name}: messages wait for room")
         if not node.routing.is_quiet():
             broken.append(f"{driver.name}: queries or interests are open")

@@ -68,6 +68,7 @@ class _Guest:
         self.relieve = driver.relieve
         self.hold_reading = driver.hold_reading
         self.abort = driver.abort
+        self.write_at_once = driver.write_at_once
 
     def close(self, timeout_ns: int) -> None:
         """The node lives on."""

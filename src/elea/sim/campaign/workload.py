@@ -123,7 +123,7 @@ class Workload:
             (actor.number, key), (rng.choice((1, 5, 5, 7)), rng.random() < 0.8)
         )
         for _ in range(rng.choice((1, 1, 2, 8))):
-            if not actor.driver.node.has_room(actor.face_id):
+            if actor.driver.node.is_congested():
                 return  # somebody who published before waits for room, and so does the next
             actor.put(
                 key,

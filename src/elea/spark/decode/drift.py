@@ -70,6 +70,21 @@ def drift_of(place: int, decoder: Decoder, payloads: pa.Array) -> list[Drift]:
     return [Drift(place, name, layout_text(layout)) for name, layout in found.items()]
 
 
+def columns_count(drift: Drift) -> int:
+    """How many columns a member is, those of structures counted."""
+    return _leaves_count(parse_layout(drift.layout))
+
+
+def _leaves_count(layout: Layout) -> int:
+    match layout:
+        case Structure():
+            return sum(_leaves_count(member) for _, member in layout.members)
+        case ListOf():
+            return _leaves_count(layout.item)
+        case _:
+            return 1
+
+
 def layout_of_values(values: Iterable[object]) -> Layout | None:
     """The layout that plain values have in common; None if all of them are null.
 

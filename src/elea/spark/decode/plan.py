@@ -25,7 +25,7 @@ PAYLOAD: Final = "payload"
 
 _log: Final = logging.getLogger(__name__)
 
-_NUMBER: Final = "_row"
+ROW: Final = "_row"
 _UNMATCHED: Final = -2
 _LOOKED_AT: Final = 16  # payloads of a rule and batch, for members that nobody declared
 
@@ -117,7 +117,7 @@ class Plan:
             count = good.num_rows
             good = good.append_column(PAYLOAD, pa.nulls(count, pa.binary()))
             good = good.append_column(ERROR, pa.nulls(count, pa.string()))
-        return _plain(good.drop_columns([_NUMBER]))
+        return _plain(good.drop_columns([ROW]))
 
     def widened(self, drift: Iterable[Drift]) -> Plan:
         """A plan that also has the columns of what drifted; null in all earlier rows."""
@@ -282,7 +282,7 @@ def _rows(
     found = pa.RecordBatch.from_arrays(
         [*envelope.columns, *columns], schema=pa.schema([*envelope.schema, *schema])
     )
-    return found.append_column(_NUMBER, rows) if numbered else found
+    return found.append_column(ROW, rows) if numbered else found
 
 
 def _dead(
@@ -295,7 +295,7 @@ def _dead(
     for place, column in enumerate(DEAD_COLUMNS):
         texts = [dead[row][place] for row in rows]
         found = found.append_column(column, pa.array(texts, pa.string()))
-    return found.append_column(_NUMBER, pa.array(rows, pa.int64())) if numbered else found
+    return found.append_column(ROW, pa.array(rows, pa.int64())) if numbered else found
 
 
 def _with_dead(good: pa.RecordBatch, dead: pa.RecordBatch) -> pa.RecordBatch:
@@ -312,7 +312,7 @@ def _with_dead(good: pa.RecordBatch, dead: pa.RecordBatch) -> pa.RecordBatch:
             columns.append(pa.nulls(dead.num_rows, column.type))
     bad = pa.RecordBatch.from_arrays(columns, schema=_nullable(good.schema))
     both = pa.concat_batches([good.cast(_nullable(good.schema)), bad])
-    return both.take(pc.sort_indices(both.column(_NUMBER)))
+    return both.take(pc.sort_indices(both.column(ROW)))
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:

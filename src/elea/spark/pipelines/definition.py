@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from elea.keyexpr.template import KeyFormat
+from elea.limits import DEFAULT_LIMITS
 from elea.spark.decode.plan import Plan
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Publish:
     key: str
     encoding: str = "json"
     express: bool = False
+    ack: str = "router"  # or "stored"
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -65,6 +67,7 @@ class Decoded:
     deletes: bool = True
     drift: str = "add"  # or "ignore"
     publish: Publish | None = None
+    drift_max: int = DEFAULT_LIMITS.drift_columns_count  # columns that payloads may add
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -86,6 +89,11 @@ class Gold:
     sources: tuple[str, ...]
     options: Mapping[str, object] = field(default_factory=dict)
     publish: Publish | None = None
+
+    @property
+    def has_late(self) -> bool:
+        """Whether rows can come too late for it: they are in a table of their own."""
+        return "late" in self.options
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Final
 from elea.errors import ConfigError
 from elea.limits import DEFAULT_LIMITS
 from elea.spark.pipelines.definition import BAD, Decoded, Gold, Pipeline, Table, View
+from elea.spark.pipelines.gold.late import LATE
 from elea.spark.pipelines.problems import Problem, shown
 
 # Texts and comments of SQL, in which names mean nothing.
@@ -17,8 +18,13 @@ _SILENT: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def problems_of(pipeline: Pipeline) -> Iterator[Problem]:
-    """What is wrong with how tables refer to each other."""
+def problems_of(pipeline: Pipeline, declared: Iterable[str] = ()) -> Iterator[Problem]:
+    """What is wrong with how tables refer to each other.
+
+    Args:
+        declared: Names of tables that the file has, also of those that are wrong in themselves:
+            who is made of one is not to blame.
+    """
     if not pipeline.tables and not pipeline.sinks:
         yield Problem("tables", "is missing: names, and what each table is")
     count, count_max = len(pipeline.tables), DEFAULT_LIMITS.pipeline_tables_count
@@ -33,10 +39,13 @@ def problems_of(pipeline: Pipeline) -> Iterator[Problem]:
                 yield Problem(f"tables.{table.name}", f"{name}: {reason}")
             known[name.lower()] = table.name
     legal = [name for table in pipeline.tables for name in names_of(table)]
+    bad = [name for name in declared if name not in legal]
+    legal += [name for one in bad for name in (one, one + BAD)]
     for table in pipeline.tables:
         for source in table.sources:
             if source not in legal or source == table.name:
-                others = [name for name in legal if name not in names_of(table)]
+                hidden = {*names_of(table), *(name + BAD for name in bad)}
+                others = [name for name in legal if name not in hidden]
                 reason = f"saw {shown(source)}; legal are {', '.join(others) or 'none'}"
                 yield Problem(f"tables.{table.name}.from", reason)
         if table.publish is not None and not pipeline.reach():
@@ -50,7 +59,11 @@ def problems_of(pipeline: Pipeline) -> Iterator[Problem]:
 
 def names_of(table: Table) -> tuple[str, ...]:
     """The tables that one definition makes."""
-    return (table.name, table.name + BAD) if isinstance(table, Decoded) else (table.name,)
+    if isinstance(table, Decoded):
+        return (table.name, table.name + BAD)
+    if isinstance(table, Gold) and table.has_late:
+        return (table.name, table.name + LATE)
+    return (table.name,)
 
 
 def sources_of(pipeline: Pipeline, table: Table) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -22,10 +22,11 @@ from uuid import UUID
 import pyarrow as pa
 
 from elea.errors import EleaError
-from elea.spark.decode.drift import Drift
+from elea.limits import DEFAULT_LIMITS
+from elea.spark.decode.drift import Drift, columns_count
 from elea.spark.options import Source
 from elea.spark.pipelines.definition import BAD, Archive, Decoded, Pipeline
-from elea.spark.pipelines.silver import BAD_COLUMNS, Silver
+from elea.spark.pipelines.silver import BAD_COLUMNS, EXTRA, Silver
 from elea.spark.rows import raw_range
 from elea.store.log.ranges import of_keys
 from elea.store.tables.compaction import tidy
@@ -35,6 +36,7 @@ from elea.store.tables.table import Table, open_table
 
 _LOG: Final = logging.getLogger("elea.spark")
 _GATHER_ROWS: Final = 8_192  # small batches are joined before they are decoded
+_MEMBERS_SHOWN: Final = 5  # of those that are not columns
 _EMPTY_EVERY: Final = 16  # batches without rows for a table, of which one is noted in it
 
 
@@ -238,6 +240,7 @@ class Committed:
     table: str
     rows_count: int
     octets_count: int
+    events: tuple[str, ...] = ()  # what an operator should know
 
 
 def commit(
@@ -258,14 +261,35 @@ def commit(
     done = []
     for table in tables:
         is_first = table is tables[0]
-        for name in (table.name + BAD, table.name):
-            ones = by_table.get(name, [])
-            if is_first or number % _EMPTY_EVERY == 0 or any(one.part.files for one in ones):
-                done += _taken(place, name, ones, number, lossy=place.lossy or not is_first)
+        ones = by_table.get(table.name, [])
+        bad = _whole_batch(table.name + BAD, by_table.get(table.name + BAD, []), ones)
+        # Batches without bad rows are not in the table of bad rows: it has gaps by design.
+        done += _taken(place, table.name + BAD, bad, number, lossy=True)
+        if is_first or number % _EMPTY_EVERY == 0 or any(one.part.files for one in ones):
+            done += _taken(place, table.name, ones, number, lossy=place.lossy or not is_first)
         drift = _distinct(one for each in by_table.get(table.name, []) for one in each.drift)
         if drift and isinstance(table, Decoded):
-            _adopt(place, table, drift)
+            events = _adopt(place, table, drift)
+            if events:
+                done.append(Committed(table.name, 0, 0, events))
     return done
+
+
+def _whole_batch(name: str, bad: Sequence[Landed], all_rows: Sequence[Landed]) -> list[Landed]:
+    """The bad rows of a batch, if any, with its other ranges as empty parts.
+
+    So a table of bad rows ends where a batch ends, however the batch is divided into tasks when it
+    runs again.
+    """
+    if not bad:
+        return []
+    spans = {(one.part.shard, one.part.first) for one in bad}
+    empty = [
+        Landed(name, replace(one.part, files=()))
+        for one in all_rows
+        if (one.part.shard, one.part.first) not in spans
+    ]
+    return [*bad, *empty]
 
 
 def _taken(
@@ -283,8 +307,8 @@ def _taken(
         table.commit(place.consumer, fresh, lossy=lossy)
     if known:  # their files are discarded
         table.commit(place.consumer, known, lossy=True)
-    tidy(table, number)
     files = [file for part in fresh for file in part.files]
+    tidy(table, number, len(files))
     rows_count = sum(file.rows_count for file in files)
     return [Committed(name, rows_count, sum(file.octets_count for file in files))]
 
@@ -305,30 +329,55 @@ def drift_of(place: Place, table: str) -> tuple[Drift, ...]:
     return tuple(Drift(**one) for one in told)
 
 
-def _adopt(place: Place, table: Decoded, drift: Sequence[Drift]) -> None:
-    """Columns for members that are new; rows have them from the next batch on."""
+def _adopt(place: Place, table: Decoded, drift: Sequence[Drift]) -> tuple[str, ...]:
+    """Columns for members that are new, up to a bound; rows have them from the next batch on.
+
+    Members beyond it are in the column `_extra`. Returns what an operator should know.
+    """
     known = list(drift_of(place, table.name))
     names = {one.name.lower() for one in known}
     fresh = [one for one in drift if one.name.lower() not in names and _fits(table, known, one)]
-    if not fresh:
-        return
+    room = table.drift_max - sum(columns_count(one) for one in known if one.name != EXTRA)
+    in_batch = DEFAULT_LIMITS.drift_batch_columns_count
+    chosen: list[Drift] = []
+    rest: list[Drift] = []
     for one in fresh:
-        _LOG.warning(
-            "table %s: payloads hold %a, %s: a column now", table.name, one.name, one.layout
+        count = columns_count(one)
+        if count > room:
+            rest.append(one)
+        elif count <= in_batch or not chosen:  # else with a later batch
+            chosen.append(one)
+            room, in_batch = room - count, in_batch - count
+    events = [
+        f"{table.name}: payloads hold {one.name!a}, {one.layout}: a column now" for one in chosen
+    ]
+    if rest and EXTRA not in names:
+        chosen.append(Drift(-1, EXTRA, "string"))
+        shown = ", ".join(f"{one.name[:40]!a}" for one in rest[:_MEMBERS_SHOWN])
+        events.append(
+            f"{table.name}: payloads hold {len(rest)} more members ({shown}, ...) than drift_max"
+            f" ({table.drift_max}) allows: they are in the column {EXTRA}"
         )
+    if not chosen:
+        return ()
+    for event in events:
+        _LOG.warning("table %s", event)
     made = place.open(table.name)
-    made.add_columns(list(made.layout.schema_of(Silver(table, [*known, *fresh]).columns)))
+    made.add_columns(list(made.layout.schema_of(Silver(table, [*known, *chosen]).columns)))
     file = _drift_file(place, table.name)
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}{PARTIAL}")
-    partial.write_text(json.dumps([asdict(one) for one in (*known, *fresh)]), encoding="utf-8")
+    partial.write_text(json.dumps([asdict(one) for one in (*known, *chosen)]), encoding="utf-8")
     sync(partial)
     partial.replace(file)
     sync(file.parent)
+    return tuple(events)
 
 
 def _fits(table: Decoded, known: Sequence[Drift], one: Drift) -> bool:
     """Whether a member can be a column: rows have none of that name, and not too many."""
+    if one.name.lower() == EXTRA:
+        return False
     try:
         names = [name.lower() for name in Silver(table, [*known, one]).columns.names]
     except EleaError as error:

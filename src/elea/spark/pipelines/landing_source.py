@@ -18,10 +18,12 @@ from elea.spark.archive_source import taken
 from elea.spark.decode.drift import Drift
 from elea.spark.options import Stream
 from elea.spark.pipelines import travel
-from elea.spark.pipelines.definition import Archive, Decoded
+from elea.spark.pipelines.definition import BAD, Archive, Decoded
 from elea.spark.pipelines.landing import Place, drift_of, land_range, to_rows
+from elea.spark.pipelines.silver import BAD_COLUMNS
 from elea.spark.starts import initial
 from elea.spark.stream import Range, StreamReader
+from elea.store.tables.table import format_of
 
 NAME: Final = "zenoh_landing"
 OPTION: Final = "landing"
@@ -83,6 +85,7 @@ class LandingReader(StreamReader):
         self._target = place
         self._tables = tuple(tables)
         self._held_ends: dict[str, dict[int, int]] | None = None
+        self._held_bad_ends: list[dict[int, int]] | None = None
 
     def _initial(self, place: places.Place) -> dict[int, int]:
         """Where the table ends that is most behind; one that is new begins as options say."""
@@ -103,12 +106,23 @@ class LandingReader(StreamReader):
             }
         return self._held_ends
 
+    def _bad_ends(self, log_id: UUID) -> list[dict[int, int]]:
+        """Where tables of bad rows end: after a crash they may be ahead of the table itself."""
+        if self._held_bad_ends is None:
+            names = [table.name + BAD for table in self._tables if isinstance(table, Decoded)]
+            self._held_bad_ends = [
+                self._target.open(name, BAD_COLUMNS).ends(self._target.consumer, log_id)
+                for name in names
+                if format_of(self._target.path(name)) is not None
+            ]
+        return self._held_bad_ends
+
     def _limited(
         self, place: places.Place, starts: list[int], ends: list[int], limit: ReadLimit
     ) -> list[int]:
         """A batch ends where a table ends, so that each table has all of it or nothing."""
         ends = super()._limited(place, starts, ends, limit)
-        for held in self._held(place.log_id).values():
+        for held in (*self._held(place.log_id).values(), *self._bad_ends(place.log_id)):
             for shard, (start, end) in enumerate(zip(starts, ends, strict=True)):
                 if start < held.get(shard, 0) < end:
                     ends[shard] = held[shard]

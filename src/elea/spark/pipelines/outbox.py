@@ -3,11 +3,12 @@
 They are kept before the table has them, with the number of the change that brings them, and sent
 once it has. After a crash the number of the table tells what became of them. What it does not have
 was not sent, and is forgotten. What it has is sent, once more if need be: the same rows, from the
-same source, with the same numbers. So whoever knows repeats gets each row once.
+same source, with the same numbers and timestamps. So whoever knows repeats gets each row once.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,13 @@ from elea.errors import StoreError
 from elea.spark.pipelines.gold.memory import write_durably
 
 _NUMBER: Final = b"elea.number"
+_AT: Final = b"elea.at_ns"
+
+
+def kept_at_ns(rows: pa.Table) -> int | None:
+    """When rows of an outbox were kept: the same however often they are sent."""
+    at = (rows.schema.metadata or {}).get(_AT)
+    return None if at is None else int(at)
 
 
 class Outbox:
@@ -36,7 +44,8 @@ class Outbox:
     def keep(self, rows: pa.Table, number: int) -> None:
         """Rows that a change will bring; durable when it returns."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_durably(self._path, rows.replace_schema_metadata({_NUMBER: str(number).encode()}))
+        about = {_NUMBER: str(number).encode(), _AT: str(time.time_ns()).encode()}
+        write_durably(self._path, rows.replace_schema_metadata(about))
 
     def deliver(self, number: int) -> None:
         """Send what is kept, if the table, whose last change has this number, has it.
@@ -55,7 +64,9 @@ class Outbox:
             reason = "remove it, and what was to be published then is not"
             raise StoreError(f"{self._path} is damaged: {error}; {reason}") from error
         if kept <= number:
-            self._send(rows.replace_schema_metadata(None), kept)
+            at = rows.schema.metadata.get(_AT)
+            about = None if at is None else {_AT: at}
+            self._send(rows.replace_schema_metadata(about), kept)
         self.clear()
 
     def clear(self) -> None:

@@ -63,17 +63,26 @@ def samples(rows: pa.Table | pa.RecordBatch, publish: Publish) -> pa.RecordBatch
     )
 
 
-def send_rows(pipeline: Pipeline, table: str, publish: Publish, rows: pa.Table, change: str) -> int:
-    """Send rows, and return when the router has them; how many there were.
+def send_rows(
+    pipeline: Pipeline,
+    table: str,
+    publish: Publish,
+    rows: pa.Table,
+    change: str,
+    at_ns: int | None = None,
+) -> int:
+    """Send rows, and return when the router, or with `ack` a recorder, has them; how many.
 
     Their source is made of the table, the change and what the rows are, and they are numbered: who
     is told of the same change again drops them, as `elea.spark.once` and recorders do.
 
     Args:
         change: Of the table, that brought the rows.
+        at_ns: The time of the change, the same whenever it is sent.
 
     Raises:
-        LinkError: nobody can be reached, or the connection broke.
+        LinkError: the router cannot be reached, or the connection broke.
+        StoreError: with `ack`: no recorder acknowledged them.
     """
     from elea.spark.sink import send  # late: it needs Spark
 
@@ -86,13 +95,19 @@ def send_rows(pipeline: Pipeline, table: str, publish: Publish, rows: pa.Table, 
             digest.update(value if isinstance(value, bytes) else value.encode())
     # What the rows are tells apart the changes of a table that was removed and made anew.
     origin = f"{pipeline.name}/{table}/{change}/{digest.hexdigest()}"
-    send(Options(sink_options(pipeline, publish)).sink(), iter([batch]), origin, 0)
+    options = Options(sink_options(pipeline, publish)).sink()
+    send(options, iter([batch]), origin, 0, at_ns=at_ns)
     return len(batch)
 
 
 def sink_options(pipeline: Pipeline, publish: Publish) -> dict[str, str]:
-    """Options of the sink."""
-    return {**pipeline.reach(), "express": str(publish.express).lower()}
+    """Options of the sink. Rows come in the same order in every attempt."""
+    return {
+        **pipeline.reach(),
+        "express": str(publish.express).lower(),
+        "ack": publish.ack,
+        "numbering": "position",
+    }
 
 
 def payload(row: Mapping[str, object], encoding: str) -> bytes:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from elea.spark.identity import batch_time_ns
 from elea.spark.pipelines import landing
 from elea.spark.pipelines.appending import append
 from elea.spark.pipelines.definition import Archive, Decoded, Pipeline, Publish, Query, Sink, Stream
@@ -181,6 +182,8 @@ class Queries:
             for one in landing.commit(place, tables, landing.from_rows(rows), number):
                 if one.rows_count:
                     self._board.grown(one.table, one.rows_count)
+                for event in one.events:
+                    self._board.event(event)
 
         writer = frame.writeStream.foreachBatch(commit)
         return self._started(writer, landing_checkpoint(pipeline))
@@ -217,7 +220,8 @@ class Queries:
                 self._board.grown(target.name, rows.num_rows)
             if target.publish is not None:
                 change = f"{flow}/{query}/{number}"
-                send_rows(self._pipeline, target.name, target.publish, rows, change)
+                at_ns = batch_time_ns(flow_checkpoint(self._pipeline, target.name, flow), number)
+                send_rows(self._pipeline, target.name, target.publish, rows, change, at_ns)
 
         return taken
 

@@ -13,6 +13,7 @@ from elea.errors import ConfigError, EleaError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.template import KeyFormat
 from elea.limits import DEFAULT_LIMITS
+from elea.predicate.layout import parse_layout
 from elea.spark.decode.plan import ERROR
 from elea.spark.options import FLIGHT, ZENOH, Options
 from elea.spark.pipelines import graph
@@ -27,7 +28,7 @@ from elea.spark.pipelines.problems import (
     text_of,
     texts_of,
 )
-from elea.spark.pipelines.schemas import plan_of
+from elea.spark.pipelines.schemas import layout_of, plan_of
 from elea.store.tables.layout import COLUMNS, DATE
 from elea.store.tables.table import FORMATS
 
@@ -61,6 +62,8 @@ DECODE: Final = {
     "into": "one column for all of it, as a structure",
     "deletes": "whether deletions are rows too, of kind 1 and without values; `true` if not given",
     "drift": "`add` columns for members that nobody declared (if not given), or `ignore` them",
+    "drift_max": "how many columns payloads may add so; 32 if not given. Members beyond that are in"
+    " the column `_extra`, as JSON",
     "publish": "send new rows",
 }
 SQL: Final = {
@@ -73,6 +76,7 @@ PUBLISH: Final = {
     "key": "the key of each row, made of its columns: `gold/{robot}/imu`",
     "encoding": "`json` or `cbor`",
     "express": "whether each is sent at once, not with others",
+    "ack": "`router`, or `stored`: rows are sent until a recorder has them on disk",
 }
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _TABLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -127,9 +131,24 @@ def parsed(told: Mapping[str, object], folder: Path, problems: Problems) -> Pipe
     reader = _Reader(folder, problems)
     made = reader.pipeline(told)
     if made is not None:
-        for problem in graph.problems_of(made):
+        tables = told.get("tables")
+        declared = [str(name) for name in tables] if isinstance(tables, dict) else []
+        for problem in graph.problems_of(made, declared):
             problems.add(problem.place, problem.reason)
     return made
+
+
+def missing_logs(pipeline: Pipeline) -> list[Problem]:
+    """Logs in directories that are not there: a recorder may make them yet."""
+    return [
+        Problem("log", f"{one}: there is no log; a recorder makes it: elea record '**' --to {one}")
+        for one in pipeline.log.split(",")
+        if one and not one.startswith((ZENOH, FLIGHT)) and not Path(_local(one)).is_dir()
+    ]
+
+
+def _local(text: str) -> str:
+    return unquote(urlsplit(text).path) if text.startswith(_FILE) else text
 
 
 class _Reader:
@@ -220,11 +239,19 @@ class _Reader:
 
     def _check_source(self, made: Pipeline) -> None:
         """What the source says of its options."""
-        try:
-            Options({**made.options, **made.reach(), "log": made.log}).stream()
-        except ConfigError as error:
-            name = error.path.removeprefix("option ")
-            self._problems.add(name if name in TOP else f"options.{name}", error.reason)
+        given = {**made.reach(), "log": made.log}
+        problems: dict[str, str] = {}
+        # One by one, so that each is told; then together.
+        for options in (*({name: value} for name, value in made.options.items()), made.options):
+            try:
+                Options({**options, **given}).stream()
+            except ConfigError as error:
+                name = error.path.removeprefix("option ")
+                place = name if name in TOP else f"options.{name}"
+                if not problems or options is not made.options:
+                    problems.setdefault(place, error.reason)
+        for place, reason in problems.items():
+            self._problems.add(place, reason)
 
     def _python(self, told: object, made: Pipeline) -> Pipeline:
         if told is None:
@@ -279,6 +306,10 @@ class _Reader:
         drift = entry.get("drift", "add")
         if drift not in ("add", "ignore"):
             problems.seen(f"{place}.drift", drift, "one of add, ignore")
+        drift_max = entry.get("drift_max", DEFAULT_LIMITS.drift_columns_count)
+        if isinstance(drift_max, bool) or not isinstance(drift_max, int) or drift_max < 0:
+            problems.seen(f"{place}.drift_max", drift_max, "a whole number from 0 on")
+            drift_max = 0
         texts = {
             option: text_of(problems, f"{place}.{option}", entry[option], DECODE[option])
             for option in ("decode", "encoding", "message", "definitions", "into")
@@ -291,10 +322,12 @@ class _Reader:
             plan = plan_of(decoder, entry.get("schema"), folder=self._folder, **texts)
         except CAUGHT as error:
             problems.error(place, error)
+            if isinstance(error, ConfigError) and error.path == "decode":
+                self._check_layout(place, entry.get("schema"))
             return None
         deletes = flag_of(problems, f"{place}.deletes", entry.get("deletes", True))
         publish = self._publish(place, entry)
-        made = Decoded(name, plan, key_exprs, key, deletes, str(drift), publish)
+        made = Decoded(name, plan, key_exprs, key, deletes, str(drift), publish, drift_max)
         columns = [column.lower() for column in (*COLUMNS.names, DATE, ERROR, *plan.schema.names)]
         for one in made.fields:
             if one.lower() in columns:
@@ -303,6 +336,17 @@ class _Reader:
             known = {*COLUMNS.names, *plan.schema.names, *made.fields}
             _check_fields(problems, f"{place}.publish", publish, known)
         return made
+
+    def _check_layout(self, place: str, schema: object) -> None:
+        """What is wrong with a schema, whatever decoder it is for."""
+        if isinstance(schema, str) and schema.endswith(".toml"):
+            return
+        try:
+            layout = layout_of(schema, self._folder)
+            if layout is not None:
+                parse_layout(layout)
+        except CAUGHT as error:
+            self._problems.add(f"{place}.schema", str(error))
 
     def _sql(self, name: str, entry: Mapping[str, object], _kind: str) -> Table | None:
         place = f"tables.{name}"
@@ -317,10 +361,11 @@ class _Reader:
         sources = self._sources(place, entry)
         try:
             KINDS[kind].check_sources(sources, f"{place}.from")
-            options = KINDS[kind].parsed(entry[kind], f"{place}.{kind}")
         except CAUGHT as error:
             problems.error(place, error)
-            return None
+        options, errors = KINDS[kind].examined(entry[kind], f"{place}.{kind}")
+        for one in errors:
+            problems.error(place, one)
         return Gold(name, kind, sources, options, self._publish(place, entry))
 
     def _sources(self, place: str, entry: Mapping[str, object]) -> tuple[str, ...]:
@@ -363,7 +408,10 @@ class _Reader:
         if encoding not in ("json", "cbor"):
             problems.seen(f"{place}.encoding", encoding, "one of json, cbor")
         express = flag_of(problems, f"{place}.express", told.get("express", False))
-        return None if key is None else Publish(key, str(encoding), express)
+        ack = told.get("ack", "router")
+        if ack not in ("router", "stored"):
+            problems.seen(f"{place}.ack", ack, "one of router, stored")
+        return None if key is None else Publish(key, str(encoding), express, str(ack))
 
 
 _READERS: Final[dict[str, Callable[[_Reader, str, Mapping[str, object], str], Table | None]]] = {

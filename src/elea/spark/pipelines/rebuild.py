@@ -31,12 +31,11 @@ from elea.store.tables.files import DataFile
 from elea.store.tables.layout import (
     COLUMNS,
     RowWriter,
-    discard,
     partitioned,
     with_dictionaries,
 )
 from elea.store.tables.source import TableSource
-from elea.store.tables.table import Table, format_of
+from elea.store.tables.table import Table, discard_unlisted, format_of
 
 _ROWS: Final = 64 * 1024
 
@@ -158,7 +157,7 @@ class _Rebuild:
             try:
                 table.replace(old, new)
             except StoreError:
-                discard(self._layout.root, new)
+                discard_unlisted(table, new)
                 raise
         return Rebuilt(self._name, removed_count, self._added_count)
 

@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from elea.errors import EleaError, MissingDependencyError
+from elea.spark.jvm import jvm_end
 from elea.spark.pipelines.answers import job_of
 from elea.spark.pipelines.definition import BAD, Decoded, Pipeline, View
 from elea.spark.pipelines.lag import Lags
@@ -70,7 +72,12 @@ def run(
         answers = None if once else job_of(pipeline)
         if answers is not None:
             jobs.append(answers)
-        made = Run(pipeline, lease, board, jobs, upkeep, once=once, on_status=on_status)
+        made = Run(
+            *(pipeline, lease, board, jobs, upkeep),
+            once=once,
+            on_status=on_status,
+            engine_end=partial(jvm_end, spark),
+        )
     except ModuleNotFoundError as error:
         lease.release()
         raise MissingDependencyError("a pipeline", "spark") from error
@@ -126,7 +133,10 @@ class Run:
         once: bool,
         on_status: Callable[[Status], None] | None = None,
         attempts_max: int | None = None,
+        engine_end: Callable[[], str | None] | None = None,
     ) -> None:
+        self.error: str | None = None  # that ended the run
+        self._engine_end = engine_end
         self._pipeline = pipeline
         self._lease = lease
         self._board = board
@@ -180,22 +190,31 @@ class Run:
 
     @property
     def failed(self) -> list[str]:
-        """Queries and tables that were given up."""
+        """Queries and tables that were given up; of a run `once`, all that have failed."""
         jobs = [one.job.name for one in self._jobs if one.supervision.is_given_up]
-        return [*jobs, *self._upkeep.failed]
+        return [*jobs, *(self._upkeep.failing if self._once else self._upkeep.failed)]
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """By each of `failed`, what went wrong."""
+        tables = self.status().tables
+        jobs = {one.job.name: one.supervision.error for one in self._jobs}
+        return {
+            name: jobs.get(name) or (tables[name].error if name in tables else None) or ""
+            for name in self.failed
+        }
 
     def check(self) -> None:
-        """Raise, if something was given up.
+        """Raise, if something was given up, or the run itself failed.
 
         Raises:
             EleaError: it says what, and why.
         """
-        if not self.failed:
-            return
-        errors = [one.supervision.error for one in self._jobs if one.supervision.is_given_up]
-        status = self.status()
-        errors += [status.tables[name].error for name in self._upkeep.failed]
-        raise EleaError(f"given up: {', '.join(self.failed)}: {errors[0]}")
+        if self.error is not None:
+            raise EleaError(self.error)
+        errors = self.errors
+        if errors:
+            raise EleaError(f"given up: {', '.join(errors)}: {next(iter(errors.values()))}")
 
     def _run(self) -> None:
         try:
@@ -206,8 +225,11 @@ class Run:
             self._board.state("stopping")
             self._end()
         except Exception as error:  # nobody else would see it
-            _LOG.exception("pipeline %s", self._pipeline.name)
-            self._board.event(told(error))
+            end = None if self._engine_end is None else self._engine_end()
+            if end is None:
+                _LOG.exception("pipeline %s", self._pipeline.name)
+            self.error = end or told(error)
+            self._board.event(self.error)
             self._board.state("failed")
         else:
             self._board.state("failed" if self.failed else "stopped")
@@ -251,9 +273,16 @@ class Run:
             if one.handle is not None:
                 self._look_at(one, now_s)
             elif not one.is_over() and one.supervision.may_begin(now_s):
+                self._check_engine()
                 self._start(one, now_s)
         if not self._rates or now_s - self._rates[-1][0] >= _TELL_S:
             self._tell()
+
+    def _check_engine(self) -> None:
+        """Do not begin again what ended because Spark itself did."""
+        end = None if self._engine_end is None else self._engine_end()
+        if end is not None:
+            raise EleaError(end)
 
     def _start(self, one: _Supervised, now_s: float) -> None:
         one.supervision.begins(now_s)
@@ -284,6 +313,8 @@ class Run:
 
     def _failed(self, one: _Supervised, error: str, now_s: float) -> None:
         one.supervision.fails(error, now_s)
+        if self._once and one.supervision.is_hopeless:
+            one.supervision.give_up()
         self._note(one, "failed" if one.supervision.is_given_up else "failing")
         self._board.event(f"{one.job.name}: {one.supervision.error}")
         _LOG.error("%s: %s", one.job.name, one.supervision.error)
@@ -302,9 +333,10 @@ class Run:
                 one.handle = None
                 self._note(one, "done")
         self._upkeep.stop()
+        self._check_engine()
         if self._upkeep.is_needed and self._last_round:
             for _ in range(_FINAL_ROUNDS_MAX):
-                if self._upkeep.round() or not self._once:
+                if self._upkeep.round() or not self._once or self._upkeep.is_hopeless:
                     break
                 time.sleep(_TELL_S)
         self._lags.tell(self._board)

@@ -63,7 +63,7 @@ def plan_of(
         declared = read_schemas(folder / schema)
         rest = auto_rules() if decoder == AUTO else ()
         return Plan((*declared.rules, *rest), "dead")
-    layout = _layout(schema, folder)
+    layout = layout_of(schema, folder)
     if decoder == AUTO:
         if layout is not None or message is not None:
             raise ConfigError("decode", "saw auto; legal with a schema is the name of a decoder")
@@ -84,7 +84,12 @@ def plan_of(
     return Plan((rule,), "dead")
 
 
-def _layout(schema: object, folder: Path) -> str | None:
+def layout_of(schema: object, folder: Path) -> str | None:
+    """The layout that a schema of a file says; None: it says none.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
     if schema is None:
         return None
     if isinstance(schema, dict):

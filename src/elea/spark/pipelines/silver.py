@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,13 +12,16 @@ import pyarrow.compute as pc
 
 from elea.errors import EleaError
 from elea.keyexpr.template import KeyFormat
+from elea.predicate.layout import Structure
 from elea.spark.decode.drift import Drift
-from elea.spark.decode.plan import DEAD_COLUMNS, PAYLOAD, Plan, decode
+from elea.spark.decode.plan import DEAD_COLUMNS, PAYLOAD, ROW, Plan, decode
+from elea.spark.decode.plan import Decoded as DecodedRows
 from elea.spark.pipelines.definition import Decoded
 from elea.store.log.ranges import of_keys
 from elea.store.log.schema import RowKind
 from elea.store.tables.layout import COLUMNS
 
+EXTRA: Final = "_extra"  # members beyond the bound of columns, as JSON
 BAD_COLUMNS: Final = pa.schema([*COLUMNS, *DEAD_COLUMNS])
 _KEYS_COUNT: Final = 65_536  # keys whose fields are remembered
 _MISFIT: Final = ("key", "the key does not fit the template")
@@ -44,11 +48,14 @@ class Silver:
     table: Decoded
     drift: Sequence[Drift] = ()
     _plan: Plan = field(init=False)
+    _has_extra: bool = field(init=False)
     _format: KeyFormat | None = field(init=False)
     _known: dict[str, dict[str, str] | None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._plan = self.table.plan.widened(self.drift) if self.drift else self.table.plan
+        columns = [one for one in self.drift if one.name != EXTRA]
+        self._has_extra = len(columns) < len(self.drift)
+        self._plan = self.table.plan.widened(columns) if columns else self.table.plan
         self._format = None if self.table.key is None else KeyFormat(self.table.key)
 
     @property
@@ -56,7 +63,8 @@ class Silver:
         """Of good rows; those that drifted in come last."""
         known = self.table.plan.schema
         added = [one for one in self._plan.schema if one.name not in known.names]
-        return pa.schema([*self._columns(known), *added])
+        extra = [pa.field(EXTRA, pa.string())] if self._has_extra else []
+        return pa.schema([*self._columns(known), *added, *extra])
 
     def _columns(self, decoded: pa.Schema) -> list[pa.Field]:
         envelope = [one for one in COLUMNS if one.name != PAYLOAD]
@@ -77,11 +85,12 @@ class Silver:
                 mask = pa.array(fits).take(batch.column("key").indices)
                 misfits = _dead(batch.filter(pc.invert(mask)), *_MISFIT)
                 batch = batch.filter(mask)
-        found = decode(batch, self._plan)
+        found = self._decoded(batch, self._plan)
         good, bad = found.rows, found.dead
         if bad is not None and self.drift:
             # A member that nobody declared does not make a row bad.
-            again = decode(bad.drop_columns([one.name for one in DEAD_COLUMNS]), self.table.plan)
+            rest = bad.drop_columns([one.name for one in DEAD_COLUMNS])
+            again = self._decoded(rest, self.table.plan)
             missing = [one for one in good.schema if one.name not in again.rows.schema.names]
             rows = again.rows
             for one in missing:
@@ -91,6 +100,41 @@ class Silver:
         if misfits is not None:
             bad = misfits if bad is None else pa.concat_batches([bad, misfits.cast(bad.schema)])
         return Split(self._with_fields(good), bad, found.drift)
+
+    def _decoded(self, batch: pa.RecordBatch, plan: Plan) -> DecodedRows:
+        """Columns in place of payloads, and what is in none of them."""
+        if not self._has_extra:
+            return decode(batch, plan)
+        found = decode(batch, plan, numbered=True)
+        extra = self._extra(batch, found.rows.column(ROW).to_pylist())
+        found.rows = found.rows.drop_columns([ROW]).append_column(EXTRA, extra)
+        if found.dead is not None:
+            found.dead = found.dead.drop_columns([ROW])
+        return found
+
+    def _extra(self, batch: pa.RecordBatch, rows: Sequence[int]) -> pa.Array:
+        keys, encodings = batch.column("key"), batch.column("encoding")
+        payloads, kinds = batch.column(PAYLOAD), batch.column("kind")
+        texts: list[str | None] = []
+        for row in rows:
+            rule = self._plan.place_of(keys[row].as_py(), encodings[row].as_py())
+            is_put = rule >= 0 and kinds[row].as_py() == RowKind.PUT
+            texts.append(self._rest(rule, payloads[row].as_py()) if is_put else None)
+        return pa.array(texts, pa.string())
+
+    def _rest(self, rule: int, payload: bytes) -> str | None:
+        decoder = self._plan.rules[rule].compiled()
+        if not isinstance(decoder.layout, Structure):
+            return None
+        known = {name.lower() for name, _ in decoder.layout.members}
+        try:
+            value = decoder.unknown(payload)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(value, dict):
+            return None
+        rest = {name: one for name, one in value.items() if str(name).lower() not in known}
+        return json.dumps(rest, default=str, ensure_ascii=False) if rest else None
 
     def _with_fields(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self._format is None:

@@ -38,6 +38,9 @@ class TableStatus:
         rate: Rows in a second, of late.
         lag: Rows of the log that it does not have yet; None: not known, or not made of the log,
         lag_s: and seconds since the first of those was recorded.
+        late: Rows that came too late for what they belong to; they are in a table `NAME_late`.
+        ahead: Rows whose timestamps were further ahead of their reception than `drift`.
+        forgotten: Groups, devices or publishers that exceeded their bound, in this run.
         batch: The number of the last batch or change.
         batch_s: How long that took.
         restarts: How often it was begun again.
@@ -51,6 +54,9 @@ class TableStatus:
     rate: float = 0.0
     lag: int | None = None
     lag_s: float | None = None
+    late: int = 0
+    ahead: int = 0
+    forgotten: int = 0
     batch: int | None = None
     batch_s: float | None = None
     restarts: int = 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +13,20 @@ _FIRST_S: Final = 1.0
 _LAST_S: Final = 60.0
 _GOOD_S: Final = 300.0  # who worked that long has not failed in a row
 _SHOWN_LEN: Final = 500
+_BOXES: Final = re.compile(r"[\u2500-\u259f]+")  # that frame a text
+_FRAME: Final = re.compile(r'File "([^"]+)", line ([0-9]+)')
+_NOT_THE_USERS: Final = ("/pyspark/", "/elea/", "/py4j/", "<frozen", "/runpy.py", "/lib/python")
+# What is raised again however often it is tried: by code of a user, or by a definition.
+_FINAL: Final = frozenset(
+    one.__name__
+    for one in (
+        *(ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError),
+        *(RecursionError, SyntaxError, TypeError, ValueError),
+        *(ZeroDivisionError, OverflowError, IndexError, KeyError, ModuleNotFoundError),
+        *(UnboundLocalError, UnicodeError, UnicodeDecodeError, UnicodeEncodeError),
+    )
+) | {"AnalysisException", "ParseException", "ConfigError"}
+_NAME: Final = re.compile(r"(?:[A-Za-z_][\w.]*\.)?(\w+(?:Error|Exception))\b")
 _RAISED: Final = re.compile(r"[\w.]+(Error|Exception)(:|$)")
 
 
@@ -45,6 +61,15 @@ class Supervision:
             self.restarts_count += 1
         self._begun_s = now_s
 
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether it failed in a way that does not change by trying again."""
+        return self.failures_count > 0 and self.error is not None and is_final(self.error)
+
+    def give_up(self) -> None:
+        """Do not begin again."""
+        self.failures_count = max(self.failures_count, self.attempts_max)
+
     def works(self) -> None:
         """It has done what it is for."""
         self.failures_count = 0
@@ -60,12 +85,42 @@ class Supervision:
         self._next_s = now_s + wait_s
 
 
+def is_final(text: str) -> bool:
+    """Whether an error, as `told` has it, is one of code or of a definition: it comes again."""
+    found = _NAME.match(text)
+    return found is not None and found[1] in _FINAL
+
+
 def told(error: BaseException | str) -> str:
-    """An error in a line; of Spark's the message, without Java's frames."""
+    """An error in a line: of Spark's the message, without Java's frames; of Python's the place."""
     text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    chosen = [line for line in lines if not line.startswith(("at ", "JVM stacktrace"))]
-    if any(line.startswith("Traceback") or "Traceback (most" in line for line in chosen):
+    lines = [_BOXES.sub(" ", line).strip() for line in text.splitlines()]
+    chosen = [
+        line for line in lines if line and not line.startswith(("at ", "JVM stacktrace", "---"))
+    ]
+    place = _place_in(lines)
+    if any("Traceback (most" in line or line.startswith("Traceback") for line in chosen):
         # Of Python's frames, what was raised is at the end.
         chosen = [line for line in chosen if _RAISED.match(line)][-1:] or chosen
-    return " ".join(chosen)[:_SHOWN_LEN]
+    if place is None and isinstance(error, BaseException):
+        place = _place_of(error)
+    shown = " ".join(" ".join(chosen).split())[:_SHOWN_LEN]
+    return shown if place is None else f"{shown} ({place})"
+
+
+def _place_in(lines: Sequence[str]) -> str | None:
+    """File and line of the last frame that is a user's, in a traceback as text."""
+    frames = [match for line in lines if (match := _FRAME.match(line)) is not None]
+    theirs = [(match[1], match[2]) for match in frames if _is_users(match[1])]
+    return f"{theirs[-1][0]}:{theirs[-1][1]}" if theirs else None
+
+
+def _place_of(error: BaseException) -> str | None:
+    """The same, of an error that was raised here."""
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [one for one in frames if _is_users(one.filename)]
+    return f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else None
+
+
+def _is_users(file: str) -> bool:
+    return not file.startswith("<") and not any(part in file for part in _NOT_THE_USERS)

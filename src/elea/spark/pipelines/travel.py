@@ -29,6 +29,7 @@ def to_json(table: Archive | Decoded) -> dict[str, Any]:
         "key": table.key,
         "deletes": table.deletes,
         "drift": table.drift,
+        "drift_max": table.drift_max,
     }
 
 
@@ -47,6 +48,7 @@ def from_json(told: Mapping[str, Any]) -> Archive | Decoded:
         key=told["key"],
         deletes=told["deletes"],
         drift=told["drift"],
+        drift_max=told["drift_max"],
     )
 
 

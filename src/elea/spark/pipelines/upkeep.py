@@ -6,7 +6,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -16,9 +16,13 @@ from elea.spark.pipelines import graph
 from elea.spark.pipelines.definition import BAD, Gold, Pipeline, Table, View
 from elea.spark.pipelines.gold import KINDS, refresh
 from elea.spark.pipelines.gold import Gold as Refreshable
+from elea.spark.pipelines.gold.backfill import backfill
+from elea.spark.pipelines.gold.event_time import AHEAD_COUNT
 from elea.spark.pipelines.gold.frames import collected
 from elea.spark.pipelines.gold.inputs import frame_of
-from elea.spark.pipelines.outbox import Outbox
+from elea.spark.pipelines.gold.late import LATE, LATE_COUNT, refill_of
+from elea.spark.pipelines.gold.refresh import Refreshed
+from elea.spark.pipelines.outbox import Outbox, kept_at_ns
 from elea.spark.pipelines.publish import payload, send_rows
 from elea.spark.pipelines.state import Board
 from elea.spark.pipelines.supervision import Supervision
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("elea.spark")
 _WAIT_S: Final = 0.25
+_REFILL_S: Final = 10.0  # from one back-fill of late rows of a table to the next, at least,
+_REFILL_SHARE: Final = 10  # and so many times as long as it took
 
 
 class _NotYetError(Exception):
@@ -58,6 +64,10 @@ class Upkeep:
         self._seen: dict[str, tuple[int, ...]] = {}
         self._stopping = threading.Event()
         self._rounds: threading.Thread | None = None
+        self._refills: dict[str, float] = {}  # when late rows may be filled in next
+        self._unfilled: set[str] = set()  # tables that wait for that
+        self._ahead: set[str] = set()  # tables that have rows of wrong clocks
+        self._forgotten: dict[str, int] = {}
 
     @property
     def is_needed(self) -> bool:
@@ -68,6 +78,17 @@ class Upkeep:
     def failed(self) -> list[str]:
         """Tables that were given up."""
         return [name for name, one in self._supervised.items() if one.is_given_up]
+
+    @property
+    def failing(self) -> list[str]:
+        """Tables whose last round failed."""
+        return [name for name, one in self._supervised.items() if one.failures_count]
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether all that failed would fail again."""
+        failed = [one for one in self._supervised.values() if one.failures_count]
+        return bool(failed) and all(one.is_hopeless for one in failed)
 
     def start(self) -> None:
         """Rounds from now on, in a thread."""
@@ -94,6 +115,8 @@ class Upkeep:
         if self._board.news.is_set():
             return True
         now_s = time.monotonic()
+        if any(self._refills[name] <= now_s for name in self._unfilled):
+            return True
         return any(one.failures_count and one.may_begin(now_s) for one in self._supervised.values())
 
     def round(self) -> bool:
@@ -110,7 +133,8 @@ class Upkeep:
                 continue
             sources = self._sources(table)
             changes = self._board.changes(sources)
-            if self._seen.get(table.name) == changes and not supervised.failures_count:
+            is_waiting = supervised.failures_count or table.name in self._unfilled
+            if self._seen.get(table.name) == changes and not is_waiting:
                 continue
             supervised.begins(now_s)
             try:
@@ -172,8 +196,51 @@ class Upkeep:
         if made.rows_count or made.removed_count:
             self._board.grown(table.name, made.rows_count, rows_of(pipeline, table.name))
         self._board.table(table.name, batch=made.number)
+        self._tell_counts(table.name, made)
+        self._refill(table, made.totals)
+
+    def _tell_counts(self, name: str, made: Refreshed) -> None:
+        """What an operator should know: late rows, wrong clocks, bounds that were exceeded."""
+        self._forgotten[name] = self._forgotten.get(name, 0) + made.forgotten_count
+        if made.totals:
+            self._board.table(
+                name,
+                late=made.totals.get(LATE_COUNT, 0),
+                ahead=made.totals.get(AHEAD_COUNT, 0),
+                forgotten=self._forgotten[name],
+            )
         if made.late_count:
-            self._board.event(f"{table.name}: {made.late_count} rows came too late")
+            self._board.event(f"{name}: {made.late_count} rows came too late, see {name}{LATE}")
+        if made.ahead_count and name not in self._ahead:
+            self._board.event(
+                f"{name}: the timestamps of {made.ahead_count} rows are ahead of their reception"
+                " by more than `drift`: a clock is wrong"
+            )
+        if made.forgotten_count:
+            self._board.event(
+                f"{name}: {made.forgotten_count} groups, devices or publishers exceed the bound,"
+                " and were forgotten: set it higher"
+            )
+        (self._ahead.add if made.ahead_count else self._ahead.discard)(name)
+
+    def _refill(self, table: Gold, mark: Mapping[str, int]) -> None:
+        """Make spans anew for which rows came late that a recorder filled in; not all the time."""
+        span = refill_of(mark)
+        if span is None:
+            return
+        now_s = time.monotonic()
+        if now_s < self._refills.get(table.name, now_s) and not self._stopping.is_set():
+            self._unfilled.add(table.name)
+            return
+        self._unfilled.discard(table.name)
+        made = backfill(self._spark, gold_of(self._pipeline, table), *span)
+        took_s = time.monotonic() - now_s
+        self._refills[table.name] = now_s + max(_REFILL_S, _REFILL_SHARE * took_s)
+        self._board.grown(table.name, 0, rows_of(self._pipeline, table.name))
+        self._board.event(
+            f"{table.name}: back-filled, as rows came late: {made.removed_count} rows replaced by"
+            f" {made.added_count}"
+        )
 
     def _view(self, table: View) -> None:
         path = self._pipeline.path(table.name)
@@ -218,8 +285,10 @@ class Upkeep:
             found = frame_of(self._spark, self._pipeline.path(name))
             if found is not None:
                 found.createOrReplaceTempView(name)
-            elif name not in {one.name for one in temporary} and not name.endswith(BAD):
-                missing.append(name)
+            elif name in {one.name for one in temporary}:
+                continue
+            elif table.sql is not None or not name.endswith((BAD, LATE)):
+                missing.append(name)  # what a function reads is not known: most have no use for it
         if missing and table.sql is not None and not temporary:
             raise _NotYetError(missing)
         try:
@@ -240,7 +309,8 @@ class Upkeep:
 
         def send(rows: pa.Table, number: int) -> None:
             if publish is not None:
-                send_rows(pipeline, table.name, publish, rows, str(number))
+                at_ns = kept_at_ns(rows)
+                send_rows(pipeline, table.name, publish, rows, str(number), at_ns)
 
         outbox = Outbox(pipeline.own / "outbox" / f"{table.name}.arrow", send)
         if publish is None:

@@ -29,11 +29,20 @@ from elea.errors import ConfigError
 from elea.spark.pipelines import reading
 from elea.spark.pipelines.definition import Pipeline, Query, Sink, Stream, Table, View
 from elea.spark.pipelines.graph import problems_of
+from elea.spark.pipelines.lazy_session import (
+    Maker,
+    default_session,
+    lazily_active,
+    needs_session,
+)
 from elea.spark.pipelines.problems import Problems
+from elea.spark.pipelines.supervision import told
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+# Makes the session of a file that uses one while it is loaded; None: as `elea.spark.session`.
+SESSION_MAKER: Final[ContextVar[Maker | None]] = ContextVar("session_maker", default=None)
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 
@@ -144,13 +153,19 @@ def _settings(pipeline: Pipeline) -> dict[str, object]:
 
 
 def _run(file: Path, problems: Problems) -> Definition | None:
-    with definition(file.parent) as made:
-        try:
-            runpy.run_path(str(file), run_name="__elea_pipeline__")
-        except Exception as error:  # whatever the file of the user does
-            problems.add("", f"{file}: {type(error).__name__}: {error}")
-            return None
-    return made
+    maker = SESSION_MAKER.get() or default_session
+    for has_session in (False, True):
+        with definition(file.parent) as made, lazily_active(maker):
+            try:
+                runpy.run_path(str(file), run_name="__elea_pipeline__")
+            except Exception as error:  # whatever the file of the user does
+                if not has_session and needs_session(error):
+                    maker()
+                    continue
+                problems.add("", f"{file}: {told(error)}")
+                return None
+        return made
+    return None
 
 
 def pipeline(name: str, *, log: str, storage: str, **settings: object) -> None:

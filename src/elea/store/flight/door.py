@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Final
 from elea.errors import MissingDependencyError
 from elea.json5 import Json
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.session.rights import Action, Rights, identity_of
+from elea.session.session import Session
 from elea.store.flight.counts import METRICS, Counts
 from elea.store.flight.settings import FlightSettings
 from elea.store.log.disk import Disk
+from elea.store.log.ticket import Ticket
 
 if TYPE_CHECKING:
     from elea.store.flight.server import Server
 
 _LOG: Final = logging.getLogger("elea.store.flight")
+USER: Final = "flight"  # what access rules call the holder of the token
 
 
 class Door:
@@ -38,14 +42,17 @@ class Door:
         self.location: str | None = None  # what readers are told
         self._limits = limits
         self._logs: dict[str, Disk] = {}
+        self._rights: Rights | None = None
         self._changing = threading.Lock()
         self._server: Server | None = None
         self._error: str | None = None
 
-    def add(self, name: str, disk: Disk) -> None:
-        """Have a log read by this door."""
+    def add(self, name: str, disk: Disk, session: Session | None = None) -> None:
+        """Have a log read by this door, as the access rules of a session's node allow."""
         with self._changing:
             self._logs[name] = disk
+            if session is not None and self._rights is None:
+                self._rights = Rights(session)
 
     def remove(self, name: str, disk: Disk) -> None:
         """A log is not to be read any more; another one of its name is left."""
@@ -56,6 +63,21 @@ class Door:
     def find(self, name: str) -> Disk | None:
         """Where the log of a name is."""
         return self._logs.get(name)
+
+    def refusal(self, wanted: Ticket, address: str) -> str | None:
+        """Why a reader at an address may not have these rows; None: it may."""
+        if self._rights is None:
+            return None
+        user = USER if self.settings is not None and self.settings.token is not None else None
+        keys = "|".join(wanted.key_exprs)
+        if any(";" in one or "|" in one for one in wanted.key_exprs):
+            keys = ""  # they make no parameter: as if all rows were wanted
+        return self._rights.refusal(
+            identity_of("flight", address, user=user),
+            Action.QUERY,
+            f"@elea/log/{wanted.log}/read/{wanted.shard or 0}",
+            f"keyexpr={keys}" if keys else "",
+        )
 
     def names(self) -> list[str]:
         """The logs."""

@@ -36,6 +36,7 @@ from elea.store.log.reader import LogReader
 from elea.store.log.refusal import ABSENT, BUSY, refusal_of
 from elea.store.log.schema import POSITION, SCHEMA
 from elea.store.log.ticket import Ticket
+from elea.store.rows import compacted
 
 if TYPE_CHECKING:
     from elea.store.flight.door import Door
@@ -84,16 +85,22 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
 
     # What Flight calls, by threads of its own.
 
-    def list_flights(self, context: object, criteria: bytes) -> Iterator[flight.FlightInfo]:
+    def list_flights(
+        self, context: flight.ServerCallContext, criteria: bytes
+    ) -> Iterator[flight.FlightInfo]:
         with self._refusing():
             for name in self._door.names():
-                yield self._info(Ticket(log=name), flight.FlightDescriptor.for_path(name))
+                wanted = Ticket(log=name)
+                if self._door.refusal(wanted, _host(context)) is None:
+                    yield self._info(wanted, flight.FlightDescriptor.for_path(name))
 
     def get_flight_info(
-        self, context: object, descriptor: flight.FlightDescriptor
+        self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
     ) -> flight.FlightInfo:
         with self._refusing():
-            return self._info(self._wanted(descriptor), descriptor)
+            wanted = self._wanted(descriptor)
+            self._permit(wanted, context)
+            return self._info(wanted, descriptor)
 
     def do_get(
         self, context: flight.ServerCallContext, ticket: flight.Ticket
@@ -103,6 +110,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
             if wanted.shard is None or wanted.first is None or wanted.end is None:
                 reason = "shard, lo or hi is missing; legal is what get_flight_info gives"
                 raise InvalidValueError("ticket", reason)
+            self._permit(wanted, context)
             stream = _Stream(peer_of(context.peer()), context.is_cancelled)
             return flight.GeneratorStream(_schema(wanted), self._rows(wanted, stream))
 
@@ -119,6 +127,13 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
         return []
 
     # What that is made of.
+
+    def _permit(self, wanted: Ticket, context: flight.ServerCallContext) -> None:
+        """Access rules hold for readers over Flight as for those over Zenoh."""
+        why = self._door.refusal(wanted, _host(context))
+        if why is not None:
+            self._counts.add(refused=1)
+            raise flight.FlightUnauthorizedError(why[:_DETAIL_LEN])
 
     def _read_only(self) -> NoReturn:
         with self._refusing():
@@ -184,7 +199,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
                     return
                 if self._stopping.is_set():
                     raise flight.FlightUnavailableError("the recorder ends; ask again later")
-                for part in self._parts(batch):
+                for part in self._parts(compacted(batch) if wanted.key_exprs else batch):
                     self._counts.add(rows=part.num_rows, octets=part.nbytes)
                     stream.waits_since_ns = time.monotonic_ns()
                     # A table, not a batch: Flight sends no dictionaries of single batches.
@@ -283,6 +298,11 @@ class _Bearer(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # Arrow ha
         self._counts.add(unauthenticated=1)
         reason = "this needs the header authorization: Bearer TOKEN, with the token of the recorder"
         raise flight.FlightUnauthenticatedError(reason)
+
+
+def _host(context: flight.ServerCallContext) -> str:
+    peer = peer_of(context.peer())
+    return "" if peer is None else str(peer[0])
 
 
 def _schema(wanted: Ticket) -> pa.Schema:

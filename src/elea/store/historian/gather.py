@@ -2,7 +2,8 @@
 
 Rows come in the order of logs and leave in the order that was asked for, so they are gathered and
 sorted. What does not fit is not kept: of more rows than fit, the first ones in the order are, and
-`Cut` says how to ask for the others.
+`Cut` says how to ask for the others. Of last versions those of the first keys are kept: a later row
+of such a key takes the place of the one before, and no other key needs to be remembered.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from elea.predicate.layout import Layout
 from elea.predicate.model import ALWAYS, And, Field, Predicate, all_of, walk
 from elea.predicate.payload import KEY_ROOT, PayloadFields
 from elea.store.historian.selection import Order, Selection
-from elea.store.historian.source import Source
+from elea.store.historian.source import LargeSource, Source
 from elea.store.log.schema import RowKind, times
 from elea.store.rows import Row, encoding_of, samples_of
+from elea.store.tables.source import left_out_of
 from elea.timestamp import NTP64
 
 _ROW_LEN: Final = 64  # what a row costs beside its payload
@@ -83,14 +85,22 @@ def gather(
         if selection.all_versions:
             batches = source.select(selection.key_expr, selection.since, selection.until)
         else:
-            batches = source.latest(selection.key_expr, selection.until)
+            batches = _latest(source, selection)
         for batch in batches:
-            heap.add(sift(batch))
             if not is_wanted():
-                break
+                return Gathered(None, None)
+            heap.leave_out(left_out_of(batch))
+            if batch.num_rows:
+                heap.add(sift(batch))
     if not selection.all_versions:
         heap.keep_last(sift.finish)
     return heap.finish()
+
+
+def _latest(source: Source, selection: Selection) -> Iterator[pa.RecordBatch]:
+    if isinstance(source, LargeSource):
+        return source.latest_after(selection.key_expr, selection.until, selection.after)
+    return source.latest(selection.key_expr, selection.until)
 
 
 class _Sift:
@@ -148,42 +158,61 @@ class _Heap:
         self._is_merged = is_merged
         self._asked_count = selection.count_max or limits.historian_rows_count + 1
         self._count_max = min(self._asked_count, limits.historian_rows_count)
+        self._rows_max = limits.historian_rows_count
         self._len_max = limits.historian_rows_len
         self._is_descending = selection.order is Order.DESCENDING
         self._parts: list[pa.Table] = []
         self._count = self._len = 0
-        self._bound: _Bound | None = None
+        self._bound: _Bound | None = None  # of all versions
+        self._last_key: str | None = None  # of last versions: nothing is told of keys after it
 
     def add(self, rows: pa.Table) -> None:
         """More rows."""
         if self._bound is not None:
             rows = rows.filter(self._inside(rows, self._bound))
+        if self._last_key is not None:
+            rows = rows.filter(pc.less_equal(rows["key"], self._last_key))
         if not rows.num_rows:
             return
         self._parts.append(rows)
         self._count += rows.num_rows
         self._len += _len_of(rows)
-        # Which versions are the last is not known before all sources were asked.
-        if self._selection.all_versions and (
-            self._count > 2 * self._count_max or self._len > 2 * self._len_max
-        ):
-            self._set(self._cut_down(self._sorted()))
+        if self._selection.all_versions:
+            if self._count > 2 * self._count_max or self._len > 2 * self._len_max:
+                self._set(self._cut_down(self._sorted()))
+        elif self._count > 2 * self._rows_max or self._len > 2 * self._len_max:
+            self._set(self._first_keys())
+
+    def leave_out(self, last_key: str | None) -> None:
+        """A source does not tell of keys after this one, if it is one."""
+        if last_key is not None and (self._last_key is None or last_key < self._last_key):
+            self._last_key = last_key
 
     def keep_last(self, finish: Callable[[pa.Table], pa.Table]) -> None:
         """Of each key, the last row; then what is left of them."""
-        if not self._parts:
-            return
+        if self._parts:
+            self._set(finish(self._first_keys()))
+
+    def _first_keys(self) -> pa.Table:
+        """Of each of the first keys the last row: as many as fit before they are sifted.
+
+        Payloads are copied once, of the rows that stay.
+        """
         rows = pa.concat_tables(self._parts)
-        rows = rows.sort_by([("time", "ascending"), ("seq", "ascending")])
-        numbers = pa.array(range(rows.num_rows), pa.int64())
-        by_key = rows.select(["key"]).append_column("row", numbers)
-        last = by_key.group_by("key", use_threads=False).aggregate([("row", "last")])
-        self._set(finish(rows.take(last["row_last"])))
+        found = _last_versions(rows)
+        if self._last_key is not None:
+            found = found.filter(pc.less_equal(found["key"], self._last_key))
+        ends = pc.cumulative_sum(found["len"])
+        by_len = pc.sum(pc.less_equal(ends, self._len_max)).as_py() or 0
+        fitting = min(found.num_rows, self._rows_max, max(by_len, 1))
+        if fitting < found.num_rows:
+            self._last_key = found["key"][fitting - 1].as_py()
+        return rows.take(found["row"].slice(0, fitting))
 
     def finish(self) -> Gathered:
         """All of them, in order."""
         if not self._parts:
-            return Gathered(None, None)
+            return Gathered(None, self._told(None))
         rows = self._cut_down(self._sorted())
         return Gathered(rows, self._told(rows))
 
@@ -245,11 +274,17 @@ class _Heap:
             count = min(count, max(by_len, 1))
         return int(count)
 
-    def _told(self, rows: pa.Table) -> Cut | None:
+    def _told(self, rows: pa.Table | None) -> Cut | None:
         bound, selection = self._bound, self._selection
-        if bound is None or not rows.num_rows or rows.num_rows == self._asked_count:
+        count = 0 if rows is None else rows.num_rows
+        if count == self._asked_count:
             return None
         limit = f"an answer has at most {self._count_max} rows and {self._len_max} octets"
+        if self._last_key is not None:
+            last = self._last_key
+            return Cut(f"{limit}; keys after {last} are missing", (selection.after_key(last),))
+        if bound is None or rows is None or not count:
+            return None
         if bound.ns is None:
             last = str(rows["key"][rows.num_rows - 1])
             return Cut(f"{limit}; keys after {last} are missing", (selection.after_key(last),))
@@ -265,6 +300,18 @@ class _Bound:
 
     key: str
     ns: int | None
+
+
+def _last_versions(rows: pa.Table) -> pa.Table:
+    """Of each key, in their order: the number of its last row, and what that costs."""
+    order = ("time", "seq", "log", "shard")  # the same whichever source was asked first
+    found = rows.select(["key", *order])
+    found = found.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
+    found = found.append_column("len", _lens(rows))
+    found = found.sort_by([(name, "ascending") for name in order])
+    last = found.group_by("key", use_threads=False).aggregate([("row", "last"), ("len", "last")])
+    last = last.sort_by([("key", "ascending")])
+    return pa.table({"key": last["key"], "row": last["row_last"], "len": last["len_last"]})
 
 
 def _split(predicate: Predicate | None) -> tuple[Predicate, Predicate]:

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -24,7 +24,10 @@ ROWS: Final = pa.schema([*SCHEMA, *POSITION, pa.field("log", pa.string(), nullab
 
 
 class Source(Protocol):
-    """Rows of `ROWS`. Any thread calls it."""
+    """Rows of `ROWS`. Any thread calls it.
+
+    Who searches for long gives batches without rows meanwhile: whoever asked may have left.
+    """
 
     def select(self, key_expr: str, since: int, until: int) -> Iterator[pa.RecordBatch]:
         """All rows of keys that match, from one time to before another; in any order."""
@@ -37,6 +40,19 @@ class Source(Protocol):
 
     def problems(self) -> list[str]:
         """What is wrong with it, for operators."""
+
+
+@runtime_checkable
+class LargeSource(Source, Protocol):
+    """A source that may have more keys than it can remember while it looks for their last rows."""
+
+    def latest_after(
+        self, key_expr: str, until: int, after: str | None
+    ) -> Iterator[pa.RecordBatch]:
+        """As `latest`, of keys behind one.
+
+        Of more than it can remember it tells of the first ones, and says so (`left_out_of`).
+        """
 
 
 class LogSource:

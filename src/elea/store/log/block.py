@@ -55,6 +55,7 @@ def encode(
     compression: str,
     *,
     hasty: bool = True,
+    appended_s: int = 0,
 ) -> tuple[memoryview, Record, bytes]:
     """The octets of a block that is to be at `offset` of its segment, its record, also as octets.
 
@@ -62,11 +63,13 @@ def encode(
 
     Args:
         hasty: Whether more rows are coming that must not wait until these are compressed.
+        appended_s: When the rows were appended, by the writer's clock.
     """
     data, marker, (time_min, time_max) = _block(rows, compression, hasty=hasty)
     record = Record(
         *(first_seq, rows.num_rows, epoch, offset, len(data), marker, time_min, time_max),
         data_crc=crc32(data, seed),
+        appended_s=appended_s,
     )
     octets = record.to_bytes(seed)
     data[marker : marker + TEXT_LEN] = octets.hex().encode()

@@ -36,6 +36,9 @@ class File(Protocol):
     def sync(self) -> None:
         """Return when all that was written survives a loss of power; OSError: nobody knows."""
 
+    def is_linked(self) -> bool:
+        """Whether it has a name: False once it was deleted."""
+
     def close(self) -> None:
         """No more of it."""
 
@@ -78,6 +81,9 @@ class Disk(Protocol):
 
     def lock(self) -> File | None:
         """Keep other writers out; None: there is one."""
+
+    def has_lock(self, lock: File) -> bool:
+        """Whether a lock still keeps others out: nobody deleted or replaced its file."""
 
 
 def parts_of(name: str) -> tuple[str, str]:
@@ -183,6 +189,14 @@ class RealDisk:
             return None
         return file
 
+    def has_lock(self, lock: File) -> bool:
+        assert isinstance(lock, RealFile)
+        try:
+            ours, named = os.fstat(lock.descriptor), self._stat("lock")
+        except OSError:
+            return False
+        return (ours.st_ino, ours.st_dev) == (named.st_ino, named.st_dev)
+
     def _directory(self, name: str) -> int:
         found = self._directories.get(name)
         if found is None:
@@ -224,6 +238,9 @@ class RealFile:
 
     def sync(self) -> None:
         os.fdatasync(self.descriptor)
+
+    def is_linked(self) -> bool:
+        return os.fstat(self.descriptor).st_nlink > 0
 
     def close(self) -> None:
         if self.descriptor >= 0:

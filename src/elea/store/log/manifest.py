@@ -24,15 +24,21 @@ class Manifest:
     log_id: uuid.UUID
     shards_count: int
     epoch: int
+    ends: tuple[int, ...] = ()  # of the shards, when it was closed last; () if it never was
+
+    def end_of(self, shard: int) -> int:
+        """The number after the last row that a shard is known to have had."""
+        return self.ends[shard] if shard < len(self.ends) else 0
 
 
 def write_manifest(disk: Disk, manifest: Manifest) -> None:
     """Make both files durable, one after the other."""
-    text: dict[str, str | int] = {
+    text: dict[str, str | int | list[int]] = {
         "format": FORMAT,
         "log": str(manifest.log_id),
         "shards": manifest.shards_count,
         "epoch": manifest.epoch,
+        "ends": list(manifest.ends),
     }
     text["crc"] = _crc(text)
     for name in NAMES:
@@ -56,7 +62,7 @@ def read_manifest(disk: Disk) -> Manifest:
         except (ValueError, KeyError, TypeError) as error:
             problems.append(f"{name} is not the manifest of a log ({error})")
     if found:
-        return max(found, key=lambda one: one.epoch)
+        return max(found, key=lambda one: (one.epoch, one.ends))
     if problems:
         raise StoreError("; ".join(problems))
     raise FileNotFoundError(f"no {NAMES[0]}: not the directory of a log")
@@ -70,8 +76,9 @@ def _parse(octets: bytes) -> Manifest:
     if text["format"] not in _READABLE:
         seen = text["format"]
         raise StoreError(f"saw format {seen} of a log; legal are 1 to {FORMAT}: use a newer Elea")
-    return Manifest(uuid.UUID(text["log"]), int(text["shards"]), int(text["epoch"]))
+    ends = tuple(int(end) for end in text.get("ends", ()))
+    return Manifest(uuid.UUID(text["log"]), int(text["shards"]), int(text["epoch"]), ends)
 
 
-def _crc(text: dict[str, str | int]) -> int:
+def _crc(text: dict[str, str | int | list[int]]) -> int:
     return zlib.crc32(json.dumps(text, sort_keys=True).encode())

@@ -24,6 +24,7 @@ from elea.store.log.schema import joined
 from elea.store.log.segment import DATA, INDEX, KEYS, PACKED, Segment, directory_of, stem_of
 
 PACKING: Final = ".packing"  # in the names of files that are being made
+_NS: Final = 1_000_000_000
 _SUFFIXES: Final = (INDEX, KEYS, DATA)  # the data last: they are what makes it a segment
 
 
@@ -78,11 +79,13 @@ def _write(
             file.truncate(0)
         data.write(0, block.HEADER)
         seq, offset, blocks_len = segment.first_seq, len(block.HEADER), 0
-        for rows, epoch in _groups(segment, limits):
+        for rows, epoch, appended_s in _groups(segment, limits):
             if is_ending():
                 return False
             octets, record, entry = block.encode(
-                rows, seq, epoch, offset, seed, compression, hasty=False
+                *(rows, seq, epoch, offset, seed, compression),
+                hasty=False,
+                appended_s=appended_s,
             )
             data.write(offset, octets)
             block.recycle(octets)
@@ -99,8 +102,13 @@ def _write(
     return True
 
 
-def _groups(segment: Segment, limits: Limits) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """The rows of a segment in parts that become blocks, and the epoch of the last one in each."""
+def _groups(segment: Segment, limits: Limits) -> Iterator[tuple[pa.RecordBatch, int, int]]:
+    """The rows of a segment in parts that become blocks; epoch and time of the last one in each.
+
+    In a segment of an older version no block says when it was appended: then it was when the file
+    was written last, and that is no later than now.
+    """
+    written_s = segment.written_ns // _NS
     for run in segment.runs(0, limits.log_block_rows_count, limits.log_block_len):
         for record in run:
             if record.flags & FLAG_LOST:
@@ -109,4 +117,4 @@ def _groups(segment: Segment, limits: Limits) -> Iterator[tuple[pa.RecordBatch, 
         # They may have been compressed: then they are longer than they were on disk.
         step = max(1, rows.num_rows * limits.log_block_len // max(1, rows.nbytes))
         for first in range(0, rows.num_rows, step):
-            yield rows.slice(first, step), run[-1].epoch
+            yield rows.slice(first, step), run[-1].epoch, run[-1].appended_s or written_s

@@ -4,13 +4,15 @@
     +--------+--------+---------+---------+------+-------+-------+--------+
     |first_seq offset | time_min| time_max| rows | epoch | length| marker |
     +--------+--------+---------+---------+------+-------+-------+--------+
-    | flags  | 0      | data_crc| crc     |
+    | flags  |appended| data_crc| crc     |
     +--------+--------+---------+---------+
      48       52       56        60
 
 `offset` and `length` are octets of the segment; `marker` is where, in the block, the same record is
 once more, as text. `data_crc` is over the block, with that text as zeros; `crc` over the record.
 Both begin with the seed of their log and shard, so that no other log's blocks pass for ours.
+`appended` is when the writer appended the last row, in seconds since 1970 by its own clock; 0 in
+logs of older versions.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class Record(NamedTuple):
     time_max: int
     data_crc: int
     flags: int = 0
+    appended_s: int = 0
 
     @property
     def end_seq(self) -> int:
@@ -61,7 +64,8 @@ class Record(NamedTuple):
         """As it is in an index."""
         head = _LAYOUT.pack(
             *(self.first_seq, self.offset, self.time_min, self.time_max, self.rows_count),
-            *(self.epoch, self.length, self.marker, self.flags, 0, self.data_crc, 0),
+            *(self.epoch, self.length, self.marker, self.flags, self.appended_s),
+            *(self.data_crc, 0),
         )[:_BEFORE_CRC]
         return head + _CRC.pack(crc32(head, seed))
 
@@ -76,10 +80,10 @@ class Record(NamedTuple):
     @classmethod
     def read(cls, data: bytes | bytearray, at: int) -> Self:
         """A record whose checksum holds."""
-        first, offset, low, high, rows, epoch, length, marker, flags, _, data_crc, _ = (
+        first, offset, low, high, rows, epoch, length, marker, flags, appended, data_crc, _ = (
             _LAYOUT.unpack_from(data, at)
         )
-        return cls(first, rows, epoch, offset, length, marker, low, high, data_crc, flags)
+        return cls(first, rows, epoch, offset, length, marker, low, high, data_crc, flags, appended)
 
 
 class Records(Sequence[Record]):

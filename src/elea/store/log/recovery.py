@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from elea import crash
 from elea.store.log import block
 from elea.store.log.disk import Disk
-from elea.store.log.record import Record
+from elea.store.log.record import Record, parse_index
 from elea.store.log.segment import (
     DATA,
     INDEX,
@@ -39,24 +39,51 @@ class Recovered:
     damage: list[Damage] = field(default_factory=list)
 
 
-def recover(disk: Disk, shard: int, seed: int, committed: int) -> Recovered:
+def recover(disk: Disk, shard: int, seed: int, committed: int, end: int = 0) -> Recovered:
     """Make a shard ready to be appended to.
 
     Args:
         committed: What consumers have read: the shard had at least so many rows.
+        end: What it had when it was closed last.
     """
     found = Recovered()
     seqs = first_seqs(disk, shard)
+    headless = lost_segments(disk, shard, seed, seqs)
     for first_seq, next_seq in itertools.pairwise(seqs):
         found.damage += sealed_damage(disk, shard, first_seq, next_seq, seed)
     if seqs:
         _last(disk, shard, seqs[-1], seed, found)
-    if found.next_seq < committed:
-        reason = "consumers have read rows that are gone"
-        place = (found.data_len, 0, found.next_seq, committed)
-        found.damage.append(Damage(directory_of(shard), *place, reason))
-        found.next_seq, found.first_seq = committed, None
-        found.data_len = found.blocks_count = 0
+    known = [
+        *((one.end_seq, one.reason) for one in headless),
+        (end, "rows that were there when the log was closed are gone"),
+        (committed, "consumers have read rows that are gone"),
+    ]
+    for end_seq, reason in known:
+        if found.next_seq < end_seq:
+            place = (found.data_len, 0, found.next_seq, end_seq)
+            found.damage.append(Damage(directory_of(shard), *place, reason))
+            found.next_seq, found.first_seq = end_seq, None
+            found.data_len = found.blocks_count = 0
+    return found
+
+
+def lost_segments(disk: Disk, shard: int, seed: int, seqs: list[int]) -> list[Damage]:
+    """Segments after all others of which only the index is left: their data were deleted.
+
+    Trimming leaves an index, too, of what is before all others, and never takes the last one.
+    """
+    found = []
+    newest = seqs[-1] if seqs else -1
+    directory = directory_of(shard)
+    for name in disk.names(directory):
+        number = name.removesuffix(INDEX)
+        if number == name or not number.isdecimal() or int(number) <= newest:
+            continue
+        records, _ = parse_index(disk.read(f"{directory}/{name}", 0), seed)
+        if records:
+            span = (int(number), records[-1].end_seq)
+            reason = "the data of a segment are gone, and its index is there"
+            found.append(Damage(f"{directory}/{number}{DATA}", 0, 0, *span, reason))
     return found
 
 
@@ -84,6 +111,8 @@ def _last(disk: Disk, shard: int, first_seq: int, seed: int, found: Recovered) -
         lost = [one for one in lost if one.offset > 0]
     if (end := exam.lost_end(name, first_seq)) is not None:
         lost.append(end)
+    if (gone := exam.lost_index()) is not None:
+        found.damage.append(gone)
     found.damage += lost
     if not exam.records and not lost:
         # Nothing was ever acknowledged in it. Its name says where rows go on.

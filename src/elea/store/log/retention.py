@@ -23,7 +23,7 @@ class Kept:
     shard: int
     first_seq: int
     end_seq: int
-    time_max: int  # of its rows, as the 64 bits of a timestamp
+    appended_ns: int  # when its last row was appended, by the writer's clock
     length: int  # of all its files
     blocks_count: int
     closed_ns: int  # when it was written to last
@@ -63,7 +63,7 @@ def to_trim(
         queues.setdefault(segment.shard, []).append(segment)
     trimmed = []
     while queues:
-        shard = min(queues, key=lambda one: (queues[one][0].time_max, one))
+        shard = min(queues, key=lambda one: (queues[one][0].appended_ns, one))
         oldest = queues[shard].pop(0)
         unread = tuple(
             (one.name, oldest.end_seq - max(oldest.first_seq, seq))
@@ -111,7 +111,7 @@ def to_pack(
         and not one.packed
         and _is_worth_packing(one, settings)
     ]
-    return min(due, key=lambda one: one.time_max, default=None)
+    return min(due, key=lambda one: (one.appended_ns, one.first_seq), default=None)
 
 
 def _is_worth_packing(segment: Kept, settings: LogSettings) -> bool:
@@ -128,8 +128,8 @@ def _reason(
     if unread:
         return None
     age = settings.retain_age_ns
-    if age is not None and (segment.time_max >> 32) * _NS < now_ns - age:
-        return f"its rows are older than {age / _NS:g} s"
+    if age is not None and segment.appended_ns < now_ns - age:
+        return f"its rows were appended more than {age / _NS:g} s ago"
     if settings.retain_consumed and live:
         return "every consumer has read it"
     return None

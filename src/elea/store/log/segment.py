@@ -94,7 +94,7 @@ class Segment:
 
     __slots__ = (
         *("_data", "_disk", "_index_len", "_seed"),
-        *("first_seq", "records", "shard", "stem", "time_max"),
+        *("appended_s", "first_seq", "records", "shard", "stem", "time_max"),
     )
 
     def __init__(
@@ -107,6 +107,7 @@ class Segment:
         self.stem = stem_on(disk, shard, first_seq) if stem is None else stem
         self.records = Records()
         self.time_max = 0  # the highest time of a row
+        self.appended_s = 0  # when the last row was appended; 0: nobody wrote it down
         self._index_len = 0
         self._data: pa.Buffer = pa.py_buffer(b"")
         self.refresh()
@@ -115,6 +116,11 @@ class Segment:
     def end_seq(self) -> int:
         """The number after that of the last row."""
         return self.records[-1].end_seq if self.records else self.first_seq
+
+    @property
+    def written_ns(self) -> int:
+        """When its file was written last."""
+        return self._disk.modified_ns(self.stem + DATA)
 
     def refresh(self) -> bool:
         """Take in what was written since; whether there is more."""
@@ -128,6 +134,7 @@ class Segment:
             records, length = [], 0
         self.records.extend(more[:length])
         self.time_max = max([self.time_max, *(record.time_max for record in records)])
+        self.appended_s = max([self.appended_s, *(record.appended_s for record in records)])
         self._index_len += length
         if len(more) - length >= RECORD_LEN:
             self.rebuild(indexed_only=True)
@@ -148,6 +155,7 @@ class Segment:
         found = known[:indexed_count] if indexed_only else known
         self.records = Records(b"".join(record.to_bytes(self._seed) for record in found))
         self.time_max = max((record.time_max for record in found), default=0)
+        self.appended_s = max((record.appended_s for record in found), default=0)
 
     def hold(self) -> None:
         """Map all blocks that are known: they stay readable, whatever becomes of the file."""
@@ -204,6 +212,7 @@ class Examination:
 
     __slots__ = (
         "_file_len",
+        "_has_index",
         "_slots_count",
         "damage",
         "data_len",
@@ -217,10 +226,12 @@ class Examination:
     def __init__(self, disk: Disk, shard: int, first_seq: int, seed: int) -> None:
         self.stem = stem = stem_on(disk, shard, first_seq)
         data = disk.map(stem + DATA)
+        self._has_index = True
         try:
             index = disk.read(stem + INDEX, 0)
         except FileNotFoundError:
             index = b""
+            self._has_index = False
         self._file_len: int = data.size
         self.damage: list[Damage] = []
         # Blocks in order, damaged ones too; those from `unindexed` on are in no index.
@@ -271,6 +282,20 @@ class Examination:
         length = max(self._file_len - self.tail, 0)
         reason = "a block is damaged, and so is its record; it had so many rows at most"
         return Damage(name, self.tail, length, seq, seq + max(length, 1), reason)
+
+    def lost_index(self) -> Damage | None:
+        """Of the last segment: a writer makes its index with it, and never removes it.
+
+        Without it nobody knows whether rows are missing at the end.
+        """
+        if self._has_index or self.data_len <= len(block.HEADER):
+            return None
+        seq = self.records[-1].end_seq if self.records else 0
+        rest = self.data_len - self.tail
+        reason = "the index was deleted, so that acknowledged rows after these may be gone, too"
+        if rest:
+            reason += f"; {rest} bytes at the end are no whole block"
+        return Damage(self.stem + INDEX, 0, 0, seq, seq, reason)
 
     def _tell(self, name: str, offset: int, length: int, first: int, end: int, reason: str) -> None:
         self.damage.append(Damage(name, offset, length, first, end, reason))

@@ -28,7 +28,8 @@ class LogSettings:
             `quota_len` or `retain_len`.
         retain_len: The oldest segments go when all together have more octets. Wins over consumers;
             what they had not read is told as data loss.
-        retain_age_ns: Segments whose rows are all older go, unless a consumer still needs them.
+        retain_age_ns: Segments whose rows were all appended longer ago go, unless a consumer still
+            needs them. Timestamps of publishers do not matter.
         retain_consumed: Segments go as soon as every consumer has committed them.
         quota_len: Refuse rows when the log has so many octets.
         low_water_percent: Of the disk, that stays free: refuse rows before that.

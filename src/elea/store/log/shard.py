@@ -7,6 +7,7 @@ index says that its block was durable once; and when a block is whole, all befor
 from __future__ import annotations
 
 import contextlib
+import errno
 from typing import Final
 
 from elea import crash
@@ -24,6 +25,8 @@ _HEADER_LEN: Final = len(block.HEADER)
 _SMALL_LEN: Final = 8 * 1024
 _AHEAD_LEN: Final = 64 * 1024
 _ZEROS: Final = bytes(_AHEAD_LEN)
+_NS: Final = 1_000_000_000
+_APPENDED_MAX: Final = 0xFFFF_FFFF
 
 
 class ShardWriter:
@@ -107,7 +110,9 @@ class ShardWriter:
         if not self._blocks_count:
             self._began_ns = now_ns
         data, record, self._entry = block.encode(
-            rows, self.next_seq, self._epoch, self.data_len, self._seed, self._settings.compression
+            *(rows, self.next_seq, self._epoch, self.data_len, self._seed),
+            self._settings.compression,
+            appended_s=min(max(now_ns // _NS, 0), _APPENDED_MAX),
         )
         crash.point("log.before_write")
         try:
@@ -144,6 +149,15 @@ class ShardWriter:
         self.data_len = record.end
         self.next_seq = record.end_seq
         return record
+
+    def check_linked(self) -> None:
+        """Whether what was written can be found by its name.
+
+        Raises:
+            OSError: the file was removed, and with it what was acknowledged.
+        """
+        if self._data is not None and not self._data.is_linked():
+            raise FileNotFoundError(errno.ENOENT, f"{self.stem}{DATA} was deleted")
 
     def withdraw(self) -> None:
         """The block is not to be: another shard had no room for its part of the rows.
@@ -184,9 +198,15 @@ class ShardWriter:
             self.seal()
             self._begin(now_ns)
 
-    def close(self) -> None:
-        """No more rows for now."""
-        if self._data is not None and self._pending is None and self._ahead > self.data_len:
+    def close(self, *, is_owner: bool = True) -> None:
+        """Close the files.
+
+        Args:
+            is_owner: Whether the lock is held: otherwise another writer may have appended, and
+                nothing is cut.
+        """
+        has_zeros = self._data is not None and self._pending is None and self._ahead > self.data_len
+        if self._data is not None and has_zeros and is_owner:
             with contextlib.suppress(OSError):  # zeros do no harm
                 self._cut(self._data)
         for file in (self._data, self._index):

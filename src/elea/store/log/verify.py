@@ -6,6 +6,7 @@ records, so that readers pass them, and makes indexes again. It never changes a 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -94,7 +95,7 @@ def _each(
             next_seq = found[place + 1][1]
         exam = Examination(disk, shard, first_seq, seed_of(manifest.log_id, shard))
         stem = exam.stem
-        _check_end(findings, exam, stem, first_seq, next_seq)
+        _check_end(findings, exam, first_seq, next_seq, manifest.end_of(shard))
         findings.damage += exam.damage
         findings.damage += _keys_damage(disk, stem, first_seq)
         findings.blocks_count += len(exam.records)
@@ -106,17 +107,29 @@ def _each(
 
 
 def _check_end(
-    findings: Findings, exam: Examination, stem: str, first_seq: int, next_seq: int | None
+    findings: Findings, exam: Examination, first_seq: int, next_seq: int | None, known_end: int
 ) -> None:
-    """What is after the last block: unfinished in the last segment, damage in all others."""
+    """What is after the last block: unfinished in the last segment, damage in all others.
+
+    Args:
+        known_end: The number after the last row that the shard had when it was closed last.
+    """
+    stem = exam.stem
     end_seq = exam.records[-1].end_seq if exam.records else first_seq
     rest_len = max(exam.data_len - exam.tail, 0)
     if next_seq is None:
         lost_end = exam.lost_end(stem + DATA, first_seq)
-        if lost_end is None:
-            findings.unfinished_len += rest_len
+        lost_index = exam.lost_index()
+        if lost_end is not None:
+            end_seq = max(lost_end.end_seq, known_end)
+            exam.damage.append(dataclasses.replace(lost_end, end_seq=end_seq))
+        elif end_seq < known_end:
+            reason = "rows that were there when the log was closed are gone"
+            exam.damage.append(Damage(stem + DATA, exam.tail, rest_len, end_seq, known_end, reason))
         else:
-            exam.damage.append(lost_end)
+            findings.unfinished_len += rest_len
+        if lost_index is not None:
+            exam.damage.append(lost_index)
         return
     if not exam.index_whole and not any(one.segment == stem + INDEX for one in exam.damage):
         reason = "the index is not whole"

@@ -8,8 +8,10 @@ so it has to be opened again, which looks.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import itertools
+import re
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -46,6 +48,8 @@ from elea.store.log.shard import ShardWriter, refusal
 from elea.store.log.single import Rows, Single, batch_of
 
 _READ_ON_NS: Final = 10_000_000_000  # how long a segment stays that was packed: it may be read
+_NS: Final = 1_000_000_000
+_OWN: Final = re.compile(r"\d{20}(\.packed|\.packing)?\.(arrows|idx|keys)(\.tmp)?\Z")
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -168,6 +172,8 @@ class Writer:
     def trim(self) -> list[Trimmed]:
         """Let go of what is not retained; what consumers lose by it is in the report."""
         now = self._wall_ns()
+        if not self._disk.has_lock(self._lock):
+            return []  # another writer may be appending; the next commit says so
         for shard in self._shards:
             if shard.is_due(now):
                 shard.seal()
@@ -206,6 +212,8 @@ class Writer:
 
     def begin_packing(self) -> Kept | None:
         """A segment that is to be packed now, if there is one. It stays until `end_packing`."""
+        if not self._disk.has_lock(self._lock):
+            return None
         known = [one for one in self._untrimmed() if one.stem not in self._unpackable]
         age_ns = 0 if self._is_short_of_room() else self._settings.pack_age_ns
         self._packing = to_pack(known, self._settings, self._wall_ns(), age_ns)
@@ -245,16 +253,19 @@ class Writer:
 
     def close(self) -> None:
         """Give the log to the next writer."""
+        is_owner = self._disk.has_lock(self._lock)
         for shard in self._shards:
-            shard.close()
-        if self._broken is None:
+            shard.close(is_owner=is_owner)
+        if self._broken is None and is_owner:
             with contextlib.suppress(OSError):  # the next writer does it
                 for replaced in list(self._replaced):
                     self._remove_replaced(replaced)
+                self._note_ends()
         self._lock.close()
         self._broken = self._broken or "it was closed"
 
     def _write(self, blocks: Sequence[tuple[ShardWriter, Rows]]) -> None:
+        self._check_lock()
         now = self._wall_ns()
         try:
             for shard, rows in blocks:
@@ -272,10 +283,25 @@ class Writer:
         try:
             for shard, _ in blocks:
                 shard.sync()
+                shard.check_linked()
+            self._check_lock()
             for shard, _ in blocks:
                 self.used_len += shard.publish().length
         except OSError as error:
             raise self._end(f"synchronising failed: {error}") from error
+
+    def _check_lock(self) -> None:
+        """Whether nobody else can be writing, and the directory is there.
+
+        Raises:
+            StoreError: the file `lock` is not the one that was locked.
+        """
+        if not self._disk.has_lock(self._lock):
+            raise self._end(
+                "its file `lock` was deleted or replaced, so that the log may be gone or have"
+                " another writer; stop whoever deletes files there, see that one recorder writes"
+                " to it, and restore the directory if it is gone"
+            )
 
     def _end(self, reason: str) -> StoreError:
         self._broken = reason
@@ -291,7 +317,7 @@ class Writer:
         """Read what the log says of itself, and say that it is opened once more."""
         try:
             old = read_manifest(self._disk)
-            new = Manifest(old.log_id, old.shards_count, old.epoch + 1)
+            new = Manifest(old.log_id, old.shards_count, old.epoch + 1, old.ends)
         except FileNotFoundError:
             new = Manifest(new_id(), self._settings.shards_count, 1)
         for shard in range(new.shards_count):
@@ -302,15 +328,23 @@ class Writer:
         crash.point("log.after_epoch")
         return new
 
+    def _note_ends(self) -> None:
+        """Write down how far the shards go: what is missing later was there."""
+        ends = tuple(self.ends())
+        if ends != self.manifest.ends:
+            self.manifest = dataclasses.replace(self.manifest, ends=ends)
+            write_manifest(self._disk, self.manifest)
+
     def _recover(self) -> list[ShardWriter]:
         known = consumer_files.load(self._disk, self.manifest.log_id)
         self.report.unreadable_consumers = known.unreadable
         shards = []
         for number in range(self.manifest.shards_count):
-            self._clean(number)
             seed = seed_of(self.manifest.log_id, number)
             committed = max((one.offsets.get(number, 0) for one in known.consumers), default=0)
-            found = recover(self._disk, number, seed, committed)
+            end = self.manifest.end_of(number)
+            found = recover(self._disk, number, seed, committed, end)
+            self._clean(number)
             self.report.damage += found.damage
             self.report.cut_len += found.cut_len
             shards.append(
@@ -326,10 +360,10 @@ class Writer:
         return shards
 
     def _clean(self, shard: int) -> None:
-        """Remove what a crash left of files that were being made or removed."""
+        """Remove what a crash left of files that were being made or removed; no others."""
         directory = directory_of(shard)
         current = set(stems(self._disk, shard).values())
-        names = self._disk.names(directory)
+        names = [one for one in self._disk.names(directory) if _OWN.match(one)]
         gone = [one for one in names if f"{directory}/{one.rpartition('.')[0]}" not in current]
         gone.sort(key=lambda one: not one.endswith(DATA))
         if gone:  # what was packed has its name for good before what it was made of goes
@@ -338,12 +372,12 @@ class Writer:
             self._disk.remove(f"{directory}/{name}")
 
     def _find_closed(self) -> list[Kept]:
-        return [
-            self._kept(shard.shard, first_seq)
-            for shard in self._shards
-            for first_seq in first_seqs(self._disk, shard.shard)
-            if first_seq < shard.first_seq
-        ]
+        found = []
+        for shard in self._shards:
+            seqs = [one for one in first_seqs(self._disk, shard.shard) if one < shard.first_seq]
+            for first_seq, end_seq in itertools.pairwise([*seqs, shard.first_seq]):
+                found.append(self._kept(shard.shard, first_seq, end_seq))
+        return found
 
     def _count(self) -> int:
         """The octets of the log."""
@@ -357,18 +391,21 @@ class Writer:
             shard.sealed.clear()
         return found
 
-    def _kept(self, shard: int, first_seq: int) -> Kept:
+    def _kept(self, shard: int, first_seq: int, end_seq: int | None = None) -> Kept:
         segment = Segment(self._disk, shard, first_seq, seed_of(self.manifest.log_id, shard))
+        if end_seq is not None and segment.end_seq != end_seq:  # the index is not whole
+            segment.rebuild(indexed_only=False)
         length = 0
         for suffix in (DATA, INDEX, KEYS):
             try:
                 length += self._disk.size(segment.stem + suffix)
             except FileNotFoundError:
                 continue
+        written_ns = segment.written_ns
         return Kept(
-            *(shard, first_seq, segment.end_seq, segment.time_max, length),
+            *(shard, first_seq, segment.end_seq, segment.appended_s * _NS or written_ns, length),
             blocks_count=len(segment.records),
-            closed_ns=self._disk.modified_ns(segment.stem + DATA),
+            closed_ns=written_ns,
             packed=segment.stem.endswith(PACKED),
         )
 

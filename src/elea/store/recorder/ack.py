@@ -1,9 +1,11 @@
 """Acknowledged puts: `@elea/log/NAME/put/KEY` is answered when the sample is on disk.
 
-With a payload the sample is recorded, then answered; with an identity (zid, eid, sn) it is recorded
-once, however often it is asked for. Without a payload the answer says where the sample of that
-identity is, which was received in the ordinary way. Who asks with `receipts=true` is told of all
-other samples of its entity without a question: `@elea/log/NAME/stored/ZID`.
+With a payload the sample is recorded, then answered; with an identity (zid, eid, sn) and a
+timestamp it is recorded once, however often it is asked for. Without a payload the answer says
+where that sample is, which was received in the ordinary way; `ts` and `digest` say which one is
+meant, as anybody may use any number. Who asks with `receipts=true` and a nonce is told of all other
+samples of its entity without a question: `@elea/log/NAME/stored/ZID`. Each receipt has a proof,
+made with the nonce.
 """
 
 from __future__ import annotations
@@ -28,17 +30,21 @@ from elea.qos import CongestionControl
 from elea.session.handlers import Callback
 from elea.session.query import Query, answer_last
 from elea.session.queryable import Queryable
-from elea.session.receipts import send_receipts
+from elea.session.receipts import proof_of, send_receipts
 from elea.session.session import Session
+from elea.session.spool_batch import BatchSample, read_batch
 from elea.store.log.schema import RowKind
 from elea.store.recorder.book import Book
 from elea.store.recorder.flight import Outcome, Place, Put, Refusal
+from elea.store.recorder.marks import Mark, Question
+from elea.store.recorder.put_batch import PutBatch
 from elea.store.recorder.rows import Row
 from elea.store.recorder.settings import Names
 from elea.store.recorder.windows import ANY_KEY_EID, Identity
 from elea.timestamp import Timestamp
 
 PREFIX: Final = "@elea/log"
+_NO_LOG: Final = Refusal("full", "there are too many logs, or this cannot be opened")
 _NAME_AT, _VERB_AT, _KEY_AT = 2, 3, 4  # chunks of the key
 _NS: Final = 1_000_000_000
 _WAIT_NS_MIN: Final = 200_000_000  # what was received before has to get to the log
@@ -69,8 +75,16 @@ class Asked(NamedTuple):
     identity: Identity | None
     timestamp: Timestamp | None
     publishes: bool
-    receipts: bool
+    nonce: bytes | None  # for receipts; None: none are wanted
+    digest: bytes | None
     wait_ns: int
+
+    @property
+    def question(self) -> Question:
+        """Which sample is meant."""
+        assert self.identity is not None
+        bits = None if self.timestamp is None else self.timestamp.time.value
+        return Question(self.key, self.identity, bits, self.digest)
 
 
 class AckServer:
@@ -90,6 +104,7 @@ class AckServer:
         self._limits = limits
         self._lock = threading.Lock()
         self._waiting_count = 0
+        self._waiting_len = 0
         # Under its own name the recorder numbers what it publishes for others, so that it knows
         # it when it comes back. The number is chosen anew in each life: no life repeats another's.
         self._eid = ANY_KEY_EID | secrets.randbits(31)
@@ -104,6 +119,11 @@ class AckServer:
                 f"{PREFIX}/{name}/put/{key_expr}",
                 # Called by whoever brings the question: it only gets in line.
                 Callback(partial(self._take, key_expr), indirect=False),
+            )
+            for key_expr in names.key_exprs
+        ] + [
+            session.declare_queryable(
+                f"{PREFIX}/{name}/puts/{key_expr}", Callback(self._take_batch, indirect=False)
             )
             for key_expr in names.key_exprs
         ]
@@ -125,11 +145,7 @@ class AckServer:
         if "*" not in name and name != own_name:
             query.drop()  # of another recorder
             return
-        with self._lock:
-            is_busy = self._waiting_count >= self._limits.record_waiting_count
-            self._waiting_count += not is_busy
-        if is_busy:
-            self._refuse(query, Refusal("busy", "too many wait already; ask again later"))
+        if not self._admit(query, 1):
             return
         book = self._recording.book_of(asked.key)
         if book is not None:
@@ -137,30 +153,83 @@ class AckServer:
         else:  # a log is opened by who may wait
             self._recording.call(lambda: self._open(key_expr, query, asked))
 
+    def _admit(self, query: Query, count: int) -> bool:
+        """Let samples wait for the disk, or refuse them."""
+        length, limits = _length_of(query), self._limits
+        with self._lock:
+            is_busy = (
+                self._waiting_count + count > limits.record_waiting_count
+                or self._waiting_len + length > limits.record_waiting_len
+            )
+            if not is_busy:
+                self._waiting_count += count
+                self._waiting_len += length
+        if is_busy:
+            self._refuse(query, Refusal("busy", "too many wait already; ask again later"))
+        return not is_busy
+
+    def _leave(self, query: Query, count: int) -> None:
+        """Samples wait no more."""
+        with self._lock:
+            self._waiting_count -= count
+            self._waiting_len -= _length_of(query)
+
+    def _take_batch(self, query: Query) -> None:
+        """Many samples of one key, to be stored in their order."""
+        try:
+            name, key = _named(query, "puts")
+            own_name = self._recording.names.of(key)
+            payload = query.payload
+            samples = read_batch(b"" if payload is None else payload.to_bytes())
+        except EleaError as error:
+            self._refuse(query, Refusal("invalid", str(error)))
+            return
+        if "*" not in name and name != own_name:
+            query.drop()  # of another recorder
+        elif self._admit(query, len(samples)):
+            self._recording.call(partial(self._store_batch, query, key, samples))
+
+    def _store_batch(self, query: Query, key: str, samples: list[BatchSample]) -> None:
+        """By the desk."""
+        book = self._recording.open_book(key)
+        if book is None:
+            self._leave(query, len(samples))
+            self._refuse(query, _NO_LOG)
+            return
+
+        def done(outcomes: str) -> None:
+            self._leave(query, len(samples))
+            text = f'{book.head}, "stored": {outcomes}}}'
+            self._ready.append((query, f"{PREFIX}/{book.name}/puts/{key}", text.encode()))
+
+        for put in PutBatch(key, samples, done).puts(time.time_ns() // 1_000):
+            self._recording.put(book, put)
+
     def _open(self, key_expr: str, query: Query, asked: Asked) -> None:
         book = self._recording.open_book(asked.key)
         if book is not None:
             self._line_up(key_expr, query, asked, book)
             return
-        with self._lock:
-            self._waiting_count -= 1
-        self._refuse(query, Refusal("full", "there are too many logs, or this cannot be opened"))
+        self._leave(query, 1)
+        self._refuse(query, _NO_LOG)
 
     def _line_up(self, key_expr: str, query: Query, asked: Asked, book: Book) -> None:
         if asked.kind is None:
             assert asked.identity is not None
-            if asked.receipts:
-                self._send_receipts(book, asked.identity)
+            if asked.nonce is not None:
+                self._send_receipts(book, asked.identity, asked.nonce)
             answer = partial(self._answer, query, asked, book, None)
-            book.ask(asked.key, asked.identity, answer, asked.wait_ns)
+            book.ask(asked.question, answer, asked.wait_ns)
             self._recording.hurry(key_expr)
             return
         row = self._row(query, asked)
-        self._recording.put(book, Put(row, partial(self._answer, query, asked, book, row)))
+        answer = partial(self._answer, query, asked, book, row)
+        put = Put(row, answer, is_stamped=asked.timestamp is not None or asked.identity is None)
+        self._recording.put(book, put)
 
-    def _send_receipts(self, book: Book, identity: Identity) -> None:
+    def _send_receipts(self, book: Book, identity: Identity, nonce: bytes) -> None:
         """From now on, tell who publishes under this identity of each sample."""
-        if book.tell_all(identity.source, partial(self._receipt, book)):
+        if book.tell_all(identity.source, nonce, partial(self._receipt, book, nonce)):
             books = self._recording.books()
             self._recording.hasten(set().union(*(one.told_of_all() for one in books)))
 
@@ -199,10 +268,12 @@ class AckServer:
             with suppress(ClosedError):
                 answer_last(ready, Encoding.APPLICATION_JSON)
 
-    def _receipt(self, book: Book, identity: Identity, outcome: Outcome) -> None:
-        shard, seq = (outcome.shard, outcome.seq) if isinstance(outcome, Place) else (0, "null")
-        row = f"[{identity.eid},{identity.sn},{shard},{seq}]"
-        self._receipts.append((book, identity.zid, row))
+    def _receipt(self, book: Book, nonce: bytes, mark: Mark, outcome: Outcome) -> None:
+        shard, seq = (outcome.shard, outcome.seq) if isinstance(outcome, Place) else (0, None)
+        proof = proof_of(nonce, mark.digest, str(book.log_id), shard, seq)
+        zid, eid, sn = mark.identity
+        place = "null" if seq is None else seq
+        self._receipts.append((book, zid, f'[{eid},{sn},{shard},{place},"{proof}"]'))
 
     def _publish_receipts(self) -> None:
         rows: dict[tuple[Book, str], list[str]] = {}
@@ -222,9 +293,8 @@ class AckServer:
     def _answer(
         self, query: Query, asked: Asked, book: Book, row: Row | None, outcome: Outcome
     ) -> None:
-        with self._lock:
-            self._waiting_count -= 1
         if isinstance(outcome, Refusal):
+            self._leave(query, 1)
             self._refuse(query, outcome)
             return
         key = f"{PREFIX}/{book.name}/put/{asked.key}"
@@ -232,14 +302,19 @@ class AckServer:
         text = f'{book.head}, "shard": {outcome.shard}, "seq": {outcome.seq}'
         reply = (query, key, f'{text}, "duplicate": {is_there}}}'.encode())
         if row is not None and asked.publishes and not outcome.duplicate:
+            # It is counted until it is published: what waits for the desk has a bound.
             self._recording.call(partial(self._publish_first, row, reply))
         else:
+            self._leave(query, 1)
             self._ready.append(reply)
 
     # By the desk.
 
     def _publish_first(self, row: Row, reply: tuple[Query, str, bytes]) -> None:
-        self._publish(row)
+        try:
+            self._publish(row)
+        finally:
+            self._leave(reply[0], 1)
         self._ready.append(reply)
         self.send()
 
@@ -275,17 +350,29 @@ class AckServer:
             query.reply_err(text, encoding=Encoding.APPLICATION_JSON)
 
 
-def _parsed(query: Query) -> tuple[str, Asked]:
-    """The name that is asked for, and what is asked."""
+def _length_of(query: Query) -> int:
+    """The bytes of what a question brings."""
+    return len(query.payload or b"") + len(query.attachment or b"")
+
+
+def _named(query: Query, verb: str) -> tuple[str, str]:
+    """The name of the log and the key that a question is about."""
     chunks = str(query.key_expr).split("/", _KEY_AT)
     key = chunks[_KEY_AT] if len(chunks) > _KEY_AT else ""
-    if chunks[_VERB_AT : _VERB_AT + 1] != ["put"] or not key or "*" in key:
+    if chunks[_VERB_AT : _VERB_AT + 1] != [verb] or not key or "*" in key:
         raise InvalidValueError(
-            "key", f"saw {str(query.key_expr)!a}; {PREFIX}/NAME/put/KEY without wildcards is legal"
+            "key",
+            f"expected {PREFIX}/NAME/{verb}/KEY without wildcards, got {str(query.key_expr)!a}",
         )
+    return chunks[_NAME_AT], key
+
+
+def _parsed(query: Query) -> tuple[str, Asked]:
+    """The name that is asked for, and what is asked."""
+    name, key = _named(query, "put")
     given: dict[str, str] = {}
-    for name, text in query.parameters:
-        given.setdefault(name, text)
+    for parameter, text in query.parameters:
+        given.setdefault(parameter, text)
     identity = _identity(given)
     kind = _kind(given, has_payload=query.payload is not None)
     if kind is None and identity is None:
@@ -294,11 +381,14 @@ def _parsed(query: Query) -> tuple[str, Asked]:
         )
     stamp = given.get("ts")
     publishes = _truth(given, "publish", default=identity is None)
-    receipts = _truth(given, "receipts", default=False)
+    # Without a nonce, as older sessions ask, there would be no proof: they ask each time.
+    nonce = _octets(given, "nonce") if _truth(given, "receipts", default=False) else None
     wait_ns = max(int(_seconds(given) * _NS), _WAIT_NS_MIN)
     timestamp = None if stamp is None else Timestamp.parse(stamp)
-    return chunks[_NAME_AT], Asked(
-        *(key, kind, identity, timestamp, publishes), receipts=receipts, wait_ns=wait_ns
+    return name, Asked(
+        *(key, kind, identity, timestamp, publishes, nonce),
+        digest=_octets(given, "digest"),
+        wait_ns=wait_ns,
     )
 
 
@@ -340,6 +430,19 @@ def _truth(given: dict[str, str], name: str, *, default: bool) -> bool:
     if text not in ("true", "false"):
         raise InvalidValueError(name, f"saw {text!a}; true and false are legal")
     return text == "true"
+
+
+def _octets(given: dict[str, str], name: str) -> bytes | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        octets = bytes.fromhex(text)
+    except ValueError:
+        octets = b""
+    if not 8 <= len(octets) <= 64:
+        raise InvalidValueError(name, f"expected 16 to 128 hexadecimal digits, got {text!a}")
+    return octets
 
 
 def _seconds(given: dict[str, str]) -> float:

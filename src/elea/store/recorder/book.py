@@ -1,10 +1,13 @@
-"""Book: one log that is recorded to. New rows in, repetitions out, and who asks is told the place.
+"""Book: one log that is recorded to. New rows in, duplicates out, and who asks is told the place.
 
 Who brings rows holds `_order` from looking at their numbers to appending them; `_lock` is held for
 moments only, as the log's own thread takes it to tell that rows are on disk. Nothing waits for the
 disk unless somebody waits for an acknowledgement; whoever wrote the rows gives the answers, holding
 neither. A log whose fsync failed is opened again, and the rows of which nobody knew are looked up
 and, where they are missing, appended once more.
+
+A row is a duplicate only if the same sample, by key, timestamp and payload, is under way or in the
+log: `windows` tell which rows may be, `finder` looks.
 """
 
 from __future__ import annotations
@@ -18,19 +21,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from elea.errors import EleaError, StoreError
 from elea.json5 import Json
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.store.log.log import Log
-from elea.store.log.reader import LogReader
-from elea.store.log.schema import RowKind
 from elea.store.log.signal import Signal
 from elea.store.log.single import Rows
-from elea.store.log.writer import Stored, shard_of
+from elea.store.log.writer import Stored
 from elea.store.recorder.counts import Counts
+from elea.store.recorder.finder import Finder
 from elea.store.recorder.flight import (
+    AMBIGUOUS,
+    CLOSED,
     Answer,
     Flight,
     Given,
@@ -42,29 +46,35 @@ from elea.store.recorder.flight import (
     Waiter,
     by_shard,
     finish,
+    in_flight_rows,
+    marks_of,
     places_of,
     received_us,
-    row_of,
-    rows_of,
     written,
 )
+from elea.store.recorder.marks import (
+    Mark,
+    Question,
+    Repeats,
+    mark_of,
+    mark_of_row,
+    repeated_rows,
+    rows_of,
+    without_rows,
+)
+from elea.store.recorder.notes import Notes
+from elea.store.recorder.pending_acks import PendingAck, PendingAcks, Receivers
 from elea.store.recorder.recall import recalled
-from elea.store.recorder.rows import Row, batch_of, drop_row, gap_row
-from elea.store.recorder.windows import Gap, Identity, SourceId
+from elea.store.recorder.rows import Row, batch_of, gap_row
+from elea.store.recorder.windows import Gap, SourceId, Taken, WindowId
 
 _LOG: Final = logging.getLogger("elea.store.recorder")
-_LOOKED_AT: Final = ("key", "zid", "eid", "sn")
-_LOOK_ROWS: Final = 65_536  # rows that are looked through at once, from the end on
+_LOOKUPS_COUNT: Final = 64  # samples looked for before other things are done
+_RESTORE: Final = "stop the recorder, restore the directory, start again"
 _FAIL_S: Final = 10.0  # how long a broken log has to give its rows back
 
 
 _Sent: TypeAlias = tuple[Flight, Log, Future[Stored] | None]  # None: who brought it writes it
-
-
-class _Ask(NamedTuple):
-    answer: Answer
-    deadline_ns: int
-    duplicate: bool
 
 
 class Book:
@@ -99,7 +109,6 @@ class Book:
         self.counts = Counts()
         self.lag_ns = 0  # of the rows that became durable last, from being received
         self.last_error: str | None = None
-        self._key = key
         self._open_log = open_log
         self._tell = tell
         self._look = look
@@ -111,12 +120,11 @@ class Book:
         self._lock = self._state.lock
         self._flights: deque[Flight] = deque()
         self._unsure: list[Flight] = []  # of a log that broke
-        self._asks: dict[Identity, list[_Ask]] = {}
+        self._asks = PendingAcks()
         self._due: list[Given] = []  # answers that are known; given when `_lock` is free
-        self._receipts: dict[SourceId, Receipt] = {}  # who is told of each sample, unasked
-        self._lookups: deque[tuple[str, Identity, Answer, bool]] = deque()
-        self._notes: deque[Row] = deque(maxlen=limits.record_history_count)
-        self._owed_count = 0  # drops that no row tells yet
+        self._receivers = Receivers(limits)
+        self._lookups: deque[PendingAck] = deque()  # asked for, and perhaps recorded already
+        self.notes = Notes(key, limits.record_history_count)
         self._is_closed = False
         self._newest = open_log()
         self._log: Log | None = self._newest
@@ -125,6 +133,7 @@ class Book:
         self.head = json.dumps({"log": str(self.log_id), "name": name}).removesuffix("}")
         self._ends = self._log.ends()
         self._windows = recalled(self._log, limits, clock_ns())
+        self._finder = Finder(self._log, limits)
 
     @property
     def log(self) -> Log | None:
@@ -141,17 +150,13 @@ class Book:
         """How many asked for samples that have not come."""
         return len(self._asks)
 
-    @property
-    def owed_count(self) -> int:
-        """Drops that no row tells yet."""
-        return self._owed_count
-
     # Rows in.
 
     def land(self, batch: Rows, *, filled: bool = False) -> int:
         """Record what was received; returns how many rows were new."""
         with self._order:
-            sent = self._send(batch, [])
+            batch = self._new_rows(batch, filled=filled)
+            sent = self._send(batch, []) if batch.num_rows else None
         count: int = 0 if sent is None else sent[0].batch.num_rows
         if filled:
             self.counts.filled += count
@@ -161,21 +166,26 @@ class Book:
     def store(self, puts: Sequence[Put]) -> None:
         """Record samples, each once, and return when they are on disk and answers are due."""
         with self._order:
-            with self._lock:
-                fresh, repeated = self._sorted(puts)
+            fresh: list[Put] = []
+            waiters: list[Waiter] = []
+            repeats = Repeats()
+            marks: dict[int, Mark | None] = {}
+            for put in puts:
+                mark = None if put.answer is None else mark_of_row(put.row)
+                row, is_there = len(fresh), False
+                if mark is not None:
+                    row = repeats.row_of(mark, row, is_stamped=put.is_stamped)
+                    is_there = row < len(fresh) or self._is_known(put, mark)
+                if put.answer is not None and (row < len(fresh) or not is_there):
+                    waiters.append(Waiter(row, put.answer, duplicate=is_there))
+                self.counts.duplicates += is_there
+                if not is_there:
+                    marks[row] = mark
+                    fresh.append(put)
             sent = None
             if fresh:
-                waiters = [
-                    Waiter(place, put.answer, duplicate=False)
-                    for place, put in enumerate(fresh)
-                    if put.answer is not None
-                ]
-                sent = self._send(batch_of([put.row for put in fresh]), waiters, wake=False)
-        for put in repeated:
-            assert put.row.identity is not None
-            self.counts.duplicates += 1
-            if put.answer is not None:
-                self.ask(put.row.key, put.row.identity, put.answer, 0, duplicate=True)
+                rows = batch_of([put.row for put in fresh])
+                sent = self._send(rows, waiters, wake=False, marks=marks)
         self._follow(sent, wait=True)
 
     def dropped(self, count: int, reason: str) -> None:
@@ -185,37 +195,44 @@ class Book:
 
     # Questions.
 
-    def ask(
-        self, key: str, identity: Identity, answer: Answer, wait_ns: int, *, duplicate: bool = False
-    ) -> None:
+    def ask(self, question: Question, answer: Answer, wait_ns: int) -> None:
         """Answer where a sample is, when it is there; or, after a time, that it is not."""
+        identity, key = question.identity, question.key
+        id = (*identity.source, key)
         with self._lock:
-            seq = self._windows.ask(identity)
-            if seq is None:
-                self._wait_for(key, identity, answer, self._clock_ns() + wait_ns, duplicate)
+            self._receivers.note_asked(identity.source)
+            places = self._finder.recollect(identity, key)
+            known = [one for one in places if question.fits(one.mark)]
+            in_flight = in_flight_rows(self._pending(), id, identity.sn, question.fits)
+            if question.digest is None and len(known) + len(in_flight) > 1:
+                self._answer(answer, AMBIGUOUS)
+            elif known:
+                self._answer(answer, Place(known[0].shard, known[0].seq, duplicate=False))
+            elif in_flight:
+                flight, row = in_flight[0]
+                flight.waiters.append(Waiter(row, answer, duplicate=False))
             else:
-                self._answer(answer, Place(self._shard_of(key), seq, duplicate))
+                ask = PendingAck(question, answer, self._clock_ns() + wait_ns)
+                self._asks.add(ask)
+                if self._windows.may_have(identity, key, question.bits):
+                    self._lookups.append(ask)
+                    self._look()
         self._give()
 
-    def tell_all(self, source: SourceId, receipt: Receipt) -> bool:
+    def tell_all(self, source: SourceId, nonce: bytes, receipt: Receipt) -> bool:
         """Have a publisher told of each of its samples; whether that is new."""
         with self._lock:
-            if source in self._receipts:
-                return False
-            if len(self._receipts) >= self._limits.record_receipts_count:
-                self._receipts.clear()  # who hears nothing asks again
-            self._receipts[source] = receipt
-            return True
+            return self._receivers.register(source, nonce, receipt)
 
     def told_of_all(self) -> set[int]:
         """The numbers of the entities for which `tell_all` was called."""
         with self._lock:
-            return {eid for _, eid in self._receipts}
+            return self._receivers.eids()
 
-    def heard(self, source: SourceId, last_sn: int) -> None:
-        """A publisher says which number it gave last."""
+    def announced(self, window: WindowId, last_sn: int | None = None) -> None:
+        """A publisher says that it numbers one key, and perhaps which number it gave last."""
         with self._lock:
-            self._windows.heard(source, last_sn, self._clock_ns())
+            self._windows.announce(window, self._clock_ns(), last_sn)
 
     def gaps(self, grace_ns: int) -> list[Gap]:
         """What has been missing for a while."""
@@ -229,19 +246,11 @@ class Book:
             for gap in gaps:
                 for missing in self._windows.settle(gap):
                     self.counts.gaps += missing.end - missing.start
-                    self._notes.append(gap_row(missing, received_us))
+                    self.notes.add(gap_row(missing, received_us))
 
     def has_row(self, row: Row) -> bool:
         """Whether a sample without a number is on disk: one of this key with this timestamp."""
-        log, stamp = self._log, row.timestamp
-        if log is None or stamp is None:
-            return False
-        bits = stamp.time.value
-        found = LogReader(log.disk, lambda _: None).select(
-            row.key, since=bits, until=bits + 1, columns=["key", "hlc", "hlc_id", "recv_ts"]
-        )
-        clocks = {clock for batch in found for clock in batch.column("hlc_id").to_pylist()}
-        return str(stamp.id) in clocks
+        return row.timestamp is not None and self._finder.has_stamp(row.key, row.timestamp)
 
     # Looking after it: by the desk, now and then.
 
@@ -249,8 +258,8 @@ class Book:
         """Open a broken log again, answer who waited in vain, tell of gaps and drops."""
         if self._log is None or self._log.broken is not None:
             self._mend()
-        self._expire()
         self._look_up()
+        self._expire()
         self._write_notes()
         self._give()
 
@@ -262,14 +271,16 @@ class Book:
     def status(self) -> dict[str, Json]:
         """What it has, and what went wrong."""
         counts: dict[str, Json] = dict(asdict(self.counts))
+        is_well = self._log is not None and self._log.broken is None
         return {
             "log": str(self.log_id),
-            "state": self._state_text(),
+            "state": "Closed" if self._is_closed else "Recording" if is_well else "Failed",
             "ends": list(self._ends),
             "octets": self.used_len,
             "lag_ms": self.lag_ns // 1_000_000,
             **counts,
             "forgotten_publishers": self._windows.forgotten_count,
+            "restarts": self._windows.restarts_count,
             "last_error": self.last_error,
         }
 
@@ -282,33 +293,68 @@ class Book:
             if log is not None:
                 log.close()
         with self._lock:
-            for asks in self._asks.values():
-                for one in asks:
-                    self._answer(one.answer, _CLOSED)
-            self._asks.clear()
-            for _, _, answer, _ in self._lookups:
-                self._answer(answer, _CLOSED)
+            for ask in self._asks.expire(None):
+                self._answer(ask.answer, CLOSED)
             self._lookups.clear()
             for flight in self._unsure:
-                self._refuse(flight, _CLOSED)
+                self._refuse(flight, CLOSED)
         self._give()
 
     # Within.
 
-    def _wait_for(
-        self, key: str, identity: Identity, answer: Answer, deadline_ns: int, duplicate: bool
-    ) -> None:
-        """Have somebody wait for a sample: it has not come, or is under way, or is looked up."""
-        if not self._windows.has(identity):
-            self._asks.setdefault(identity, []).append(_Ask(answer, deadline_ns, duplicate))
-            return
-        for flight in (*self._flights, *self._unsure):
-            row = row_of(flight, identity)
-            if row is not None:
-                flight.waiters.append(Waiter(row, answer, duplicate))
-                return
-        self._lookups.append((key, identity, answer, duplicate))
-        self._look()
+    def _new_rows(self, batch: Rows, *, filled: bool) -> Rows:
+        """Under `_order`: rows without those that are recorded already."""
+        with self._lock:
+            suspects = self._windows.suspects(batch, unstamped=filled)
+            if not suspects:
+                return batch
+            may_look = filled or self._finder.may_look(self._clock_ns())
+            flights = self._pending()
+        checked = suspects if filled else suspects[: self._limits.record_suspects_count]
+        marks = {row: mark for row in checked if (mark := mark_of(batch, row)) is not None}
+        known = marks_of(flights, marks.values())
+        with self._lock:
+            known |= self._finder.remembered(marks.values())
+        unknown = [mark for mark in marks.values() if mark.digest not in known]
+        if unknown and may_look:
+            known |= self._finder.find(unknown).keys()
+        self.counts.unchecked += len(suspects) - len(marks) + len(unknown) * (not may_look)
+        duplicates = {row for row, mark in marks.items() if mark.digest in known}
+        duplicates |= repeated_rows(batch, marks)
+        self.counts.duplicates += len(duplicates)
+        return without_rows(batch, duplicates)
+
+    def _pending(self) -> tuple[Flight, ...]:
+        return (*self._flights, *self._unsure)
+
+    def _is_known(self, put: Put, mark: Mark) -> bool:
+        """Under `_order`: whether a sample is recorded or under way; then it is answered so."""
+        assert put.answer is not None
+        same = mark.is_same if put.is_stamped else mark.is_body
+        bits = mark.bits if put.is_stamped else None
+        with self._lock:
+            self._receivers.note_asked(mark.identity.source)
+            in_flight = in_flight_rows(self._pending(), mark.window, mark.identity.sn, same)
+            if in_flight:
+                flight, row = in_flight[0]
+                flight.waiters.append(Waiter(row, put.answer, duplicate=True))
+                return True
+            found = [
+                one
+                for one in self._finder.recollect(mark.identity, mark.key)
+                if same(one.mark)
+                and (put.is_stamped or mark.is_retry(one.mark, self._limits.record_retry_ns))
+            ]
+            may_have = self._windows.may_have(mark.identity, mark.key, bits)
+            may_have = may_have or (put.is_stamped and self._windows.has_forgotten)
+        if not found and may_have and put.is_stamped:
+            found = list(self._finder.find([mark]).values())
+        elif not found and may_have:
+            found = self._finder.find_body(mark)
+        if found:
+            with self._lock:
+                self._answer(put.answer, Place(found[0].shard, found[0].seq, duplicate=True))
+        return bool(found)
 
     def _give(self) -> None:
         """Give the answers that are known. No lock is held."""
@@ -317,22 +363,6 @@ class Book:
                 due, self._due = self._due, []
             self._tell(due)
 
-    def _sorted(self, puts: Sequence[Put]) -> tuple[list[Put], list[Put]]:
-        """Those that are new, and those that are there already."""
-        fresh: list[Put] = []
-        repeated: list[Put] = []
-        seen: set[Identity] = set()
-        for put in puts:
-            identity = put.row.identity
-            if identity is None or put.answer is None:
-                fresh.append(put)
-                continue
-            self._windows.ask(identity)
-            is_new = identity not in seen and not self._windows.has(identity)
-            (fresh if is_new else repeated).append(put)
-            seen.add(identity)
-        return fresh, repeated
-
     def _send(
         self,
         batch: Rows,
@@ -340,25 +370,26 @@ class Book:
         *,
         wake: bool = True,
         notes: list[Row] | None = None,
+        marks: dict[int, Mark | None] | None = None,
     ) -> _Sent | None:
-        """Under `_order`: append what is new. None: nothing is, or there is no log."""
+        """Under `_order`: append rows. None: there is no log."""
         log = self._log
         with self._lock:
             if log is None:
                 flight = Flight(batch, {}, waiters, notes=notes, told_count=len(waiters))
                 self._refuse(flight, Refusal("closed", f"the disk failed: {self.last_error}"))
                 return None
-            kept, taken = (batch, {}) if notes else self._windows.take(batch, self._clock_ns())
-            self.counts.duplicates += batch.num_rows - kept.num_rows
-            if not kept.num_rows:
-                return None
-            flight = Flight(kept, taken, waiters, notes=notes, told_count=len(waiters))
-            self._note_rows(flight)
+            taken: Taken = {}
+            if not notes:
+                wall_bits = (self._wall_ns() << 32) // 1_000_000_000
+                taken = self._windows.take(batch, self._clock_ns(), wall_bits=wall_bits)
+            flight = Flight(batch, taken, waiters, notes=notes, told_count=len(waiters))
+            self._note_rows(flight, marks or {})
             self._flights.append(flight)
         try:
-            if flight.is_awaited and log.claim(kept):
+            if flight.is_awaited and log.claim(batch):
                 return flight, log, None
-            future = log.append(kept, wake=wake and not flight.is_awaited)
+            future = log.append(batch, wake=wake and not flight.is_awaited)
         except StoreError:  # it broke: looked at when it is opened again
             with self._lock:
                 self._flights.remove(flight)
@@ -386,16 +417,17 @@ class Book:
                         self._state.wait_for(lambda: flight.is_told)
         self._give()
 
-    def _note_rows(self, flight: Flight) -> None:
+    def _note_rows(self, flight: Flight, marks: dict[int, Mark | None]) -> None:
         """Note which rows are asked about, now or likely soon."""
         for id in flight.taken:
-            if id not in self._receipts and not self._windows.is_asked(id):
+            if not self._receivers.are_interested(id[:2]):
                 continue
-            for row, sn in rows_of(flight.batch, id):
-                identity = Identity(*id, sn)
-                flight.rows[identity] = row
-                for one in self._asks.pop(identity, ()):
-                    flight.waiters.append(Waiter(row, one.answer, one.duplicate))
+            for row, _ in rows_of(flight.batch, id):
+                mark = marks.get(row) or mark_of(flight.batch, row)
+                if mark is not None:
+                    flight.marks[row] = mark
+                    for ask in self._asks.take(mark):
+                        flight.waiters.append(Waiter(row, ask.answer, duplicate=False))
 
     def _end(self, log: Log, flight: Flight, outcome: Stored | BaseException) -> None:
         """By whoever wrote: rows are on disk, or not."""
@@ -426,11 +458,10 @@ class Book:
         waiters, flight.waiters = flight.waiters, []
         asked = {row for row, _, _ in waiters}
         due: list[Given] = []
-        for identity, row in flight.rows.items():
-            receipt = self._receipts.get(identity.source)
-            if receipt is not None:
+        for row, mark in flight.marks.items():
+            for receipt in self._receivers.receipts(mark.identity.source):
                 self.counts.acknowledged += row not in asked
-                due.append((partial(receipt, identity), Place(*places[row], False)))
+                due.append((partial(receipt, mark), Place(*places[row], False)))
         for row, answer, duplicate in waiters:
             self.counts.acknowledged += 1
             due.append((answer, Place(*places[row], duplicate)))
@@ -445,35 +476,30 @@ class Book:
         if not flight.is_awaited:
             return
         places = places_of(flight.batch, ranges, len(self._ends))
-        for identity, row in flight.rows.items():
-            self._windows.place(identity, places[row][1])
+        for row, mark in flight.marks.items():
+            self._finder.remember(mark, *places[row])
         for row, answer, duplicate in flight.waiters:
             self._answer(answer, Place(*places[row], duplicate))
 
     def _refuse(self, flight: Flight, refusal: Refusal) -> None:
         self._windows.forget(flight.taken)
-        for identity in flight.rows:
-            receipt = self._receipts.get(identity.source)
-            if receipt is not None:
-                self._due.append((partial(receipt, identity), refusal))
+        for mark in flight.marks.values():
+            for receipt in self._receivers.receipts(mark.identity.source):
+                self._due.append((partial(receipt, mark), refusal))
         for _, answer, _ in flight.waiters:
             self._answer(answer, refusal)
         if flight.notes is None:
             self._drop(flight.batch.num_rows - flight.told_count, refusal.detail)
         else:
-            for note in flight.notes:  # told later, when there is room
-                if note.kind is RowKind.DROP:
-                    self._owed_count += int(note.payload)
-                else:
-                    self._notes.append(note)
+            self.notes.take_back(flight.notes)  # told later, when there is room
         self.last_error = refusal.detail
 
     def _drop(self, count: int, reason: str) -> None:
         if count:
-            if not self._owed_count:
+            if not self.notes.drops_count:
                 _LOG.error("log %s: samples are not recorded: %s", self.name, reason)
             self.counts.dropped += count
-            self._owed_count += count
+            self.notes.add_drops(count)
             self.last_error = reason
 
     def _answer(self, answer: Answer, outcome: Outcome) -> None:
@@ -481,62 +507,22 @@ class Book:
             self.counts.acknowledged += 1
         self._due.append((answer, outcome))
 
-    def _state_text(self) -> str:
-        if self._is_closed:
-            return "Closed"
-        return "Recording" if self._log is not None and self._log.broken is None else "Failed"
-
-    def _shard_of(self, key: str) -> int:
-        return shard_of(key, len(self._ends))
-
     def _expire(self) -> None:
-        now_ns = self._clock_ns()
         with self._lock:
-            for identity, asks in list(self._asks.items()):
-                left = [one for one in asks if one.deadline_ns > now_ns]
-                for one in asks:
-                    if one not in left:
-                        detail = "it was not received; put it with its payload"
-                        self._answer(one.answer, Refusal("unknown", detail))
-                if left:
-                    self._asks[identity] = left
-                else:
-                    del self._asks[identity]
+            for ask in self._asks.expire(self._clock_ns()):
+                detail = "it was not received; put it with its payload"
+                self._answer(ask.answer, Refusal("unknown", detail))
 
     def _look_up(self) -> None:
         """Find samples in the log itself: those that came before anybody asked."""
-        while self._lookups:
-            key, identity, answer, duplicate = self._lookups.popleft()
+        for _ in range(min(len(self._lookups), _LOOKUPS_COUNT)):
+            ask = self._lookups.popleft()
+            found = self._finder.answer(ask.question)
             with self._lock:
-                seq = self._windows.ask(identity)
-            if seq is None:
-                seq = self._found(key, identity)
-            outcome: Outcome = Refusal("unknown", "it is too long ago, or was refused")
-            if seq is not None:
-                outcome = Place(self._shard_of(key), seq, duplicate)
-            with self._lock:
-                self._answer(answer, outcome)
-
-    def _found(self, key: str, identity: Identity) -> int | None:
-        log = self._log
-        if log is None:
-            return None
-        reader = LogReader(log.disk, lambda _: None)
-        shard = self._shard_of(key)
-        bounds = reader.bounds(shard)
-        first = max(bounds.first, bounds.end - self._limits.record_tail_rows_count)
-        found: int | None = None
-        for end in range(bounds.end, first, -_LOOK_ROWS):
-            start = max(end - _LOOK_ROWS, first)
-            for batch in reader.read(shard, start, end, columns=_LOOKED_AT, position=True):
-                seqs = batch.column("seq")
-                for row, sn in rows_of(batch, identity.source):
-                    with self._lock:
-                        self._windows.place(Identity(*identity.source, sn), seqs[row].as_py())
-                    found = seqs[row].as_py() if sn == identity.sn else found
-            if found is not None:
-                return found
-        return None
+                if found is not None and self._asks.remove(ask):
+                    self._answer(ask.answer, found)
+        if self._lookups:
+            self._look()
 
     def _write_notes(self) -> None:
         with self._order:
@@ -544,11 +530,7 @@ class Book:
             if log is None or log.broken is not None:
                 return
             with self._lock:
-                notes = list(self._notes)
-                self._notes.clear()
-                owed, self._owed_count = self._owed_count, 0
-                if owed:
-                    notes.append(drop_row(self._key, owed, self._wall_ns() // 1_000))
+                notes = self.notes.take(self._wall_ns() // 1_000)
             sent = self._send(batch_of(notes), [], notes=notes) if notes else None
         self._follow(sent)
 
@@ -568,19 +550,39 @@ class Book:
             except (EleaError, OSError) as error:
                 self.last_error = str(error)
                 return
+            if new.log_id != self.log_id:
+                self._give_up(new)
+                return
             self.counts.reopened += 1
             with self._lock:
                 grown = [new - old for new, old in zip(new.ends(), self._ends, strict=True)]
                 unsure, self._unsure = self._unsure, []
-                notes = [*self._notes, *(note for one in unsure for note in one.notes or ())]
+                notes = [*self.notes, *(note for one in unsure for note in one.notes or ())]
                 self._windows = recalled(
                     new, self._limits, self._clock_ns(), notes=notes, before=self._windows
                 )
                 missing = [part for one in unsure for part in self._kept(one, grown)]
+                self._finder = Finder(new, self._limits)
             self._log = self._newest = new
             sent = [self._send(one.batch, one.waiters, notes=one.notes) for one in missing]
         for one in sent:
             self._follow(one)
+
+    def _give_up(self, other: Log) -> None:
+        """Another log is where this one was: its rows are gone, and nothing is acknowledged."""
+        other.close()
+        reason = f"log {self.log_id} was deleted or replaced by {other.log_id}; " + _RESTORE
+        _LOG.error("log %s: nothing is recorded: %s", self.name, reason)
+        with self._lock:
+            unsure, self._unsure = self._unsure, []
+            for flight in unsure:
+                self._refuse(flight, Refusal("closed", reason))
+            self.last_error = reason
+
+        def refuse() -> Log:
+            raise StoreError(reason)
+
+        self._open_log = refuse
 
     def _kept(self, flight: Flight, grown: list[int]) -> list[Flight]:
         """The parts of a flight that are not in the log. A block is there whole, or not at all."""
@@ -595,6 +597,3 @@ class Book:
             self._due += self._answers(part, ranges)
             self._stored(part, ranges)
         return missing
-
-
-_CLOSED: Final = Refusal("closed", "the recorder ends")

@@ -10,7 +10,8 @@ class Counts:
     """What became of the samples of a log since it is recorded to."""
 
     rows: int = 0  # on disk
-    duplicates: int = 0  # numbers that were seen before
+    duplicates: int = 0  # samples that are recorded already, by number, key, timestamp, payload
+    unchecked: int = 0  # live samples that may be, and were recorded: too many to look for
     acknowledged: int = 0  # samples of which somebody was told the place
     gaps: int = 0  # samples that nobody has
     filled: int = 0  # samples that caches and storages had

@@ -25,6 +25,9 @@ _HURRY_S: Final = 0.02  # while somebody waits for a sample that has not come
 class Desk:
     """A line of small things to do, and the thread that does them.
 
+    It has no bound of its own: questions count until they are answered (`record_waiting_count`,
+    `record_waiting_len`), and so do changes of liveliness (`record_tokens_count`).
+
     Args:
         name: Of the thread.
         settle: Called before samples are stored: others go first.

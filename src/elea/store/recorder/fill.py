@@ -26,7 +26,7 @@ from elea.session.subscriber import Subscriber
 from elea.store.recorder.book import Book
 from elea.store.recorder.rows import Row, batch_of, sample_row
 from elea.store.recorder.settings import Names, RecordingSettings
-from elea.store.recorder.windows import Gap, SourceId
+from elea.store.recorder.windows import Gap, WindowId
 
 _LOG: Final = logging.getLogger("elea.store.recorder")
 _GRACE_NS: Final = 500_000_000  # for samples that are on their way
@@ -34,6 +34,7 @@ _QUESTION_S: Final = 10.0
 _FLUSH_S: Final = 10.0  # for what was received to be on disk
 _SN_MASK: Final = 0xFFFF_FFFF
 _BEAT_LEN: Final = 4
+_QUESTIONS_COUNT: Final = 256  # for missing samples, at the same time
 
 
 class Recording(Protocol):
@@ -67,7 +68,7 @@ class Filler:
         self._settings = settings
         self._count_max = count_max
         self._lock = threading.Lock()
-        self._questions: set[tuple[str, SourceId]] = set()
+        self._questions: set[tuple[str, WindowId]] = set()
         self.cut_count = 0  # samples that were too many for one answer
         self.nameless_count = 0  # without number and timestamp: nobody knows whether they are new
         self._listening: list[Subscriber[None]] = []
@@ -77,14 +78,12 @@ class Filler:
         """Ask for what was before, and listen to publishers. The recording has subscribed."""
         for key_expr in self._recording.names.key_exprs:
             publishers = f"{key_expr}/@adv/pub/**"
-            if self._settings.recovery:
-                beats = Callback(self._heard, indirect=False)
-                self._listening.append(self._session.declare_subscriber(publishers, beats))
+            beats = Callback(self._heard, indirect=False)
+            self._listening.append(self._session.declare_subscriber(publishers, beats))
+            came = Callback(self._came, indirect=False)
+            liveliness = self._session.liveliness()
+            self._listening.append(liveliness.declare_subscriber(publishers, came, history=True))
             if self._settings.history:
-                came = Callback(self._came, indirect=False)
-                self._listening.append(
-                    self._session.liveliness().declare_subscriber(publishers, came)
-                )
                 self._ask(f"{key_expr}/@adv/**?_anyke", self._landed)
             if self._settings.storages:
                 self._ask(key_expr, self._landed)
@@ -99,30 +98,30 @@ class Filler:
     def tend(self) -> None:
         """By the desk: ask for what has been missing for a while."""
         for book in self._recording.books():
-            by_source: dict[SourceId, list[Gap]] = {}
+            by_window: dict[WindowId, list[Gap]] = {}
             for gap in book.gaps(_GRACE_NS):
-                by_source.setdefault(gap.source, []).append(gap)
-            for source, gaps in by_source.items():
+                by_window.setdefault(gap.window, []).append(gap)
+            for window, gaps in by_window.items():
+                question = (book.name, window)
                 if not self._settings.recovery:
                     book.settle(gaps)
-                elif (book.name, source) not in self._questions:
-                    self._questions.add((book.name, source))
-                    self._recover(book, source, gaps)
+                elif question not in self._questions and len(self._questions) < _QUESTIONS_COUNT:
+                    self._questions.add(question)
+                    self._recover(book, window, gaps)
 
-    def _recover(self, book: Book, source: SourceId, gaps: list[Gap]) -> None:
-        zid, eid = source
+    def _recover(self, book: Book, window: WindowId, gaps: list[Gap]) -> None:
+        zid, eid, key = window
         first, last = gaps[0].start & _SN_MASK, (gaps[-1].end - 1) & _SN_MASK
-        asked = list(self._recording.names.key_exprs)
 
         def answered(rows: list[Row]) -> None:
             self._landed(rows)
-            asked.pop()
-            if not asked and not self._is_stopped:
+            if any(row.identity is not None and row.identity.source == (zid, eid) for row in rows):
+                book.announced(window)  # only its own cache answers
+            if not self._is_stopped:
                 book.settle(gaps)
-                self._questions.discard((book.name, source))
+                self._questions.discard((book.name, window))
 
-        for key_expr in list(asked):
-            self._ask(f"{key_expr}/@adv/*/{zid}/{eid}/**?_sn={first}..{last};_anyke", answered)
+        self._ask(f"{key}/@adv/*/{zid}/{eid}/**?_sn={first}..{last};_anyke", answered)
 
     def _ask(self, selector: str, then: Callable[[list[Row]], None]) -> None:
         """Ask everybody; the desk is given the answers when all are there."""
@@ -180,17 +179,23 @@ class Filler:
 
     def _heard(self, sample: Sample) -> None:
         """A publisher says which number it gave last."""
+        if len(sample.payload) == _BEAT_LEN:
+            self._announced(sample, struct.unpack("<I", sample.payload.to_bytes())[0])
+
+    def _announced(self, sample: Sample, last_sn: int | None = None) -> None:
         source, key = source_of(sample.key_text), sample.key_text.partition("/@adv/pub/")[0]
-        if not isinstance(source, EntityGlobalId) or len(sample.payload) != _BEAT_LEN:
+        if not isinstance(source, EntityGlobalId):
             return
         if "*" in key or not self._recording.names.includes(key):
             return
         book = self._recording.book_of(key)
         if book is not None:
-            last_sn: int = struct.unpack("<I", sample.payload.to_bytes())[0]
-            book.heard((str(source.zid), source.eid), last_sn)
+            book.announced((str(source.zid), source.eid, key), last_sn)
 
     def _came(self, sample: Sample) -> None:
-        """A publisher came later than we did."""
-        if sample.kind is SampleKind.PUT:
+        """A publisher is there."""
+        if sample.kind is not SampleKind.PUT:
+            return
+        self._announced(sample)
+        if self._settings.history:
             self._ask(f"{sample.key_text}?_anyke", self._landed)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from elea.store.log.log import Log
 from elea.store.log.single import Rows, Single, batch_of
 from elea.store.log.writer import Stored, shard_of
+from elea.store.recorder.marks import Mark, mark_of, rows_of
 from elea.store.recorder.rows import Row
-from elea.store.recorder.spans import unwrapped
-from elea.store.recorder.windows import Identity, SourceId, Taken
+from elea.store.recorder.windows import Taken, WindowId
 
 _LOG: Final = logging.getLogger("elea.store.recorder")
 
@@ -36,9 +35,13 @@ class Refusal(NamedTuple):
     detail: str
 
 
+CLOSED: Final = Refusal("closed", "the recorder ends")
+AMBIGUOUS: Final = Refusal(
+    "unknown", "several samples have this number; name `ts` and `digest`, or put its payload too"
+)
 Outcome: TypeAlias = Place | Refusal
 Answer: TypeAlias = Callable[[Outcome], None]
-Receipt: TypeAlias = Callable[[Identity, Outcome], None]
+Receipt: TypeAlias = Callable[[Mark, Outcome], None]
 Given: TypeAlias = tuple[Answer, Outcome]
 
 
@@ -57,7 +60,7 @@ class Flight:
     batch: Rows
     taken: Taken
     waiters: list[Waiter] = field(default_factory=list)
-    rows: dict[Identity, int] = field(default_factory=dict)  # of publishers that are asked about
+    marks: dict[int, Mark] = field(default_factory=dict)  # of rows that are asked about
     notes: list[Row] | None = None  # what it is made of, if we tell it ourselves
     told_count: int = 0  # rows that exist nowhere but with somebody who is told
     is_new: bool = False  # it never reached the log
@@ -66,7 +69,7 @@ class Flight:
     @property
     def is_awaited(self) -> bool:
         """Whether somebody waits for it, as far as is known."""
-        return bool(self.waiters or self.rows)
+        return bool(self.waiters or self.marks)
 
 
 class Put(NamedTuple):
@@ -74,35 +77,37 @@ class Put(NamedTuple):
 
     row: Row
     answer: Answer | None
+    is_stamped: bool = True  # the timestamp is of whoever put it
 
 
-def rows_of(batch: Rows, id: SourceId) -> list[tuple[int, int]]:
-    """The rows of a publisher, with their numbers."""
-    if isinstance(batch, Single):
-        return [(0, batch.sn)] if batch.sn is not None and (batch.zid, batch.eid) == id else []
-    if batch.num_rows == 1:  # a call of a kernel costs more than a row
-        only, eid, sn = (batch.column(name)[0].as_py() for name in ("zid", "eid", "sn"))
-        return [(0, sn)] if (only, eid) == id else []
-    zids = batch.column("zid")
-    zid_index = zids.dictionary.index(id[0])
-    if zid_index.as_py() < 0:
+def in_flight_rows(
+    flights: Iterable[Flight], id: WindowId, sn: int, fits: Callable[[Mark], bool]
+) -> list[tuple[Flight, int]]:
+    """The rows of a number under way that fit."""
+    return [(flight, row) for flight in flights for row in _rows_in(flight, id, sn, fits)]
+
+
+def _rows_in(flight: Flight, id: WindowId, sn: int, fits: Callable[[Mark], bool]) -> list[int]:
+    if id not in flight.taken:
         return []
-    same_eid = pc.equal(batch.column("eid"), pa.scalar(id[1], pa.int64()))
-    mask = pc.and_(pc.equal(zids.indices, zid_index), same_eid)
-    rows = pc.indices_nonzero(mask)
-    sns = batch.column("sn").take(rows).to_pylist()
-    return list(zip(rows.to_pylist(), sns, strict=True))
+    rows = [row for row, number in rows_of(flight.batch, id) if number == sn]
+    marks = [(row, flight.marks.get(row) or mark_of(flight.batch, row)) for row in rows]
+    return [row for row, mark in marks if mark is not None and fits(mark)]
 
 
-def row_of(flight: Flight, identity: Identity) -> int | None:
-    """The row of a sample in a flight; None: it is in another one, or on disk."""
-    if identity in flight.rows:
-        return flight.rows[identity]
-    for start, end in flight.taken.get(identity.source, ()):
-        if start <= unwrapped(identity.sn, start) < end:
-            found = {sn: row for row, sn in rows_of(flight.batch, identity.source)}
-            return found.get(identity.sn)
-    return None
+def marks_of(flights: Iterable[Flight], wanted: Iterable[Mark]) -> set[bytes]:
+    """The digests of rows under way that have the numbers of some samples."""
+    numbers: dict[WindowId, set[int]] = {}
+    for mark in wanted:
+        numbers.setdefault(mark.window, set()).add(mark.identity.sn)
+    found: set[bytes] = set()
+    for flight in flights:
+        for id in flight.taken.keys() & numbers.keys():
+            for row, sn in rows_of(flight.batch, id):
+                one = mark_of(flight.batch, row) if sn in numbers[id] else None
+                if one is not None:
+                    found.add(one.digest)
+    return found
 
 
 def received_us(batch: Rows) -> int:
@@ -155,7 +160,7 @@ def by_shard(flight: Flight, shards_count: int) -> list[tuple[int, Flight]]:
                         for one in flight.waiters
                         if one.row in new_row
                     ],
-                    {id: new_row[row] for id, row in flight.rows.items() if row in new_row},
+                    {new_row[row]: mark for row, mark in flight.marks.items() if row in new_row},
                     None if flight.notes is None else [flight.notes[row] for row in rows],
                     is_new=flight.is_new,
                 ),

@@ -21,10 +21,11 @@ from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 from elea.store.recorder.rows import Row
-from elea.store.recorder.windows import SourceId, Windows
+from elea.store.recorder.windows import WindowId, Windows
 
-_REMEMBERED: Final = ("key", "kind", "zid", "eid", "sn")
-_TOLD: Final = ("kind", "zid", "eid", "sn", "payload")
+_REMEMBERED: Final = ("key", "kind", "zid", "eid", "sn", "hlc", "recv_ts")
+_TOLD: Final = ("key", "kind", "zid", "eid", "sn", "payload")
+_MICROSECONDS: Final = 1_000_000
 
 
 def recalled(
@@ -42,8 +43,8 @@ def recalled(
         notes: Rows that will be written.
         before: The windows until now, if it was open before.
     """
-    windows = Windows(limits)
     reader = LogReader(log.disk, lambda _: None)
+    windows = Windows(limits, _floor(reader, limits))
     for shard in range(reader.shards_count):
         bounds = reader.bounds(shard)
         first = max(bounds.first, bounds.end - limits.record_tail_rows_count)
@@ -55,15 +56,29 @@ def recalled(
                     windows.tell(*gap)
     for note in notes:
         if note.kind is RowKind.GAP and note.identity is not None:
-            windows.tell(note.identity.source, note.identity.sn, int(note.payload))
+            id = (*note.identity.source, note.key)
+            windows.tell(id, note.identity.sn, int(note.payload))
     windows.recall(now_ns, before)
     return windows
 
 
+def _floor(reader: LogReader, limits: Limits) -> int:
+    """The time of rows that are not read, as the 64 bits of a timestamp; 0: all are."""
+    floor = 0
+    for shard in range(reader.shards_count):
+        bounds = reader.bounds(shard)
+        first = max(bounds.first, bounds.end - limits.record_tail_rows_count)
+        if bounds.first < first < bounds.end:
+            for batch in reader.read(shard, first, first + 1, columns=["recv_ts"]):
+                received_us = batch.column("recv_ts")[0].value
+                floor = max(floor, (received_us << 32) // _MICROSECONDS)
+    return floor
+
+
 def _gaps(
     reader: LogReader, shard: int, batch: pa.RecordBatch
-) -> Iterator[tuple[SourceId, int, int]]:
-    """The rows of a batch that tell of gaps: publisher, first number, how many."""
+) -> Iterator[tuple[WindowId, int, int]]:
+    """The rows of a batch that tell of gaps: window, first number, how many."""
     gaps = batch.filter(_is_gap(batch))
     if not gaps.num_rows:
         return
@@ -71,7 +86,7 @@ def _gaps(
     for again in reader.read(shard, bounds["min"], bounds["max"] + 1, columns=_TOLD):
         for row in again.filter(_is_gap(again)).to_pylist():
             if row["sn"] is not None and row["payload"].isdigit():
-                yield (row["zid"], row["eid"]), row["sn"], int(row["payload"])
+                yield (row["zid"], row["eid"], row["key"]), row["sn"], int(row["payload"])
 
 
 def _is_gap(batch: pa.RecordBatch) -> pa.Array:

@@ -198,6 +198,8 @@ class Recording:
         self._wall_ns = wall_ns
         self._opening = threading.Lock()
         self._books: dict[str, Book] = {}
+        self._counting = threading.Lock()
+        self._tokens_count = 0  # changes of liveliness that wait for the desk
         self._serving = threading.Lock()
         self._served: dict[str, tuple[Log, LogServer]] = {}
         self._desk = Desk(f"recorder {settings.name}", self.settle, self._tend)
@@ -406,25 +408,36 @@ class Recording:
 
     def _token_changed(self, sample: Sample) -> None:
         is_there = sample.kind is SampleKind.PUT
+        with self._counting:
+            is_full = self._tokens_count >= self._limits.record_tokens_count
+            self._tokens_count += not is_full
+        if is_full:
+            self._drop(1, "too many changes of liveliness wait for the disk")
+            return
         row = token_row(sample.key_text, self.now_us(), is_there=is_there)
         self._desk.call(partial(self._record_token, Put(row, None)))
 
     def _record_token(self, put: Put) -> None:
+        with self._counting:
+            self._tokens_count -= 1
         book = self.open_book(put.row.key)
         if book is None:
             self.lost_count += 1
         else:
             self._desk.put(book, put)
 
+    def _drop(self, count: int, reason: str) -> None:
+        books = self.books()
+        if count and books:
+            books[0].dropped(count, reason)
+        elif count:
+            self.lost_count += count
+
     def _tend(self) -> bool:
         """By the desk: whether somebody waits."""
         books = self.books()
         for intake in self._intakes:
-            count = intake.newly_dropped()
-            if count and books:
-                books[0].dropped(count, "the disk is slower than what is received")
-            elif count:
-                self.lost_count += count
+            self._drop(intake.newly_dropped(), "the disk is slower than what is received")
         for book in books:
             book.tend()
             self._keep_served(book)

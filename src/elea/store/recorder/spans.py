@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import operator
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
@@ -45,16 +46,26 @@ class Spans:
         """The number after the highest; 0 if there is none."""
         return self._ends[-1] if self._ends else 0
 
+    @property
+    def start(self) -> int:
+        """The lowest number; 0 if there is none."""
+        return self._starts[0] if self._starts else 0
+
+    @property
+    def longest(self) -> int:
+        """How many numbers the longest range has."""
+        return max(map(operator.sub, self._ends, self._starts), default=0)
+
     def meets(self, start: int, end: int) -> bool:
         """Whether any number of a range is there."""
         place = bisect.bisect_right(self._ends, start)
         return place < len(self._starts) and self._starts[place] < end
 
-    def add(self, start: int, end: int) -> None:
-        """Put a range in."""
+    def add(self, start: int, end: int) -> bool:
+        """Put a range in; False: the lowest one had to go."""
         if self._ends and self._ends[-1] == start:  # as most do
             self._ends[-1] = end
-            return
+            return True
         first = bisect.bisect_left(self._ends, start)
         last = bisect.bisect_right(self._starts, end)
         if first < last:
@@ -63,6 +74,8 @@ class Spans:
         self._ends[first:last] = [end]
         if len(self._starts) > self._count_max:
             del self._starts[0], self._ends[0]
+            return False
+        return True
 
     def remove(self, start: int, end: int) -> None:
         """Take a range out."""

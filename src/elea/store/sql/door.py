@@ -2,16 +2,15 @@
 
 To `@sql/NAME` there is one reply with all rows, as JSON or as a stream of Arrow. To `@sql/NAME/**`
 there is one for each row, or for each batch of Arrow, with its number as the last chunk of the key:
-otherwise whoever consolidates replies would keep one of them.
+otherwise whoever consolidates replies would keep one of them. Processes of their own find answers,
+and are killed when they exceed a bound.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -23,13 +22,18 @@ from elea.encoding import Encoding
 from elea.errors import ClosedError, EleaError, InvalidValueError, LimitError
 from elea.json5 import Json
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.predicate.plain import plain
 from elea.session.handlers import Callback
 from elea.session.query import Query
 from elea.session.session import Session
 from elea.store.line import Line, refuse
-from elea.store.sql.engine import Answer, Bounds, Engine
 from elea.store.sql.settings import SqlSettings
+from elea.store.sql.worker_pool import (
+    AbandonedError,
+    PendingAnswer,
+    Question,
+    RefusedError,
+    WorkerPool,
+)
 from elea.store.tables.table import format_of
 
 _LOG: Final = logging.getLogger("elea.store")
@@ -51,6 +55,7 @@ class Counts:
     invalid: int = 0  # not SQL, or not legal here, or it needs too much
     cut: int = 0  # an answer was longer than may be
     abandoned: int = 0  # the one who asked was gone, or took nothing
+    killed: int = 0  # processes: of questions past their bounds, or that nobody waited for
     errors: int = 0  # a table could not be read; `last_error` tells
 
 
@@ -86,6 +91,7 @@ class SqlDoor:
             self._failed,
             self._full,
         )
+        self._workers = WorkerPool(lambda: self._line.stopping)
         self._queryable = session.declare_queryable(
             f"{self.key}/**", Callback(partial(self._line.take, 0), indirect=False), complete=True
         )
@@ -115,6 +121,7 @@ class SqlDoor:
         with suppress(ClosedError):  # the session went first
             self._queryable.undeclare()
         self._line.stop()
+        self._workers.stop()
 
     # By the threads.
 
@@ -122,22 +129,24 @@ class SqlDoor:
         self.counts.queries += 1
         try:
             question = self._question(query)
-            engine = Engine(self.tables(), self._limits)
-            answer = engine.ask(
+            asked = Question(
                 question.text,
-                Bounds(question.rows_count, self._settings.time_s, self._settings.memory_len),
+                question.format,
+                self.tables(),
+                question.rows_count,
+                self._limits.sql_rows_len,
+                self._settings.time_s,
+                self._settings.memory_len,
             )
-        except (InvalidValueError, LimitError) as error:
+            try:
+                self._send(query, question, self._workers.ask(asked, query.is_wanted))
+            finally:
+                self.counts.killed = self._workers.killed_count
+        except AbandonedError:
+            self.counts.abandoned += 1
+        except (InvalidValueError, LimitError, RefusedError) as error:
             self.counts.invalid += 1
             refuse(query, "invalid", str(error))
-            return
-        try:
-            self._send(query, question, answer)
-        except (InvalidValueError, LimitError) as error:
-            self.counts.invalid += 1
-            refuse(query, "invalid", str(error))
-        finally:
-            answer.close()
 
     def _question(self, query: Query) -> _Question:
         parameters = query.parameters
@@ -153,6 +162,9 @@ class SqlDoor:
         if not text.strip():
             legal = "the parameter q or a payload has it"
             raise InvalidValueError("SQL", f"saw none; {legal}, such as ?q=select 1")
+        size = len(text.encode())
+        if size > self._limits.sql_text_len:
+            raise LimitError("sql_text_len", size, self._limits.sql_text_len)
         format = parameters.get("format") or "json"
         if format not in _FORMATS:
             raise InvalidValueError("format", f"saw {format!a}; legal are {', '.join(_FORMATS)}")
@@ -162,31 +174,27 @@ class SqlDoor:
             raise InvalidValueError("number of rows", f"saw {rows!a}; legal are 1 to {most}")
         return _Question(text, format, int(rows), str(query.key_expr) == self.key)
 
-    def _send(self, query: Query, question: _Question, answer: Answer) -> None:
-        pieces = _arrow(answer) if question.format == "arrow" else _json(answer)
+    def _send(self, query: Query, question: _Question, answer: PendingAnswer) -> None:
         encoding = _ARROW if question.format == "arrow" else _JSON
         sent: list[bytes] = []
-        length = number = 0
-        for piece, rows_count in pieces:
-            length += len(piece)
-            if length > self._limits.sql_rows_len:
-                answer.is_cut = True
-                break
-            self.counts.rows += rows_count
-            if question.is_single:
-                sent.append(piece)
-            else:
-                query.reply(f"{self.key}/{number}", piece, encoding=encoding)
+        schema = b""
+        number = 0
+        with closing(iter(answer)) as pieces:
+            for octets, rows_count in pieces:
+                if rows_count is None:
+                    schema = octets
+                    continue
+                self.counts.rows += rows_count
+                if question.is_single:
+                    sent.append(octets)
+                    continue
+                query.reply(f"{self.key}/{number}", octets, encoding=encoding)
                 number += 1
-            if number % _LOOK_COUNT == 0 and not self._goes_on(query):
-                self.counts.abandoned += 1
-                return
+                if number % _LOOK_COUNT == 0 and not self._goes_on(query):
+                    raise AbandonedError
         if question.is_single:
-            whole = (
-                _stream(answer.schema, sent)
-                if question.format == "arrow"
-                else b"[" + b",\n".join(sent) + b"]"
-            )
+            is_arrow = question.format == "arrow"
+            whole = _stream(schema, sent) if is_arrow else b"[" + b",\n".join(sent) + b"]"
             query.reply(self.key, whole, encoding=encoding)
         if answer.is_cut:
             self.counts.cut += 1
@@ -208,28 +216,11 @@ class SqlDoor:
             refuse(query, "failed", str(error) or type(error).__name__)
 
 
-def _json(answer: Answer) -> Iterator[tuple[bytes, int]]:
-    """Each row as an object."""
-    for batch in answer:
-        for row in batch.to_pylist():
-            yield json.dumps(plain(row), ensure_ascii=False).encode(), 1
-
-
-def _arrow(answer: Answer) -> Iterator[tuple[bytes, int]]:
-    """Each batch as a stream of its own."""
-    for batch in answer:
-        yield _written([batch], batch.schema), batch.num_rows
-
-
-def _stream(schema: pa.Schema, streams: list[bytes]) -> bytes:
+def _stream(schema: bytes, streams: list[bytes]) -> bytes:
     """One stream of all."""
-    batches = [batch for one in streams for batch in pa.ipc.open_stream(one)]
-    return _written(batches, schema)
-
-
-def _written(batches: list[pa.RecordBatch], schema: pa.Schema) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
+    with pa.ipc.new_stream(sink, pa.ipc.open_stream(schema).schema) as writer:
+        for one in streams:
+            for batch in pa.ipc.open_stream(one):
+                writer.write_batch(batch)
     return bytes(sink.getvalue())

@@ -1,12 +1,14 @@
-"""Engine: one SELECT over tables, by DuckDB in this process, within bounds.
+"""Engine: one SELECT over tables, by DuckDB in this process.
 
 A question gets a database of its own, in memory, which knows the tables that it names and nothing
-else: no file, no network, no variable of this process, no other setting. What it may use of memory,
-time and rows is bounded; nothing is written to a disk.
+else: no file, no network, no variable of this process, no other setting. Nothing is written to a
+disk. DuckDB keeps its own bounds of time and memory where it looks at them; those that hold are of
+the process it runs in (`elea.store.sql.worker`).
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,18 +17,23 @@ from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from elea.errors import EleaError, InvalidValueError, LimitError
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.store.sql import frames
 from elea.store.tables.dataset import dataset
 
 _BATCH_ROWS: Final = 4_096
+_SCANNED_ROWS: Final = 8_192  # of a table, at once
+_OUT_OF_MEMORY: Final = re.compile(r"out of memory|bad.?alloc|malloc of size", re.IGNORECASE)
 _CONFIG: Final = {
     "allow_community_extensions": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "enable_external_access": "false",
     "python_enable_replacements": "false",  # the variables of our own functions are no tables
+    "temp_directory": "",  # what does not fit is not written to a disk
     "threads": "1",  # as many questions as there are threads to answer them
 }
 
@@ -73,7 +80,7 @@ class Engine:
         )
         try:
             for name in self._named(own, text):
-                own.register(name, dataset(self.tables[name]))
+                own.register(name, _frugal(dataset(self.tables[name])))
             own.execute("SET lock_configuration = true")
             return Answer(own, text, bounds)
         except BaseException:
@@ -93,6 +100,32 @@ class Engine:
             raise InvalidValueError("SQL", str(error)) from None
         # Of no table may also be a function or what a WITH names: the database tells.
         return [name for name in self.tables if name.lower() in named]
+
+
+class _Frugal(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
+    """A dataset that is read as far as it is needed. Arrow would read gigabytes ahead."""
+
+    def scanner(self, **more: Any) -> ds.Scanner:
+        """Made by DuckDB, with columns and a filter."""
+        frugal: dict[str, Any] = {
+            "batch_size": _SCANNED_ROWS,
+            "batch_readahead": 1,
+            "fragment_readahead": 1,
+            "use_threads": False,
+            "fragment_scan_options": ds.ParquetFragmentScanOptions(
+                use_buffered_stream=True, pre_buffer=False
+            ),
+        }
+        return super().scanner(**{**frugal, **more})
+
+
+def _frugal(found: ds.Dataset) -> ds.Dataset:
+    if not isinstance(found, ds.FileSystemDataset):
+        return found
+    fragments = list(found.get_fragments())
+    if not fragments:
+        return found
+    return _Frugal(fragments, found.schema, found.format, found.filesystem)
 
 
 class Answer:
@@ -147,13 +180,15 @@ class Answer:
     def _told(self, error: BaseException) -> BaseException:
         """What is raised: an error of ours for each of theirs."""
         if self._is_late:
-            seen = f"more than {self._bounds.time_s:g} s"
-            return InvalidValueError("SQL", f"the answer took {seen}; ask for less")
+            return InvalidValueError("SQL", frames.too_much_time(self._bounds.time_s))
         if isinstance(error, duckdb.OutOfMemoryException):
-            legal = f"{self._bounds.memory_len // 2**20} MiB"
-            return InvalidValueError("SQL", f"the answer needs more memory than {legal}; ask less")
+            return InvalidValueError("SQL", frames.too_much_memory(self._bounds.memory_len))
         if isinstance(error, duckdb.Error):
+            if _OUT_OF_MEMORY.search(str(error)):  # of Arrow, or of the heap
+                return InvalidValueError("SQL", frames.too_much_memory(self._bounds.memory_len))
             return InvalidValueError("SQL", str(error))
+        if isinstance(error, pa.ArrowMemoryError):
+            return InvalidValueError("SQL", frames.too_much_memory(self._bounds.memory_len))
         if isinstance(error, pa.ArrowException | OSError):
             return EleaError(str(error))
         return error

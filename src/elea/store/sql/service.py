@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from elea.config.kinds import Value
@@ -47,4 +48,6 @@ def open_door(session: Session, settings: SqlSettings) -> SqlDoor:
         from elea.store.sql.door import SqlDoor
     except ModuleNotFoundError as error:
         raise MissingDependencyError("SQL over tables", "sql") from error
+    if find_spec("duckdb") is None:  # not imported here: other processes answer
+        raise MissingDependencyError("SQL over tables", "sql")
     return SqlDoor(session, settings)

@@ -1,8 +1,10 @@
-"""Compaction: the many small files of a day as few, sorted by key and time, without repeats.
+"""Compaction: the many small files of a day as few, sorted by key and time, without duplicates.
 
-A sample that two recorders stored, or that came twice, is there twice: the same publisher, number,
-key and payload; or, of a publisher that does not number, the same key, timestamp and payload. The
-row with the lowest number in its log stays. Gaps and drops are never repeats.
+A sample that two recorders stored, or that came twice, is there twice. Rows are duplicates only if
+they agree in everything the publisher said: source id and number, key, timestamp, kind, payload,
+encoding and attachment. A restarted publisher counts from 0 again, with newer timestamps: a number
+alone identifies nothing. Rows without a timestamp, gaps and drops are never duplicates: rather
+twice than never. Of duplicates the row with the lowest offset in its log stays.
 """
 
 from __future__ import annotations
@@ -23,19 +25,20 @@ from elea import heap
 from elea.errors import EleaError, StoreError
 from elea.store.log.schema import RowKind
 from elea.store.tables.files import SORTED, DataFile
-from elea.store.tables.layout import TEXTS, RowWriter, discard, with_dictionaries
-from elea.store.tables.table import Table
+from elea.store.tables.layout import TEXTS, RowWriter, with_dictionaries
+from elea.store.tables.table import Table, discard_unlisted
 
 _LOG: Final = logging.getLogger("elea.store")
 RANGE_LEN_MAX: Final = 512 << 20  # octets that are sorted in memory at once: one file each
 _SAMPLE_ROWS: Final = 1 << 20
-_PUBLISHED: Final = ("zid", "eid", "sn")
 _STAMPED: Final = ("hlc", "hlc_id")
-_SAME: Final = ("key", "kind", "payload")
-
+_IDENTITY: Final = ("zid", "eid", "sn", *_STAMPED, "key", "kind")
 _POSITION: Final = ("log", "shard", "seq")
+# What the recorder or the link added, or made of `hlc`: two copies of a sample may differ in it.
+_NOT_SAID: Final = (*_POSITION, "recv_ts", "ts", "qos")
 _MERGED: Final = "merged-"  # how the names of files begin that were put together
 MERGE_COUNT: Final = 128  # small files that become one; as many newer ones are left alone
+_MERGES_MAX: Final = 64  # after one batch; what is left is merged after a later one
 _MERGE_LEN: Final = 16 << 20  # octets that they have together, which are few times more in memory
 # Smaller than in files that were just written: who looks for one key reads one or two of them.
 _GROUP_ROWS: Final = 32 * 1024
@@ -76,19 +79,28 @@ def compact(
         try:
             table.replace(group, new)
         except StoreError as error:
-            discard(table.layout.root, new)
+            discard_unlisted(table, new)
             _LOG.warning("%s: %s was not compacted: %s", table.layout.root, day, error)
             continue
         made_count = sum(file.rows_count for file in new)
         yield Compacted(day, bucket, len(group), len(new), made_count, rows_count - made_count)
 
 
-def tidy(table: Table, number: int) -> None:
-    """After the batch of some number: `merge`, now and then. If that fails, rows are safe."""
-    if number % MERGE_COUNT:
+def tidy(table: Table, number: int, files_count: int = 1) -> None:
+    """After a batch: `merge`, each time about `MERGE_COUNT` small files have come.
+
+    If that fails, rows are safe.
+
+    Args:
+        number: Of the batch.
+        files_count: How many files it brought: one for each shard and day.
+    """
+    if number % max(1, MERGE_COUNT // max(1, files_count)):
         return
     try:
-        merge(table)
+        for _ in range(_MERGES_MAX):
+            if not merge(table):
+                break
     except (EleaError, OSError, pa.ArrowException) as error:
         _LOG.warning("%s: its small files stay as they are: %s", table.layout.root, error)
     # Arrow would keep it for the next time, and the C library what commits scattered.
@@ -96,8 +108,11 @@ def tidy(table: Table, number: int) -> None:
     heap.give_back()
 
 
-def merge(table: Table, count: int = MERGE_COUNT) -> int:
+def merge(table: Table, count: int | None = None) -> int:
     """Put small files of a day together, if there are many; returns how many.
+
+    Args:
+        count: So many, of twice as many or more; `MERGE_COUNT` if not given.
 
     To open a table costs time and memory for each of its files, so who commits often calls this now
     and then. Rows stay in their order, and a compaction sorts them later all the same. Nothing is
@@ -105,6 +120,7 @@ def merge(table: Table, count: int = MERGE_COUNT) -> int:
     """
     if table.format == "parquet" or not set(_POSITION) <= set(table.schema().names):
         return 0
+    count = MERGE_COUNT if count is None else count
     files = sorted(table.files(), key=lambda file: (file.date, file.bucket or "", file.path))
     for (day, bucket), found in groupby(files, lambda file: (file.date, file.bucket)):
         small = [file for file in found if _is_small(file, count)]
@@ -126,7 +142,7 @@ def merge(table: Table, count: int = MERGE_COUNT) -> int:
         try:
             table.replace(group, new)
         except StoreError as error:
-            discard(table.layout.root, new)
+            discard_unlisted(table, new)
             _LOG.info("%s: files of %s are left as they are: %s", table.layout.root, day, error)
             continue
         return len(group)
@@ -181,10 +197,12 @@ def _ranges(rows: ds.Dataset, count: int) -> Iterator[tuple[_Bound, _Bound]]:
         return
     step = max(1, rows.count_rows() // _SAMPLE_ROWS)
     samples = []
+    # Decoded tables have no payload: their rows count alike.
+    has_payload = "payload" in rows.schema.names
     columns = {
         "key": pc.field("key").cast(pa.string()),
         "time": pc.coalesce(pc.field("ts"), pc.field("recv_ts")),
-        "length": pc.binary_length(pc.field("payload")),
+        "length": pc.binary_length(pc.field("payload")) if has_payload else pc.scalar(0),
     }
     for batch in rows.to_batches(columns=columns):
         samples.append(batch.take(pa.array(range(0, batch.num_rows, step), pa.int64())))
@@ -215,25 +233,21 @@ def _inside(low: _Bound, high: _Bound) -> ds.Expression | None:
 
 
 def _without_repeats(rows: pa.Table) -> pa.Table:
-    """Rows without those that are another one again."""
+    """Rows without duplicates."""
     numbers = pa.array(range(rows.num_rows), pa.int64())
     sampled = pc.less_equal(rows["kind"], int(RowKind.DELETE))
-    numbered = pc.and_(sampled, _all_valid(rows, _PUBLISHED))
-    stamped = pc.and_(pc.and_not(sampled, numbered), _all_valid(rows, _STAMPED))
-    repeats: list[int] = []
-    for chosen, by in ((numbered, _PUBLISHED), (stamped, _STAMPED)):
-        # Nearly always there are none, which small numbers tell.
-        codes = pa.table({name: _codes(rows[name]) for name in (*by, "key")}).filter(chosen)
-        if codes.group_by(list(by)).aggregate([]).num_rows < codes.num_rows:
-            repeats += _repeats(rows.append_column("row", numbers).filter(chosen), by)
-    if not repeats:
+    chosen = pc.and_(sampled, _all_valid(rows, _STAMPED))
+    # Nearly always there are none, which columns of numbers tell.
+    codes = pa.table({name: _codes(rows[name]) for name in _IDENTITY}).filter(chosen)
+    if codes.group_by(list(_IDENTITY)).aggregate([]).num_rows == codes.num_rows:
         return rows
+    repeats = _repeats(rows.append_column("row", numbers).filter(chosen))
     return rows.filter(pc.invert(pc.is_in(numbers, value_set=pa.array(repeats, pa.int64()))))
 
 
-def _repeats(rows: pa.Table, by: Sequence[str]) -> list[int]:
-    """The numbers of rows that are another one again, which comes before them in its log."""
-    names = [*by, *_SAME]
+def _repeats(rows: pa.Table) -> list[int]:
+    """The numbers of rows that are duplicates of one that comes before them in its log."""
+    names = [name for name in rows.column_names if name not in (*_NOT_SAID, "row")]
     small = pa.table({name: _text(rows[name]) for name in (*names, "row", *_POSITION)})
     small = small.sort_by([(name, "ascending") for name in _POSITION])
     firsts = small.group_by(names, use_threads=False).aggregate([("row", "first")])["row_first"]
@@ -271,4 +285,9 @@ def _codes(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+    """A column by whose values Arrow can group: nested ones as text."""
+    if pa.types.is_dictionary(column.type):
+        return column.cast(pa.string())
+    if pa.types.is_nested(column.type):
+        return pa.chunked_array([[repr(value) for value in column.to_pylist()]], pa.string())
+    return column

@@ -11,6 +11,7 @@ import itertools
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -30,11 +31,18 @@ from elea.store.tables.layout import (
     DATE,
     RETENTION,
     Layout,
-    discard,
     old_partials,
     sync,
 )
-from elea.store.tables.table import ATTEMPTS_MAX, advanced, check_types, log_of
+from elea.store.tables.table import (
+    ATTEMPTS_MAX,
+    CROWDED,
+    advanced,
+    check_types,
+    is_ours,
+    is_replaced,
+    log_of,
+)
 
 _BUCKETS: Final = "elea.buckets"
 _COMPACTIONS: Final = "elea.compactions"
@@ -75,8 +83,7 @@ class DeltaLake:
             ends = _ends(table, consumer, log_id)
             after = advanced(ends, parts, lossy=lossy)
             if after is None:
-                discard(self._root, files)
-                return False
+                return is_ours(self, files, attempt)
             known = ends | after
             marks = [
                 Transaction(_app(consumer, log_id, shard), known.get(shard, _NOT_YET))
@@ -89,7 +96,7 @@ class DeltaLake:
                 return True
             except CommitFailedError:
                 _pause(attempt)
-        raise StoreError(f"{self._root}: others commit so often that this one never could")
+        raise StoreError(f"{self._root}: {CROWDED}")
 
     def files(self, key_expr: str = "**", since: int = 0, until: int = 2**64) -> list[DataFile]:
         """As `Table`."""
@@ -106,9 +113,8 @@ class DeltaLake:
         for attempt in range(ATTEMPTS_MAX):
             table = DeltaTable(self._root)
             here = set(pa.table(table.get_add_actions(flatten=True))["path"].to_pylist())
-            gone = [file.path for file in old if file.path not in here]
-            if gone:
-                raise StoreError(f"{self._root}: {gone[0]} is not in the table any more")
+            if is_replaced(here, old, new, attempt):
+                return
             now_ms = time.time_ns() // 1_000_000
             removed = [
                 RemoveAction(
@@ -123,7 +129,7 @@ class DeltaLake:
                 return
             except CommitFailedError:
                 _pause(attempt)
-        raise StoreError(f"{self._root}: others commit so often that this one never could")
+        raise StoreError(f"{self._root}: {CROWDED}")
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
         """As `Table`."""
@@ -166,16 +172,26 @@ class DeltaLake:
         marks: list[Transaction],
     ) -> None:
         # No retries of its own: what is to be committed depends on what was there before.
-        table.create_write_transaction(
-            list(actions),
-            "append",
-            table.schema(),
-            partition_by=self.layout.partitions,
-            commit_properties=CommitProperties(app_transactions=marks, max_commit_retries=0),
-        )
-        # delta-rs leaves that to the system; what is committed here may be trimmed from the log.
         log = Path(self._root) / "_delta_log"
-        sync(log / f"{table.version() + 1:020d}.json")
+        try:
+            table.create_write_transaction(
+                list(actions),
+                "append",
+                table.schema(),
+                partition_by=self.layout.partitions,
+                commit_properties=CommitProperties(app_transactions=marks, max_commit_retries=0),
+            )
+        finally:
+            sync_version(log, table.version() + 1)
+
+
+def sync_version(log: Path, version: int) -> None:
+    """Make a version durable, if it is there: also one whose commit reported an error.
+
+    delta-rs leaves that to the system; rows that are committed here may be trimmed from the log.
+    """
+    with suppress(FileNotFoundError):
+        sync(log / f"{version:020d}.json")
         sync(log)
 
 

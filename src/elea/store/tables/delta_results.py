@@ -13,7 +13,8 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
-from elea.store.tables.layout import RETENTION, sync
+from elea.store.tables.delta import sync_version
+from elea.store.tables.layout import RETENTION
 from elea.store.tables.results import File
 
 _APP: Final = "elea.results"
@@ -81,9 +82,8 @@ class DeltaCatalog:
             )
         except CommitFailedError:
             return False
-        log = self.root / "_delta_log"
-        sync(log / f"{table.version() + 1:020d}.json")
-        sync(log)
+        finally:
+            sync_version(self.root / "_delta_log", table.version() + 1)
         return True
 
     def _table(self) -> DeltaTable | None:

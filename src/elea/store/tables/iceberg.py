@@ -16,7 +16,6 @@ from typing import Any, Final
 from uuid import UUID
 
 import pyarrow as pa
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.io.pyarrow import parquet_file_to_data_file, schema_to_pyarrow
@@ -28,26 +27,27 @@ from pyiceberg.types import PrimitiveType
 from elea import crash
 from elea.errors import StoreError
 from elea.store.tables.files import DataFile, Part, Stats, pruned
+from elea.store.tables.iceberg_catalog import DurableCatalog
 from elea.store.tables.layout import (
     BUCKET,
     COLUMNS,
     DATE,
     WITH_STATS,
     Layout,
-    discard,
     old_partials,
-    sync,
 )
 from elea.store.tables.table import (
     ATTEMPTS_MAX,
+    CROWDED,
     advanced,
     check_types,
     ends_from_text,
     ends_to_text,
+    is_ours,
+    is_replaced,
     log_of,
 )
 
-CATALOG: Final = "catalog.sqlite"
 NAME: Final = "elea.bronze"  # of the table in its catalog
 _BUCKETS: Final = "elea.buckets"
 _PROPERTIES: Final = {
@@ -92,8 +92,7 @@ class Iceberg:
             ends = ends_from_text(table.properties.get(name))
             after = advanced(ends, parts, lossy=lossy)
             if after is None:
-                discard(str(self._root), files)
-                return False
+                return is_ours(self, files, attempt)
             crash.point("table.before_commit")
             try:
                 with table.transaction() as step:
@@ -101,12 +100,11 @@ class Iceberg:
                     # Also with no file: that the table is as it was is asked with files only.
                     paths = [str(self._root / file.path) for file in files]
                     step.add_files(paths, check_duplicate_files=False)
-                self._sync()
                 crash.point("table.after_commit")
                 return True
             except CommitFailedException:
                 _pause(attempt)
-        raise StoreError(f"{self._root}: others commit so often that this one never could")
+        raise StoreError(f"{self._root}: {CROWDED}")
 
     def files(self, key_expr: str = "**", since: int = 0, until: int = 2**64) -> list[DataFile]:
         """As `Table`."""
@@ -125,9 +123,8 @@ class Iceberg:
             table = self._load()
             here = {one.file.file_path: one.file for one in table.scan().plan_files()}
             paths = [str(self._root / file.path) for file in old]
-            gone = [path for path in paths if path not in here]
-            if gone:
-                raise StoreError(f"{gone[0]} is not in the table any more")
+            if is_replaced({self._below(path) for path in here}, old, new, attempt):
+                return
             try:
                 with table.transaction() as step, step.update_snapshot().overwrite() as change:
                     for path in paths:
@@ -137,11 +134,10 @@ class Iceberg:
                         change.append_data_file(
                             parquet_file_to_data_file(table.io, table.metadata, path)
                         )
-                self._sync()
                 return
             except CommitFailedException:
                 _pause(attempt)
-        raise StoreError(f"{self._root}: others commit so often that this one never could")
+        raise StoreError(f"{self._root}: {CROWDED}")
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
         """As `Table`."""
@@ -170,25 +166,11 @@ class Iceberg:
                 (self._root / path).unlink(missing_ok=True)
         return sorted(found)
 
-    def _sync(self) -> None:
-        """Make durable what the catalog says is there: PyIceberg leaves that to the system."""
-        table = self._load()
-        paths = [table.metadata_location]
-        snapshot = table.current_snapshot()
-        if snapshot is not None:
-            paths.append(snapshot.manifest_list)
-            paths += [
-                one.manifest_path
-                for one in snapshot.manifests(table.io)
-                if one.added_snapshot_id == snapshot.snapshot_id
-            ]
-        for path in paths:
-            sync(Path(path.removeprefix("file://")))
-        sync(self._root / "metadata")
+    def _below(self, path: str) -> str:
+        return str(Path(path).relative_to(self._root))
 
-    def _catalog(self) -> SqlCatalog:
-        uri = f"sqlite:///{self._root / CATALOG}"
-        return SqlCatalog("elea", uri=uri, warehouse=self._root.as_uri())
+    def _catalog(self) -> DurableCatalog:
+        return DurableCatalog(self._root)
 
     def _load(self) -> IcebergTable:
         return self._catalog().load_table(NAME)
@@ -233,7 +215,7 @@ class Iceberg:
         )
         day = bound(low, DATE)
         return DataFile(
-            str(Path(file.file_path).relative_to(self._root)),
+            self._below(file.file_path),
             file.record_count,
             file.file_size_in_bytes,
             str(datetime(1970, 1, 1, tzinfo=UTC).date() + timedelta(days=day)),

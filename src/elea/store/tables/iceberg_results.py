@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.io.pyarrow import parquet_file_to_data_file, schema_to_pyarrow
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table import TableProperties
 
-from elea.store.tables.iceberg import CATALOG, small
+from elea.store.tables.iceberg import small
+from elea.store.tables.iceberg_catalog import CATALOG, DurableCatalog
 from elea.store.tables.results import File
 
 NAME: Final = "elea.results"  # of the table in its catalog
 _NUMBER: Final = "elea.number"
+_MAPPING: Final = TableProperties.DEFAULT_NAME_MAPPING  # files have no field ids: names tell
 _PROPERTIES: Final = {
     "commit.retry.num-retries": "0",
     "write.metadata.delete-after-commit.enabled": "true",
@@ -43,7 +45,7 @@ class IcebergCatalog:
         if table is None:
             return None
         found = schema_to_pyarrow(table.schema(), include_field_ids=False)
-        return pa.schema([pa.field(one.name, small(one.type)) for one in found])
+        return pa.schema([one.with_type(small(one.type)) for one in found])
 
     def files(self) -> list[File]:
         """As `Catalog`."""
@@ -71,7 +73,7 @@ class IcebergCatalog:
         here = {one.file.file_path: one.file for one in table.scan().plan_files()}
         try:
             with table.transaction() as step:
-                step.set_properties({_NUMBER: str(number)})
+                step.set_properties({_NUMBER: str(number), _MAPPING: _mapping(table)})
                 with step.update_snapshot().overwrite() as change:
                     for file in gone:
                         change.delete_data_file(here[str(self.root / file.path)])
@@ -84,9 +86,8 @@ class IcebergCatalog:
             return False
         return True
 
-    def _catalog(self) -> SqlCatalog:
-        uri = f"sqlite:///{self.root / CATALOG}"
-        return SqlCatalog("elea", uri=uri, warehouse=self.root.as_uri())
+    def _catalog(self) -> DurableCatalog:
+        return DurableCatalog(self.root)
 
     def _table(self) -> IcebergTable | None:
         if not (self.root / CATALOG).is_file():
@@ -102,3 +103,7 @@ class IcebergCatalog:
         with suppress(TableAlreadyExistsError):  # somebody else made it now
             catalog.create_table(NAME, schema, location=self.root.as_uri(), properties=_PROPERTIES)
         return catalog.load_table(NAME)
+
+
+def _mapping(table: IcebergTable) -> str:
+    return table.schema().name_mapping.model_dump_json()

@@ -103,7 +103,7 @@ class Layout:
         """The columns of files with these columns."""
         if not self.partitions_inside:
             return columns
-        fields = [pa.field(one.name, _wide(one.type)) for one in columns]
+        fields = [pa.field(one.name, wide(one.type)) for one in columns]
         return pa.schema([*fields, *self.partition_fields])
 
     @property
@@ -150,16 +150,16 @@ def checked_buckets(buckets: Mapping[str, str]) -> dict[str, str]:
     return dict(buckets)
 
 
-def _wide(type: pa.DataType) -> pa.DataType:
+def wide(type: pa.DataType) -> pa.DataType:
     """A type that Iceberg has: its smallest integers have 32 bits."""
     if type in (pa.int8(), pa.int16()):
         return pa.int32()
     if pa.types.is_struct(type):
-        return pa.struct([pa.field(one.name, _wide(one.type)) for one in type])
+        return pa.struct([pa.field(one.name, wide(one.type)) for one in type])
     if pa.types.is_list(type):
-        return pa.list_(pa.field(type.value_field.name, _wide(type.value_type)))
+        return pa.list_(pa.field(type.value_field.name, wide(type.value_type)))
     if pa.types.is_map(type):
-        return pa.map_(_wide(type.key_type), _wide(type.item_type))
+        return pa.map_(wide(type.key_type), wide(type.item_type))
     return type
 
 

@@ -85,7 +85,7 @@ class PlainParquet:
             ends = self._ends(consumer, log_id)
             after = advanced(ends, parts, lossy=lossy)
             if after is None:
-                discard(str(self._root), files)
+                discard(str(self._root), files)  # staged: none of them is in the table
                 return False
             told = {str(shard): end for shard, end in (ends | after).items()}
             everything = self._read(_ENDS) or {}

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from elea.errors import ConfigError, MissingDependencyError, StoreError
-from elea.store.tables.layout import PARTIAL, sync
+from elea.store.tables.layout import PARTIAL, sync, wide
 from elea.store.tables.table import FORMATS, format_of
 
 DATA: Final = "rows"  # the directory of the files; no other table has one of that name
@@ -177,12 +177,17 @@ class Results:
             gone += small
         (self.root / DATA).mkdir(parents=True, exist_ok=True)
         come = [self._written(number, pa.concat_tables(parts))] if parts else []
-        if not catalog.commit(number, gone, come, schema):
+        if not catalog.commit(number, gone, come, schema) and not self._has(come):
             for file in come:
                 (self.root / file.path).unlink(missing_ok=True)
             raise _taken(self.root, number, catalog.number())
         if number % _FILES_MAX == 0:
             self._sweep()
+
+    def _has(self, files: Sequence[File]) -> bool:
+        """Whether a commit that reported an error is in the table all the same."""
+        listed = {file.path for file in self._catalog.files()}
+        return bool(files) and all(file.path in listed for file in files)
 
     def _sweep(self) -> None:
         """Take away files that no reader can still be at."""
@@ -281,13 +286,12 @@ def _catalog(root: Path, format: str) -> Catalog:
 
 
 def _wide(schema: pa.Schema) -> pa.Schema:
-    """Columns as all formats have them: Iceberg has no integers of less than 32 bits."""
-    return pa.schema(
-        [
-            one.with_type(pa.int32()) if one.type in (pa.int8(), pa.int16()) else one
-            for one in schema
-        ]
-    )
+    """Columns as all formats have them, and all later rows fit.
+
+    Iceberg has no integers of less than 32 bits. Every column may be null: that there are no nulls
+    in the first rows, as Spark says of a count, says nothing of later ones.
+    """
+    return pa.schema([pa.field(one.name, wide(one.type)) for one in schema])
 
 
 def _taken(root: Path, number: int, have: int) -> StoreError:

@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 
 from elea.errors import EleaError
 from elea.keyexpr.keyexpr import KeyExpr
+from elea.limits import DEFAULT_LIMITS, Limits
 from elea.store.log.ranges import of_keys, of_time
 from elea.store.log.schema import POSITION, SCHEMA, TEXTS, TIME, RowKind, times
 from elea.store.tables.files import DataFile, microseconds, prefix_of
@@ -27,6 +28,8 @@ _LOG: Final = logging.getLogger("elea.store")
 
 # As sources of a historian give rows.
 ROWS: Final = pa.schema([*SCHEMA, *POSITION, pa.field("log", pa.string(), nullable=False)])
+_LEFT_OUT: Final = b"elea.left_out"
+_NOTHING: Final = pa.RecordBatch.from_pylist([], schema=ROWS)
 _SCANNED_ROWS: Final = 64 * 1024
 _END: Final = 2**64
 _LAST_CHARACTER: Final = 0x10FFFF
@@ -39,10 +42,12 @@ class TableSource:
 
     Args:
         path: Its directory.
+        limits: How many keys are remembered while their last rows are looked for.
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, limits: Limits = DEFAULT_LIMITS) -> None:
         self.path = Path(path)
+        self._keys_max = limits.historian_keys_count
         self._table: Table | None = None
         self._problem: str | None = None
 
@@ -54,13 +59,21 @@ class TableSource:
             yield _shaped(batch)
 
     def latest(self, key_expr: str, until: int) -> Iterator[pa.RecordBatch]:
-        """The last put or deletion of each key that matches, before a time; in any order.
+        """The last put or deletion of each key that matches, before a time; in any order."""
+        return self.latest_after(key_expr, until, None)
 
-        The times of all rows of these keys are read; payloads only of what is found.
+    def latest_after(
+        self, key_expr: str, until: int, after: str | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The same, of keys behind one.
+
+        The times of all rows of these keys are read; payloads only of what is found. Batches
+        without rows come meanwhile. Of more keys than may be, it tells of the first ones.
         """
         wanted = str(KeyExpr.of(key_expr))
         files = sorted(self._files(wanted, 0, until), key=_newest, reverse=True)
         best: dict[str, tuple[int, int, DataFile, int, str]] = {}
+        last_key: str | None = None  # keys after it are not remembered
         for file in files:
             if (
                 "*" not in wanted
@@ -70,6 +83,7 @@ class TableSource:
                 break  # what is older cannot be later
             columns = ["key", "kind", "hlc", "recv_ts", *(one.name for one in POSITION), "log"]
             for batch in self._scan([file], wanted, 0, until, columns):
+                yield _NOTHING
                 batch = batch.filter(pc.less_equal(batch.column("kind"), int(RowKind.DELETE)))
                 rows = pa.table(
                     {
@@ -83,10 +97,19 @@ class TableSource:
                 last = rows.group_by("key", use_threads=False).aggregate(
                     [(name, "last") for name in ("time", "seq", "shard", "log")]
                 )
+                if last_key is not None:
+                    last = last.filter(pc.less_equal(last["key"], last_key))
+                if after is not None:
+                    last = last.filter(pc.greater(last["key"], after))
                 for row in last.to_pylist():
                     found = (row["time_last"], row["seq_last"], file, row["shard_last"])
                     if row["key"] not in best or found[:2] > best[row["key"]][:2]:
                         best[row["key"]] = (*found, row["log_last"])
+                if len(best) > 2 * self._keys_max:
+                    kept = sorted(best)[: self._keys_max]
+                    best, last_key = {key: best[key] for key in kept}, kept[-1]
+        if last_key is not None:
+            yield _NOTHING.replace_schema_metadata({_LEFT_OUT: last_key.encode()})
         yield from self._fetched(best)
 
     def settle(self) -> None:
@@ -155,6 +178,12 @@ class TableSource:
     def _dataset(self, files: Sequence[DataFile]) -> ds.Dataset:
         paths = [str(self.path.absolute() / file.path) for file in files]
         return ds.dataset(paths, schema=COLUMNS, format="parquet")
+
+
+def left_out_of(batch: pa.RecordBatch) -> str | None:
+    """The last key that a source tells of, if it says with this batch that there are more."""
+    found = (batch.schema.metadata or {}).get(_LEFT_OUT)
+    return None if found is None else found.decode()
 
 
 def _filter(key_expr: str, since: int, until: int) -> ds.Expression | None:

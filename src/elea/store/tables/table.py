@@ -9,7 +9,7 @@ So it does not matter who asks again, nor what else was forgotten.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 from uuid import UUID
@@ -18,10 +18,11 @@ import pyarrow as pa
 
 from elea.errors import ConfigError, ConflictError, MissingDependencyError, StoreError
 from elea.store.tables.files import DataFile, Part
-from elea.store.tables.layout import COLUMNS, Layout, checked_buckets
+from elea.store.tables.layout import COLUMNS, Layout, checked_buckets, discard
 
 FORMATS: Final = ("delta", "iceberg", "parquet")
 ATTEMPTS_MAX: Final = 20  # at a commit while others commit too; each looks at the table anew
+CROWDED: Final = f"gave up after {ATTEMPTS_MAX} attempts: concurrent commits kept winning"
 
 
 class Table(Protocol):
@@ -164,6 +165,47 @@ def advanced(
         part = next(one for one in parts if one.end > ends.get(one.shard, 0))
         raise ConflictError(part.shard, part.first, part.end, ends.get(part.shard, 0))
     return after or None
+
+
+def discard_unlisted(table: Table, files: Sequence[DataFile]) -> None:
+    """Remove files that were written for a table, except those that it lists.
+
+    A commit may report an error and be in the table all the same.
+    """
+    listed = {file.path for file in table.files()}
+    discard(table.layout.root, [file for file in files if file.path not in listed])
+
+
+def is_ours(table: Table, files: Sequence[DataFile], attempt: int) -> bool:
+    """Whether a table that has all rows of some files has them by a commit of these files.
+
+    Files that it does not list are removed, unless a commit of them was tried: then `vacuum` may.
+    """
+    if not attempt:
+        discard_unlisted(table, files)
+        return False
+    listed = {file.path for file in table.files()}
+    return bool(files) and all(file.path in listed for file in files)
+
+
+def is_replaced(
+    listed: Collection[str], old: Sequence[DataFile], new: Sequence[DataFile], attempt: int
+) -> bool:
+    """Whether a replacement that reported an error is in the table all the same.
+
+    Args:
+        listed: The paths of the table's files.
+        attempt: How often it was tried before.
+
+    Raises:
+        StoreError: some of the old files are not in the table any more, for another reason.
+    """
+    gone = [file.path for file in old if file.path not in listed]
+    if attempt and len(gone) == len(old) and all(file.path in listed for file in new):
+        return True
+    if gone:
+        raise StoreError(f"{gone[0]} is not in the table any more")
+    return False
 
 
 def ends_to_text(ends: Mapping[int, int]) -> str:

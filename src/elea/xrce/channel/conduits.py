@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.xrce.channel.besteffort import BestEffortReceiver
 from elea.xrce.channel.receiver import MASK_BITS, ReliableReceiver
-from elea.xrce.channel.rtt import RoundTrip
-from elea.xrce.channel.sender import ReliableSender, Window
+from elea.xrce.channel.rtt import RTO_MIN_NS, RoundTrip
+from elea.xrce.channel.sender import SYNCH_MAX_NS, ReliableSender, Window
 from elea.xrce.channel.serial import BITS_DEFAULT, Serial
+from elea.xrce.channel.zero import digest
 from elea.xrce.closing import CloseReason, violation
 from elea.xrce.encode_hot import encode
 from elea.xrce.framing import Marked, conduit_marker
@@ -33,19 +34,41 @@ from elea.xrce.messages_hot import (
 
 Numbered: TypeAlias = Declare | StreamData | BatchedData | WriteData | Pull
 NUMBERED: Final = (Declare, StreamData, BatchedData, WriteData, Pull)
+SYNCHS_COUNT: Final = 30  # at least, before a peer is believed to acknowledge nothing
 _STALL_NS: Final = 30_000_000_000  # without progress, towards a peer whose lease is infinite
 
 
 @dataclass(slots=True)
 class _Outgoing:
+    conduit: int
     reliable: ReliableSender
     best_effort_sn: int = 0
 
 
 @dataclass(slots=True)
-class _Incoming:
+class IncomingConduit:
+    """One direction of a conduit."""
+
+    conduit: int
     reliable: ReliableReceiver[Marked]
-    best_effort: BestEffortReceiver
+    best_effort: BestEffortReceiver | None = None  # from the first message on
+    # The digests of the messages 0 and 1 that came last; -1 if none did.
+    zero: int = -1
+    one: int = -1
+
+    def note(self, sn: int, message: bytes) -> None:
+        """A new message came that has one of these numbers."""
+        if sn == 0:
+            self.zero = digest(message)
+        else:
+            self.one = digest(message)
+
+    def is_copy(self, sn: int, message: bytes) -> bool:
+        """Whether a message is equal to the one that came last with its number, 0 or 1."""
+        return sn <= 1 and digest(message) == (self.one if sn else self.zero)
+
+
+_Conduit = TypeVar("_Conduit", _Outgoing, IncomingConduit)
 
 
 @dataclass(slots=True)
@@ -65,12 +88,13 @@ class Conduits:
     round_trip: RoundTrip = field(default_factory=RoundTrip)
     stray_acks_count: int = 0  # about conduits that were never used
     _serial: Serial = field(init=False)
-    _outgoing: dict[int, _Outgoing] = field(init=False, default_factory=dict)
-    _incoming: dict[int, _Incoming] = field(init=False, default_factory=dict)
-    _best_effort_out: list[bytes] = field(init=False, default_factory=list)
+    # Mostly there is one, and a dictionary takes 232 octets.
+    _outgoing: list[_Outgoing] = field(init=False, default_factory=list)
+    _incoming: list[IncomingConduit] = field(init=False, default_factory=list)
+    _best_effort_out: list[bytes] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self._serial = Serial(self.bits)
+        self._serial = Serial.of(self.bits)
 
     # Sending.
 
@@ -89,12 +113,13 @@ class Conduits:
             False if the window is full: nothing was sent, and the caller has to try again once
             `receive` has said that there is room.
         """
-        channel = self._outgoing.get(conduit) or self._begin(conduit)
+        channel = _of(self._outgoing, conduit) or self._begin(conduit)
         message = make(channel.reliable.next_sn)
         if not is_reliable(message):
             sn = channel.best_effort_sn
             channel.best_effort_sn = self._serial.after(sn)
             markers = encode(fragment(sn)) if fragment is not None else b""
+            self._best_effort_out = self._best_effort_out or []
             self._best_effort_out.append(_lead(conduit) + markers + encode(make(sn)))
             return True
         markers = encode(fragment(channel.reliable.next_sn)) if fragment is not None else b""
@@ -108,21 +133,33 @@ class Conduits:
     def data_to_send(self) -> list[bytes]:
         """Messages with their markers. Any number of them, in this order, may share a frame."""
         out = self.best_effort_to_send()
-        for sending in self._outgoing.values():
+        for sending in self._outgoing:
             out += sending.reliable.data_to_send()
-        for conduit, receiving in self._incoming.items():
-            out += [_lead(conduit) + encode(ack) for ack in receiving.reliable.acks_to_send()]
+        for receiving in self._incoming:
+            out += [
+                _lead(receiving.conduit) + encode(ack) for ack in receiving.reliable.acks_to_send()
+            ]
         return out
 
     def best_effort_to_send(self) -> list[bytes]:
         """Those of them that nobody acknowledges, if they go another way."""
-        out, self._best_effort_out = self._best_effort_out, []
-        return out
+        out, self._best_effort_out = self._best_effort_out, None
+        return out or []
 
     def _begin(self, conduit: int) -> _Outgoing:
         window = self.window or window_of(self.limits)
-        sender = ReliableSender(self._serial, self.round_trip, window, lead=_lead(conduit))
-        return self._outgoing.setdefault(conduit, _Outgoing(sender))
+        # A session ends if nothing is acknowledged for a lease: that is not to be bad luck.
+        allowed_ns = max((self.lease_ns or _STALL_NS) // SYNCHS_COUNT, RTO_MIN_NS)
+        sender = ReliableSender(
+            self._serial,
+            self.round_trip,
+            window,
+            lead=_lead(conduit),
+            synch_max_ns=min(allowed_ns, SYNCH_MAX_NS),
+        )
+        begun = _Outgoing(conduit, sender)
+        self._outgoing.append(begun)
+        return begun
 
     # Receiving.
 
@@ -139,36 +176,50 @@ class Conduits:
             return []
         if not isinstance(message, Synch | Declare | StreamData | BatchedData | WriteData | Pull):
             return [marked]  # it belongs to no channel, whatever its marker says
-        channel = self._incoming.get(marked.conduit) or self._accept(marked.conduit)
+        channel = _of(self._incoming, marked.conduit) or self._accept(marked.conduit)
         if isinstance(message, Synch):
             if message.reliable:
                 return channel.reliable.synch(message, now_ns)
-            channel.best_effort.synch(message.sn)
+            self._best_effort(channel).synch(message.sn)
             return []
         if is_reliable(message):
+            if message.sn <= 1 and channel.reliable.is_new(message.sn):
+                channel.note(message.sn, encode(message))
             return channel.reliable.receive(message.sn, marked, length, now_ns, answer=message.sync)
-        return [marked] if channel.best_effort.receive(message.sn, now_ns) else []
+        taken = self._best_effort(channel).receive(message.sn, now_ns)
+        return [marked] if taken else []
+
+    def _best_effort(self, channel: IncomingConduit) -> BestEffortReceiver:
+        if channel.best_effort is None:
+            channel.best_effort = BestEffortReceiver(self._serial, self.lease_ns)
+        return channel.best_effort
+
+    def incoming(self, conduit: int) -> IncomingConduit | None:
+        """What comes by a conduit, if anything came by it."""
+        return _of(self._incoming, conduit)
 
     def _acknack(self, conduit: int, message: AckNack, now_ns: int) -> None:
-        channel = self._outgoing.get(conduit)
+        channel = _of(self._outgoing, conduit)
         if channel is None:
             self.stray_acks_count += 1
         else:
             channel.reliable.acknack(message, now_ns)
 
-    def _accept(self, conduit: int) -> _Incoming:
+    def _accept(self, conduit: int) -> IncomingConduit:
         if conduit >= self.limits.xrce_conduits_count:
             legal = f"0 to {self.limits.xrce_conduits_count - 1} are accepted"
             raise violation(CloseReason.PARAMETER, f"conduit {conduit}; {legal}")
-        reliable = ReliableReceiver[Marked](
+        # Not `ReliableReceiver[Marked](...)`, which would keep that with each of them.
+        reliable: ReliableReceiver[Marked] = ReliableReceiver(
             self._serial,
             self.round_trip,
             store_count=self.limits.xrce_store_count,
             store_len=self.limits.xrce_store_len,
             mask_bits=self.mask_bits,
         )
-        best_effort = BestEffortReceiver(self._serial, self.lease_ns)
-        return self._incoming.setdefault(conduit, _Incoming(reliable, best_effort))
+        begun = IncomingConduit(conduit, reliable)
+        self._incoming.append(begun)
+        return begun
 
     # Time.
 
@@ -185,14 +236,14 @@ class Conduits:
 
     def wake(self, now_ns: int) -> None:
         """The peer hears us again: what it has not acknowledged is asked about now."""
-        for sending in self._outgoing.values():
+        for sending in self._outgoing:
             sending.reliable.wake(now_ns)
 
     def _timed(self, *, asleep: bool) -> Iterator[ReliableSender | ReliableReceiver[Marked]]:
         if not asleep:
-            for sending in self._outgoing.values():
+            for sending in self._outgoing:
                 yield sending.reliable
-        for receiving in self._incoming.values():
+        for receiving in self._incoming:
             yield receiving.reliable
 
     # What a session wants to know.
@@ -200,23 +251,36 @@ class Conduits:
     def is_stalled(self, now_ns: int) -> bool:
         """Whether a peer has acknowledged nothing for so long that the session should end."""
         allowed_ns = self.lease_ns or _STALL_NS
-        since = (one.reliable.progress_ns for one in self._outgoing.values())
+        since = (one.reliable.progress_ns for one in self._outgoing)
         return any(at is not None and now_ns - at > allowed_ns for at in since)
 
     @property
     def unacknowledged_count(self) -> int:
         """Messages that wait for the peer."""
-        return sum(one.reliable.unacknowledged_count for one in self._outgoing.values())
+        return sum(one.reliable.unacknowledged_count for one in self._outgoing)
 
     @property
     def resent_count(self) -> int:
         """Messages that had to be sent again."""
-        return sum(one.reliable.resent_count for one in self._outgoing.values())
+        return sum(one.reliable.resent_count for one in self._outgoing)
+
+    @property
+    def dropped_count(self) -> int:
+        """Best-effort messages that came late, or again."""
+        channels = (one.best_effort for one in self._incoming)
+        return sum(one.dropped_count for one in channels if one is not None)
 
     @property
     def gap_count(self) -> int:
         """Messages that will never be delivered, because the peer no longer had them."""
-        return sum(one.reliable.gap_count for one in self._incoming.values())
+        return sum(one.reliable.gap_count for one in self._incoming)
+
+
+def _of(conduits: list[_Conduit], number: int) -> _Conduit | None:
+    for one in conduits:
+        if one.conduit == number:
+            return one
+    return None
 
 
 def is_reliable(message: Numbered) -> bool:

@@ -8,7 +8,6 @@ before others. When either is full, `has_room` says so and the writer waits.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -18,6 +17,7 @@ from elea.xrce.encode_hot import encode
 from elea.xrce.messages_hot import AckNack, Synch
 
 SYNCH_MAX_NS: Final = 1_000_000_000
+_NOTHING: Final[list[bytes]] = []  # shared by all that say nothing, and never changed
 _FLAG_S: Final = 0x20  # the same bit of every message that has a sequence number
 
 
@@ -43,8 +43,38 @@ class _Kept:
 class ReliableSender:
     """One direction of one conduit."""
 
+    __slots__ = (
+        "_begun",
+        "_flight_count",
+        "_full_told",
+        "_kept",
+        "_kept_len",
+        "_landed_count",
+        "_lead",
+        "_out",
+        "_probe",
+        "_round_trip",
+        "_serial",
+        "_synch_max_ns",
+        "_synch_ns",
+        "_synch_wait_ns",
+        "_unheard",
+        "_window_count",
+        "_window_len",
+        "ignored_count",
+        "next_sn",
+        "progress_ns",
+        "resent_count",
+    )
+
     def __init__(
-        self, serial: Serial, round_trip: RoundTrip, window: Window, *, lead: bytes = b""
+        self,
+        serial: Serial,
+        round_trip: RoundTrip,
+        window: Window,
+        *,
+        lead: bytes = b"",
+        synch_max_ns: int = SYNCH_MAX_NS,
     ) -> None:
         self.next_sn = 0
         self.ignored_count = 0  # AckNacks about what was never sent, or long ago
@@ -56,13 +86,15 @@ class ReliableSender:
         self._window_len = window.kept_len
         self._flight_count = min(window.flight_count, self._window_count)
         self._lead = lead  # the marker of the conduit, in front of everything
-        self._kept: deque[_Kept] = deque()
+        self._kept: list[_Kept] = []  # a deque takes 760 octets, for each device
         self._kept_len = 0
         self._landed_count = 0  # of those kept
         self._probe: tuple[int, int] | None = None  # a number sent with S, and when
-        self._out: list[bytes] = []
+        self._out = _NOTHING
         self._begun = False  # the peer was told where the numbers start
         self._full_told = False
+        self._synch_max_ns = synch_max_ns
+        self._unheard = False  # nothing was heard since the last Synch
         self._synch_ns = 0  # when a Synch is due, if anything is kept
         self._synch_wait_ns = 0
 
@@ -95,7 +127,7 @@ class ReliableSender:
         """A writer is held up: ask the peer, once, for what would make room."""
         if not self._full_told:
             self._full_told = True
-            self._out.append(self._synch(answer=True))
+            self._say(self._synch(answer=True))
 
     def send(
         self, message: bytes, now_ns: int, *, markers: bytes = b"", flush: bool = False
@@ -104,7 +136,7 @@ class ReliableSender:
         assert self.has_room(len(markers) + len(message))
         if not self._begun:  # a receiver may insist on it (8.4)
             self._begun = True
-            self._out.append(self._synch(answer=False))
+            self._say(self._synch(answer=False))
         if not self._kept:
             self.progress_ns = now_ns
             self._arm(now_ns)
@@ -124,25 +156,38 @@ class ReliableSender:
         if not 0 <= done <= len(self._kept):
             self.ignored_count += 1
             return False
-        for _ in range(done):
-            kept = self._kept.popleft()
+        for kept in self._kept[:done]:
             self._kept_len -= len(kept.markers) + len(kept.message)
             self._landed_count -= kept.landed
+        del self._kept[:done]
         self._measure(message.sn, now_ns)
+        self._unheard = False
         if done:
             self._full_told = False
             self.progress_ns = now_ns if self._kept else None
             self._arm(now_ns)
+        else:  # it answers, so that what is lost are messages: there is no reason to wait longer
+            self._synch_wait_ns = max(self._synch_wait_ns // 4, self._round_trip.rto_ns)
+            self._synch_ns = min(self._synch_ns, now_ns + self._synch_wait_ns)
         if message.mask is not None:
             self._resend(message.mask * 2 + 1, now_ns)
         return done > 0
 
     def handle_timer(self, now_ns: int) -> None:
-        """Send the Synch that is due."""
+        """Send the Synch that is due. If none was answered, the oldest message goes with it.
+
+        On a bad link that makes one round trip of two: a peer that has the message tells so, and
+        does not ask for it first.
+        """
         if self._kept and now_ns >= self._synch_ns:
             self._probe = None  # its answer was lost
-            self._out.append(self._synch(answer=True))
-            self._synch_wait_ns = min(2 * self._synch_wait_ns, SYNCH_MAX_NS)
+            self._say(self._synch(answer=True))
+            if self._unheard:
+                self.resent_count += 1
+                self._transmit(self._kept[0], now_ns, answer=True)
+            self._unheard = True
+            longest_ns = max(self._synch_max_ns, self._round_trip.rto_ns)
+            self._synch_wait_ns = min(2 * self._synch_wait_ns, longest_ns, SYNCH_MAX_NS)
             self._synch_ns = now_ns + self._synch_wait_ns
 
     def wake(self, now_ns: int) -> None:
@@ -158,7 +203,7 @@ class ReliableSender:
 
     def data_to_send(self) -> list[bytes]:
         """Messages with their markers, in order."""
-        out, self._out = self._out, []
+        out, self._out = self._out, _NOTHING
         return out
 
     def _arm(self, now_ns: int) -> None:
@@ -202,7 +247,11 @@ class ReliableSender:
     def _transmit(self, kept: _Kept, now_ns: int, *, answer: bool) -> None:
         kept.sent_ns = now_ns
         first = kept.message[0] | _FLAG_S if answer else kept.message[0]
-        self._out.append(self._lead + kept.markers + bytes((first,)) + kept.message[1:])
+        self._say(self._lead + kept.markers + bytes((first,)) + kept.message[1:])
+
+    def _say(self, octets: bytes) -> None:
+        self._out = self._out or []
+        self._out.append(octets)
 
     def _synch(self, *, answer: bool) -> bytes:
         count = len(self._kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from elea.errors import DecodeError, InvalidValueError
@@ -21,6 +22,12 @@ class Serial:
     """
 
     __slots__ = ("bits", "half", "modulus")
+
+    @staticmethod
+    @cache
+    def of(bits: int) -> Serial:
+        """The numbers of that length, the same for all sessions: there are sixty lengths."""
+        return Serial(bits)
 
     def __init__(self, bits: int) -> None:
         if not BITS_MIN <= bits <= BITS_MAX:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from elea.encoding import Encoding
 from elea.errors import InvalidValueError, LimitError
 from elea.limits import Limits
-from elea.predicate.layout import Layout
-from elea.xrce.declarations import Action, Declarations, Named, Publisher
+from elea.xrce.declarations import Action, Changes, Declarations, Named, Rules
 from elea.xrce.declarations_hot import (
     PUSH_MODE_ID,
     Declaration,
     ForgetSubscriberDecl,
     ResourceDecl,
+    ResultDecl,
     SelectionDecl,
     SubscriberDecl,
 )
+from elea.xrce.gateway.effects import Losses
 from elea.xrce.gateway.outlet import Outlet
 from elea.xrce.gateway.subscription import Subscription
 from elea.xrce.messages_hot import (
@@ -35,9 +36,17 @@ from elea.xrce.samples.keys import selects
 from elea.xrce.samples.sample import Sample
 from elea.xrce.samples.store import PULL_SESSIONS_COUNT
 from elea.xrce.selections import resource_of
+from elea.xrce.session.session import Session
 from elea.xrce.status import RefusedError
-from elea.xrce.transactions import Incoming, Outgoing
+from elea.xrce.transactions import Incoming, Outgoing, Settled
 
+Ids: TypeAlias = set[int] | frozenset[int]
+NO_IDS: Final[frozenset[int]] = frozenset()
+NO_LOSSES: Final = Losses()
+# Shared by all that have none, and never changed: an empty dictionary takes 64 octets.
+_NO_SUBSCRIPTIONS: Final[dict[int, Subscription]] = {}
+_NO_RESTS: Final[dict[tuple[int, int], Rest]] = {}
+_NO_QUERIES: Final[dict[int, Query]] = {}
 RID_CEILING: Final = 16_382  # our ids go down from here, and take two octets (A-16)
 
 
@@ -82,46 +91,101 @@ class Query:
     deadline_ns: int
 
 
+def with_id(ids: Ids, id_: int, *, there: bool) -> Ids:
+    """These ids, with one or without it; those that were given are not to be used any more."""
+    if isinstance(ids, frozenset):
+        return {id_} if there else ids
+    (ids.add if there else ids.discard)(id_)
+    return ids or NO_IDS
+
+
 class Device:
     """The state of one session."""
+
+    __slots__ = (
+        "_counters",
+        "_limits",
+        "_outgoing",
+        "_rids",
+        "_session",
+        "_style_known",
+        "answered",
+        "asked_rids",
+        "incoming",
+        "locators",
+        "losses_told",
+        "matched",
+        "matched_told",
+        "outlet",
+        "periodic",
+        "pid",
+        "properties",
+        "queries",
+        "rests",
+        "rules",
+        "subscriptions",
+        "table",
+        "timer_ns",
+    )
 
     def __init__(
         self,
         pid: bytes,
         properties: SessionProperties,
         outlet: Outlet,
+        session: Session,
         *,
-        lease_ns: int,
+        locators: tuple[bytes, ...],
         commit_mode: int,
-        frame_len: int,
         limits: Limits,
-        layout_of: Callable[[Resource], Layout | None],
-        admit: Callable[[Named, Publisher], str | None],
-        allows: Callable[[Action, Resource], bool],
+        rules: Rules,
     ) -> None:
         self.pid = pid
         self.properties = properties
         self.outlet = outlet
-        self.lease_ns = lease_ns
+        self.locators = locators  # groups that it hears are among them
+        self.losses_told = NO_LOSSES
+        self._session = session
         ours = properties.is_ours
-        self.allows = allows
-        self.table = Declarations(
-            vendor=ours, limits=limits, layout_of=layout_of, admit=admit, allows=allows
-        )
-        self.told = Declarations(self.table.names, global_ids=True, vendor=True, limits=limits)
+        self.rules = rules
+        self._limits = limits
+        self.table = Declarations(vendor=ours, limits=limits, rules=rules)
         self.incoming = Incoming(commit_mode, limits)
-        self.outgoing = Outgoing(properties.commit_mode, frame_len)
+        self._outgoing: Outgoing | None = None  # what the gateway declares, if anything
         self.subscriptions: dict[int, Subscription] = {}
-        self.periodic: dict[int, Subscription] = {}
-        self.matched: set[int] = set()  # publishers that should be told of a reader
-        self.matched_told: set[int] = set()  # and those that were
-        self.rests: OrderedDict[tuple[int, int], Rest] = OrderedDict()
-        self.queries: dict[int, Query] = {}
-        self.asked_rids: set[int] = set()  # ids of ours that the device has not answered about
-        self.counters = Counters()
+        self.periodic: dict[int, Subscription] = _NO_SUBSCRIPTIONS
+        # Most devices have none of these, and an empty set takes 216 octets.
+        self.matched: Ids = NO_IDS  # publishers that should be told of a reader
+        self.matched_told: Ids = NO_IDS  # and those that were
+        self.asked_rids: Ids = NO_IDS  # ids of ours that the device has not answered about
+        self.rests: dict[tuple[int, int], Rest] = _NO_RESTS
+        self.queries: dict[int, Query] = _NO_QUERIES
+        self._counters: Counters | None = None  # from the first drop on
+        self._rids: dict[str, int] | None = None
         self.answered = True  # it has the Results of its transactions
         self.timer_ns: int | None = None  # when the gateway looks at it next
         self._style_known = False
+
+    @property
+    def lease_ns(self) -> int:
+        """Its lease; 0 never ends."""
+        return self._session.peer_lease_ns
+
+    @property
+    def counters(self) -> Counters:
+        """What was dropped, to be counted on."""
+        self._counters = self._counters or Counters()
+        return self._counters
+
+    @property
+    def losses(self) -> Losses:
+        """What was lost on the way from it, or to it."""
+        session = self._session
+        return Losses(
+            session.conduits.gap_count,
+            session.dropped_fragments_count,
+            self.outlet.too_long_count,
+        )
 
     def can(self, capability: int) -> bool:
         """Whether the device said so."""
@@ -145,6 +209,55 @@ class Device:
             self.note_style(
                 one.resource if isinstance(one, ResourceDecl) else one.query for one in said
             )
+
+    def set_periodic(self, id_: int, sub: Subscription | None) -> None:
+        """A subscriber has windows, or none."""
+        if sub is not None:
+            self.periodic = self.periodic or {}
+            self.periodic[id_] = sub
+        elif id_ in self.periodic:
+            del self.periodic[id_]
+
+    def ask(self, query_id: int, query: Query) -> None:
+        """Something was asked of the data space for it."""
+        self.queries = self.queries or {}
+        self.queries[query_id] = query
+
+    def next_declares(self) -> tuple[Declaration, ...] | None:
+        """What the gateway declares next, if it may."""
+        return self._outgoing.next() if self._outgoing is not None else None
+
+    def settled(self, result: ResultDecl) -> Settled | None:
+        """What of that a Result is about."""
+        return self._outgoing.result(result) if self._outgoing is not None else None
+
+    def apply_ours(self, declarations: Iterable[Declaration]) -> Changes:
+        """Apply what the gateway declared, and the device has accepted: names for both.
+
+        Raises:
+            RefusedError: The device took an id for something else meanwhile.
+        """
+        names = self.table.names
+        ours = Declarations(names, global_ids=True, vendor=True, limits=self._limits)
+        return ours.apply(declarations)
+
+    def rid_of(self, path: str) -> int | None:
+        """The id of a name without wildcards that the device knows; the first of several."""
+        if self._rids is None:  # from now on it is kept up; most devices never need it
+            self._rids = {}
+            for id_, named in self.table.names.items():
+                if id_ % 2 == 0 and named.resource.is_trivial:
+                    self._rids.setdefault(named.resource.path, id_)
+        return self._rids.get(path)
+
+    def renamed(self, id_: int, before: str | None, path: str | None) -> None:
+        """An id stands for another resource without wildcards, or for none."""
+        if self._rids is None:
+            return
+        if before is not None and self._rids.get(before) == id_:
+            del self._rids[before]
+        if path is not None:
+            self._rids.setdefault(path, id_)
 
     def free_rid(self) -> int | None:
         """An id for a name that the device did not name itself."""
@@ -188,10 +301,11 @@ class Device:
 
     def keep_rest(self, id_: int, pull_id: int, rest: Rest) -> None:
         """Remember what a Pull may go on with."""
+        self.rests = self.rests or {}
         self.rests.pop((id_, pull_id), None)
         self.rests[id_, pull_id] = rest
         while len(self.rests) > PULL_SESSIONS_COUNT:
-            self.rests.popitem(last=False)
+            del self.rests[next(iter(self.rests))]
 
     # What it writes.
 
@@ -215,6 +329,7 @@ class Device:
         named = self.table.named(id_)
         actual = named
         if prid is not None:
+            self.outlet.uses_prids = True
             actual = self.table.named(prid) if prid % 2 == 0 else None
         if (
             named is None
@@ -225,7 +340,7 @@ class Device:
         ):
             self.counters.data += 1
             return None
-        if not self.allows(Action.WRITE, actual.resource):
+        if not self.rules.allows(Action.WRITE, actual.resource):
             self.counters.forbidden += 1
             return None
         publisher = self.table.publishers.get(id_)
@@ -253,10 +368,10 @@ class Device:
             self.counters.data += 1
             return None
         self.note_style((name,))
-        if not self.allows(Action.WRITE, resource):
+        if not self.rules.allows(Action.WRITE, resource):
             self.counters.forbidden += 1
             return None
-        rid = self.outlet.rids.get(resource.path)
+        rid = self.rid_of(resource.path)
         known = self.table.named(rid) if rid is not None else None
         if known is not None:
             qualities = qualities.over(known.qualities)
@@ -266,13 +381,15 @@ class Device:
 
     def tell_interest(self, now_ns: int) -> None:
         """Tell publishers of their first reader, or that the last one is gone (12.2)."""
-        wanted: set[int] = self.matched ^ self.matched_told
-        for id_ in sorted(wanted):
+        for id_ in sorted(self.matched ^ self.matched_told):
             said: Declaration = ForgetSubscriberDecl(id=id_)
             if id_ in self.matched:
                 said = SubscriberDecl(id=id_, mode=PUSH_MODE_ID)
-            self.outlet.declare((said,), now_ns, committed=True)
-            (self.matched_told.add if id_ in self.matched else self.matched_told.discard)(id_)
+            if self.outlet.fits((said,)):
+                self.outlet.declare((said,), now_ns, committed=True)
+            else:  # it has no way to hear of it; by name, and under other ids, it may write
+                self.outlet.too_long_count += 1
+            self.matched_told = with_id(self.matched_told, id_, there=id_ in self.matched)
             if not self.outlet.is_clear:
                 return
 
@@ -287,16 +404,23 @@ class Device:
         """Send a sample under an id; a name that comes often is given one (12.3)."""
         reliable = sample.reliable and qualities.reliable is not False
         wild = not named.resource.is_trivial
-        path = self.outlet.sample(id_, sample, now_ns, wild=wild, reliable=reliable)
+        rid = self.rid_of(sample.path) if wild and self.outlet.uses_prids else None
+        path = self.outlet.sample(id_, sample, now_ns, wild=wild, reliable=reliable, rid=rid)
         rid = self.free_rid() if path is not None else None
         if path is None or rid is None:
             return
         name = Resource(path).spelled(self.outlet.style).encode()
+        said = ResourceDecl(rid=rid, resource=name)
+        if not self.outlet.fits((said,)):
+            return  # it goes on by name
         try:
-            self.outgoing.ask([ResourceDecl(rid=rid, resource=name)])
+            self._outgoing = self._outgoing or Outgoing(
+                self.properties.commit_mode, self._session.frame_len
+            )
+            self._outgoing.ask([said])
         except LimitError:
             return  # it goes on by name
-        self.asked_rids.add(rid)
+        self.asked_rids = with_id(self.asked_rids, rid, there=True)
 
     def serve(self, now_ns: int) -> None:
         """Send what is due of stores and answers, as far as the window takes it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from elea.xrce.properties import SessionProperties
 from elea.xrce.samples.sample import Sample
@@ -24,6 +24,28 @@ class Left:
     pid: bytes
     reason: int
     text: str
+
+
+class Losses(NamedTuple):
+    """What was lost between a device and its gateway, since its session began."""
+
+    gaps: int = 0  # reliable messages that it no longer had when they were asked for
+    fragments_dropped: int = 0  # series of fragments that did not become a message
+    too_long: int = 0  # samples for it that its frames, or its memory, do not take
+
+
+@dataclass(slots=True)
+class Lost:
+    """Something was lost: it is to be told to whoever looks after the devices."""
+
+    KINDS: ClassVar[tuple[str, ...]] = (
+        "reliable messages lost that the device no longer had",
+        "samples lost whose fragments did not become a whole",
+        "samples dropped that are too long for the device",
+    )
+    pid: bytes
+    before: Losses
+    total: Losses
 
 
 @dataclass(slots=True)
@@ -72,4 +94,4 @@ class Ask:
     timeout_ns: int
 
 
-Effect: TypeAlias = Joined | Left | Put | Subscribe | Unsubscribe | Watch | Unwatch | Ask
+Effect: TypeAlias = Joined | Left | Lost | Put | Subscribe | Unsubscribe | Watch | Unwatch | Ask

@@ -47,6 +47,7 @@ class Flow:
         tell: Has something done in the data space.
         pump: Sends what may be sent to a device.
         end: Ends the session of a device.
+        lost: Counts what was lost on the way to a device.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Flow:
         tell: Callable[[Effect], None],
         pump: Callable[[Device, int], None],
         end: Callable[[Device, RemoteProtocolError, int], None],
+        lost: Callable[[Device], None],
     ) -> None:
         self._settings = settings
         self._devices = devices
@@ -69,6 +71,7 @@ class Flow:
         self._tell = tell
         self._pump = pump
         self._end = end
+        self._lost = lost
         self.holding: dict[bytes, None] = {}  # devices with samples that wait for others
         self._pressed: dict[bytes, int] = {}  # devices for which too much waits, since when
         self._queries: dict[int, bytes] = {}  # which device asked
@@ -82,8 +85,9 @@ class Flow:
         now_ns: int,
         *,
         reliable: bool,
+        group: bytes | None = None,
     ) -> None:
-        """A device wrote a sample; None is one that it must not write."""
+        """A device wrote a sample, to a group if one is named; None is one it must not write."""
         if written is None:
             self._counters.dropped += 1
             return
@@ -105,13 +109,22 @@ class Flow:
             return
         self._counters.written += 1
         self._tell(Put(device.pid, sample))
-        self.offer(sample, now_ns)
+        self.offer(sample, now_ns, writer=device, group=group)
 
-    def offer(self, sample: Sample, now_ns: int) -> None:
-        """A sample for all devices that want it."""
+    def offer(
+        self,
+        sample: Sample,
+        now_ns: int,
+        *,
+        writer: Device | None = None,
+        group: bytes | None = None,
+    ) -> None:
+        """A sample for all devices that want it, but for those that heard it in a group (10.3)."""
         for pid, id_ in list(self._readers.matching(sample.path)):
             device = self._devices.get(pid)
             sub = device.subscriptions.get(id_) if device is not None else None
+            if group is not None and _has_heard(device, writer, group):
+                continue
             if device is None or sub is None or not sub.wants(sample, self._settings.layout_of):
                 continue
             if not sample.deleted or device.can(EMPTY_IS_DELETE):
@@ -121,7 +134,10 @@ class Flow:
         store = sub.store if sub.held is None else sub.held
         if store is None:
             try:
+                too_long = device.outlet.too_long_count
                 self._push(device, sub, sample, now_ns)
+                if device.outlet.too_long_count != too_long:
+                    self._lost(device)
             except RemoteProtocolError as error:
                 self._end(device, error, now_ns)
                 return
@@ -156,7 +172,7 @@ class Flow:
         if named is None:
             device.counters.pulls += 1
             return
-        if sub is None and not device.allows(Action.READ, named.resource):
+        if sub is None and not device.rules.allows(Action.READ, named.resource):
             device.counters.forbidden += 1
             return
         rest = device.rests.get((message.id, message.pull_id))
@@ -174,7 +190,7 @@ class Flow:
             return False
         query_id = self._next_query_id
         self._next_query_id += 1
-        device.queries[query_id] = query
+        device.ask(query_id, query)
         self._queries[query_id] = device.pid
         timeout_ns = HISTORY_NS if query.pull_id is None else PULL_NS
         self._tell(Ask(query_id, key_exprs, named.selection.predicate, timeout_ns))
@@ -277,3 +293,8 @@ class Flow:
         self._pressed.pop(device.pid, None)
         for query_id in device.queries:
             self._queries.pop(query_id, None)
+
+
+def _has_heard(device: Device | None, writer: Device | None, group: bytes) -> bool:
+    """Whether a device wrote a sample to a group itself, or is a member of it."""
+    return device is not None and (device is writer or group in device.locators)

@@ -10,25 +10,33 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
-from functools import partial
 from typing import Generic, TypeVar
 
 from elea.errors import ClosedError, RemoteProtocolError
 from elea.predicate.layout import Layout
 from elea.xrce.channel.conduits import Numbered
 from elea.xrce.closing import CloseReason, violation
-from elea.xrce.declarations import Action, Changes, Named, Subscriber
+from elea.xrce.declarations import (
+    Action,
+    Changes,
+    Declarations,
+    Named,
+    Publisher,
+    Rules,
+    Subscriber,
+)
 from elea.xrce.declarations_hot import (
     CommitDecl,
     ResourceDecl,
     ResultDecl,
 )
 from elea.xrce.framing import Marked
-from elea.xrce.gateway.device import Device
+from elea.xrce.gateway.device import Device, with_id
 from elea.xrce.gateway.effects import (
     Effect,
     Joined,
     Left,
+    Lost,
     Subscribe,
     Unsubscribe,
     Unwatch,
@@ -78,6 +86,7 @@ class Gateway(Generic[_Source]):
         moves: Whether a session follows its pid to another source (A-15).
         host_of: What sources of one host have in common, to bound their sessions; None: no bound.
         is_stream: Whether a source is a stream.
+        frame_len_of: As of an `Acceptor`.
     """
 
     def __init__(
@@ -90,6 +99,7 @@ class Gateway(Generic[_Source]):
         moves: bool = True,
         host_of: Callable[[_Source], Hashable | None] = lambda _source: None,
         is_stream: Callable[[_Source], bool] = lambda _source: False,
+        frame_len_of: Callable[[bytes | None, _Source], int | None] = lambda _pid, _source: None,
     ) -> None:
         self.counters = GatewayCounters()
         self.acceptor: Acceptor[_Source] = Acceptor(
@@ -99,10 +109,11 @@ class Gateway(Generic[_Source]):
             moves=moves,
             host_of=host_of,
             is_stream=is_stream,
+            frame_len_of=frame_len_of,
         )
         self.devices: dict[bytes, Device] = {}
         self._session = session
-        self._settings = settings
+        self.settings = settings
         self._effects: deque[Effect] = deque()
         wanted = Wanted(
             lambda one: self._effects.append(Subscribe(one)),
@@ -125,8 +136,10 @@ class Gateway(Generic[_Source]):
             tell=self._effects.append,
             pump=self._pump,
             end=self._end,
+            lost=self._count_losses,
         )
         self._timers: list[tuple[int, bytes]] = []
+        self._anew: tuple[bytes, Declarations] | None = None  # of a device that begins anew
 
     def _unwatch(self, key_expr: str) -> None:
         self._read.discard(key_expr)
@@ -134,13 +147,16 @@ class Gateway(Generic[_Source]):
 
     # Inputs.
 
-    def receive(self, frame: bytes, source: _Source, now_ns: int) -> None:
-        """A frame of a device."""
-        pid = self.acceptor.receive(frame, source, now_ns)
+    def receive(
+        self, frame: bytes, source: _Source, now_ns: int, *, group: bytes | None = None
+    ) -> None:
+        """A frame of a device, to a group if one is named."""
+        pid = self.acceptor.receive(frame, source, now_ns, group=group)
         self._events(now_ns)
         device = self.devices.get(pid) if pid is not None else None
         if device is not None:  # its window may have moved on
             self._pump(device, now_ns)
+            self._count_losses(device)
 
     def put(self, sample: Sample, now_ns: int) -> None:
         """Somebody else than our devices wrote, or deleted."""
@@ -224,28 +240,33 @@ class Gateway(Generic[_Source]):
 
     def _accepted(self, pid: bytes, event: Accepted) -> None:
         session = self.acceptor.session(pid)
-        lease_ns = session.peer_lease_ns if session is not None else 0
-        frame_len = session.frame_len if session is not None else self._session.frame_len
+        if session is None:  # it ended at once, and its end is told next
+            return
+        frame_len = session.frame_len
+        way = _Way(self, pid)
         outlet = Outlet(
-            partial(self._send, pid),
+            way,
             bits=event.properties.bits,
             frame_len=frame_len,
-            fragments=partial(self._reads_fragments, pid),
             batches=bool(event.properties.capabilities & ACCEPTS_BATCHES),
-            limits=self._settings.limits,
+            named=event.properties.is_ours,
+            message_len=event.properties.message_len,
+            limits=self.settings.limits,
         )
         self.devices[pid] = Device(
             pid,
             event.properties,
             outlet,
-            lease_ns=lease_ns,
+            session,
+            locators=event.locators,
             commit_mode=self._session.properties.commit_mode,
-            frame_len=frame_len,
-            limits=self._settings.limits,
-            layout_of=self._layout_of,
-            admit=self.at_rest.admit,
-            allows=partial(self._allows, pid),
+            limits=self.settings.limits,
+            rules=way,
         )
+        if self._anew is not None and self._anew[0] == pid:
+            before = self._anew[1]
+            self.devices[pid].table.retire(before.names, before.retired)
+        self._anew = None
         self._effects.append(Joined(pid, event.properties))
 
     def _ended(self, device: Device, event: Ended, now_ns: int) -> None:
@@ -256,10 +277,23 @@ class Gateway(Generic[_Source]):
             self._durable.set((device.pid, id_), None)
         for id_ in device.table.names:
             self._resources.set((device.pid, id_), None)
+        self._count_losses(device)
         self._flow.forget(device)
+        self._anew = (device.pid, device.table) if event.anew else None
         del self.devices[device.pid]
         self.counters.ended += 1
         self._effects.append(Left(device.pid, event.reason, event.text))
+
+    def _count_losses(self, device: Device) -> None:
+        """Add up, and tell, what was lost on the way from or to a device since the last time."""
+        total = device.losses
+        if total != device.losses_told:
+            before, device.losses_told = device.losses_told, total
+            counters = self.counters
+            counters.gaps += total.gaps - before.gaps
+            counters.fragments_dropped += total.fragments_dropped - before.fragments_dropped
+            counters.too_long += total.too_long - before.too_long
+            self._effects.append(Lost(device.pid, before, total))
 
     def _guarded(self, device: Device, marked: Marked, now_ns: int) -> None:
         """A message of a device; what it must not say ends its session."""
@@ -273,25 +307,6 @@ class Gateway(Generic[_Source]):
         self.acceptor.violated(device.pid, error, now_ns)
         self._events(now_ns)
 
-    def _send(
-        self,
-        pid: bytes,
-        make: Callable[[int], Numbered],
-        now_ns: int,
-        *,
-        fragment: Callable[[int], Frag] | None = None,
-    ) -> bool:
-        try:
-            return self.acceptor.send(pid, make, now_ns, fragment=fragment)
-        except ClosedError:
-            return True  # it is closing: nobody wants it any more
-
-    def _reads_fragments(self, pid: bytes) -> bool:
-        session = self.acceptor.session(pid)
-        device = self.devices.get(pid)
-        seen = session is not None and session.fragments_seen
-        return seen or (device is not None and device.can(ACCEPTS_FRAGMENTS))
-
     # Messages.
 
     def _message(self, device: Device, marked: Marked, now_ns: int) -> None:
@@ -300,8 +315,11 @@ class Gateway(Generic[_Source]):
             case Declare():
                 self._declare(device, message, marked.conduit, now_ns)
             case StreamData() | WriteData() | BatchedData():
+                group = self.acceptor.group_of(device.pid, marked.conduit)
                 for written, payload in device.samples(message):
-                    self._flow.write(device, written, payload, now_ns, reliable=message.reliable)
+                    self._flow.write(
+                        device, written, payload, now_ns, reliable=message.reliable, group=group
+                    )
             case Pull():
                 self._flow.pull(device, message, now_ns)
             case _:
@@ -311,7 +329,7 @@ class Gateway(Generic[_Source]):
         device.note_names(message.declarations)
         for one in message.declarations:
             if isinstance(one, ResultDecl):
-                settled = device.outgoing.result(one)
+                settled = device.settled(one)
                 if settled is not None:
                     self._settled(device, settled, now_ns)
         if not message.committed:
@@ -331,7 +349,10 @@ class Gateway(Generic[_Source]):
                 changes = device.table.apply(asked.declarations) if not asked.refused else None
             except RefusedError as error:
                 refused = error
-            device.outlet.declare((asked.result(refused),), now_ns)
+            result = asked.result(refused)
+            if result.id and not device.outlet.fits((result,)):  # 0 is some id (A-19)
+                result = ResultDecl(commit_id=result.commit_id, status=result.status, id=0)
+            device.outlet.declare((result,), now_ns)
             device.answered = False
             if changes is not None:
                 self._changed(device, changes, now_ns)
@@ -340,11 +361,11 @@ class Gateway(Generic[_Source]):
         """The device has an id for a name now, or does not want one."""
         for one in settled.declarations:
             if isinstance(one, ResourceDecl):
-                device.asked_rids.discard(one.rid)
+                device.asked_rids = with_id(device.asked_rids, one.rid, there=False)
         if settled.status is not Status.SUCCESS:
             return
         try:
-            self._changed(device, device.told.apply(settled.declarations), now_ns)
+            self._changed(device, device.apply_ours(settled.declarations), now_ns)
         except RefusedError:  # the device took the id for something else meanwhile
             return
 
@@ -364,11 +385,7 @@ class Gateway(Generic[_Source]):
         resource = named.resource if named is not None and id_ % 2 == 0 else None
         path = resource.path if resource is not None and resource.is_trivial else None
         before = self._resources.set((device.pid, id_), path)
-        rids = device.outlet.rids
-        if before is not None and rids.get(before) == id_:
-            del rids[before]
-        if path is not None:
-            rids.setdefault(path, id_)
+        device.renamed(id_, before, path)
 
     def _named(self, owner: Owner) -> Named:
         pid, id_ = owner
@@ -380,7 +397,7 @@ class Gateway(Generic[_Source]):
         if publisher is None or named is None:
             self._publishers.set(owner, None)
             self._durable.set(owner, None)
-            device.matched.discard(id_)  # which it is told as well
+            device.matched = with_id(device.matched, id_, there=False)  # it is told so
             return
         path = named.resource.path
         self._publishers.set(owner, path)
@@ -392,7 +409,7 @@ class Gateway(Generic[_Source]):
     ) -> None:
         owner = device.pid, id_
         old = device.subscriptions.pop(id_, None)
-        device.periodic.pop(id_, None)
+        device.set_periodic(id_, None)
         if old is not None:
             self._stale.around(old.path, now_ns)
             self._flow.forget_history(device, id_)
@@ -400,22 +417,14 @@ class Gateway(Generic[_Source]):
         if subscriber is None or named is None:
             self._subscribers.set(owner, None)
             return
-        limits = self._settings.limits
+        limits = self.settings.limits
         sub = Subscription.of(id_, subscriber, named, device.lease_ns, limits, now_ns)
         self._subscribers.set(owner, sub.path)
         device.subscriptions[id_] = sub
         if sub.is_periodic:
-            device.periodic[id_] = sub
+            device.set_periodic(id_, sub)
         self._stale.around(sub.path, now_ns)
         self._flow.begin(device, sub, now_ns)
-
-    def _layout_of(self, resource: Resource) -> Layout | None:
-        return self._settings.layout_of(to_key(resource)) if resource.is_trivial else None
-
-    def _allows(self, pid: bytes, action: Action, resource: Resource) -> bool:
-        allowed = self._settings.allows(pid, action, key_expressions(resource.path))
-        self.counters.forbidden += not allowed
-        return allowed
 
     # Interest.
 
@@ -428,7 +437,7 @@ class Gateway(Generic[_Source]):
                 continue
             matched = self._is_matched(device, id_)
             if matched is not (id_ in device.matched):
-                (device.matched.add if matched else device.matched.discard)(id_)
+                device.matched = with_id(device.matched, id_, there=matched)
                 changed[pid] = device
         for device in changed.values():
             self._pump(device, now_ns)
@@ -437,7 +446,7 @@ class Gateway(Generic[_Source]):
         named, publisher = device.table.named(id_), device.table.publishers[id_]
         if named is None:
             return False
-        if self._settings.interest_always or self.at_rest.keeps(named, publisher):
+        if self.settings.interest_always or self.at_rest.keeps(named, publisher):
             return True
         path = named.resource.path
         if any(one in self._read for one in key_expressions(path)):
@@ -458,7 +467,7 @@ class Gateway(Generic[_Source]):
                 if not device.is_asleep(now_ns):
                     device.tell_interest(now_ns)
                 device.serve(now_ns)
-            while device.outlet.is_clear and (said := device.outgoing.next()) is not None:
+            while device.outlet.is_clear and (said := device.next_declares()) is not None:
                 device.outlet.declare(said, now_ns)
         except RemoteProtocolError as error:
             self._end(device, error, now_ns)
@@ -472,3 +481,44 @@ class Gateway(Generic[_Source]):
         if at is not None and (device.timer_ns is None or at < device.timer_ns):
             device.timer_ns = at
             heapq.heappush(self._timers, (at, device.pid))
+
+
+class _Way(Rules, Generic[_Source]):
+    """The way to one device, and what its declarations are held against: one small object."""
+
+    __slots__ = ("_gateway", "_pid")
+
+    def __init__(self, gateway: Gateway[_Source], pid: bytes) -> None:
+        self._gateway = gateway
+        self._pid = pid
+
+    def send(
+        self,
+        make: Callable[[int], Numbered],
+        now_ns: int,
+        *,
+        fragment: Callable[[int], Frag] | None = None,
+    ) -> bool:
+        try:
+            return self._gateway.acceptor.send(self._pid, make, now_ns, fragment=fragment)
+        except ClosedError:
+            return True  # it is closing: nobody wants it any more
+
+    def reads_fragments(self) -> bool:
+        session = self._gateway.acceptor.session(self._pid)
+        device = self._gateway.devices.get(self._pid)
+        seen = session is not None and session.fragments_seen
+        return seen or (device is not None and device.can(ACCEPTS_FRAGMENTS))
+
+    def layout_of(self, resource: Resource) -> Layout | None:
+        layout_of = self._gateway.settings.layout_of
+        return layout_of(to_key(resource)) if resource.is_trivial else None
+
+    def admit(self, named: Named, publisher: Publisher) -> str | None:
+        return self._gateway.at_rest.admit(named, publisher)
+
+    def allows(self, action: Action, resource: Resource) -> bool:
+        key_exprs = key_expressions(resource.path)
+        allowed = self._gateway.settings.allows(self._pid, action, key_exprs)
+        self._gateway.counters.forbidden += not allowed
+        return allowed

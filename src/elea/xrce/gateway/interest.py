@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from elea.xrce.samples.index import Index
+from elea.xrce.samples.index import Index, Owners, each_of, with_owner, without_owner
 from elea.xrce.samples.keys import key_expressions
 
 COALESCE_NS: Final = 50_000_000
@@ -51,11 +51,11 @@ class Registry:
         self.index: Index[Owner] = Index()
         self._wanted = wanted
         self._paths: dict[Owner, str] = {}
-        self._owners: dict[str, dict[Owner, None]] = {}  # by key expression
+        self._owners: dict[str, Owners[Owner]] = {}  # by key expression
 
     def owners(self, key_expr: str) -> list[Owner]:
         """Who made a key expression wanted."""
-        return list(self._owners.get(key_expr, ()))
+        return list(each_of(self._owners.get(key_expr)))
 
     def set(self, owner: Owner, path: str | None) -> str | None:
         """An owner is interested in this now, or in nothing; what it was interested in before."""
@@ -68,7 +68,7 @@ class Registry:
             if self._wanted is not None:
                 self._wanted.add(key_expressions(path))
                 for one in key_expressions(path):
-                    self._owners.setdefault(one, {})[owner] = None
+                    self._owners[one] = with_owner(self._owners.get(one), owner)
         else:
             del self._paths[owner]
         if before is not None:
@@ -82,8 +82,10 @@ class Registry:
         kept = key_expressions(path) if path is not None else ()
         for one in left:
             if one not in kept:
-                self._owners[one].pop(owner)
-                if not self._owners[one]:
+                owners = without_owner(self._owners[one], owner)
+                if owners is not None:
+                    self._owners[one] = owners
+                else:
                     del self._owners[one]
 
 

@@ -33,16 +33,20 @@ _LETTER_LEN: Final = 32  # what one that waits takes besides its octets
 NAMES_COUNT: Final = 1_024  # names without an id that are counted
 
 
-class Send(Protocol):
-    """How messages leave: False if the window of the reliable channel is full."""
+class Way(Protocol):
+    """How messages reach a device."""
 
-    def __call__(
+    def send(
         self,
         make: Callable[[int], Numbered],
         now_ns: int,
         *,
         fragment: Callable[[int], Frag] | None = None,
-    ) -> bool: ...
+    ) -> bool:
+        """Send a message; False if the window of the reliable channel is full."""
+
+    def reads_fragments(self) -> bool:
+        """Whether the device reads fragments."""
 
 
 @dataclass(slots=True)
@@ -52,40 +56,63 @@ class _Letter:
     length: int
 
 
+_NO_LETTERS: Final[list[_Letter]] = []  # shared by all without, and never changed
+
+
 class Outlet:
     """Messages to one device.
 
     Args:
-        send: How they leave.
+        way: How they leave.
         bits: The length of sequence numbers.
         frame_len: The longest frame that the device takes.
-        fragments: Whether it reads fragments.
+        message_len: The longest payload that it puts together from fragments, if it says so.
+        named: Whether names are given ids, which a device of another vendor may not follow.
         batches: Whether it reads batches.
     """
 
+    __slots__ = (
+        "_batch",
+        "_frame_len",
+        "_letters",
+        "_limits",
+        "_message_len",
+        "_named",
+        "_serial",
+        "_unnamed",
+        "_waiting_len",
+        "_way",
+        "sent_count",
+        "style",
+        "too_long_count",
+        "uses_prids",
+    )
+
     def __init__(
         self,
-        send: Send,
+        way: Way,
         *,
         bits: int,
         frame_len: int,
-        fragments: Callable[[], bool],
         batches: bool,
+        named: bool,
+        message_len: int | None,
         limits: Limits,
     ) -> None:
         self.style = Style.XRCE
-        self.too_long_count = 0  # samples that no frame takes
+        self.uses_prids = named  # the ids of resources say something to the device
+        self.too_long_count = 0  # samples that no frame takes, or the device cannot keep
         self.sent_count = 0
-        self.rids: dict[str, int] = {}  # ids of names without wildcards that the device knows
-        self._send = send
-        self._serial = Serial(bits)
+        self._way = way
+        self._serial = Serial.of(bits)
         self._frame_len = frame_len
-        self._fragments = fragments
+        self._named = named
+        self._message_len = message_len
         self._batch = Batch(frame_len, self._serial) if batches else None
         self._limits = limits
-        self._letters: list[_Letter] = []  # short: a deque takes 760 octets, for each device
+        self._letters = _NO_LETTERS  # short: a deque takes 760 octets, for each device
         self._waiting_len = 0
-        self._unnamed: OrderedDict[str, int] = OrderedDict()  # samples sent by name
+        self._unnamed: OrderedDict[str, int] | None = None  # samples sent by name
 
     @property
     def is_clear(self) -> bool:
@@ -113,11 +140,17 @@ class Outlet:
         """Send what waits; whether all of it could be sent."""
         while self._letters:
             letter = self._letters[0]
-            if not self._send(letter.make, now_ns, fragment=letter.fragment):
+            if not self._way.send(letter.make, now_ns, fragment=letter.fragment):
                 return False
             self._letters.pop(0)
             self._waiting_len -= letter.length
         return True
+
+    def fits(self, declarations: tuple[Declaration, ...]) -> bool:
+        """Whether declarations go into one frame."""
+        last_sn = self._serial.modulus - 1
+        said = Declare(sync=False, committed=False, sn=last_sn, declarations=declarations)
+        return len(encode(said)) <= self._frame_len
 
     def declare(
         self, declarations: tuple[Declaration, ...], now_ns: int, *, committed: bool = False
@@ -130,14 +163,22 @@ class Outlet:
         )
 
     def sample(
-        self, id_: int, sample: Sample, now_ns: int, *, wild: bool, reliable: bool
+        self,
+        id_: int,
+        sample: Sample,
+        now_ns: int,
+        *,
+        wild: bool,
+        reliable: bool,
+        rid: int | None = None,
     ) -> str | None:
         """Send a sample for a subscriber; the name that deserves an id by now, if it has none.
+
+        `rid` is the id of its resource, for a subscriber of a pattern.
 
         Raises:
             RemoteProtocolError: More waits than may; the session is to end with reason 3.
         """
-        rid = self.rids.get(sample.path) if wild else None
         name = None
         message: StreamData | WriteData
         if wild and rid is None:
@@ -150,7 +191,8 @@ class Outlet:
                 reliable=reliable, sync=False, sn=0, id=id_, prid=rid, payload=sample.payload
             )
         self._data(message, now_ns)
-        return sample.path if name is not None and self._counted(sample.path) else None
+        often = name is not None and self._named and self._counted(sample.path)
+        return sample.path if often else None
 
     def end_of_pull(self, id_: int, now_ns: int) -> None:
         """Say that a Pull has all that there is (A-26)."""
@@ -160,8 +202,10 @@ class Outlet:
         if self._holds(message, now_ns):
             return
         self.release(now_ns)
-        cut = slices(message, self._frame_len, self._serial, fragments=self._fragments())
-        if not cut:
+        cut = slices(message, self._frame_len, self._serial, fragments=self._way.reads_fragments())
+        # One that the device cannot keep would end its session.
+        long = self._message_len is not None and len(message.payload) > self._message_len
+        if not cut or (long and len(cut) > 1):
             self.too_long_count += 1
             return
         self._check_room(message)
@@ -191,11 +235,12 @@ class Outlet:
         reliable: bool = True,
     ) -> None:
         if not reliable:
-            self._send(make, now_ns, fragment=fragment)
+            self._way.send(make, now_ns, fragment=fragment)
             return
-        if not self._letters and self._send(make, now_ns, fragment=fragment):
+        if not self._letters and self._way.send(make, now_ns, fragment=fragment):
             return
         length = _LETTER_LEN + len(encode(make(0)))
+        self._letters = self._letters or []
         self._letters.append(_Letter(make, fragment, length))
         self._waiting_len += length
 
@@ -214,8 +259,9 @@ class Outlet:
             raise violation(CloseReason.RESOURCES, text)
 
     def _counted(self, path: str) -> bool:
-        count = self._unnamed.pop(path, 0) + 1
-        self._unnamed[path] = count
-        if len(self._unnamed) > NAMES_COUNT:
-            self._unnamed.popitem(last=False)
+        unnamed = self._unnamed = OrderedDict() if self._unnamed is None else self._unnamed
+        count = unnamed.pop(path, 0) + 1
+        unnamed[path] = count
+        if len(unnamed) > NAMES_COUNT:
+            unnamed.popitem(last=False)
         return count == NAMED_AFTER + 1

@@ -46,3 +46,6 @@ class GatewayCounters:
     written: int = 0  # samples of devices
     ended: int = 0  # sessions
     stores_dropped: int = 0  # samples of subscribers that are gone
+    gaps: int = 0  # reliable messages of devices that they no longer had
+    fragments_dropped: int = 0  # series of fragments of devices that did not become a message
+    too_long: int = 0  # samples that a device's frames, or its memory, do not take

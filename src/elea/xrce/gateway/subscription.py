@@ -23,6 +23,7 @@ from elea.xrce.samples.store import PULL_SESSIONS_COUNT, Store
 
 LEASES_COUNT: Final = 10  # a pull session lives so long without a Pull
 _HOUR_NS: Final = 3_600_000_000_000
+_NO_PULLS: Final[dict[int, int | None]] = {}  # shared by all without, and never changed
 _PULLED: Final = (PULL_MODE_ID, PERIODIC_PULL_MODE_ID)
 
 
@@ -36,7 +37,9 @@ class Subscription:
     qualities: Qualities
     schedule: Schedule | None = None
     store: Store | None = None  # none if samples are pushed
-    pulls: dict[int, int | None] = field(default_factory=dict)  # how many more each may have
+    pulls: dict[int, int | None] = field(
+        default_factory=lambda: _NO_PULLS
+    )  # more that each may have
     held: Store | None = None  # what came while its history is awaited
     backlog: deque[Sample] | None = None  # history to push, and what came then
     behind_count: int = 0  # of those that came then
@@ -110,6 +113,7 @@ class Subscription:
         """A Pull came; of one pull session the newest counts."""
         assert self.store is not None
         self.store.open(pull_id, now_ns)
+        self.pulls = self.pulls or {}
         self.pulls.pop(pull_id, None)
         self.pulls[pull_id] = max_samples
         while len(self.pulls) > PULL_SESSIONS_COUNT:

@@ -17,6 +17,7 @@ from elea.xrce.names import Resource, match, to_key
 
 EXPRESSIONS_COUNT_MAX: Final = 8  # of one pattern; beyond, one that covers them all
 _PIECE: Final = re.compile(r"\*\*|[*?]|[^*?]+")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./-]+")  # a path that is its own key
 _INSIDE: Final = "$*"
 _VERBATIM: Final = "@"
 
@@ -29,6 +30,8 @@ def key_expressions(path: str) -> tuple[str, ...]:
         >>> key_expressions("a**b/c"), key_expressions("house/**"), key_expressions("a/?/b")
         (('a$*b/c', 'a$*/**/$*b/c'), ('house/*/**',), ('a/*/b',))
     """
+    if _PLAIN.fullmatch(path):
+        return (path,)  # the same text, so that it is there once
     unions = [_chunk(chunk) for chunk in path.split("/")]
     count = 1
     for union in unions:

@@ -11,15 +11,14 @@ import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from elea.errors import ClosedError, ProtocolError, RemoteProtocolError
-from elea.xrce.channel.conduits import Numbered
+from elea.xrce.channel.conduits import NUMBERED, Numbered
 from elea.xrce.closing import CloseReason, violation
 from elea.xrce.encode_hot import encode
 from elea.xrce.framing import Marked, read_frame
 from elea.xrce.messages_hot import (
-    Accept,
     Close,
     Frag,
     KeepAlive,
@@ -30,18 +29,20 @@ from elea.xrce.messages_hot import (
     Scout,
 )
 from elea.xrce.properties import AUTHENTICATION, SessionProperties, first_of_each
+from elea.xrce.session.incarnation import Arrival, fingerprint
 from elea.xrce.session.rates import RateLimit
-from elea.xrce.session.scouting import ScoutAnswerer
+from elea.xrce.session.scouting import Role, ScoutAnswerer, fitted
 from elea.xrce.session.session import Delivered, Ended, Session, State
 from elea.xrce.session.settings import (
     PID_LEN_MAX,
     VERSION,
     SessionSettings,
+    accept_of,
     lease_ns_of,
-    said_of,
 )
 
 _Source = TypeVar("_Source")
+_ANEW: Final = "the device began anew"
 
 
 @dataclass(slots=True)
@@ -61,8 +62,11 @@ class _Entry(Generic[_Source]):
     sources: list[_Source]  # where it is reached, the last one heard from at the end
     opened_ns: int
     asked_ns: int  # by the last Open
+    opening: int  # the fingerprint of its Open
+    locators: tuple[bytes, ...]
     host: Hashable | None = None
     proof: bytes | None = None  # property 12 of the last Open
+    groups: dict[int, bytes] | None = None  # conduits by which it writes to a group
     gone: _Source | None = None  # a source that is no more, until there is another one
     accepts_count: int = 0
     heard: bool = False  # anything came after the Open
@@ -81,6 +85,8 @@ class Acceptor(Generic[_Source]):
         host_of: What sources of one host have in common, to bound their sessions; None: no bound.
         is_stream: Whether a source is a stream. Of a device that has one of each kind, reliable
             messages go by its stream and the rest by its datagrams (8.5).
+        frame_len_of: The longest frame for a pid, None while it is not known, at a source; None if
+            it is the same for all.
     """
 
     def __init__(
@@ -92,6 +98,7 @@ class Acceptor(Generic[_Source]):
         moves: bool = True,
         host_of: Callable[[_Source], Hashable | None] = lambda _source: None,
         is_stream: Callable[[_Source], bool] = lambda _source: False,
+        frame_len_of: Callable[[bytes | None, _Source], int | None] = lambda _pid, _source: None,
     ) -> None:
         self.strays_count = 0  # messages and frames that belong to no session
         self._settings = settings
@@ -100,6 +107,8 @@ class Acceptor(Generic[_Source]):
         self._moves = moves
         self._host_of = host_of
         self._is_stream = is_stream
+        self._frame_len_of = frame_len_of
+        self._stopping = False
         self._by_host: Counter[Hashable] = Counter()  # sessions, by where they began
         limits = settings.limits
         self._opens = RateLimit(
@@ -133,7 +142,16 @@ class Acceptor(Generic[_Source]):
         entry = self._entries.get(pid)
         return entry.sources[-1] if entry is not None and entry.sources else None
 
+    def group_of(self, pid: bytes, conduit: int) -> bytes | None:
+        """The group that hears a conduit of a device, as its locator."""
+        entry = self._entries.get(pid)
+        return entry.groups.get(conduit) if entry is not None and entry.groups else None
+
     # Inputs.
+
+    def stop(self) -> None:
+        """Answer no Scout and refuse every Open from now on."""
+        self._stopping = True
 
     def lost(self, source: _Source, now_ns: int) -> None:
         """A source is no more; the session uses another one, waits for one, or ends (8.5)."""
@@ -149,14 +167,18 @@ class Acceptor(Generic[_Source]):
         else:
             entry.gone = source
 
-    def receive(self, frame: bytes, source: _Source, now_ns: int) -> bytes | None:
-        """A frame from a source. Messages before an error in it count.
+    def receive(
+        self, frame: bytes, source: _Source, now_ns: int, *, group: bytes | None = None
+    ) -> bytes | None:
+        """A frame from a source, to a group if one is named. Messages before an error in it count.
 
         Returns:
             The pid of the device at that source, if it has a session.
         """
         try:
             for marked in read_frame(frame):
+                if group is not None and isinstance(marked.message, NUMBERED):
+                    self._written_to(group, marked.conduit, source)
                 self._message(marked, len(frame), source, now_ns)
         except ProtocolError as error:
             entry = self._entry_at(source)
@@ -177,6 +199,9 @@ class Acceptor(Generic[_Source]):
                 continue
             entry.timer_ns = None
             self._touched[pid] = None
+            anew = entry.session.silent(now_ns)
+            if anew is not None:
+                self._begin_anew(pid, entry, anew, now_ns)
             entry.session.handle_timer(now_ns)
             if not entry.heard and now_ns > entry.asked_ns + self._silence_ns(entry):
                 entry.session.expire("it said nothing after its Open", now_ns)
@@ -208,6 +233,14 @@ class Acceptor(Generic[_Source]):
         entry = self._entries.get(pid)
         if entry is not None:
             entry.session.close(now_ns)
+            self._touched[pid] = None
+            self._collect(now_ns)
+
+    def end(self, pid: bytes, text: str, now_ns: int) -> None:
+        """End a session without waiting for anything; its device is told."""
+        entry = self._entries.get(pid)
+        if entry is not None:
+            entry.session.expire(text, now_ns)
             self._touched[pid] = None
             self._collect(now_ns)
 
@@ -275,10 +308,21 @@ class Acceptor(Generic[_Source]):
                 self._unnamed(marked, length, source, now_ns)
 
     def _scout(self, message: Scout, source: _Source, now_ns: int) -> None:
-        if self._scouting is not None:
+        entry = self._entry_at(source)
+        if entry is not None:
+            # Peers look for others for as long as they live, and say nothing else when idle. A
+            # Hello would make them open again, and forget where our numbers are. But one that has
+            # said nothing else for a lease may have been started anew, and look for us.
+            quiet_ns = now_ns - entry.session.spoke_ns
+            entry.heard = True
+            entry.session.touch(now_ns)
+            if message.mask & Role.PEER and quiet_ns <= self._silence_ns(entry):
+                return
+        if self._scouting is not None and not self._stopping:
             answer = self._scouting.answer(message, source, now_ns)
             if answer is not None:
-                self._say(source, answer)
+                limit = self._frame_len_of(None, source) or self._settings.frame_len
+                self._say(source, fitted(answer, limit))
 
     def _named(self, marked: Marked, pid: bytes, length: int, source: _Source, now_ns: int) -> None:
         """A message that says whose it is."""
@@ -297,55 +341,116 @@ class Acceptor(Generic[_Source]):
         if entry is not None:
             entry.heard = entry.used = True
             self._touched[entry.session.peer_pid] = None
-            entry.session.receive(marked, length, now_ns)
+            anew = entry.session.judged(marked, length, now_ns)
+            if anew is None:
+                entry.session.receive(marked, length, now_ns)
+            elif anew:
+                self._begin_anew(entry.session.peer_pid, entry, anew, now_ns)
         elif isinstance(marked.message, Ping) and self._pings.allows(source, now_ns):
             self._say(source, Pong(hash=marked.message.hash))
         else:
             self.strays_count += 1
+
+    def _written_to(self, group: bytes, conduit: int, source: _Source) -> None:
+        """A conduit is mapped to a group, for as long as the session lasts (10.3)."""
+        entry = self._entry_at(source)
+        if entry is not None and conduit < self._settings.limits.xrce_conduits_count:
+            entry.groups = entry.groups or {}
+            entry.groups[conduit] = group
 
     def _open(self, message: Open, source: _Source, now_ns: int) -> None:
         pid = message.pid
         if pid == self._settings.pid:
             return  # our own, by multicast
         entry = self._entries.get(pid)
-        if entry is None and not self._opens.allows(source, now_ns):
+        # Before anything else is heard the number of Accepts has a bound of its own.
+        if (entry is None or entry.heard) and not self._opens.allows(source, now_ns):
+            return
+        if self._stopping:
+            self._say(source, Close(pid=self._settings.pid, reason=CloseReason.RESOURCES))
             return
         host = self._host_of(source)
-        duplicate = entry is not None and self._is_duplicate(entry, source, now_ns)
         proof = first_of_each(message.properties).get(AUTHENTICATION)
+        opening = fingerprint(message)
+        known = entry is not None and source in entry.sources
+        repeated = entry is not None and self._is_repeated(
+            entry, message, opening, proof, source, now_ns
+        )
         # Its proof is good once. The Open itself may come again, from where it came.
-        again = entry is not None and duplicate and source in entry.sources and proof == entry.proof
+        again = entry is not None and repeated and known and proof == entry.proof
         try:
             properties, lease_ns = self._checked(
                 message, host, known=entry is not None, proven=again
             )
         except RemoteProtocolError as error:
-            self._say(source, Close(pid=self._settings.pid, reason=error.close_reason))
+            # To who has a session here, a Close would end it: an old Open may come very late.
+            if not known or error.close_reason != CloseReason.AUTHENTICATION:
+                self._say(source, Close(pid=self._settings.pid, reason=error.close_reason))
             return
-        if entry is not None and not duplicate:
-            self._drop(pid, "the device began anew", now_ns)
+        if entry is not None and not repeated:
+            self._drop(pid, _ANEW, now_ns, anew=True)
             entry = None
         if entry is None:
-            session = Session(self._settings, pid, lease_ns, properties, now_ns)
-            entry = self._entries[pid] = _Entry(session, [], now_ns, now_ns, host)
+            limit = self._frame_len_of(pid, source)
+            session = Session(self._settings, pid, lease_ns, properties, now_ns, frame_len=limit)
+            entry = _Entry(session, [], now_ns, now_ns, opening, message.locators, host)
+            self._entries[pid] = entry
             if host is not None:
                 self._by_host[host] += 1
             self._events.append((pid, Accepted(properties, message.locators)))
+        elif entry.used and proof is None and not _has_nonce(properties):
+            entry.session.repeated(now_ns)
         entry.proof, entry.asked_ns = proof, now_ns
         self._reached_at(pid, entry, source, now_ns)
-        entry.accepts_count += 1
+        entry.accepts_count += not entry.heard
         if entry.accepts_count > self._settings.accept_count:
             self._drop(pid, "its Open came too often", now_ns)
             return
         entry.session.touch(now_ns)
         self._touched[pid] = None
-        accept = Accept(
-            open_pid=pid,
-            accept_pid=self._settings.pid,
-            lease=self._settings.lease_units,
-            properties=said_of(self._settings),
+        self._say(source, accept_of(self._settings, pid, entry.session.frame_len))
+
+    def _is_repeated(
+        self,
+        entry: _Entry[_Source],
+        message: Open,
+        opening: int,
+        proof: bytes | None,
+        source: _Source,
+        now_ns: int,
+    ) -> bool:
+        """Whether an Open is the one that began the session, said again (A-14)."""
+        if entry.session.state is not State.OPEN or opening != entry.opening:
+            return False
+        if not entry.used:  # nothing would be lost
+            return True
+        nonce = _has_nonce(entry.session.peer)
+        if source in entry.sources:
+            return nonce or proof == entry.proof
+        # One more transport is another kind of source; one of a kind that is known is a device that
+        # was started anew, and says 0 where its last life was further.
+        kinds = {self._is_stream(one) for one in entry.sources}
+        young = now_ns - entry.opened_ns < self._settings.duplicate_ns
+        return self._is_stream(source) not in kinds and (nonce or young)
+
+    def _begin_anew(
+        self, pid: bytes, entry: _Entry[_Source], arrivals: list[Arrival], now_ns: int
+    ) -> None:
+        """The numbers of a device began anew: so does its session, with these messages."""
+        old = entry.session
+        self._events += [(pid, event) for event in old.take_events()]
+        self._events.append((pid, Ended(CloseReason.SUCCESS, _ANEW, anew=True)))
+        session = Session(
+            self._settings, pid, old.peer_lease_ns, old.peer, now_ns, frame_len=old.frame_len
         )
-        self._say(source, accept)
+        entry.session, entry.opened_ns, entry.timer_ns = session, now_ns, None
+        self._events.append((pid, Accepted(old.peer, entry.locators)))
+        self._touched[pid] = None
+        try:
+            for marked, length in arrivals:
+                session.receive(marked, length, now_ns)
+        except ProtocolError as error:  # also by the timer, where nobody else would look
+            session.violated(error, now_ns)
 
     def _checked(
         self, message: Open, host: Hashable | None, *, known: bool, proven: bool
@@ -376,16 +481,6 @@ class Acceptor(Generic[_Source]):
             raise violation(CloseReason.RESOURCES, text)
         return properties, lease_ns
 
-    def _is_duplicate(self, entry: _Entry[_Source], source: _Source, now_ns: int) -> bool:
-        """Whether an Open is the one that began the session, said again (A-14)."""
-        if entry.session.state is not State.OPEN or not entry.used:
-            return entry.session.state is State.OPEN
-        # One more transport is another kind of source; one of a kind that is known is a device that
-        # was started anew, and says 0 where its last life was further.
-        kinds = {self._is_stream(one) for one in entry.sources}
-        known = source in entry.sources or self._is_stream(source) not in kinds
-        return known and now_ns - entry.opened_ns < self._settings.duplicate_ns
-
     # The tables.
 
     def _entry_at(self, source: _Source) -> _Entry[_Source] | None:
@@ -407,14 +502,14 @@ class Acceptor(Generic[_Source]):
             self._pids.pop(old, None)
         self._pids[source] = pid
 
-    def _drop(self, pid: bytes, text: str, now_ns: int) -> None:
+    def _drop(self, pid: bytes, text: str, now_ns: int, *, anew: bool = False) -> None:
         """End a session without a word to its device."""
         entry = self._entries.get(pid)
         if entry is not None:
             self._flush(pid, entry, now_ns)
             self._forget(pid)
             if entry.session.state is not State.CLOSED:
-                self._events.append((pid, Ended(CloseReason.SUCCESS, text)))
+                self._events.append((pid, Ended(CloseReason.SUCCESS, text, anew=anew)))
 
     def _forget(self, pid: bytes) -> None:
         entry = self._entries.pop(pid)
@@ -461,3 +556,8 @@ class Acceptor(Generic[_Source]):
 
     def _say(self, source: _Source, message: Message) -> None:
         self._out.append((source, encode(message)))
+
+
+def _has_nonce(properties: SessionProperties) -> bool:
+    """Whether a device says by its Open which incarnation it is: ours does, by property 14."""
+    return properties.is_ours and properties.client_hash is not None

@@ -19,7 +19,13 @@ from elea.xrce.framing import Marked, read_frame
 from elea.xrce.messages_hot import Accept, Close, KeepAlive, Open
 from elea.xrce.properties import SessionProperties
 from elea.xrce.session.session import Delivered, Ended, Session, State
-from elea.xrce.session.settings import VERSION, SessionSettings, lease_ns_of, said_of
+from elea.xrce.session.settings import (
+    VERSION,
+    SessionSettings,
+    accept_of,
+    lease_ns_of,
+    open_of,
+)
 
 
 class Phase(Enum):
@@ -67,6 +73,7 @@ class Initiator:
         self._datagrams: list[bytes] = []  # the Opens of the other way
         self._accepts_count = 0
         self._events: list[InitiatorEvent] = []
+        self._opens_count = 0  # sessions that were asked for
         self._retries_count = 0
         self._retry_ns = 0
 
@@ -81,6 +88,7 @@ class Initiator:
         self.phase = Phase.OPENING
         self.session = None
         self._retries_count = self._accepts_count = 0
+        self._opens_count += 1
         self._ask(now_ns)
 
     def close(self, now_ns: int) -> None:
@@ -142,13 +150,7 @@ class Initiator:
             self._datagrams.append(encode(self._opening()))
 
     def _opening(self) -> Open:
-        return Open(
-            version=VERSION,
-            pid=self._settings.pid,
-            lease=self._settings.lease_units,
-            locators=self._locators,
-            properties=said_of(self._settings, proven=True),
-        )
+        return open_of(self._settings, self._locators, self._opens_count)
 
     def _message(self, marked: Marked, length: int, now_ns: int) -> None:
         message = marked.message
@@ -204,12 +206,7 @@ class Initiator:
     def _accept(self, message: Open) -> None:
         self._accepts_count += 1
         if self._accepts_count <= self._settings.accept_count:
-            answer = Accept(
-                open_pid=message.pid,
-                accept_pid=self._settings.pid,
-                lease=self._settings.lease_units,
-                properties=said_of(self._settings),
-            )
+            answer = accept_of(self._settings, message.pid, self._settings.frame_len)
             self._out.append(encode(answer))
 
     def _begin(self, pid: bytes, lease_ns: int, properties: SessionProperties, now_ns: int) -> None:

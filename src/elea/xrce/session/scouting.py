@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from enum import IntFlag
 
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.xrce.encode_hot import encode
 from elea.xrce.messages_hot import Hello, Scout
 from elea.xrce.session.rates import RateLimit
 
@@ -17,6 +18,14 @@ class Role(IntFlag):
     DURABILITY = 2
     PEER = 4
     CLIENT = 8
+
+
+def fitted(hello: Hello, frame_len: int) -> Hello:
+    """A Hello with as many of its locators, the first ones, as a frame has room for."""
+    locators = hello.locators
+    while locators and len(encode(Hello(mask=hello.mask, locators=locators))) > frame_len:
+        locators = locators[:-1]
+    return Hello(mask=hello.mask, locators=locators)
 
 
 class ScoutAnswerer:

@@ -23,9 +23,11 @@ from elea.xrce.framing import Marked
 from elea.xrce.messages_hot import Close, Frag, KeepAlive, Ping, Pong, Synch
 from elea.xrce.packing import pack
 from elea.xrce.properties import SessionProperties
+from elea.xrce.session.incarnation import Arrival, Doubt, Verdict
 from elea.xrce.session.settings import SessionSettings
 
 _HASHES: Final = 1 << 16
+_ACK_LEN: Final = 3  # of an AckNack, without its number and its mask, and the marker of its conduit
 
 
 class State(Enum):
@@ -82,13 +84,43 @@ class Ended:
 
     reason: int  # of the Close that was sent or received
     text: str
+    anew: bool = False  # the peer began anew: another session follows at once
 
 
 SessionEvent: TypeAlias = Delivered | Ended
 
 
+_NO_EVENTS: Final[list[SessionEvent]] = []  # shared by all without, and never changed
+
+
 class Session:
-    """One open session."""
+    """One open session; `frame_len` is what frames to this peer may have, if not what all may."""
+
+    __slots__ = (
+        "_active",
+        "_events",
+        "_fragments",
+        "_last",
+        "_out",
+        "_peer_conduits_count",
+        "_ping_hash",
+        "_ping_sent_ns",
+        "_pinged_ns",
+        "_pings_count",
+        "_received_ns",
+        "_sent_ns",
+        "_settings",
+        "_wait_ns",
+        "asleep",
+        "conduits",
+        "doubt",
+        "frame_len",
+        "peer",
+        "peer_lease_ns",
+        "peer_pid",
+        "spoke_ns",
+        "state",
+    )
 
     def __init__(
         self,
@@ -97,32 +129,33 @@ class Session:
         peer_lease_ns: int,
         peer: SessionProperties,
         now_ns: int,
+        *,
+        frame_len: int | None = None,
     ) -> None:
         self.state = State.OPEN
         self.peer_pid = peer_pid
         self.peer_lease_ns = peer_lease_ns
+        self.peer = peer
+        self.doubt: Doubt | None = None  # its Open came again, and nothing since shows why
+        self.spoke_ns = now_ns  # when the peer said something besides Scouts
         # What the peer and we can take.
-        self.frame_len = min(settings.frame_len, peer.frame_len or settings.frame_len)
-        self.fragments_seen = False  # the peer sends them, so it reads them
+        ours_len = settings.frame_len if frame_len is None else frame_len
+        self.frame_len = min(ours_len, peer.frame_len or ours_len)
         self._peer_conduits_count = max(peer.conduits_count, 1)
         self.asleep = False  # the peer is not to be woken: nothing is asked of it (13.3)
         limits = settings.limits
         # Nobody but us is known to read masks of more than 64 bits, or to store more than 256.
         mask_bits = limits.xrce_store_count if peer.is_ours else MASK_BITS
+        mask_bits = min(mask_bits, max(7 * (self.frame_len - _ACK_LEN - peer.bits // 7 - 1), 1))
         window = window_of(limits, peer.store)
         if not peer.is_ours:
             window = window._replace(kept_count=min(window.kept_count, window.flight_count))
         self.conduits = Conduits(peer.bits, peer_lease_ns, limits, mask_bits, window)
         self._settings = settings
-        self._fragments = Reassembly(
-            Serial(peer.bits),
-            message_len=limits.xrce_message_len,
-            session_len=limits.xrce_fragments_len,
-            idle_ns=limits.xrce_fragment_idle_ns,
-        )
-        self._out: list[bytes] = []
-        self._last: list[bytes] = []  # a Close, behind everything else
-        self._events: list[SessionEvent] = []
+        self._fragments: Reassembly | None = None  # from the first one on
+        self._out: tuple[bytes, ...] = ()
+        self._last: tuple[bytes, ...] = ()  # a Close, behind everything else
+        self._events = _NO_EVENTS
         self._received_ns = now_ns
         self._sent_ns = now_ns
         self._wait_ns = 0  # until when to wait, in states that do
@@ -162,10 +195,10 @@ class Session:
         """A message of the peer. A Close is to be checked for the peer's pid before."""
         if self.state is State.CLOSED:
             return
-        self._received_ns = now_ns
+        self._received_ns = self.spoke_ns = now_ns
         message = marked.message
         if isinstance(message, Ping):
-            self._out.append(encode(Pong(hash=message.hash)))
+            self._out += (encode(Pong(hash=message.hash)),)
         elif isinstance(message, Pong):
             self._pong(message, now_ns)
         elif isinstance(message, Close):
@@ -182,6 +215,41 @@ class Session:
     def touch(self, now_ns: int) -> None:
         """Something came from the peer that says no more than that it lives."""
         self._received_ns = now_ns
+
+    def repeated(self, now_ns: int) -> None:
+        """The Open of the peer came again, and it says in no other way who it is (A-14)."""
+        if self.doubt is None:
+            copy_ns = max(self._settings.duplicate_ns, 4 * self.conduits.round_trip.rto_ns)
+            self.doubt = Doubt(copy_ns)
+        self._received_ns = self.spoke_ns = now_ns
+
+    def judged(self, marked: Marked, length: int, now_ns: int) -> list[Arrival] | None:
+        """Look at a message before it is received.
+
+        Returns:
+            None if it is to be received; nothing if it is kept until more is known; otherwise what
+            a peer said that began anew.
+        """
+        if self.doubt is None:
+            return None
+        channel = self.conduits.incoming(marked.conduit)
+        match self.doubt.judge(channel, marked, length, now_ns):
+            case Verdict.GOES_ON:
+                self.doubt = None
+            case Verdict.ANEW:
+                return [*self.doubt.arrivals(), (marked, length)]
+            case Verdict.HELD:
+                self._received_ns = self.spoke_ns = now_ns
+                return []
+            case Verdict.UNDECIDED:
+                pass
+        return None
+
+    def silent(self, now_ns: int) -> list[Arrival] | None:
+        """As `judged`, if nothing came that would show that the peer goes on."""
+        if self.doubt is None or self.doubt.decide_ns is None or now_ns < self.doubt.decide_ns:
+            return None
+        return self.doubt.arrivals()
 
     def violated(self, error: ProtocolError, now_ns: int) -> None:
         """The peer broke a rule: malformed octets end the session with 255 (19.1)."""
@@ -222,7 +290,7 @@ class Session:
             self._ping(now_ns)
         keep_ns = self._keep_ns()
         if keep_ns is not None and now_ns >= keep_ns:
-            self._out.append(encode(KeepAlive(pid=self._settings.pid)))
+            self._out += (encode(KeepAlive(pid=self._settings.pid)),)
             self._sent_ns = now_ns
 
     # Outputs.
@@ -232,7 +300,7 @@ class Session:
         channel = [] if self.state is State.CLOSED else self.conduits.data_to_send()
         # A Close goes last: what is before it counts, what is behind it would not.
         out = [*self._out, *channel, *self._last]
-        self._out, self._last = [], []
+        self._out = self._last = ()
         frames = pack(out, self.frame_len)
         if frames:
             self._sent_ns = now_ns
@@ -247,7 +315,7 @@ class Session:
 
     def take_events(self) -> list[SessionEvent]:
         """What happened, oldest first."""
-        events, self._events = self._events, []
+        events, self._events = self._events, _NO_EVENTS
         return events
 
     def next_timer_ns(self) -> int | None:
@@ -256,6 +324,8 @@ class Session:
             return None
         channels_ns = self.conduits.next_timer_ns(asleep=self.asleep)
         due = [channels_ns, self._keep_ns(), self._next_ping_ns()]
+        if self.doubt is not None:
+            due.append(self.doubt.decide_ns)
         if self.peer_lease_ns:
             due.append(self._received_ns + self.peer_lease_ns + 1)
         if self.state is not State.OPEN:
@@ -263,25 +333,42 @@ class Session:
         return min((at for at in due if at is not None), default=None)
 
     @property
+    def fragments_seen(self) -> bool:
+        """Whether the peer sends fragments, so that it reads them."""
+        return self._fragments is not None
+
+    @property
     def dropped_fragments_count(self) -> int:
         """Series of fragments that did not become a message."""
-        return self._fragments.dropped_count
+        return self._fragments.dropped_count if self._fragments is not None else 0
 
     # Handlers.
 
     def _channel(self, marked: Marked, length: int, now_ns: int) -> None:
-        found = self.conduits.receive(marked, length, now_ns)
-        self.fragments_seen = self.fragments_seen or marked.fragment is not None
-        whole = [done for one in found for done in self._fragments.receive(one, now_ns)]
-        message = marked.message
-        if isinstance(message, Synch):
-            told = self._fragments.synch(marked.conduit, message.sn, reliable=message.reliable)
-            whole += told
+        whole = self.conduits.receive(marked, length, now_ns)
+        if marked.fragment is not None and self._fragments is None:
+            self._fragments = self._reassembly()
+        if self._fragments is not None:
+            whole = [done for one in whole for done in self._fragments.receive(one, now_ns)]
+            message = marked.message
+            if isinstance(message, Synch):
+                told = self._fragments.synch(marked.conduit, message.sn, reliable=message.reliable)
+                whole += told
         for done in whole:
             if isinstance(done.message, NUMBERED):  # others say nothing to an application
                 self._active = True
-                self._events.append(Delivered(done))
+                self._tell(Delivered(done))
         self._drained(now_ns)
+
+    def _reassembly(self) -> Reassembly:
+        limits = self._settings.limits
+        return Reassembly(
+            Serial.of(self.peer.bits),
+            message_len=limits.xrce_message_len,
+            session_len=limits.xrce_fragments_len,
+            idle_ns=limits.xrce_fragment_idle_ns,
+            strict=not self._settings.drops_long,
+        )
 
     def _pong(self, message: Pong, now_ns: int) -> None:
         if self._ping_sent_ns is not None and message.hash == self._ping_hash:
@@ -303,7 +390,7 @@ class Session:
         self._ping_hash = (self._ping_hash + 1) % _HASHES
         self._ping_sent_ns = self._pinged_ns = now_ns
         self._active = False
-        self._out.append(encode(Ping(hash=self._ping_hash)))
+        self._out += (encode(Ping(hash=self._ping_hash)),)
 
     def _recv_close(self, message: Close, now_ns: int) -> None:
         if message.reason != CloseReason.SUCCESS:
@@ -335,14 +422,18 @@ class Session:
     ) -> None:
         if self.state is State.CLOSED:
             return
-        self._out += self.conduits.data_to_send()
+        self._out += tuple(self.conduits.data_to_send())
         self._move(input_)
         if announce:
             self._say_close(reason)
-        self._events.append(Ended(reason, text))
+        self._tell(Ended(reason, text))
+
+    def _tell(self, event: SessionEvent) -> None:
+        self._events = self._events or []
+        self._events.append(event)
 
     def _say_close(self, reason: int) -> None:
-        self._last.append(encode(Close(pid=self._settings.pid, reason=reason)))
+        self._last += (encode(Close(pid=self._settings.pid, reason=reason)),)
 
     def _move(self, input_: Input) -> None:
         self.state = TRANSITIONS[self.state, input_]

@@ -11,7 +11,9 @@ from elea.errors import InvalidValueError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.xrce.closing import CloseReason, violation
 from elea.xrce.declarations_hot import Property
-from elea.xrce.properties import SessionProperties
+from elea.xrce.encode_hot import encode
+from elea.xrce.messages_hot import Accept, Open
+from elea.xrce.properties import SessionProperties, fitting, nat
 
 SECOND_NS: Final = 1_000_000_000
 LEASE_UNIT_NS: Final = SECOND_NS // 10
@@ -32,11 +34,14 @@ class SessionSettings:
     open_ns: int = SECOND_NS
     open_count: int = 10  # times an Open is repeated
     accept_count: int = 10  # Accepts for one session
-    duplicate_ns: int = 2 * SECOND_NS  # an Open so soon after another is the same one
+    duplicate_ns: int = 2 * SECOND_NS  # for so long copies of a message may be under way
     close_ns: int = SECOND_NS
     drain_ns: int = 2 * SECOND_NS
     ping_ns: int = 5 * SECOND_NS
     idle_ns: int = 10 * SECOND_NS  # for the first message after an Accept
+    drops_long: bool = False  # fragments of a longer message than is kept, instead of the session
+    # Property 14 of each Open begins with it: another one is another incarnation (A-14).
+    nonce: bytes | None = None
     # Property 12 of each Open: told the pid, the version and the lease as the message has them.
     prove: Callable[[bytes, int, int], bytes] | None = field(default=None, repr=False)
 
@@ -54,21 +59,50 @@ class SessionSettings:
         return self.lease_ns // LEASE_UNIT_NS
 
 
-def said_of(settings: SessionSettings, *, proven: bool = False) -> tuple[Property, ...] | None:
-    """The properties of an Accept of ours, or, with a proof of who we are, of an Open.
+def accept_of(settings: SessionSettings, open_pid: bytes, frame_len: int) -> Accept:
+    """Our Accept, with what a frame has room for."""
+    bare = Accept(open_pid=open_pid, accept_pid=settings.pid, lease=settings.lease_units)
+    listed = fitting(_said_of(settings).listed(), frame_len - len(encode(bare)))
+    return Accept(
+        open_pid=open_pid,
+        accept_pid=settings.pid,
+        lease=settings.lease_units,
+        properties=listed or None,
+    )
 
-    What we store is told to those who read it.
-    """
-    said, limits = settings.properties, settings.limits
-    count, length = limits.xrce_store_count, limits.xrce_store_len
-    if settings.prove is not None and proven:
+
+def open_of(settings: SessionSettings, locators: tuple[bytes, ...], opens_count: int) -> Open:
+    """Our Open, with what a frame has room for. Those of one session have the same nonce."""
+    said = _said_of(settings)
+    if settings.nonce is not None:
+        said = dataclasses.replace(said, client_hash=settings.nonce + nat(opens_count))
+    if settings.prove is not None:
         proof = settings.prove(settings.pid, VERSION, settings.lease_units)
         said = dataclasses.replace(said, authentication=proof)
+
+    def made(listed: tuple[Property, ...]) -> Open:
+        return Open(
+            version=VERSION,
+            pid=settings.pid,
+            lease=settings.lease_units,
+            locators=locators,
+            properties=listed or None,
+        )
+
+    return made(fitting(said.listed(), settings.frame_len - len(encode(made(())))))
+
+
+def _said_of(settings: SessionSettings) -> SessionProperties:
+    """What we say of ourselves; how much we store is told to those who read it."""
+    said, limits = settings.properties, settings.limits
+    count, length = limits.xrce_store_count, limits.xrce_store_len
     if said.is_ours and count != DEFAULT_LIMITS.xrce_store_count:
         # Nothing is longer than a frame, so that the octets need not be said if they all have room.
         needed = length if count * settings.frame_len > length else None
         said = dataclasses.replace(said, store=(count, needed))
-    return said.listed() or None
+    if said.is_ours and limits.xrce_message_len != DEFAULT_LIMITS.xrce_message_len:
+        said = dataclasses.replace(said, message_len=limits.xrce_message_len)
+    return said
 
 
 def lease_ns_of(units: int) -> int:

@@ -100,7 +100,7 @@ def test_what_waits_is_named() -> None:
     actors[1].declare(Kind.SUBSCRIBER, "a")
     world.run_for(seconds(1))
     actors[0].driver.stalled = True
-    while actors[0].driver.node.has_room(actors[0].face_id):
+    while not actors[0].driver.node.is_congested():
         actors[0].put("a", fill_len=60_000, blocking=True, reliable=True)
     assert nothing_is_under_way(world) == ["n0: messages wait for room"]
 

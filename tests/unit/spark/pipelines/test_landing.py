@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -84,6 +86,7 @@ def numbers(made: Pipeline, name: str) -> list[int]:
     rows_max=st.sampled_from(["30", "60", "1000"]),
     format=st.sampled_from(["delta", "delta", "parquet", "iceberg"]),
     parts=st.sampled_from(["1", "5"]),
+    order=st.permutations([0, 1]),
 )
 def test_every_row_is_in_every_table_once_whatever_crashes(
     tmp_path_factory: pytest.TempPathFactory,
@@ -92,12 +95,15 @@ def test_every_row_is_in_every_table_once_whatever_crashes(
     rows_max: str,
     format: str,
     parts: str,
+    order: list[int],
 ) -> None:
     """Also if the checkpoint is lost, and a table comes later than the others."""
     folder = tmp_path_factory.mktemp("landing")
     more = 'late: {decode: json, keyexpr: "fleet/r1/imu", schema: "{ax: f64}"}\n'
     head = f"{fleet.HEAD}format: {format}\n"
-    made = fleet.pipeline(folder, head=head)
+    lines = fleet.TABLES.splitlines(keepends=True)
+    tables = "".join(lines[at] for at in order)
+    made = fleet.pipeline(folder, tables, head)
     with fleet.log_at(folder / "log") as log:
         fleet.fill(log, 0, 60)
         count = 60
@@ -107,7 +113,7 @@ def test_every_row_is_in_every_table_once_whatever_crashes(
             with contextlib.suppress(CrashError):
                 run.run(batches_count=5, crash=crash)
             if number == 1:
-                made = fleet.pipeline(folder, fleet.TABLES + more, head)
+                made = fleet.pipeline(folder, tables + more, head)
             if lost[number] or number == 1:
                 run = query(made, rows_max, minPartitions=parts)
             fleet.fill(log, count, 20)
@@ -122,6 +128,36 @@ def test_every_row_is_in_every_table_once_whatever_crashes(
     if len(made.landed) > 2:
         wanted = [one for one in fleet.good(count) if fleet.key_of(one) == "fleet/r1/imu"]
         assert numbers(made, "late") == wanted
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_decoded_table_alone_lands_batches_with_bad_rows_that_are_not_adjacent(
+    tmp_path: Path, format: str
+) -> None:
+    """The table of bad rows lacks the batches between: that was taken for another writer."""
+    made = fleet.pipeline(
+        tmp_path, fleet.TABLES.splitlines()[1] + "\n", f"{fleet.HEAD}format: {format}\n"
+    )
+    with fleet.log_at(tmp_path / "log", shards_count=1) as log:
+        fleet.fill(log, 0, 120)  # bad: 17, 34, 51, 68, 102, 119
+        query(made, "10").run(batches_count=100, crash=no_crash)
+    assert numbers(made, "imu") == fleet.good(120)
+    assert numbers(made, "imu_bad") == fleet.bad(120)
+
+
+def test_bad_rows_are_there_once_when_a_batch_runs_again_otherwise_divided(tmp_path: Path) -> None:
+    """It died between the two commits, its checkpoint is lost, and batches are larger now."""
+    made = fleet.pipeline(tmp_path, fleet.TABLES.splitlines()[1] + "\n")
+    with fleet.log_at(tmp_path / "log", shards_count=1) as log:
+        fleet.fill(log, 0, 120)
+        for at, (rows_max, parts) in enumerate((("40", "1"), ("25", "4"), ("60", "2"))):
+            run = query(made, rows_max, minPartitions=parts)
+            run.die = crash = crashing(3 + at, lambda: None)
+            with contextlib.suppress(CrashError):
+                run.run(batches_count=5, crash=crash)
+        query(made, "1000", minPartitions="3").run(batches_count=100, crash=no_crash)
+    assert numbers(made, "imu") == fleet.good(120)
+    assert numbers(made, "imu_bad") == fleet.bad(120)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -151,6 +187,50 @@ def test_members_that_nobody_declared_become_columns(tmp_path: Path) -> None:
         assert (rows[6], rows[106], rows[206], rows[307], rows[406]) == (None, None, 8, None, 9)
         query(made).run(batches_count=10, crash=no_crash)  # it is remembered
         assert [one.name for one in landing.drift_of(landing.Place.of(made), "imu")] == ["extra"]
+
+
+def test_payloads_with_made_up_members_add_few_columns(tmp_path: Path) -> None:
+    """What is more than the bound is kept, as JSON, and told once."""
+    tables = fleet.TABLES.splitlines()[1].replace("}}", "}, drift_max: 4}") + "\n"
+    made = fleet.pipeline(tmp_path, tables)
+    events: list[str] = []
+    with fleet.log_at(tmp_path / "log", shards_count=1) as log:
+        run = query(made, "1000")
+        real = landing.commit
+
+        def commit(*args: Any) -> list[landing.Committed]:
+            done = real(*args)
+            events.extend(event for one in done for event in one.events)
+            return done
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(landing, "commit", commit)
+            for first in (0, 100, 200):
+                batch = fleet.batch(first, 100)
+                at = batch.schema.get_field_index("payload")
+                texts = [
+                    json.dumps(
+                        {"ax": 1, "deep": dict.fromkeys("abcdefgh", 1)} | many(first)
+                    ).encode()
+                    for _ in range(100)
+                ]
+                payloads = pa.array(texts, pa.binary())
+                log.store(batch.set_column(at, batch.schema.field(at), payloads))
+                run.run(batches_count=100, crash=no_crash)
+    rows = rows_in(made, "imu")
+    added = set(rows.column_names) - set(Silver(made.landed[0]).columns.names) - {"date"}  # type: ignore[arg-type]
+    assert len(added) == 5
+    assert "_extra" in added
+    [event] = [event for event in events if "_extra" in event]
+    assert "drift_max" in event
+    extra = [json.loads(text) for text in rows["_extra"].to_pylist() if text is not None]
+    assert extra
+    assert all(one["deep"] == dict.fromkeys("abcdefgh", 1) for one in extra)
+    assert "m299" in extra[-1]
+
+
+def many(first: int) -> dict[str, int]:
+    return {f"m{number}": number for number in range(first, first + 100)}
 
 
 @pytest.mark.parametrize("name", ["robot", "ts", "AX"])

@@ -193,6 +193,46 @@ def test_check_tells_all_problems(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [one["place"] for one in told[:2]] == ["tables.a", "tables.b"]
 
 
+def test_check_tells_everything_in_one_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also what is wrong beside something wrong, and not who is made of it."""
+    tables = (
+        'imu: {decode: json, key: "fleet/{robot}/imu", schema: {ax: f64, n: int65}}\n'
+        "a: {from: imu, latest: {by: [robot]}}\n"
+        "b: {from: imuu, latest: {by: [robot]}}\n"
+        "c: {from: [imu, a, b], window: {every: 1 parsec, late: soon, x: 1}}\n"
+        "d: {decode: jsonn, keyexpr: x, schema: {n: int65}, drift: no, drift_max: -1}\n"
+    )
+    head = (
+        "pipeline: a b\nlog: /nope/log\nstorage: ./lake\nformat: deltaa\ntrigger: fast\n"
+        "options: {maxRowsPerTrigger: -3, startingOffsets: yesterday, failOnDataLoss: perhaps}\n"
+    )
+    file = written(tmp_path, tables, head)
+    assert main(["pipeline", "check", str(file), "--json"]) == 1
+    places = [json.loads(line)["place"] for line in capsys.readouterr().out.splitlines()]
+    assert sorted(places) == sorted(
+        [
+            *("pipeline", "format", "trigger", "log"),
+            *(f"options.{name}" for name in ("maxRowsPerTrigger", "startingOffsets")),
+            *("options.failOnDataLoss", "tables.imu.schema", "tables.b.from", "tables.c.from"),
+            *("tables.c.window.x", "tables.c.window.every", "tables.c.window.late"),
+            *("tables.d.drift", "tables.d.drift_max", "tables.d.decode", "tables.d.schema"),
+        ]
+    )
+
+
+def test_a_log_that_is_not_there_yet_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, "a: {archive: x}")
+    assert main(["pipeline", "check", str(file)]) == 0
+    assert f"log: {tmp_path / 'log'}: there is no log" in capsys.readouterr().err
+    (tmp_path / "log").mkdir()
+    assert main(["pipeline", "check", str(file)]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_the_file_of_the_tutorial_can_be_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,7 +23,7 @@ from elea.spark.pipelines.definition import Pipeline
 from elea.spark.pipelines.queries import Handle, Job, progress_of
 from elea.spark.pipelines.runner import Run
 from elea.spark.pipelines.state import Board, Lease, Status, now_status
-from elea.spark.pipelines.supervision import Supervision, told
+from elea.spark.pipelines.supervision import Supervision, is_final, told
 from elea.spark.pipelines.upkeep import Upkeep
 
 
@@ -244,6 +244,37 @@ def test_an_error_is_told_in_a_line() -> None:
         "X: failed: Traceback (most recent call last):\n  File 1\n    x()\nelea.errors.AError: y\n"
     )
     assert told(text) == "elea.errors.AError: y"
+
+
+def test_an_error_of_code_is_told_with_its_place_and_is_final() -> None:
+    text = (
+        "[PYTHON_EXCEPTION] Traceback (most recent call last):\n"
+        '  File "/x/site-packages/pyspark/worker.py", line 9, in main\n'
+        '  File "/home/me/fast.py", line 12, in boom\n    1 / 0\n'
+        "ZeroDivisionError: division by zero\n"
+    )
+    assert told(text) == "ZeroDivisionError: division by zero (/home/me/fast.py:12)"
+    with pytest.raises(KeyError) as caught:
+        raise KeyError("x")
+    assert told(caught.value).startswith(f"KeyError: 'x' ({__file__}:")
+    for final in ("ZeroDivisionError: x", "pyspark.errors.AnalysisException: y", "ConfigError: z"):
+        assert is_final(final)
+    for other in ("elea.errors.LinkError: x", "OSError: full", "ends with ValueError: y"):
+        assert not is_final(other)
+    assert told("┌──┐\n│ a │\n└──┘") == "a"
+
+
+def test_a_hopeless_query_ends_once_at_once(tmp_path: Path) -> None:
+    def breaks() -> Handle:
+        raise ZeroDivisionError("division by zero")
+
+    pipeline = fleet.pipeline(tmp_path)
+    run, _ = made(pipeline, Starts([breaks] * 20), once=True)
+    assert run.wait(30)
+    assert run.status().tables["imu"].restarts == 0
+    assert run.errors["landing"].startswith("ZeroDivisionError: division by zero")
+    with pytest.raises(EleaError, match="ZeroDivisionError"):
+        run.check()
 
 
 def test_progress_of_spark_in_few_words() -> None:

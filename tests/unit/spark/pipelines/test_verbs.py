@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +136,33 @@ def test_verbs_take_what_those_of_spark_take(verb: str) -> None:
     assert [(one.name, one.kind, one.default) for one in ours.values()] == [
         (one.name, one.kind, one.default) for one in theirs.values()
     ]
+
+
+LAZY = """\
+import sys
+from pyspark import SparkContext
+from elea.spark import pipelines as dp
+
+found = dp.check(sys.argv[1])
+assert found == [], found
+assert len(dp.load(sys.argv[1]).tables) == 2
+assert SparkContext._gateway is None, "Java was started"
+"""
+
+
+def test_a_file_that_asks_for_the_session_is_loaded_without_one(tmp_path: Path) -> None:
+    """In a process of its own: that of the tests may have a session."""
+    file = tmp_path / "p.py"
+    file.write_text(
+        "from elea.spark import pipelines as dp\n"
+        "from pyspark.sql import SparkSession\n"
+        "spark = SparkSession.active()\n"
+        "assert isinstance(spark, SparkSession)\n"
+        "dp.pipeline('f', log='./log', storage='./lake')\n"
+        "dp.bronze('b')\n"
+        "@dp.materialized_view\n"
+        "def v():\n"
+        "    return spark.table('b')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", LAZY, file], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

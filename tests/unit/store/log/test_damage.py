@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from tests.unit.store.log.test_log import filled, listed, writer_on
 from elea.errors import CorruptLogError, StoreError
 from elea.store.log import consumers
 from elea.store.log.disk import RealDisk
+from elea.store.log.log import Log
+from elea.store.log.manifest import read_manifest, write_manifest
 from elea.store.log.reader import LogReader
 from elea.store.log.record import seed_of
 from elea.store.log.segment import DATA, INDEX, KEYS, Damage, Examination, first_seqs, stem_of
@@ -121,12 +124,85 @@ def test_a_flip_at_every_octet_of_an_index_costs_nothing(
             assert (numbers, lost) == ([*range(110)], 0)
 
 
+def unclose(path: Path) -> None:
+    """As if its writer had been killed."""
+    disk = disk_of(path)
+    write_manifest(disk, replace(read_manifest(disk), ends=()))
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_a_segment_that_was_cut_together_with_its_index_is_damaged(
+    octets: dict[str, bytes], tmp_path: Path, is_removed: bool
+) -> None:
+    """A broken copy of a log that was closed: how many rows are gone is known."""
+    data, index = files_of(octets, DATA)[-1], files_of(octets, INDEX)[-1]
+    for at in range(0, len(octets[data]), 97):
+        path = tmp_path / str(at)
+        path.mkdir()
+        restore(path, octets)
+        (path / data).write_bytes(octets[data][:at])
+        (path / index).write_bytes(b"")
+        if is_removed:
+            (path / index).unlink()
+        found = verify(disk_of(path))
+        writer = writer_on(path, SMALL)
+        for damage in (found.damage, writer.report.damage):
+            [gone] = [one for one in damage if one.end_seq == 110]
+            assert gone.first_seq in (90, 100)
+        assert writer.ends() == [110]  # numbers are never given twice
+        writer.commit([rows(110, 5)])
+        writer.close()
+        assert readable(path)[0][-5:] == [*range(110, 115)]
+
+
+def test_an_index_that_was_deleted_under_a_writer_that_was_killed_is_told(
+    octets: dict[str, bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data, index = files_of(octets, DATA)[-1], files_of(octets, INDEX)[-1]
+    restore(tmp_path, octets)
+    unclose(tmp_path)
+    (tmp_path / data).write_bytes(octets[data][:-100])
+    (tmp_path / index).unlink()
+    [damage] = verify(disk_of(tmp_path)).damage
+    assert "acknowledged rows after these may be gone" in str(damage)
+    with Log(tmp_path, SMALL) as log:
+        assert log.report().damage == [damage]
+    assert "may be gone" in caplog.text
+
+
+def test_data_that_were_deleted_and_left_their_index_are_told(
+    octets: dict[str, bytes], tmp_path: Path
+) -> None:
+    restore(tmp_path, octets)
+    unclose(tmp_path)
+    (tmp_path / files_of(octets, DATA)[-1]).unlink()
+    writer = writer_on(tmp_path, SMALL)
+    [damage] = writer.report.damage
+    assert (damage.first_seq, damage.end_seq) == (90, 110)
+    assert writer.ends() == [110]
+    writer.close()
+
+
+def test_files_of_others_stay(octets: dict[str, bytes], tmp_path: Path) -> None:
+    restore(tmp_path, octets)
+    data = files_of(octets, DATA)[0]
+    shard = (tmp_path / data).parent
+    others = ["notes.txt", f"{Path(data).name}.bak", "x.arrows", "1.idx", f"{'0' * 20}.csv"]
+    for name in others:
+        (shard / name).write_text("mine")
+    (shard / f"{'0' * 19}7.packing.arrows").write_text("litter")
+    writer_on(tmp_path, SMALL).close()
+    assert {name for name in others if (shard / name).exists()} == set(others)
+    assert not list(shard.glob("*packing*"))
+
+
 def test_a_cut_at_every_octet_opens_and_goes_on(octets: dict[str, bytes], tmp_path: Path) -> None:
     """The last segment and its index, cut as by a crash: whole blocks stay, the rest is cut."""
     data, index = files_of(octets, DATA)[-1], files_of(octets, INDEX)[-1]
     half = 912 + (len(octets[data]) - 912) // 2
     for at in [*range(0, len(octets[data]), 37), *range(half - 20, half + 20), len(octets[data])]:
         restore(tmp_path, octets)
+        unclose(tmp_path)
         (tmp_path / data).write_bytes(octets[data][:at])
         (tmp_path / index).write_bytes(b"")
         writer = writer_on(tmp_path, SMALL)
@@ -162,6 +238,7 @@ def test_what_consumers_have_read_is_not_numbered_again(
     octets: dict[str, bytes], tmp_path: Path
 ) -> None:
     restore(tmp_path, octets)
+    unclose(tmp_path)
     reader = LogReader(tmp_path)
     consumers.commit(disk_of(tmp_path), "one", reader.log_id, {0: 105}, now_ns=0)
     data, index = files_of(octets, DATA)[-1], files_of(octets, INDEX)[-1]

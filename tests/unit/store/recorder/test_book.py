@@ -20,8 +20,10 @@ from elea.store.log.schema import RowKind
 from elea.store.log.settings import LogSettings
 from elea.store.recorder.book import Book
 from elea.store.recorder.flight import Answer, Given, Outcome, Place, Put, Refusal
+from elea.store.recorder.marks import Question, mark_of_row
 from elea.store.recorder.rows import Row, batch_of
 from elea.store.recorder.windows import Identity
+from elea.timestamp import NTP64, Timestamp
 
 WAIT_S = 20
 
@@ -88,9 +90,16 @@ def rig() -> Iterator[Rig]:
     made.book.close()
 
 
-def row(number: int, key: str | None = None) -> Row:
+def row(number: int, key: str | None = None, at: int | None = None) -> Row:
+    """A sample; a repeated one has the time it had."""
     identity = Identity("ab", 1, number)
-    return Row(key or f"k/{number % 5}", RowKind.PUT, b"%d" % number, number, identity=identity)
+    stamp = Timestamp(NTP64.from_value((1 + number if at is None else at) << 20), b"\x01")
+    key = key or f"k/{number % 5}"
+    return Row(key, RowKind.PUT, b"%d" % number, number, timestamp=stamp, identity=identity)
+
+
+def question(number: int) -> Question:
+    return Question(f"k/{number % 5}", Identity("ab", 1, number))
 
 
 def batch(start: int, end: int) -> pa.RecordBatch:
@@ -124,7 +133,7 @@ def test_places_are_found_after_a_restart(rig: Rig) -> None:
     rig.book = rig.opened()
     rig.outcomes.clear()
     put(rig, 100, 101)
-    rig.book.ask("k/2", Identity("ab", 1, 7), rig.answer(7), 0)
+    rig.book.ask(question(7), rig.answer(7), 0)
     rig.book.tend()
     assert rig.outcomes == {
         100: Place(0, 100, duplicate=True),
@@ -135,7 +144,7 @@ def test_places_are_found_after_a_restart(rig: Rig) -> None:
 
 
 def test_who_asks_first_is_answered_when_the_sample_came(rig: Rig) -> None:
-    rig.book.ask("k/3", Identity("ab", 1, 3), rig.answer(3), 1_000)
+    rig.book.ask(question(3), rig.answer(3), 1_000)
     rig.book.tend()
     assert rig.outcomes == {}
     rig.book.land(batch(0, 5))
@@ -153,7 +162,7 @@ def test_answers_of_one_commit_are_given_together_by_who_wrote(rig: Rig) -> None
 
     def take(outcome: Outcome) -> None:
         assert isinstance(outcome, Place)
-        rig.book.ask("k/1", Identity("ab", 1, 1), lambda again: told.append(outcome.seq), 0)
+        rig.book.ask(question(1), lambda again: told.append(outcome.seq), 0)
         other = threading.Thread(target=rig.book.gaps, args=(0,))  # no lock is held here
         other.start()
         other.join(20)
@@ -161,14 +170,14 @@ def test_answers_of_one_commit_are_given_together_by_who_wrote(rig: Rig) -> None
 
     rig.book._tell = tell
     for number in range(4):
-        rig.book.ask(f"k/{number}", Identity("ab", 1, number), take, 10**9)
+        rig.book.ask(question(number), take, 10**9)
     rig.book.land(batch(0, 4))
     assert given[0] == (4, threading.get_ident())
     assert told == [0, 1, 2, 3]
 
 
 def test_who_asks_in_vain_is_told_so_in_time(rig: Rig) -> None:
-    rig.book.ask("k/3", Identity("ab", 1, 3), rig.answer(3), 1_000)
+    rig.book.ask(question(3), rig.answer(3), 1_000)
     rig.now_ns = 1_001
     rig.book.tend()
     assert isinstance(rig.outcomes[3], Refusal)
@@ -180,7 +189,7 @@ def test_places_are_right_in_several_shards() -> None:
     rig.book.land(batch(0, 20))
     rig.book.store([Put(row(number), rig.answer(number)) for number in range(20, 60)])
     for number in range(5):
-        rig.book.ask(f"k/{number}", Identity("ab", 1, number), rig.answer(number), 0)
+        rig.book.ask(question(number), rig.answer(number), 0)
     rig.book.tend()
     assert eventually(lambda: len(rig.outcomes) == 45)  # another thread may have written, and tells
     placed = {row["sn"]: (row["shard"], row["seq"]) for row in rig.rows()}
@@ -204,7 +213,7 @@ def test_refused_rows_are_counted_told_and_may_come_again() -> None:
     assert rig.book.flush(WAIT_S)
     assert rig.numbers() == [0]
     assert rig.book.counts.dropped == 10
-    assert rig.book.owed_count == 10
+    assert rig.book.notes.drops_count == 10
     rig.disk.free_len = 1 << 40
     rig.book.tend()
     rig.book.land(batch(5, 8))  # from a cache, say
@@ -212,7 +221,7 @@ def test_refused_rows_are_counted_told_and_may_come_again() -> None:
     told = [row for row in rig.rows() if row["kind"] == RowKind.DROP]
     assert [(row["key"], row["payload"]) for row in told] == [("k/**", b"10")]
     assert rig.numbers() == [0, 5, 6, 7]
-    assert rig.book.owed_count == 0
+    assert rig.book.notes.drops_count == 0
     rig.book.close()
 
 
@@ -228,7 +237,7 @@ def test_an_error_of_fsync_loses_and_repeats_nothing(shards_count: int, leak: fl
     thread.join(WAIT_S)
     assert 1 not in rig.outcomes  # nobody knows yet
     rig.book.land(batch(4, 30))
-    rig.book.ask("k/2", Identity("ab", 1, 2), rig.answer(20), 0)
+    rig.book.ask(question(2), rig.answer(20), 0)
     rig.book.tend()
     assert rig.book.flush(WAIT_S)
     assert rig.book.counts.reopened == 1
@@ -263,11 +272,15 @@ def test_a_disk_that_stays_away_refuses_and_drops() -> None:
 
 
 def test_gaps_become_rows(rig: Rig) -> None:
-    rig.book.land(batch(0, 3))
-    rig.book.land(batch(7, 9))
+    def land(*numbers: int, filled: bool = False) -> None:
+        rig.book.land(batch_of([row(number, "k/a") for number in numbers]), filled=filled)
+
+    land(0, 1, 2)
+    land(7, 8)
+    rig.book.announced(("ab", 1, "k/a"))
     rig.now_ns = 10
     gaps = rig.book.gaps(5)
-    rig.book.land(batch(4, 5), filled=True)
+    land(4, filled=True)
     rig.book.settle(gaps)
     rig.book.tend()
     assert rig.book.flush(WAIT_S)
@@ -281,6 +294,119 @@ def test_gaps_become_rows(rig: Rig) -> None:
 
 
 def test_who_waits_at_the_end_is_told(rig: Rig) -> None:
-    rig.book.ask("k/3", Identity("ab", 1, 3), rig.answer(3), 1_000)
+    rig.book.ask(question(3), rig.answer(3), 1_000)
     rig.book.close()
     assert rig.outcomes[3] == Refusal("closed", "the recorder ends")
+
+
+def told(rig: Rig) -> list[tuple[object, object]]:
+    return [(row["key"], row["payload"]) for row in rig.rows()]
+
+
+def test_a_claimed_number_on_another_key_takes_nothing_from_its_owner(rig: Rig) -> None:
+    rig.book.land(batch_of([row(number, "k/mine", 900) for number in range(20)]))
+    for number in range(20):
+        rig.book.ask(question(number), rig.answer(100 + number), 10**9)
+        put(rig, number)
+    assert [rig.outcomes[number] for number in range(20)] == [
+        Place(0, 20 + number, duplicate=False) for number in range(20)
+    ]
+    assert rig.numbers() == sorted([*range(20), *range(20)])
+    for number in range(20):
+        assert rig.outcomes[100 + number] == Place(0, 20 + number, duplicate=False)
+
+
+@pytest.mark.parametrize("at", [0, 1, 2**40])  # past, and future
+def test_a_claimed_number_on_the_same_key_takes_nothing_from_its_owner(rig: Rig, at: int) -> None:
+    for number in range(10):
+        forged = row(number, at=at)._replace(payload=b"forged")
+        rig.book.land(batch_of([forged]))
+        asked = question(number)._replace(
+            bits=row(number).timestamp.time.value,  # type: ignore[union-attr]
+            digest=mark_of_row(row(number)).digest,  # type: ignore[union-attr]
+        )
+        rig.book.ask(asked, rig.answer(100 + number), 10**9)
+        rig.book.land(batch_of([row(number)]))
+    assert rig.book.flush(WAIT_S)
+    rig.book.tend()
+    rows = rig.rows()
+    for number in range(10):
+        place = rig.outcomes[100 + number]
+        assert isinstance(place, Place)
+        assert rows[place.seq]["payload"] == b"%d" % number
+        put(rig, number)  # repeated
+        assert rig.outcomes[number] == Place(0, place.seq, duplicate=True)
+    assert len(rig.rows()) == 20
+
+
+def test_only_what_agrees_in_key_time_and_payload_is_a_duplicate(rig: Rig) -> None:
+    one = row(7)
+    others = [
+        one._replace(payload=b"other"),
+        one._replace(key="k/other"),
+        one._replace(kind=RowKind.DELETE),
+        one._replace(attachment=b"a"),
+        row(7, at=3),
+        row(7, at=30),
+    ]
+    for number, each in enumerate([one, *others, one, *others]):
+        rig.book.store([Put(each, rig.answer(number))])
+    assert [rig.outcomes[number].duplicate for number in range(14)] == [False] * 7 + [True] * 7  # type: ignore[union-attr]
+    rig.book.land(batch_of([*others, one]))
+    assert len(rig.rows()) == 7
+    rig.book.close()
+    rig.book = rig.opened()
+    rig.book.land(batch_of([one, *others]))
+    assert rig.book.flush(WAIT_S)
+    assert len(rig.rows()) == 7
+
+
+def test_a_publisher_that_begins_anew_loses_nothing_also_after_a_restart(rig: Rig) -> None:
+    rig.book.land(batch(0, 20))
+    for life in (1, 2):
+        rig.book.land(batch_of([row(number, at=100 * life + number) for number in range(10)]))
+        assert rig.book.flush(WAIT_S)
+        assert len(rig.rows()) == 20 + 10 * life
+        rig.book.close()
+        rig.book = rig.opened()
+    rig.book.land(batch(0, 20))  # what was before is known
+    rig.book.land(batch_of([row(number, at=100 + number) for number in range(10)]))
+    assert rig.book.flush(WAIT_S)
+    assert len(rig.rows()) == 40
+    assert rig.book.counts.duplicates == 30
+
+
+def test_a_put_without_time_is_known_for_a_while_by_its_payload(rig: Rig) -> None:
+    for number, received_us in enumerate([0, 5, 10**9]):
+        one = row(7, at=number)._replace(received_us=received_us)
+        rig.book.store([Put(one, rig.answer(number), is_stamped=False)])
+        if number == 0:
+            rig.book.close()
+            rig.book = rig.opened()
+    other = row(7, at=9)._replace(payload=b"other")
+    rig.book.store([Put(other, rig.answer(3), is_stamped=False)])
+    assert [rig.outcomes[number].duplicate for number in range(4)] == [False, True, False, False]  # type: ignore[union-attr]
+
+
+def test_many_invented_sources_do_not_double_a_repeated_put(rig: Rig) -> None:
+    rig.book._windows._limits = replace(DEFAULT_LIMITS, record_windows_count=8)
+    put(rig, 1)
+    for number in range(100):
+        forged = row(number, f"k/{number}", at=2**43)
+        rig.book.land(batch_of([forged._replace(identity=Identity(f"f{number}", 3, 1))]))
+    rig.book._finder._places.clear()
+    rig.outcomes.clear()
+    put(rig, 1)
+    assert rig.outcomes == {1: Place(0, 0, duplicate=True)}
+    rig.book.land(batch_of([row(1)]))
+    assert rig.book.flush(WAIT_S)
+    assert rig.numbers().count(1) == 101
+
+
+def test_a_number_that_several_samples_have_is_not_answered_without_more(rig: Rig) -> None:
+    rig.book.land(batch_of([row(7), row(7, at=50)]))
+    rig.book.ask(question(7), rig.answer(7), 0)
+    rig.book.tend()
+    refusal = rig.outcomes[7]
+    assert isinstance(refusal, Refusal)
+    assert "several samples" in refusal.detail

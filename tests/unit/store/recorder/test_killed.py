@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from chaos.disk import FaultDisk, MemoryPlatter
+from chaos.hostile import HostileVictim
 from chaos.recorder import RecorderVictim
 from tests.unit.cli.ends import eventually, free_endpoint
 
@@ -75,6 +76,7 @@ class Life:
             lambda: None,
             clock_ns=lambda: self.now_ns,
         )
+        self.book.announced((ZID, EID, "k/a"))
 
     def steps(self) -> Iterator[Callable[[], object]]:
         first = self._first
@@ -104,6 +106,7 @@ class Life:
         self.now_ns += 1
         rows = [Row("k/a", RowKind.PUT, b"x", 0, identity=Identity(ZID, EID, sn)) for sn in sns]
         self.book.land(batch_of(rows), filled=False)
+        self.book.announced((ZID, EID, "k/a"))
 
     def _look(self) -> None:
         self.now_ns += 1
@@ -170,6 +173,8 @@ def test_a_gap_that_is_open_when_the_recorder_is_killed_is_told_by_the_next_one(
             with elea.open(asking) as session:
                 put(session, *sns)
                 assert eventually(partial(are_there, *sns))
+                beat = f"k/a/@adv/pub/{session.zid()}/7/_"
+                session.put(beat, sns[-1].to_bytes(4, "little"))
                 if sns == (9,):
                     assert eventually(lambda: len(numbers(tmp_path / "log")[1]) >= 5)
         finally:
@@ -181,3 +186,15 @@ def test_a_gap_that_is_open_when_the_recorder_is_killed_is_told_by_the_next_one(
     recorded, missing = numbers(tmp_path / "log")
     assert recorded == [1, 2, 5, 9]
     assert sorted(missing) == [3, 4, 6, 7, 8]
+
+
+def test_hostile_publishers_take_nothing_from_what_was_acknowledged(tmp_path: Path) -> None:
+    victim = HostileVictim(tmp_path / "log", seed=3)
+    for _ in range(30):  # a life is short, and on a busy machine it may be too short
+        victim.die()
+        if victim.deaths_count > 1 and victim.placed and victim.hostile_count:
+            break
+    victim.check()
+    assert victim.problems == []
+    assert victim.placed
+    assert victim.hostile_count

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,6 @@ from elea.ids import EntityGlobalId, EntityId
 from elea.limits import DEFAULT_LIMITS
 from elea.provenance import SourceInfo
 from elea.session.handlers import Callback
-from elea.store.log.disk import RealDisk, RealFile
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
@@ -100,16 +99,22 @@ def test_samples_are_recorded_whole(session: elea.Session, tmp_path: Path) -> No
 def test_repetitions_are_recorded_once_and_the_others_stay(
     session: elea.Session, tmp_path: Path
 ) -> None:
+    stamps = [session.new_timestamp() for _ in range(5)]
+
+    def put(number: int) -> None:
+        source = info(number, session)
+        session.put("k/a", str(number), source_info=source, timestamp=stamps[number])
+
     with Recorder(session, [settings(tmp_path)]) as recorder:
         for number in (1, 2, 1, 3, 2):
-            session.put("k/a", str(number), source_info=info(number, session))
+            put(number)
         for _ in range(2):
             session.put("k/a", "same")
     assert payloads(tmp_path) == [b"1", b"2", b"3", b"same", b"same"]
     assert recorder.counts().duplicates == 2
     with Recorder(session, [settings(tmp_path)]):  # the end of the log is remembered
         for number in (2, 4):
-            session.put("k/a", str(number), source_info=info(number, session))
+            put(number)
     assert payloads(tmp_path)[5:] == [b"4"]
 
 
@@ -382,23 +387,6 @@ def test_only_the_first_put_of_a_key_asks(
     assert payloads(tmp_path) == [str(number).encode() for number in range(20)]
 
 
-class SlowDisk(RealDisk):
-    """Each synchronisation takes longer than is quick."""
-
-    delay_s = 0.0
-
-    def open(self, name: str) -> RealFile:
-        file, disk = super().open(name), self
-        assert isinstance(file, RealFile)
-
-        class SlowFile(RealFile):
-            def sync(self) -> None:
-                time.sleep(disk.delay_s)
-                super().sync()
-
-        return SlowFile(file.descriptor)
-
-
 @pytest.mark.parametrize("shares_session", [False, True])
 def test_a_row_that_is_waited_for_is_landed_by_who_receives_it_if_the_disk_is_quick(
     shares_session: bool,
@@ -408,7 +396,6 @@ def test_a_row_that_is_waited_for_is_landed_by_who_receives_it_if_the_disk_is_qu
 ) -> None:
     node, client = robot
     threads: list[str] = []
-    disk = SlowDisk(tmp_path, writable=True)
     land = Recording._land
 
     def noted(self: Recording, batch: Rows) -> None:
@@ -416,7 +403,11 @@ def test_a_row_that_is_waited_for_is_landed_by_who_receives_it_if_the_disk_is_qu
         land(self, batch)
 
     monkeypatch.setattr(Recording, "_land", noted)
-    monkeypatch.setattr("elea.store.recorder.recording._QUICK_NS", 20_000_000)
+
+    def set_disk(*, is_quick: bool) -> None:
+        """How long a disk takes does not matter: every one is quick, or none."""
+        quick_ns = 10**18 if is_quick else 0
+        monkeypatch.setattr("elea.store.recorder.recording._QUICK_NS", quick_ns)
 
     def landed(count: int) -> set[str]:
         """Which threads land so many puts."""
@@ -425,24 +416,20 @@ def test_a_row_that_is_waited_for_is_landed_by_who_receives_it_if_the_disk_is_qu
             client.put("k/a", b"x", ack="stored", timeout=WAIT_S)
         return set(threads)
 
-    recording = Recording(
-        node,
-        settings(tmp_path),
-        shares_session=shares_session,
-        open_log=lambda _, log: Log(disk, log),
-    )
+    set_disk(is_quick=True)
+    recording = Recording(node, settings(tmp_path), shares_session=shares_session)
     try:
-        landed(70)  # the first one asks; and a slow moment is forgotten
+        landed(2)  # the first one asks
         quick = landed(20)
         if shares_session:
             assert quick == {"record k/**"}
         else:
             assert any("elea-io" in name for name in quick)
-            disk.delay_s = 0.05
+            set_disk(is_quick=False)
             landed(2)
             assert landed(5) == {"record k/**"}, "a slow disk holds up nobody else"
-            disk.delay_s = 0.0
-            landed(70)
+            set_disk(is_quick=True)
+            landed(70)  # a slow moment is forgotten
             assert any("elea-io" in name for name in landed(20))
     finally:
         recording.stop()
@@ -488,3 +475,49 @@ def test_a_put_that_is_refused_is_told_why_at_once(
             client.put("k/a", bytes(900), ack="stored", timeout=WAIT_S)
         with pytest.raises(NotStoredError, match="quota is 20000"):
             client.put("k/a", bytes(9_000), ack="stored", timeout=WAIT_S)
+
+
+@pytest.mark.parametrize("what", ["directory", "lock"])
+def test_a_log_that_was_deleted_under_its_recorder_is_acknowledged_no_more(
+    session: elea.Session, tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "log"
+    with Recorder(session, [settings(path)]) as recorder:
+        place, is_there = asked(session, "@elea/log/log/put/k/a", payload=b"1")
+        assert is_there
+        if what == "lock":
+            (path / "lock").unlink()
+            place, is_there = asked(session, "@elea/log/log/put/k/a", payload=b"2")
+            assert (place["seq"], is_there) == (1, True)  # opened again, with a lock of its own
+            assert recorder.counts().reopened == 1
+        else:
+            shutil.rmtree(path)
+            refusal, is_there = asked(session, "@elea/log/log/put/k/a", payload=b"2")
+            assert (refusal["error"], is_there) == ("closed", False)
+            refusal, is_there = asked(session, "@elea/log/log/put/k/a", payload=b"3")
+            assert (refusal["error"], is_there) == ("closed", False)
+            assert "restore" in caplog.text
+
+
+def test_what_waits_for_the_disk_is_bounded_by_bytes_and_tokens(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    limits = replace(DEFAULT_LIMITS, record_waiting_len=1_000, record_tokens_count=3)
+    recording = Recording(session, settings(tmp_path, liveliness=True), limits=limits)
+    go_on = threading.Event()
+
+    def hold() -> None:
+        go_on.wait(WAIT_S)
+
+    try:
+        recording.call(hold)
+        refusal, is_there = asked(session, "@elea/log/log/put/k/a", payload=bytes(2_000))
+        assert (refusal["error"], is_there) == ("busy", False)
+        tokens = [session.liveliness().declare_token(f"k/token/{n}") for n in range(10)]
+        assert eventually(lambda: recording.counts().dropped == len(tokens) - 3)
+        go_on.set()
+        _, is_there = asked(session, "@elea/log/log/put/k/a", payload=bytes(500))
+        assert is_there  # room again
+    finally:
+        go_on.set()
+        recording.stop()

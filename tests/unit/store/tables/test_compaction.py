@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,8 +18,9 @@ from tests.unit.store.tables.made import fill, log_at, part_of, position, rows_i
 from elea.errors import StoreError
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
-from elea.store.log.schema import SCHEMA, RowKind
+from elea.store.log.schema import POSITION, SCHEMA, RowKind
 from elea.store.tables.compaction import MERGE_COUNT, Compacted, compact, merge, tidy
+from elea.store.tables.layout import COLUMNS, PartWriter
 from elea.store.tables.table import FORMATS, Table, open_table
 
 
@@ -145,6 +146,31 @@ def test_what_cannot_be_put_together_stays_as_it_is(
     assert position(table) == stored(log)
 
 
+@pytest.mark.parametrize("shards_count", [1, 4])
+def test_small_files_are_bounded_however_many_shards_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards_count: int
+) -> None:
+    monkeypatch.setattr("elea.store.tables.compaction.MERGE_COUNT", 8)
+    table = open_table(tmp_path / "table", "delta")
+    batches_count, most = 60, 0
+    log_id = uuid4()
+    for number in range(batches_count):
+        parts = []
+        for shard in range(shards_count):
+            writer = PartWriter(table.layout, log_id, shard, number, number + 1)
+            batch = rows(number, 1)
+            for field, value in zip(POSITION, (shard, number), strict=True):
+                batch = batch.append_column(field, pa.array([value], field.type))
+            writer.add(batch)
+            parts.append(writer.finish())
+        table.commit("c", parts)
+        tidy(table, number, len(parts))
+        small = [file for file in table.files() if "merged-" not in file.path]
+        most = max(most, len(small))
+    assert most <= 3 * 8 + shards_count, "twice as many as are merged, and what came since"
+    assert position(table) == [(s, n) for s in range(shards_count) for n in range(batches_count)]
+
+
 def test_repeats_are_left_out(table: Table, tmp_path: Path) -> None:
     same = rows(0, 40)
     none = pa.nulls(40, pa.int64())
@@ -173,6 +199,55 @@ def test_repeats_are_left_out(table: Table, tmp_path: Path) -> None:
         assert {log for kind, log in kinds if kind == 0} == {first}
         stays = kept.filter(pc.equal(kept["kind"], 0))
         assert max(stays["seq"].to_pylist()) < 40  # the lowest numbers of a log
+
+
+def test_a_restarted_publisher_with_equal_payloads_loses_no_row(
+    table: Table, tmp_path: Path
+) -> None:
+    """It counts from 0 again, and a heartbeat always says the same: only timestamps differ."""
+    beat = with_columns(rows(0, 5), payload=pa.array([b"ok"] * 5, pa.binary()))
+    hour = pa.array([3_600 << 32] * 5, pa.int64())
+    restarted = with_columns(beat, hlc=pc.add(beat["hlc"], hour))
+    other_clock = with_columns(beat, hlc_id=beat["zid"])
+    unstamped = with_columns(beat, hlc=pa.nulls(5, pa.int64()))
+    annotated = with_columns(beat, attachment=pa.array([b"note"] * 5, pa.binary()))
+    distinct = (beat, restarted, other_clock, unstamped, unstamped, annotated)
+    with log_at(tmp_path / "a", shards_count=1) as log:
+        for batch in distinct:
+            log.store(batch)
+        archived(table, log, step=30)
+        done = list(compact(table))
+    assert sum(one.repeats_count for one in done) == 0
+    assert rows_in(table).num_rows == 5 * len(distinct)
+
+
+def test_duplicates_of_decoded_tables_agree_in_every_column(tmp_path: Path) -> None:
+    columns = pa.schema(
+        [
+            *(one for one in COLUMNS if one.name != "payload"),
+            pa.field("x", pa.float64()),
+            pa.field("at", pa.struct([pa.field("y", pa.float64())])),
+        ]
+    )
+    table = open_table(tmp_path / "table", "delta", columns=columns)
+    log_id = uuid4()
+    same = rows(0, 4)
+    xs = [[0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 9.0]]
+    ys = [[0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 9.0, 3.0], [0.0, 9.0, 2.0, 3.0]]
+    for number, (x, y) in enumerate(zip(xs, ys, strict=True)):
+        writer = PartWriter(table.layout, log_id, 0, number * 4, number * 4 + 4, columns)
+        batch = same.drop_columns(["payload"])
+        for field, values in zip(
+            POSITION, ([0] * 4, range(number * 4, number * 4 + 4)), strict=True
+        ):
+            batch = batch.append_column(field, pa.array(values, field.type))
+        at = pa.array([{"y": value} for value in y], columns.field("at").type)
+        batch = batch.append_column("x", pa.array(x)).append_column("at", at)
+        writer.add(batch)
+        table.commit("c", [writer.finish()])
+    [done] = compact(table, range_len_max=100)
+    # Of 12 rows: rows 0, 1, 3 of the second and rows 0 and 2 of the third batch.
+    assert (done.repeats_count, done.rows_count) == (5, 7)
 
 
 def test_columns_that_were_added_stay(tmp_path: Path, log: Log) -> None:

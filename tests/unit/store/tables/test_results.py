@@ -7,6 +7,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from tests.unit.store.tables.ambiguous import fail_after_commit
 
 from elea.errors import ConfigError, StoreError
 from elea.store.tables import results as module
@@ -95,3 +97,83 @@ def test_a_table_is_of_one_format(tmp_path: Path) -> None:
     (tmp_path / "_elea" / "table.json").write_text("{")
     with pytest.raises(StoreError, match="is damaged"):
         open_results(tmp_path).number()
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_change_that_reports_an_error_after_it_was_done_keeps_its_files(
+    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = open_results(tmp_path / "t", format)
+    table.change(1, rows("a"))
+    failed = fail_after_commit(monkeypatch)
+    table.change(2, rows("bb"))
+    assert failed
+    assert (table.number(), names(table)) == (2, ["a", "bb"])
+
+
+def test_iceberg_results_with_a_count_can_be_changed_and_read_by_others(tmp_path: Path) -> None:
+    """Spark says of a count that it is never null, and of files written later it does not."""
+    nested = pa.struct([pa.field("x", pa.int64(), nullable=False)])
+    fields = [
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("count", pa.int64(), nullable=False),
+        pa.field("at", TIME, nullable=False),
+        pa.field("place", nested, nullable=False),
+        pa.field("many", pa.list_(pa.field("element", pa.float64(), nullable=False))),
+    ]
+
+    def some(name: str, count: int | None) -> pa.Table:
+        row = {"name": name, "count": count, "at": 7, "place": {"x": 1}, "many": [1.5]}
+        schema = pa.schema(
+            fields if count is not None else [one.with_nullable(True) for one in fields]
+        )
+        return pa.Table.from_pylist([row], schema)
+
+    table = open_results(tmp_path / "t", "iceberg")
+    for number, name in enumerate(("a", "bb", "ccc"), start=1):
+        removal = removal_of(pa.table({"name": ["a"]}))
+        assert removal is not None
+        table.change(number, some(name, number), [removal])
+    table.change(4, some("dddd", None))
+    catalog = SqlCatalog("elea", uri=f"sqlite:///{tmp_path}/t/catalog.sqlite")
+    scan = catalog.load_table("elea.results").scan()
+    expected = [("bb", 2), ("ccc", 3), ("dddd", None)]
+    arrow = scan.to_arrow()
+    assert (
+        sorted(zip(arrow["name"].to_pylist(), arrow["count"].to_pylist(), strict=True)) == expected
+    )
+    assert len(scan.to_pandas()) == 3
+    assert scan.to_duckdb("t").sql("SELECT name, count FROM t ORDER BY name").fetchall() == expected
+    assert names(table) == ["bb", "ccc", "dddd"]
+
+
+def test_what_an_iceberg_catalog_points_to_is_durable_before_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata and manifests are synced before SQLite commits the pointer."""
+    from sqlalchemy.orm import Session
+
+    from elea.store.tables import iceberg_catalog, layout
+
+    synced: set[str] = set()
+    missing: list[str] = []
+    real_sync, real_commit = layout.sync, Session.commit
+
+    def sync(path: Path) -> None:
+        synced.add(str(path))
+        real_sync(path)
+
+    def commit(self: Session) -> None:
+        directory = tmp_path / "t" / "metadata"
+        written = [str(path) for path in directory.iterdir()] if directory.exists() else []
+        missing.extend(path for path in written if path not in synced)
+        real_commit(self)
+
+    monkeypatch.setattr(iceberg_catalog, "sync", sync)
+    monkeypatch.setattr(Session, "commit", commit)
+    table = open_results(tmp_path / "t", "iceberg")
+    for number in (1, 2, 3):
+        everything = removal_all(table.schema())
+        table.change(number, rows("a" * number), [] if everything is None else [everything])
+    assert len(synced) > 6
+    assert missing == []

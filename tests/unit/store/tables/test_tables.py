@@ -12,12 +12,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from tests.unit.store.log.rows import EPOCH_S, rows, stamp
+from tests.unit.store.tables.ambiguous import fail_after_commit
 from tests.unit.store.tables.made import fill, log_at, part_of, position, rows_in, stored
 
 from elea.errors import ConfigError, ConflictError, StoreError
 from elea.store.log.log import Log
 from elea.store.log.ranges import COLUMNS, rows_of
 from elea.store.log.reader import LogReader
+from elea.store.tables.compaction import compact
 from elea.store.tables.files import DataFile, Stats, prefix_of, pruned
 from elea.store.tables.layout import RETENTION, bucket_of, write_part
 from elea.store.tables.table import FORMATS, Table, open_table
@@ -299,3 +301,36 @@ def test_a_delta_table_forgets_versions_and_no_row(tmp_path: Path, log: Log) -> 
     versions = sorted(one.name for one in (tmp_path / "table" / "_delta_log").glob("*.json"))
     assert versions[0] > f"{5:020}.json"
     assert position(table) == [(0, seq) for seq in range(12)]
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_commit_that_reports_an_error_after_it_was_done_keeps_its_files(
+    tmp_path: Path, log: Log, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = open_table(tmp_path / "table", format)
+    parts = [part_of(table, log, shard, 0, end) for shard, end in enumerate(log.ends())]
+    failed = fail_after_commit(monkeypatch)
+    assert table.commit("c", parts)
+    assert failed
+    assert position(table) == stored(log)
+    assert not table.commit("c", parts), "brought again, the same files are those of the table"
+    assert position(table) == stored(log)
+    again = [part_of(table, log, shard, 0, end) for shard, end in enumerate(log.ends())]
+    assert not table.commit("c", again)
+    assert not [
+        file for part in again for file in part.files if (tmp_path / "table" / file.path).exists()
+    ]
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_compaction_that_reports_an_error_after_it_was_done_keeps_its_files(
+    tmp_path: Path, log: Log, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = open_table(tmp_path / "table", format)
+    for shard, end in enumerate(log.ends()):
+        for first in range(0, end, 10):
+            table.commit("c", [part_of(table, log, shard, first, min(first + 10, end))])
+    failed = fail_after_commit(monkeypatch)
+    assert len(list(compact(table))) == 1
+    assert failed
+    assert position(table) == stored(log)

@@ -12,21 +12,25 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
+from elea.errors import EleaError
+from elea.limits import DEFAULT_LIMITS
 from elea.predicate import Predicate
 from elea.predicate.model import Field, walk
 from elea.spark.pipelines.gold import values
 from elea.spark.pipelines.gold.base import Kind, Option, Options
 from elea.spark.pipelines.gold.frames import collected, moment, puts, require
+from elea.spark.pipelines.gold.late import LATE_COUNT
 from elea.spark.pipelines.gold.rounds import Changes, Round
 from elea.spark.pipelines.gold.rules import AlertRule, Event, Group, Machine, State, scalar
 from elea.spark.pipelines.gold.verdicts import verdict
+from elea.spark.pipelines.gold.watermark import DRIFT_US
+from elea.spark.pipelines.gold.window import DRIFT
 from elea.store.log.schema import TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _ORDER: Final = ("_received", "_shard", "_seq")  # as subscribers have them, more or less
-_GROUPS_MAX: Final = 100_000  # that are remembered: the ones that had rows last
 
 
 def rule_of(options: Options) -> AlertRule:
@@ -61,13 +65,16 @@ def reduced(
     if options["clear"] is not None:
         clear = verdict(cast("Predicate", options["clear"]), rows.schema, "alert.clear")
     groups = [f"_g{at}" for at in range(len(rule.by))]
+    at = sql.unix_micros(moment(rows))
+    if "recv_ts" in rows.columns:  # else rows after one of a wrong clock would all be late
+        at = sql.least(at, sql.unix_micros("recv_ts") + cast("int", options.get("drift", DRIFT_US)))
     told = [_told(rows, path).alias(f"_v{at}") for at, path in enumerate(_paths(options))]
     found = rows.select(
         *(
             sql.coalesce(sql.col(f"`{name}`").cast("string"), sql.lit("")).alias(group)
             for name, group in zip(rule.by, groups, strict=True)
         ),
-        sql.unix_micros(moment(rows)).alias("_at"),
+        at.alias("_at"),
         when.alias("_when"),
         clear.alias("_clear"),
         (sql.col("key") if "key" in rows.columns else sql.lit("")).alias("_key"),
@@ -78,7 +85,7 @@ def reduced(
         ),
     ).where("_when is not null or _clear is not null")
     if last is not None:
-        known = found.join(sql.broadcast(last), groups, "left") if groups else found.join(last)
+        known = found.join(last, groups, "left") if groups else found.join(last)
     else:
         known = found.withColumn("_last", sql.lit(None).cast("bigint"))
     group = Window.partitionBy(*groups).orderBy(*_ORDER)
@@ -165,7 +172,38 @@ def _refresh(round: Round) -> Changes:
     last = _last(round.spark, states, len(rule.by)) if states else None
     rows, count = reduced(round.inputs[0].fresh(), round.options, last)
     found = events_of(collected(rows), machine, count)
-    return Changes(_table(found, rule.by), state=_state(machine), late_count=machine.late_count)
+    late_count = round.mark.get(LATE_COUNT, 0) + machine.late_count
+    groups_max = cast("int", round.options.get("groups_max", DEFAULT_LIMITS.gold_groups_count))
+    kept = _kept(machine.states, groups_max)
+    return Changes(
+        _table(found, rule.by),
+        mark={LATE_COUNT: late_count},
+        state=_state(kept),
+        late_count=machine.late_count,
+        forgotten_count=len(machine.states) - len(kept),
+    )
+
+
+def _kept(states: Mapping[Group, State], groups_max: int) -> Mapping[Group, State]:
+    """The groups that are remembered: all for which the condition holds, and the latest others.
+
+    Raises:
+        EleaError: it holds for more than are remembered: some alerts would be raised twice, and
+            never be cleared.
+    """
+    if len(states) <= groups_max:
+        return states
+    open_ = {group: one for group, one in states.items() if one.since_us is not None or one.id}
+    if len(open_) > groups_max:
+        raise EleaError(
+            f"the condition holds for {len(open_)} groups, which exceeds groups_max"
+            f" ({groups_max}): set `groups_max` of the alert higher"
+        )
+    idle = sorted(
+        ((group, one) for group, one in states.items() if group not in open_),
+        key=lambda item: -item[1].last_us,
+    )
+    return open_ | dict(idle[: groups_max - len(open_)])
 
 
 def _last(spark: SparkSession, states: Mapping[Group, State], count: int) -> DataFrame:
@@ -176,11 +214,7 @@ def _last(spark: SparkSession, states: Mapping[Group, State], count: int) -> Dat
     return spark.createDataFrame(pa.table(columns))
 
 
-def _state(machine: Machine) -> pa.Table:
-    states = machine.states
-    if len(states) > _GROUPS_MAX:
-        latest = sorted(states.items(), key=lambda item: -item[1].last_us)
-        states = dict(latest[:_GROUPS_MAX])
+def _state(states: Mapping[Group, State]) -> pa.Table:
     return pa.table(
         {
             "group": pa.array([json.dumps(list(group)) for group in states], pa.string()),
@@ -213,6 +247,14 @@ ALERT: Final = Kind(
         ),
         Option("by", values.names, "columns that tell groups apart", ()),
         Option("name", values.column_name, "part of the ids of alerts; else `when`", None),
+        Option(
+            "groups_max",
+            values.count,
+            "how many groups are remembered; of those that are not raised the latest ones",
+            DEFAULT_LIMITS.gold_groups_count,
+            defines=False,
+        ),
+        DRIFT,
     ),
     mode="append",
     identity=lambda options: ("id", "state"),

@@ -14,7 +14,7 @@ from elea.spark.pipelines.gold.base import Kind, Option, Options
 from elea.spark.pipelines.gold.event_time import CLOSED, Spans, advance
 from elea.spark.pipelines.gold.frames import PLACE, collected, moment, puts, require
 from elea.spark.pipelines.gold.rounds import Changes, Round
-from elea.spark.pipelines.gold.window import BY, LATE
+from elea.spark.pipelines.gold.window import BY, DEVICES_MAX, DRIFT, LATE
 from elea.store.log.schema import SCHEMA
 
 if TYPE_CHECKING:
@@ -109,12 +109,13 @@ def _refresh(round: Round) -> Changes:
     seen = advance(round, round.inputs, by, Spans(1, 1), lives={}, is_apart=True)
     upto = seen.closed_us - (tolerance if options["how"] == "nearest" else 0)
     if round.is_final and seen.positions:
-        upto = max(seen.positions.values()) + 1
+        upto = max(upto, seen.last_us + 1)
     step = seen.step(upto, round.mark, values.SECOND)
     after = step.after_us
-    mark, state = seen.mark(round.mark, step), seen.state(("_table", *by))
+    mark = seen.mark(round.mark, step, (-tolerance, tolerance + 1))
+    names = ("_table", *by)
     if after == before or not seen.positions:
-        return Changes(None, mark=mark, state=state, late_count=seen.late_count)
+        return seen.changes(None, mark, names, is_partial=False)
     others = [
         one.rows(None if before is None else before - tolerance, after + tolerance)
         for one in round.inputs[1:]
@@ -122,13 +123,7 @@ def _refresh(round: Round) -> Changes:
     found = aligned([round.inputs[0].rows(before, after), *others], options)
     at = sql.unix_micros(sql.col(AT))
     found = found.where(at < after)
-    return Changes(
-        collected(found),
-        mark=mark,
-        state=state,
-        late_count=seen.late_count,
-        is_partial=after < upto,
-    )
+    return seen.changes(collected(found), mark, names, is_partial=after < upto)
 
 
 ALIGN: Final = Kind(
@@ -139,6 +134,8 @@ ALIGN: Final = Kind(
         Option("how", values.choice("backward", "nearest"), "which row is in force", "backward"),
         Option("tolerance", values.duration, "how far apart rows may be", values.SECOND),
         LATE,
+        DRIFT,
+        DEVICES_MAX,
     ),
     mode="append",
     identity=lambda options: (*cast("Sequence[str]", options["by"]), AT),

@@ -20,6 +20,7 @@ from elea.errors import ConfigError, StoreError
 from elea.spark.pipelines.gold.event_time import CLOSED
 from elea.spark.pipelines.gold.frames import collected
 from elea.spark.pipelines.gold.inputs import Made, Rows, opened
+from elea.spark.pipelines.gold.late import without_refill
 from elea.spark.pipelines.gold.memory import LOCK, Memory, Remembered, Seen
 from elea.spark.pipelines.gold.refresh import Gold, fitted, rounds
 from elea.spark.pipelines.gold.rounds import Changes, Round
@@ -114,6 +115,7 @@ def _replaced(
         found = found.where(at < closed_us)
     removal = removal_between(time, _scalar(since_us), _scalar(until_us))
     changes = fitted(Changes(collected(found)), results.schema(), gold.path)
+    known = replace(known, mark=without_refill(known.mark, since_us, until_us))
     return _changed(results, memory, known, changes.rows, removal)
 
 

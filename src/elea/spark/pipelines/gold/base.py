@@ -33,12 +33,14 @@ class Option:
         parse: From what the file has to what the kind uses; `ValueError` says what is legal.
         help: One line.
         default: As the kind uses it, if it is not given; `REQUIRED` if it has to be.
+        defines: Whether a table has to be made anew when it changes.
     """
 
     name: str
     parse: Callable[[object], object]
     help: str
     default: object = REQUIRED
+    defines: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +83,27 @@ class Kind:
         Raises:
             ConfigError: one is unknown, missing, or not legal.
         """
+        found, errors = self.examined(given, where)
+        if errors:
+            raise errors[0]
+        return found
+
+    def examined(
+        self, given: object, where: str = ""
+    ) -> tuple[dict[str, object], list[ConfigError]]:
+        """The options as far as they are legal, and all that is wrong with the others."""
         where = where or self.name
         if given is None:
             given = {}
         if not isinstance(given, Mapping):
-            raise ConfigError(where, f"saw {_shown(given)}; legal are {self._names()}")
+            reason = f"saw {_shown(given)}; legal are {self._names()}"
+            return {}, [ConfigError(where, reason)]
         by_name = {option.name: option for option in self.options}
-        for name in given:
-            if name not in by_name:
-                raise ConfigError(f"{where}.{name}", f"is unknown; legal are {self._names()}")
+        errors = [
+            ConfigError(f"{where}.{name}", f"is unknown; legal are {self._names()}")
+            for name in given
+            if name not in by_name
+        ]
         found: dict[str, object] = {}
         for name, option in by_name.items():
             if name in given:
@@ -97,12 +111,12 @@ class Kind:
                     found[name] = option.parse(given[name])
                 except ValueError as error:
                     reason = f"saw {_shown(given[name])}; {error}"
-                    raise ConfigError(f"{where}.{name}", reason) from error
+                    errors.append(ConfigError(f"{where}.{name}", reason))
             elif option.default is REQUIRED:
-                raise ConfigError(f"{where}.{name}", f"is missing: {option.help}")
+                errors.append(ConfigError(f"{where}.{name}", f"is missing: {option.help}"))
             else:
                 found[name] = option.default
-        return found
+        return found, errors
 
     def check_sources(self, names: Sequence[str], where: str = "") -> None:
         """Refuse another number of sources than it takes.

@@ -9,7 +9,17 @@ from elea.spark.pipelines.gold import values
 from elea.spark.pipelines.gold.base import Kind, Option, Options
 from elea.spark.pipelines.gold.event_time import Spans, closed
 from elea.spark.pipelines.gold.rounds import Changes, Round
-from elea.spark.pipelines.gold.window import BY, DEVICE, END, LATE, START, identity, windows
+from elea.spark.pipelines.gold.window import (
+    BY,
+    DEVICE,
+    DEVICES_MAX,
+    DRIFT,
+    END,
+    LATE,
+    START,
+    identity,
+    windows,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +56,9 @@ DOWNSAMPLE: Final = Kind(
         Option("how", values.choice(*_HOW), f"what is taken of a step: {', '.join(_HOW)}", "mean"),
         BY,
         LATE,
+        DRIFT,
         DEVICE,
+        DEVICES_MAX,
     ),
     mode="append",
     identity=identity,

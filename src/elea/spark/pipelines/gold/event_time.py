@@ -1,33 +1,37 @@
 """Rounds of tables that are made span by span: which are closed now, and only those are made.
 
 Remembered are the positions of devices, as rows, and as marks the time of the log and the time up
-to which spans are closed. A span is closed once. Rows that come later are counted; they are in the
-table they came from, and a back-fill of that time takes them in.
+to which spans are closed. A span is closed once. Rows that come later are counted and kept; they
+are in the table they came from, and a back-fill of that time takes them in.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
+from elea.limits import DEFAULT_LIMITS
 from elea.spark.pipelines.gold.frames import collected, moment, puts, require
+from elea.spark.pipelines.gold.late import LATE_COUNT, REFILL_SINCE, REFILL_UNTIL, with_refill
+from elea.spark.pipelines.gold.late import ROWS_MAX as LATE_ROWS_MAX
 from elea.spark.pipelines.gold.rounds import Changes, Input, Round
-from elea.spark.pipelines.gold.watermark import Device, Life, watermark
+from elea.spark.pipelines.gold.watermark import DRIFT_US, Device, Life, watermark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 CLOSED: Final = "closed_us"  # spans that end then or before are closed
 NOW: Final = "now_us"  # the time of the log
 WAITING: Final = "waiting_count"  # rows of spans that could be closed, and are not yet
-LATE_COUNT: Final = "late_count"  # rows that came too late, ever
+AHEAD_COUNT: Final = "ahead_count"  # rows whose timestamps were too far ahead, ever
+LAST: Final = "last_us"  # the latest timestamp, however far ahead it is
 _PUBLISHER: Final = ("zid", "eid")
 _POSITION: Final = "position_us"
 _ROWS_MAX: Final = 1_000_000  # of a piece of history: what it gives is in the driver's memory
-_DEVICES_MAX: Final = 1_000_000  # positions that are remembered; the latest ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +61,13 @@ class Spans:
 
 
 def closed(
-    round: Round, spans: Spans, made: Callable[[DataFrame], DataFrame], time: str = "window_end"
+    round: Round, spans: Spans, made: Callable[[DataFrame], DataFrame], end: str = "window_end"
 ) -> Changes:
     """The spans that this round closes.
 
     Args:
         made: From rows to spans.
-        time: The column of the end of a span.
+        end: The column of the end of a span.
     """
     from pyspark.sql import functions as sql
 
@@ -73,27 +77,19 @@ def closed(
     seen = advance(round, [source], names, spans, lives=lives_of(round, names))
     upto = seen.closed_us
     if round.is_final and seen.positions:
-        upto = max(upto, max(seen.positions.values()) + spans.every_us)
+        upto = max(upto, seen.last_us + spans.every_us)
     step = seen.step(upto, round.mark, spans.slide_us)
     after = step.after_us
-    mark, state = seen.mark(round.mark, step), seen.state(names)
+    mark = seen.mark(round.mark, step, (1 - spans.every_us, 1))
     if not seen.positions or not spans.end_between(before, after):
-        return Changes(
-            None, mark=mark, state=state, late_count=seen.late_count, is_partial=after < upto
-        )
+        return seen.changes(None, mark, names, is_partial=after < upto)
     since = None if before is None else before - spans.every_us
     found = made(source.rows(since, after))
-    end = sql.unix_micros(sql.col(time))
-    found = found.where(end <= after)
+    ends = sql.unix_micros(sql.col(end))
+    found = found.where(ends <= after)
     if before is not None:
-        found = found.where(end > before)
-    return Changes(
-        collected(found),
-        mark=mark,
-        state=state,
-        late_count=seen.late_count,
-        is_partial=after < upto,
-    )
+        found = found.where(ends > before)
+    return seen.changes(collected(found), mark, names, is_partial=after < upto)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +110,12 @@ class Seen:
         rows_count: and how many there are.
         now_us: The time of the log.
         closed_us: The time up to which spans can be closed.
-        late_count: Rows of spans that are closed.
+        late_count: Rows of spans that are closed,
+        late: the rows themselves, as many as are kept,
+        refill: and from when to when those of them are that a recorder may have filled in.
+        ahead_count: Rows whose timestamps are further ahead of their reception than `drift`.
+        last_us: The latest timestamp of all, however far ahead.
+        devices_max: How many positions are remembered.
     """
 
     positions: Mapping[Device, int]
@@ -123,6 +124,31 @@ class Seen:
     now_us: int
     closed_us: int
     late_count: int
+    late: pa.Table | None = None
+    refill: tuple[int, int] | None = None
+    ahead_count: int = 0
+    last_us: int = 0
+    devices_max: int = DEFAULT_LIMITS.gold_devices_count
+
+    def changes(
+        self,
+        rows: pa.Table | None,
+        mark: Mapping[str, int],
+        names: Sequence[str],
+        *,
+        is_partial: bool,
+    ) -> Changes:
+        """What becomes of the table, with what new rows tell."""
+        return Changes(
+            rows,
+            mark=mark,
+            state=self.state(names),
+            late_count=self.late_count,
+            is_partial=is_partial,
+            late=self.late,
+            ahead_count=self.ahead_count,
+            forgotten_count=max(0, len(self.positions) - self.devices_max),
+        )
 
     def step(self, upto_us: int, before: Mapping[str, int], least_us: int) -> Step:
         """Up to where this round closes spans: a long history is taken in pieces.
@@ -141,21 +167,39 @@ class Seen:
         start_us = before.get(CLOSED, self.first_us)
         waiting_count = before.get(WAITING, 0) + self.rows_count
         if start_us is None or upto_us <= start_us:
-            return Step(upto_us if start_us is None else start_us, waiting_count)
+            # The first rows may be ahead of what can be closed: nothing is closed by that.
+            return Step(before.get(CLOSED, upto_us), waiting_count)
         if waiting_count <= _ROWS_MAX:
             return Step(upto_us, 0)
         length_us = max((upto_us - start_us) * _ROWS_MAX // waiting_count, least_us)
         return Step(min(start_us + length_us, upto_us), waiting_count - _ROWS_MAX)
 
-    def mark(self, before: Mapping[str, int], step: Step) -> dict[str, int]:
-        """What to remember."""
-        late_count = before.get(LATE_COUNT, 0) + self.late_count
-        found = {NOW: self.now_us, LATE_COUNT: late_count, WAITING: step.waiting_count}
-        return found | ({CLOSED: step.after_us} if self.positions else {})
+    def mark(
+        self, before: Mapping[str, int], step: Step, margin: tuple[int, int]
+    ) -> dict[str, int]:
+        """What to remember.
+
+        Args:
+            margin: How far before and after a row there is something that is made of it.
+        """
+        found = {
+            NOW: self.now_us,
+            LATE_COUNT: before.get(LATE_COUNT, 0) + self.late_count,
+            AHEAD_COUNT: before.get(AHEAD_COUNT, 0) + self.ahead_count,
+            WAITING: step.waiting_count,
+            LAST: self.last_us,
+        }
+        found |= {CLOSED: step.after_us} if self.positions else {}
+        kept = {name: before[name] for name in (REFILL_SINCE, REFILL_UNTIL) if name in before}
+        if self.refill is None:
+            return found | kept
+        span = (self.refill[0] + margin[0], self.refill[1] + margin[1])
+        return with_refill(found | kept, span)
 
     def state(self, names: Sequence[str]) -> pa.Table:
         """The positions as rows, to be remembered."""
-        latest = sorted(self.positions.items(), key=lambda item: -item[1])[:_DEVICES_MAX]
+        latest = sorted(self.positions.items(), key=lambda item: -item[1])
+        latest = latest[: self.devices_max]
         columns: dict[str, Any] = {
             name: pa.array([str(device[at]) for device, _ in latest], pa.string())
             for at, name in enumerate(names)
@@ -182,10 +226,15 @@ def advance(
     positions = _remembered(round.state, known)
     now_us = round.mark.get(NOW, 0)
     before = round.mark.get(CLOSED)
-    late_count = 0
+    late_count = ahead_count = 0
+    last_us = round.mark.get(LAST, 0)
     first_us, rows_count = None, 0
+    drift_us = cast("int", round.options.get("drift", DRIFT_US))
+    late: list[pa.Table] = []
+    refills: list[int] = []
     for number, one in enumerate(inputs):
-        told = _told(one.fresh(), names, spans, None if one.is_whole else before)
+        rows = _timed(one.fresh())
+        told = _told(rows, names, spans, None if one.is_whole else before, drift_us)
         for row in told.to_pylist():
             device = tuple(str(row[name]) for name in names)
             if is_apart:
@@ -193,37 +242,81 @@ def advance(
             positions[device] = max(positions.get(device, 0), row["position"])
             now_us = max(now_us, row["received"])
             late_count += row["late"]
+            ahead_count += row["ahead"]
+            last_us = max(last_us, row["last"])
+            refills += [row[end] for end in ("refill_first", "refill_last") if row[end] is not None]
             rows_count += 0 if one.is_whole else row["rows"]
             first_us = row["first"] if first_us is None else min(first_us, row["first"])
+        if number == 0 and before is not None and late_count:
+            late.append(_late_rows(rows, spans, before))
+    last_us = max(last_us, max(positions.values(), default=0))
     if round.now_us is not None:
         now_us = max(now_us, round.now_us)
     late_us = cast("int", round.options["late"])
-    closed_us = watermark(positions, lives, now_us, late_us)
-    return Seen(positions, first_us, rows_count, now_us, closed_us, late_count)
+    closed_us = watermark(positions, lives, now_us, late_us, drift_us)
+    return Seen(
+        *(positions, first_us, rows_count, now_us, closed_us, late_count),
+        late=late[0] if late else None,
+        refill=(min(refills), max(refills)) if refills else None,
+        ahead_count=ahead_count,
+        last_us=last_us,
+        devices_max=cast(
+            "int", round.options.get("devices_max", DEFAULT_LIMITS.gold_devices_count)
+        ),
+    )
 
 
-def _told(frame: DataFrame, names: Sequence[str], spans: Spans, before: int | None) -> pa.Table:
-    """By device: the latest time, when the last row was received, how many are late."""
+def _timed(frame: DataFrame) -> DataFrame:
+    """Rows that hold values, with the time of each, and of when it was received at the latest."""
     from pyspark.sql import functions as sql
 
     rows = puts(frame)
-    at = sql.unix_micros(moment(rows))
-    rows = rows.withColumn("_at", at)
-    received = "recv_ts" if "recv_ts" in rows.columns else None
-    late = (
-        sql.lit(0)
-        if before is None
-        else sql.expr(f"count_if({spans.first_end('_at')} <= {before})")
-    )
+    rows = rows.withColumn("_at", sql.unix_micros(moment(rows)))
+    if "recv_ts" in rows.columns:
+        return rows.withColumn("_received", sql.unix_micros("recv_ts"))
+    # Of a table without it, what is in it was there by now.
+    return rows.withColumn("_received", sql.least("_at", sql.lit(time.time_ns() // 1_000)))
+
+
+def _is_late(spans: Spans, before: int | None) -> Column:
+    from pyspark.sql import functions as sql
+
+    return sql.lit(False) if before is None else sql.expr(f"{spans.first_end('_at')} <= {before}")
+
+
+def _told(
+    rows: DataFrame, names: Sequence[str], spans: Spans, before: int | None, drift_us: int
+) -> pa.Table:
+    """By device: the latest time, when the last row was received, how many are late.
+
+    A timestamp is believed up to `drift` ahead of its reception: one device whose clock is wrong
+    would close spans into the future.
+    """
+    from pyspark.sql import functions as sql
+
+    late = _is_late(spans, before)
+    limit = sql.col("_received") + drift_us
+    filled = late & sql.col("sn").isNotNull() if "sn" in rows.columns else sql.lit(False)
+    filled_at = sql.when(filled, sql.col("_at"))
     grouped = rows.groupBy(*(sql.col(f"`{name}`") for name in names))
     return collected(
         grouped.agg(
             sql.count(sql.lit(1)).alias("rows"),
             sql.min("_at").alias("first"),
-            sql.max("_at").alias("position"),
-            (sql.max(sql.unix_micros(received)) if received else sql.max("_at")).alias("received"),
-            late.cast("bigint").alias("late"),
+            sql.max("_at").alias("last"),
+            sql.max(sql.least("_at", limit)).alias("position"),
+            sql.max("_received").alias("received"),
+            sql.count_if(late).cast("bigint").alias("late"),
+            sql.count_if(sql.col("_at") > limit).cast("bigint").alias("ahead"),
+            sql.min(filled_at).alias("refill_first"),
+            sql.max(filled_at).alias("refill_last"),
         ).where("position is not null")
+    )
+
+
+def _late_rows(rows: DataFrame, spans: Spans, before: int) -> pa.Table:
+    return collected(
+        rows.where(_is_late(spans, before)).drop("_at", "_received").limit(LATE_ROWS_MAX)
     )
 
 

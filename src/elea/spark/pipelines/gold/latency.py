@@ -14,7 +14,7 @@ from elea.spark.pipelines.gold.base import Kind, Option, Options
 from elea.spark.pipelines.gold.event_time import Spans, closed
 from elea.spark.pipelines.gold.frames import puts, require
 from elea.spark.pipelines.gold.rounds import Changes, Round
-from elea.spark.pipelines.gold.window import END, LATE, START, windows
+from elea.spark.pipelines.gold.window import DEVICES_MAX, DRIFT, END, LATE, START, windows
 from elea.spark.scan import pattern
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ LATENCY: Final = Kind(
         Option("every", values.some_time, "how long a window is", 60 * values.SECOND),
         Option("keys", values.key_exprs, "key expressions; rows of none are `**`", (_OTHERS,)),
         LATE,
+        DRIFT,
+        DEVICES_MAX,
     ),
     mode="append",
     identity=lambda options: ("keyexpr", START),

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
 
-from elea.spark.pipelines.gold.base import Kind, Options
+from elea.limits import DEFAULT_LIMITS
+from elea.spark.pipelines.gold import values
+from elea.spark.pipelines.gold.base import Kind, Option, Options
 from elea.spark.pipelines.gold.frames import collected, moment, require
 from elea.spark.pipelines.gold.rounds import Changes, Round
 from elea.store.log.schema import TIME, RowKind
@@ -30,7 +32,6 @@ LOST: Final = "lost"
 MISSING: Final = "missing"
 DROPPED: Final = "dropped"
 _SN_MODULUS: Final = 2**32
-_PUBLISHERS_MAX: Final = 100_000  # that are remembered: the ones that published last
 _SEVERAL: Final = ""  # in place of the key of a publisher that has several
 
 Publisher: TypeAlias = tuple[str, int]  # zid, eid
@@ -200,7 +201,12 @@ def _refresh(round: Round) -> Changes:
     gone = sorted(old - set(now))
     rows = pa.concat_tables([pa.Table.from_pylist(changed, _SCHEMA), drops])
     removed = pa.table({"id": pa.array(gone, pa.string())})
-    return Changes(rows, removed, state=_state(known))
+    publishers_max = cast(
+        "int", round.options.get("publishers_max", DEFAULT_LIMITS.gold_publishers_count)
+    )
+    forgotten_count = max(0, len(known) - publishers_max)
+    state = _state(known, publishers_max)
+    return Changes(rows, removed, state=state, forgotten_count=forgotten_count)
 
 
 def _apply(spark: SparkSession, frames: Mapping[str, DataFrame], options: Options) -> DataFrame:
@@ -264,10 +270,10 @@ def _shaped(rows: Sequence[tuple[object, ...]]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=_SCHEMA)
 
 
-def _state(known: Mapping[Publisher, Numbers]) -> pa.Table:
-    if len(known) > _PUBLISHERS_MAX:
+def _state(known: Mapping[Publisher, Numbers], publishers_max: int) -> pa.Table:
+    if len(known) > publishers_max:
         latest = sorted(known.items(), key=lambda item: -item[1].last_us)
-        known = dict(latest[:_PUBLISHERS_MAX])
+        known = dict(latest[:publishers_max])
     return pa.table(
         {
             "zid": pa.array([zid for zid, _ in known], pa.string()),
@@ -307,7 +313,15 @@ def _remembered(state: pa.Table | None, stored: pa.Table | None) -> dict[Publish
 LOSSES: Final = Kind(
     name="losses",
     help="samples that are missing, as ranges of their publisher's numbers, with the reason",
-    options=(),
+    options=(
+        Option(
+            "publishers_max",
+            values.count,
+            "how many publishers are remembered; of more the latest ones, and it is told",
+            DEFAULT_LIMITS.gold_publishers_count,
+            defines=False,
+        ),
+    ),
     mode="update",
     identity=lambda options: ("id",),
     apply=_apply,

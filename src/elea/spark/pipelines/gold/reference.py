@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+from elea.spark.pipelines.gold import values
 from elea.spark.pipelines.gold.base import REQUIRED, Kind, Option
 from elea.spark.pipelines.gold.kinds import KINDS
 
@@ -75,8 +76,16 @@ The time of the log is when its last row was received: it does not run ahead of 
 has to catch up, and stands still when nothing is recorded. `refresh(..., now_us=)` is for who
 knows that nothing is missing; `is_final=True` closes all that is open.
 
-Rows that come after their span was closed are counted (`late_count`) and change nothing. They are
-in the table they came from: a back-fill of that time takes them in.
+A timestamp is believed up to `drift` ahead of when its row was received: a device whose clock is a
+day ahead would close spans into tomorrow. Rows further ahead are counted (`ahead_count`).
+
+Rows that come after their span was closed are counted (`late_count`) and are in a table of their
+own, `NAME_late`, up to 100,000 of a round; and in the table they came from: a back-fill of that
+time takes them in. A pipeline does so by itself for rows of publishers that number their samples,
+as a recorder gets them when it fills gaps. What is back-filled is not published.
+
+Options `..._max` bound what a table remembers. One that is exceeded is counted (`forgotten_count`)
+and told. These and `drift` may be changed without making the table anew.
 
 ## What it costs
 
@@ -151,6 +160,8 @@ def _default(option: Option) -> str:
         return "required"
     if value in (None, (), {}):
         return "-"
+    if option.parse is values.count:
+        return f"{value:,}"
     if isinstance(value, int):
         return "0 s" if value == 0 else f"{value // 1_000_000} s"
     return f"`{', '.join(value) if isinstance(value, tuple) else value}`"

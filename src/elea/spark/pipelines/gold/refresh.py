@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -21,6 +21,7 @@ from elea.errors import ConfigError
 from elea.spark.jvm import SMALL
 from elea.spark.pipelines.gold.base import Kind, Options
 from elea.spark.pipelines.gold.inputs import Made, Rows, opened
+from elea.spark.pipelines.gold.late import LATE, keep_late
 from elea.spark.pipelines.gold.memory import Memory, Remembered, Seen
 from elea.spark.pipelines.gold.rounds import Changes, Round
 from elea.store.tables.results import Removal, open_results, removal_of
@@ -50,12 +51,18 @@ class Refreshed:
         removed_count: Rows that went.
         late_count: Rows that came after what they belong to was closed.
         number: Of the table's last change.
+        ahead_count: Rows whose timestamps are further ahead than `drift`.
+        forgotten_count: Groups, devices or publishers that exceed the bound.
+        totals: The same three, and what else is remembered, since the table was made.
     """
 
     rows: pa.Table | None = None
     removed_count: int = 0
     late_count: int = 0
     number: int = 0
+    ahead_count: int = 0
+    forgotten_count: int = 0
+    totals: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows_count(self) -> int:
@@ -87,10 +94,16 @@ class Gold:
         return self.kind.identity(self.options)
 
     @property
+    def late_path(self) -> Path:
+        """The directory of the table of rows that came too late."""
+        return self.path.with_name(self.path.name + LATE)
+
+    @property
     def definition(self) -> str:
         """What makes it what it is, as text: a table is of one definition."""
-        told = {"kind": self.kind.name, **{name: str(one) for name, one in self.options.items()}}
-        return json.dumps(told, sort_keys=True)
+        free = {option.name for option in self.kind.options if not option.defines}
+        told = {name: str(one) for name, one in self.options.items() if name not in free}
+        return json.dumps({"kind": self.kind.name, **told}, sort_keys=True)
 
     def removals(self, changes: Changes) -> list[Removal]:
         """Which rows go for what changes."""
@@ -153,6 +166,9 @@ def rounds(
             found.removed_count + one.removed_count,
             found.late_count + one.late_count,
             one.number,
+            found.ahead_count + one.ahead_count,
+            found.forgotten_count + one.forgotten_count,
+            one.totals or found.totals,
         )
         if not is_partial:
             return found
@@ -185,7 +201,7 @@ def _round(
         inputs.append(found)
     is_due = is_partial or is_final or now_us is not None
     if not (is_due or any(one.has_new for one in inputs)):
-        return Refreshed(number=number), False
+        return Refreshed(number=number, totals=known.mark), False
     if all(one.is_small for one in inputs):
         spark = _small_session(spark)
         for input in inputs:
@@ -194,6 +210,8 @@ def _round(
     changes = fitted(gold.kind.refresh(round), results.schema(), gold.path)
     told = Remembered(gold.definition, [one.seen() for one in inputs], changes.mark, changes.state)
     removed_count = 0 if changes.removed is None else changes.removed.num_rows
+    if changes.late is not None and changes.late.num_rows:
+        keep_late(gold.late_path, gold.format, changes.late)
     if changes.is_empty:
         memory.store(number, told)
     else:
@@ -205,8 +223,8 @@ def _round(
         memory.forget(number)
         if outbox is not None:
             outbox.deliver(number)
-    made = Refreshed(changes.rows, removed_count, changes.late_count, number)
-    return made, changes.is_partial
+    counts = (changes.late_count, number, changes.ahead_count, changes.forgotten_count)
+    return Refreshed(changes.rows, removed_count, *counts, changes.mark), changes.is_partial
 
 
 @lru_cache(maxsize=2)

@@ -70,7 +70,10 @@ class Changes:
         removed: Identities of rows that go.
         mark: What to remember.
         state: The same, as rows.
-        late_count: Rows that came after what they belong to was closed, in this round.
+        late_count: Rows that came after what they belong to was closed, in this round,
+        late: and the rows themselves, as many as are kept.
+        ahead_count: Rows whose timestamps are further ahead of their reception than `drift`.
+        forgotten_count: Groups, devices or publishers that exceed the bound, and are forgotten.
         is_partial: There is more than is good for one round: another one is to follow at once.
     """
 
@@ -80,6 +83,9 @@ class Changes:
     state: pa.Table | None = None
     late_count: int = 0
     is_partial: bool = False
+    late: pa.Table | None = None
+    ahead_count: int = 0
+    forgotten_count: int = 0
 
     @property
     def is_empty(self) -> bool:

@@ -48,6 +48,13 @@ def some_time(value: object) -> int:
     return found
 
 
+def count(value: object) -> int:
+    """A number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        raise ValueError("legal is a whole number above 0")
+    return value
+
+
 def names(value: object) -> tuple[str, ...]:
     """Columns: a list, or one of them."""
     given = [value] if isinstance(value, str) else value

@@ -6,6 +6,8 @@ passed it that may still send rows for it. That is each one but
 - those that are dead: they had a liveliness token, and it is gone;
 - those that are silent: their position is more than `late` behind the time of the log.
 
+A clock may be wrong: a position counts as at most `drift` ahead of the time of the log.
+
 The time of the log is when its latest row was received. It does not go on when nothing is received,
 nor run ahead of a pipeline that has to catch up: so the same rows close the same windows, however
 late they are read. Who knows that nothing is missing may give the time of day instead.
@@ -15,7 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+DRIFT_US: Final = 1_000_000  # how far ahead of the time of the log a device's clock is believed
 
 Device: TypeAlias = tuple[object, ...]
 
@@ -38,6 +42,7 @@ def watermark(
     lives: Mapping[Device, Life],
     now_us: int,
     late_us: int,
+    drift_us: int = DRIFT_US,
 ) -> int:
     """The time that every device has passed that counts.
 
@@ -46,6 +51,7 @@ def watermark(
         lives: By device, what is known of its tokens; one that is not here is taken for alive.
         now_us: The time of the log.
         late_us: How long a silent one is waited for.
+        drift_us: How far ahead of the time of the log a position is believed.
 
     Example:
         >>> watermark({("a",): 90, ("b",): 100}, {}, now_us=100, late_us=20)
@@ -54,6 +60,8 @@ def watermark(
         100
         >>> watermark({("a",): 90, ("b",): 100}, {("a",): Life(False, 0)}, 100, 20)
         100
+        >>> watermark({("a",): 9_000}, {}, now_us=100, late_us=20, drift_us=5)
+        105
     """
     waited: list[int] = []
     for device in {*positions, *lives}:
@@ -63,6 +71,7 @@ def watermark(
         position = positions.get(device, 0)
         if life is not None:
             position = max(position, life.since_us)
+        position = min(position, now_us + drift_us)
         if now_us - position <= late_us:
             waited.append(position)
     if waited:

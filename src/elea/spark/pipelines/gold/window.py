@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
+from elea.limits import DEFAULT_LIMITS
 from elea.spark.pipelines.gold import values
 from elea.spark.pipelines.gold.base import Kind, Option, Options
 from elea.spark.pipelines.gold.event_time import Spans, closed
 from elea.spark.pipelines.gold.frames import moment, order, puts, require
 from elea.spark.pipelines.gold.rounds import Changes, Round
+from elea.spark.pipelines.gold.watermark import DRIFT_US
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,6 +21,20 @@ END: Final = "window_end"
 
 LATE: Final = Option(
     "late", values.duration, "how long a device that is silent is waited for", 10 * values.SECOND
+)
+DRIFT: Final = Option(
+    "drift",
+    values.duration,
+    "how far ahead of its reception the timestamp of a row is believed",
+    DRIFT_US,
+    defines=False,
+)
+DEVICES_MAX: Final = Option(
+    "devices_max",
+    values.count,
+    "how many devices are remembered; of more the latest ones, and it is told",
+    DEFAULT_LIMITS.gold_devices_count,
+    defines=False,
 )
 DEVICE: Final = Option(
     "device", values.names, "columns that tell who sends; else `by`, else the publisher", ()
@@ -100,7 +116,9 @@ WINDOW: Final = Kind(
         BY,
         Option("values", values.aggregates, "columns, and what is wanted of each", {}),
         LATE,
+        DRIFT,
         DEVICE,
+        DEVICES_MAX,
     ),
     mode="append",
     identity=identity,

@@ -1,0 +1,48 @@
+"""What a device may do by the access rules of the router, besides `access` of its own section."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from elea.session.rights import Action as RuleAction
+from elea.session.rights import Flow, Rights, identity_of
+from elea.session.session import Session
+from elea.xrce.declarations import Action
+
+Allows = Callable[[bytes, Action, tuple[str, ...]], bool]
+
+# A device reads by subscribing and by asking, and is given what was put.
+_NEEDED = {
+    Action.READ: (
+        (RuleAction.DECLARE_SUBSCRIBER, Flow.INGRESS),
+        (RuleAction.QUERY, Flow.INGRESS),
+        (RuleAction.PUT, Flow.EGRESS),
+    ),
+    Action.WRITE: ((RuleAction.PUT, Flow.INGRESS), (RuleAction.DELETE, Flow.INGRESS)),
+    Action.DECLARE: (),
+}
+
+
+def within_rules(session: Session, allows: Allows | None, *, is_proven: bool) -> Allows:
+    """Whether both the section and the rules of the node allow something to a device.
+
+    Args:
+        session: Of the node.
+        allows: What the section says; None: everything.
+        is_proven: Whether devices prove their ids, which are then names of users, in hexadecimal.
+    """
+    rights = Rights(session)
+
+    def both(pid: bytes, action: Action, key_exprs: tuple[str, ...]) -> bool:
+        if allows is not None and not allows(pid, action, key_exprs):
+            return False
+        if not rights.are_limited:
+            return True
+        identity = identity_of("xrce", "", user=pid.hex() if is_proven else None)
+        return all(
+            rights.refusal(identity, needed, key, flow=flow) is None
+            for key in key_exprs
+            for needed, flow in _NEEDED[action]
+        )
+
+    return both

@@ -1,0 +1,116 @@
+"""Rights: what a user of a service may do, by the access rules of the node the service runs on.
+
+A session of the node's own process passes unchecked. A service that acts for users of its own, such
+as REST, asks here on behalf of each: as if the user were a client connected to the node.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from elea.link.interfaces import interfaces_of
+from elea.policy.access import Verdict
+from elea.policy.actions import Action, Flow
+from elea.policy.chain import Chain
+from elea.policy.identity import Identity, LinkIdentity
+from elea.policy.policy import OPEN_POLICY, Policy
+from elea.policy.service_keys import only_reads
+from elea.session.session import Session
+
+__all__ = ["Action", "Flow", "Identity", "Rights", "identity_of", "only_reads"]
+
+_IDENTITIES_COUNT: Final = 256  # whose rules are kept at hand
+
+
+class Rights:
+    """The access rules of a session's node, for users that are not its neighbours.
+
+    Rules that change apply to the next question. Any thread may ask.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._context = session._context
+        self._chains: OrderedDict[tuple[Identity, Flow], Chain] = OrderedDict()
+        self._policy: Policy = OPEN_POLICY
+
+    @property
+    def are_limited(self) -> bool:
+        """Whether there are rules at all."""
+        policy = self._current()
+        return policy.access is not None or policy.authorizer is not None
+
+    def refusal(
+        self,
+        identity: Identity,
+        action: Action,
+        key: str,
+        parameters: str = "",
+        *,
+        has_payload: bool = False,
+        flow: Flow = Flow.INGRESS,
+    ) -> str | None:
+        """Why a user may not do something on a key; None: it may."""
+        if not self.are_limited:
+            return None
+        verdict = self._verdict(identity, action, key, parameters, has_payload, flow)
+        if verdict.allowed:
+            return None
+        rule = "the default" if verdict.rule_id is None else f"rule {verdict.rule_id}"
+        return f"{action} on {key} is denied by {rule}: {verdict.why}"
+
+    def _verdict(
+        self,
+        identity: Identity,
+        action: Action,
+        key: str,
+        parameters: str,
+        has_payload: bool,
+        flow: Flow,
+    ) -> Verdict:
+        driver = self._context.driver
+        with driver.lock:  # chains remember what they decided
+            chain = self._chain(identity, flow)
+            return chain.verdict(action, key, driver.now_ns(), parameters, has_payload)
+
+    def _chain(self, identity: Identity, flow: Flow) -> Chain:
+        chain = self._chains.get((identity, flow))
+        if chain is None:
+            chain = self._chains[identity, flow] = self._policy.chain(identity, flow)
+            if len(self._chains) > _IDENTITIES_COUNT:
+                self._chains.popitem(last=False)
+        return chain
+
+    def _current(self) -> Policy:
+        guards = getattr(self._context.driver.node, "guards", None)  # a simulated node has none
+        policy = OPEN_POLICY if guards is None else guards.policy
+        if policy is not self._policy:
+            with self._context.driver.lock:
+                self._chains.clear()
+                self._policy = policy
+        assert isinstance(policy, Policy)
+        return policy
+
+
+def identity_of(
+    protocol: str,
+    address: str,
+    *,
+    user: str | None = None,
+    common_name: str | None = None,
+    server_address: str | None = None,
+) -> Identity:
+    """The identity of a user of a service.
+
+    Args:
+        protocol: As rules name it in `link_protocols`.
+        address: Where the user is.
+        user: Its name, if it has proven one.
+        common_name: Of its certificate, if that was verified.
+        server_address: Where it reached us, which tells the interface.
+    """
+    interfaces = () if server_address is None else interfaces_of(server_address)
+    link = LinkIdentity(
+        protocol=protocol, interfaces=interfaces, common_name=common_name, address=address
+    )
+    return Identity(zid="", user=user, links=(link,))

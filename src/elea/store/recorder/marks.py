@@ -1,0 +1,178 @@
+"""Marks: what makes a sample that very sample, in a few bytes.
+
+A publisher's number is only a claim. Two rows are the same sample if key, timestamp, kind, payload
+and attachment agree as well; a mark has the digest of these.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from elea.session.receipts import body_digest, sample_digest
+from elea.store.log.single import Rows, Single
+from elea.store.recorder.rows import Row
+from elea.store.recorder.windows import NO_ROWS, Identity, WindowId
+
+_BITS = 0xFFFF_FFFF_FFFF_FFFF
+MARKED = ("key", "kind", "payload", "attachment", "hlc", "hlc_id", "zid", "eid", "sn", "recv_ts")
+
+
+class Mark(NamedTuple):
+    """One sample of a publisher that numbers them."""
+
+    identity: Identity
+    key: str
+    bits: int | None  # its timestamp
+    body: bytes  # digest of kind, payload and attachment
+    digest: bytes  # of key and timestamp, too
+    received_us: int
+
+    @property
+    def window(self) -> WindowId:
+        """Of which window it is."""
+        return (*self.identity.source, self.key)
+
+    def is_same(self, other: Mark) -> bool:
+        """Whether it is the same sample."""
+        return self.digest == other.digest and self.identity == other.identity
+
+    def is_body(self, other: Mark) -> bool:
+        """Whether all but the timestamp agrees."""
+        return self.body == other.body and (self.identity, self.key) == (other.identity, other.key)
+
+    def is_retry(self, other: Mark, within_ns: int) -> bool:
+        """Whether an earlier sample was received so short a time before that this may repeat it."""
+        return self.received_us - other.received_us <= within_ns // 1_000
+
+
+class Repeats:
+    """Finds samples that are the same among those that are stored together."""
+
+    def __init__(self) -> None:
+        self._stamped: dict[tuple[bytes, Identity], int] = {}
+        self._bodies: dict[tuple[bytes, Identity, str], int] = {}
+
+    def row_of(self, mark: Mark, row: int, *, is_stamped: bool) -> int:
+        """The row of the first sample that is the same; `row`, if it is new."""
+        stamped, body = (mark.digest, mark.identity), (mark.body, mark.identity, mark.key)
+        before = self._stamped.get(stamped) if is_stamped else self._bodies.get(body)
+        if before is None:
+            before = row
+        self._stamped.setdefault(stamped, before)
+        self._bodies.setdefault(body, before)
+        return before
+
+
+class Question(NamedTuple):
+    """Which sample is asked for. Without digest: the one with this number on this key."""
+
+    key: str
+    identity: Identity
+    bits: int | None = None
+    digest: bytes | None = None
+
+    def fits(self, mark: Mark) -> bool:
+        """Whether a sample is the one."""
+        return (
+            self.identity == mark.identity
+            and self.key == mark.key
+            and (self.bits is None or self.bits == mark.bits)
+            and (self.digest is None or self.digest == mark.digest)
+        )
+
+
+def mark_of(rows: Rows, row: int) -> Mark | None:
+    """The mark of a row; None: it has no number."""
+    if isinstance(rows, Single):
+        values: tuple[object, ...] = (
+            *(rows.key, rows.kind, rows.payload, rows.attachment),
+            *(rows.hlc, rows.hlc_id, rows.zid, rows.eid, rows.sn, rows.received_us),
+        )
+    else:
+        values = tuple(
+            rows.column(name)[row].value if name == "recv_ts" else rows.column(name)[row].as_py()
+            for name in MARKED
+        )
+    return _mark(*values)  # type: ignore[arg-type]  # as the schema says
+
+
+def mark_of_row(row: Row) -> Mark | None:
+    """The same for a row that is no batch yet."""
+    stamp = row.timestamp
+    time, clock = (None, None) if stamp is None else (stamp.time.value, str(stamp.id))
+    zid, eid, sn = row.identity or (None, None, None)
+    values = (row.key, int(row.kind), row.payload, row.attachment, time, clock)
+    return _mark(*values, zid, eid, sn, row.received_us)
+
+
+def rows_of(rows: Rows, id: WindowId) -> list[tuple[int, int]]:
+    """The rows of a window, with their numbers."""
+    zid, eid, key = id
+    if isinstance(rows, Single):
+        is_there = rows.sn is not None and (rows.zid, rows.eid, rows.key) == id
+        return [(0, rows.sn or 0)] if is_there else []
+    if rows.num_rows == 1:  # a call of a kernel costs more than a row
+        names = ("zid", "eid", "key", "sn")
+        *only, sn = (rows.column(name)[0].as_py() for name in names)
+        return [(0, sn)] if tuple(only) == id and sn is not None else []
+    mask = pc.equal(rows.column("eid"), pa.scalar(eid, pa.int64()))
+    for name, text in (("zid", zid), ("key", key)):
+        column = rows.column(name)
+        index = column.dictionary.index(text)
+        if index.as_py() < 0:
+            return []
+        mask = pc.and_(mask, pc.equal(column.indices, index))
+    mask = pc.and_(mask, pc.is_valid(rows.column("sn")))
+    found = pc.indices_nonzero(mask)
+    return list(zip(found.to_pylist(), rows.column("sn").take(found).to_pylist(), strict=True))
+
+
+def repeated_rows(rows: Rows, marks: dict[int, Mark]) -> set[int]:
+    """Those of some rows that are the same sample as a row before them."""
+    if isinstance(rows, Single):
+        return set()
+    numbers: dict[WindowId, set[int]] = {}
+    for mark in marks.values():
+        numbers.setdefault(mark.window, set()).add(mark.identity.sn)
+    found: set[int] = set()
+    for id, wanted in numbers.items():
+        seen: set[tuple[int, bytes]] = set()
+        for row, sn in rows_of(rows, id):
+            one = (marks.get(row) or mark_of(rows, row)) if sn in wanted else None
+            if one is not None:
+                if row in marks and (sn, one.digest) in seen:
+                    found.add(row)
+                seen.add((sn, one.digest))
+    return found
+
+
+def without_rows(rows: Rows, some: set[int]) -> Rows:
+    """Rows but for some of them."""
+    if not some:
+        return rows
+    if isinstance(rows, Single):
+        return NO_ROWS
+    return rows.take(pa.array([row for row in range(rows.num_rows) if row not in some], pa.int64()))
+
+
+def _mark(
+    key: str,
+    kind: int,
+    payload: bytes,
+    attachment: bytes | None,
+    hlc: int | None,
+    clock: str | None,
+    zid: str | None,
+    eid: int | None,
+    sn: int | None,
+    received_us: int,
+) -> Mark | None:
+    if zid is None or eid is None or sn is None:
+        return None
+    bits = None if hlc is None else hlc & _BITS
+    body = body_digest(kind, payload, attachment)
+    digest = sample_digest(body, key, bits, clock)
+    return Mark(Identity(zid, eid, sn), key, bits, body, digest, received_us)

@@ -1,0 +1,68 @@
+"""The catalog of an Iceberg table: SQLite beside the table, and durable in the right order.
+
+PyIceberg writes manifests and metadata, and leaves their way to the disk to the system; then SQLite
+commits the pointer, durably. A loss of power between the two would leave a pointer to a torn file,
+so what the pointer will name is synced first. And where a commit reports a failure, PyIceberg takes
+away its manifests: the pointer is looked at before that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io import FileIO
+from pyiceberg.table import CommitTableResponse
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.metadata import TableMetadata
+
+from elea.store.tables.layout import sync
+
+CATALOG: Final = "catalog.sqlite"
+CATALOG_NAME: Final = (
+    "elea"  # readers open `SqlCatalog("elea", uri="sqlite:///TABLE/catalog.sqlite")`
+)
+_FILE: Final = "file://"
+
+
+class DurableCatalog(SqlCatalog):
+    """The catalog of the table in a directory."""
+
+    def __init__(self, root: Path) -> None:
+        uri = f"sqlite:///{root / CATALOG}"
+        super().__init__(CATALOG_NAME, uri=uri, warehouse=root.as_uri())
+        self._metadata_path = ""  # what was written last
+
+    def _write_metadata(  # type: ignore[override]  # PyIceberg calls it by `self`
+        self, metadata: TableMetadata, io: FileIO, metadata_path: str
+    ) -> None:
+        self._metadata_path = ""
+        super()._write_metadata(metadata, io, metadata_path)
+        paths = [metadata_path]
+        snapshot = metadata.current_snapshot()
+        if snapshot is not None:
+            paths.append(snapshot.manifest_list)
+            paths += [
+                manifest.manifest_path
+                for manifest in snapshot.manifests(io)
+                if manifest.added_snapshot_id == snapshot.snapshot_id
+            ]
+        files = [Path(path.removeprefix(_FILE)) for path in paths]
+        for path in (*files, *{file.parent for file in files}):
+            sync(path)
+        self._metadata_path = metadata_path
+
+    def commit_table(self, table: IcebergTable, *args: Any, **options: Any) -> CommitTableResponse:
+        """As `SqlCatalog`; a commit that reported a failure and is there all the same is one."""
+        self._metadata_path = ""
+        try:
+            return super().commit_table(table, *args, **options)
+        except CommitFailedException:
+            current = self.load_table(table.name())
+            if current.metadata_location != self._metadata_path:
+                raise
+            return CommitTableResponse(
+                metadata=current.metadata, **{"metadata-location": current.metadata_location}
+            )

@@ -1,0 +1,116 @@
+"""Numbers are claims: whoever uses another publisher's number, or its own again, loses nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.cli.ends import WAIT_S, eventually, free_endpoint
+from tests.unit.store.recorder.test_recording import (
+    ALONE,
+    LOG,
+    info,
+    payloads,
+    rows,
+    rows_are,
+    settings,
+)
+
+import elea
+import elea.ext
+from elea.provenance import SourceInfo
+from elea.store.log.schema import RowKind
+from elea.store.recorder.recorder import Recorder
+from elea.store.recorder.settings import RecordingSettings
+from elea.timestamp import NTP64, Timestamp
+
+
+@pytest.fixture(name="session")
+def _session() -> Any:
+    with elea.open(ALONE) as opened:
+        yield opened
+
+
+def claim(session: elea.Session, sample: elea.Sample, key: str, **more: Any) -> None:
+    """Put the next numbers of somebody else."""
+    found = sample.source_info
+    assert found is not None
+    for number in range(found.source_sn + 1, found.source_sn + 41):
+        session.put(key, b"junk", source_info=SourceInfo(found.source_id, number), **more)
+
+
+@pytest.mark.parametrize("key", ["k/mallory", "k/alice"])
+@pytest.mark.parametrize("age_s", [-3_600, 0, 3_600])
+def test_numbers_that_others_claim_take_nothing_from_acknowledged_puts(
+    tmp_path: Path, key: str, age_s: int
+) -> None:
+    endpoint = free_endpoint()
+    client = {**ALONE, "mode": "client", "connect": {"endpoints": [endpoint]}}
+    with (
+        elea.open({**ALONE, "listen": {"endpoints": [endpoint]}}) as node,
+        Recorder(node, [settings(tmp_path)]),
+        elea.open(client) as alice,
+        elea.open(client) as mallory,
+    ):
+        seen: list[elea.Sample] = []
+        mallory.declare_subscriber("k/alice", seen.append)
+        alice.put("k/alice", b"first", ack="stored", timeout=WAIT_S)
+        assert eventually(lambda: bool(seen))
+        stamp = mallory.new_timestamp()
+        moved = NTP64.from_value(stamp.time.value - (age_s << 32))
+        claim(mallory, seen[0], key, timestamp=Timestamp(moved, stamp.id))
+        assert eventually(lambda: payloads(tmp_path).count(b"junk") == 40)
+        places = [
+            alice.put("k/alice", b"%d" % number, ack="stored", timeout=WAIT_S)
+            for number in range(20)
+        ]
+    found = payloads(tmp_path)
+    assert [found[place.seq] for place in places] == [b"%d" % number for number in range(20)]
+    assert len(found) == 61
+
+
+def test_a_publisher_that_is_restarted_with_its_id_loses_nothing(tmp_path: Path) -> None:
+    endpoint = free_endpoint()
+    robot = {**ALONE, "mode": "client", "id": "c0ffee", "connect": {"endpoints": [endpoint]}}
+
+    def live(node: elea.Session) -> None:
+        """Ten samples from a robot that has just been started."""
+        numbering = elea.ext.MissDetectionConfig(heartbeat=0.05)
+        with Recorder(node, [settings(tmp_path)]) as recorder, elea.open(robot) as session:
+            publisher = elea.ext.declare_advanced_publisher(
+                session, "k/a", sample_miss_detection=numbering
+            )
+            assert eventually(lambda: publisher.matching_status.matching)
+            for _ in range(10):
+                publisher.put("ok", timestamp=session.new_timestamp())
+            assert eventually(lambda: recorder.counts().rows == 10)
+            assert recorder.counts().gaps == 0
+
+    with elea.open({**ALONE, "listen": {"endpoints": [endpoint]}}) as node:
+        for life in range(3):
+            live(node)
+            assert rows_are(tmp_path, 10 * life + 10)
+
+
+def test_a_program_that_does_not_count_keeps_all_rows(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    with Recorder(session, [settings(tmp_path)]):
+        for number in range(10):
+            stamp = session.new_timestamp() if number % 2 else None
+            session.put("k/a", b"same", source_info=info(7, session), timestamp=stamp)
+    assert rows_are(tmp_path, 10)
+
+
+def test_a_source_of_several_keys_of_which_some_are_recorded_has_no_gaps(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    only = RecordingSettings(key_exprs=("k/a",), name="log", directory=tmp_path, log=LOG)
+    with Recorder(session, [only]) as recorder:
+        for number in range(100):
+            session.put(f"k/{'ab'[number % 2]}", b"x", source_info=info(number, session))
+        assert eventually(lambda: recorder.counts().rows == 50)
+        [book] = recorder.recordings[0].books()
+        assert eventually(lambda: not book.gaps(0))  # somebody was asked
+    assert [row["kind"] for row in rows(tmp_path)] == [RowKind.PUT] * 50
