@@ -9,7 +9,9 @@ Every handler has a bound and a policy for what does not fit:
     Callback       as FifoChannel; one function is never called twice at the same time, and the
                    values come in order
 
-A function that raises is logged by the logger `elea.session`; the next value is delivered to it.
+What a function raises is logged by the logger `elea.session`; the next value is delivered to it.
+That holds for KeyboardInterrupt and SystemExit too, in threads of a session. A function that the
+application's own thread calls (`indirect=False` and `put`, or an event loop) raises them there.
 """
 
 from __future__ import annotations
