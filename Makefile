@@ -13,6 +13,9 @@ BENCH_ARGS ?=
 CHAOS_ARGS ?=
 RUN_ARGS ?=
 
+# Hundreds of tests start programs: each would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 PARALLEL := -n $(JOBS) --dist loadscope --no-loadscope-reorder -p tests.progress
 
 # What also has to hold for the interpreted sources: everything that runs through hot modules.

@@ -88,6 +88,7 @@ def session(
 
 
 _observers: dict[str, Any] = {}  # by the id of the router they ask
+_asks: dict[str, dict[tuple[str, str], Any]] = {}  # what observers declared, by kind and key
 
 
 @contextmanager
@@ -97,8 +98,7 @@ def eclipse_router(
     """An Eclipse router that describes itself under `@/`, and where it listens."""
     endpoint = endpoint or free_endpoint()
     told = {"adminspace/enabled": True, "listen/endpoints": [endpoint], **(more or {})}
-    # Eclipse can lock itself up when a router's own session asks it about itself while others
-    # declare something: ask from outside.
+    # Eclipse can lock itself up when a router's own session asks it about itself: ask from outside.
     with (
         session(ECLIPSE, "router", more=told) as router,
         session(ECLIPSE, "client", connect=endpoint) as observer,
@@ -108,6 +108,7 @@ def eclipse_router(
             yield router, endpoint
         finally:
             del _observers[zid_of(router)]
+            _asks.pop(zid_of(router), None)
 
 
 def module_of(made: Any) -> ModuleType:
@@ -138,13 +139,29 @@ def sessions_at(router: Any) -> dict[str, dict[str, Any]]:
     return {one["peer"]: one for one in found if one["peer"] != zid_of(observer)}
 
 
-def told_to(router: Any, kind: str) -> dict[str, dict[str, list[str]]]:
-    """Declared keys of a kind at an Eclipse router, with who declared them."""
+def declared_at(router: Any, kind: str) -> dict[str, dict[str, list[str]]]:
+    """Declared keys of a kind at an Eclipse router, with who declared them.
+
+    An Eclipse router that describes its declarations while another one arrives locks itself up:
+    `eventually(lambda: has_been_told(...))` first, so that nothing is on its way.
+    """
     prefix = f"@/{zid_of(router)}/router/{kind}/"
     return {
         str(one.ok.key_expr).removeprefix(prefix): json.loads(one.ok.payload.to_bytes())
         for one in _replies(_observers[zid_of(router)], f"{prefix}**")
     }
+
+
+def has_been_told(router: Any, kind: str, key: str) -> bool:
+    """Whether an Eclipse router has told its client of a declaration that matches `key`."""
+    observer = _observers[zid_of(router)]
+    if kind == "token":
+        return bool(list(replies_to(observer.liveliness().get, key, timeout=WAIT_S)))
+    asks = _asks.setdefault(zid_of(router), {})
+    if (kind, key) not in asks:
+        declare = {"subscriber": observer.declare_publisher, "queryable": observer.declare_querier}
+        asks[kind, key] = declare[kind](key)
+    return bool(asks[kind, key].matching_status.matching)
 
 
 class Replies:

@@ -16,13 +16,13 @@ from tests.interop.ends import (
     eventually,
     exchange,
     free_endpoint,
+    has_been_told,
     matched,
     port_of,
     replies_to,
     say,
     session,
     sessions_at,
-    told_to,
     zid_of,
 )
 from tests.interop.recording_proxy import RecordingProxy
@@ -182,14 +182,14 @@ def test_what_a_lost_client_had_is_withdrawn_at_once() -> None:
         client.declare_subscriber("p108", Taken())
         publisher = peer.declare_publisher("p108")
         assert matched(publisher)
-        assert eventually(lambda: "p108" in told_to(router, "subscriber"))
+        assert eventually(lambda: has_been_told(router, "subscriber", "p108"))
         assert seen.reach(1)
         proxy.refuse()
         proxy.cut(0)
         assert seen.reach(2)
         assert seen.changes[-1] == ("p108/1", "DELETE")
         assert matched(publisher, by_somebody=False)
-        assert eventually(lambda: "p108" not in told_to(router, "subscriber"))
+        assert eventually(lambda: not has_been_told(router, "subscriber", "p108"))
         assert len(ours.info.transports()) == 2
         del token
 

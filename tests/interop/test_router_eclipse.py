@@ -23,6 +23,7 @@ from tests.interop.ends import (
     eventually,
     exchange,
     free_endpoint,
+    has_been_told,
     matched,
     module_of,
     node_of,
@@ -31,7 +32,6 @@ from tests.interop.ends import (
     session,
     sessions_at,
     settings_of,
-    told_to,
     watching,
     zid_of,
 )
@@ -310,12 +310,12 @@ def test_an_eclipse_router_knows_an_elea_router_and_what_is_below_it() -> None:
             assert eventually(lambda: zid_of(ours) in sessions_at(theirs))
             subscriber = client.declare_subscriber("late/**", Taken())
             client.declare_queryable("late/q", lambda query: None)
-            assert eventually(lambda: "late/**" in told_to(theirs, "subscriber"))
-            assert eventually(lambda: "late/q" in told_to(theirs, "queryable"))
+            assert eventually(lambda: has_been_told(theirs, "subscriber", "late/**"))
+            assert eventually(lambda: has_been_told(theirs, "queryable", "late/q"))
             subscriber.undeclare()
-            assert eventually(lambda: "late/**" not in told_to(theirs, "subscriber"))
+            assert eventually(lambda: not has_been_told(theirs, "subscriber", "late/**"))
             exchange(observer, client, "both")
-        assert eventually(lambda: "late/q" not in told_to(theirs, "queryable"))
+        assert eventually(lambda: not has_been_told(theirs, "queryable", "late/q"))
 
 
 @line("R146", "R149", "R150", "R158")

@@ -15,6 +15,8 @@ import elea
 from elea.daemon.daemon import Daemon
 from elea.errors import ConfigError, LinkError
 
+ONE_TRY_S = 0.0
+
 
 def users_at(path: Path) -> str:
     file = path / "users"
@@ -23,13 +25,15 @@ def users_at(path: Path) -> str:
     return f'transport/auth/usrpwd/dictionary_file:"{file}"'
 
 
-def connected(daemon: Daemon, mode: str, user: str | None = None) -> elea.Session:
+def connected(
+    daemon: Daemon, mode: str, user: str | None = None, timeout_s: float = WAIT_S
+) -> elea.Session:
     auth: dict[str, Any] = {}
     if user is not None:
         auth = {"auth": {"usrpwd": {"user": user, "password": f"secret-of-{user}"}}}
     connect = {
         "endpoints": [daemon.locators()[0]],
-        "timeout_ms": int(WAIT_S * 1_000),
+        "timeout_ms": int(timeout_s * 1_000),
         "exit_on_failure": True,
     }
     return elea.open(
@@ -60,7 +64,7 @@ def test_only_those_named_may_be_a_router_or_a_peer(tmp_path: Path, role: str) -
     chosen = options(users_at(tmp_path), f"elea/roles:{json.dumps(roles)}")
     with running(chosen) as daemon:
         with pytest.raises(LinkError):
-            connected(daemon, role, "anna")
+            connected(daemon, role, "anna", ONE_TRY_S)
         assert refused(daemon) >= 1
         with connected(daemon, role, "otto"), connected(daemon, "client", "anna"):
             assert eventually(lambda: neighbours(daemon) == sorted([role, "client"]))
@@ -84,7 +88,7 @@ def test_roles_go_by_interface_and_change_while_it_runs() -> None:
                     connected(daemon, "router").close()
                 else:
                     with pytest.raises(LinkError):
-                        connected(daemon, "router")
+                        connected(daemon, "router", timeout_s=ONE_TRY_S)
 
 
 def _names(daemon: Daemon, interface: str) -> bool:
