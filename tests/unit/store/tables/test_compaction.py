@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from tests.scale import scaled
 from tests.unit.store.log.rows import rows
 from tests.unit.store.tables.made import fill, log_at, part_of, position, rows_in, stored
 
@@ -152,7 +153,7 @@ def test_small_files_are_bounded_however_many_shards_there_are(
 ) -> None:
     monkeypatch.setattr("elea.store.tables.compaction.MERGE_COUNT", 8)
     table = open_table(tmp_path / "table", "delta")
-    batches_count, most = 60, 0
+    batches_count, most = scaled(24, 240), 0
     log_id = uuid4()
     for number in range(batches_count):
         parts = []
