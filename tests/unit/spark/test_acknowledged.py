@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,12 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
 from tests.interop.ends import ELEA, eventually, free_endpoint, session
 
 from elea.errors import StoreError
+from elea.sample import Sample
+from elea.spark.acknowledged import Acknowledged
 from elea.spark.options import Options, Sink
 from elea.spark.sink import Sent, send
 from elea.store.log.reader import LogReader
@@ -154,3 +158,42 @@ def test_without_a_recorder_the_task_fails_and_says_so() -> None:
         pytest.raises(StoreError, match="50 rows are not acknowledged"),
     ):
         send(sink(endpoint, timeout="1"), batches(50), "query/0", 0)
+
+
+def test_receipts_of_somebody_who_is_no_recorder_are_not_believed() -> None:
+    """Each row is answered at once with a receipt that nobody proves."""
+    endpoint = free_endpoint()
+    forged = []
+    with (
+        session(ELEA, "router", listen=endpoint),
+        session(ELEA, "client", connect=endpoint) as other,
+    ):
+
+        def forge(sample: Sample) -> None:
+            assert sample.source_info is not None
+            source = sample.source_info.source_id
+            receipt = [int(source.eid), sample.source_info.source_sn, 0, 5, "00" * 12]
+            text = json.dumps({"log": str(UUID(int=1)), "name": "x", "stored": [receipt]})
+            forged.append(text)
+            other.put(f"@elea/log/x/stored/{source.zid}", text)
+
+        other.declare_subscriber("out/**", forge)
+        with pytest.raises(StoreError, match="50 rows are not acknowledged"):
+            send(sink(endpoint, timeout="1"), batches(50), "query/0", 0)
+    assert forged
+
+
+def test_a_recorder_that_was_asked_once_tells_of_all_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Receipts come for nearly all rows: to ask about each of them would be slow."""
+    asked: list[object] = []
+    monkeypatch.setattr(Acknowledged, "_ask", lambda _, one: asked.append(one))
+    with processes(tmp_path / "log") as made:
+        made.router()
+        made.recorder()
+        with session(ELEA, "client", connect=made.endpoint) as client:
+            client.put("out/0", b"first", ack="stored", timeout=30.0)  # it records
+        send(sink(made.endpoint, timeout="30"), batches(1_000), "query/0", 0)
+        made.kill("recorder", signal.SIGTERM)
+        assert recorded(made.log) == expected(1_000) + Counter({(b"first", 0): 1})
