@@ -20,6 +20,10 @@ from elea.errors import ConfigError, EleaError
 if TYPE_CHECKING:
     from types import FrameType
 
+    from pyspark.sql import SparkSession
+
+    from elea.spark.pipelines.definition import Pipeline
+    from elea.spark.pipelines.runner import Run
     from elea.spark.pipelines.state import Status, TableStatus
 
 _ORPHAN_S: Final = 60.0  # to end, if nobody waits for it any more
@@ -101,7 +105,33 @@ def run(args: argparse.Namespace) -> int:
     gone = threading.Event()
     if args.until_eof:
         threading.Thread(target=_until_eof, args=(gone,), daemon=True).start()
-    spark = session_for(pipeline, master=args.master, quick=is_once, config=config)
+    try:
+        spark = session_for(pipeline, master=args.master, quick=is_once, config=config)
+        made = _finished(args, pipeline, spark, progress, gone)
+    except Exception as error:
+        end = jvm_end(error)
+        if end is None:
+            raise
+        _die(end)
+    show(args, made.status())
+    if made.error is not None:
+        print(f"elea: {made.error}", file=sys.stderr)
+    for name, reason in made.errors.items():
+        print(f"elea: {name} failed: {reason}", file=sys.stderr)
+    return 1 if made.failed or made.status().state == "failed" else 0
+
+
+def _finished(
+    args: argparse.Namespace,
+    pipeline: Pipeline,
+    spark: SparkSession,
+    progress: _Progress,
+    gone: threading.Event,
+) -> Run:
+    """A run that has ended, and its Spark with it."""
+    from elea.spark import pipelines as dp
+    from elea.spark.jvm import jvm_end
+
     try:
         made = dp.run(pipeline, spark, once=args.once, final=args.final, on_status=progress.status)
         with _Interrupts() as asked:
@@ -112,17 +142,11 @@ def run(args: argparse.Namespace) -> int:
                 if asked.is_set() or (end_s is not None and time.monotonic() >= end_s):
                     made.stop()
     finally:
-        end = jvm_end(spark)
-        if end is None:
-            spark.stop()
-    if end is not None:
-        _die(end)
-    show(args, made.status())
-    if made.error is not None:
-        print(f"elea: {made.error}", file=sys.stderr)
-    for name, error in made.errors.items():
-        print(f"elea: {name} failed: {error}", file=sys.stderr)
-    return 1 if made.failed or made.status().state == "failed" else 0
+        end = jvm_end(sys.exception())
+        if end is not None:
+            _die(end)
+        spark.stop()
+    return made
 
 
 def _die(reason: str) -> NoReturn:

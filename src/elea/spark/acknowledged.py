@@ -7,7 +7,9 @@
                                                   <-    PUT @elea/log/NAME/stored/ZID
 
 A receipt counts only with its proof, as for every acknowledged put: it is of a recorder that was
-asked, and of this very row. Anybody may send others; they are counted and ignored. A row whose receipt does not come, as when a router died with it, is sent again, together with a
+asked, and of this very row. Anybody may send others; they are counted and ignored.
+
+A row whose receipt does not come, as when a router died with it, is sent again, together with a
 question of its own that the recorder answers when the row is on disk. It has the same source,
 number and timestamp, so it is stored once. While no recorder answers, that goes on until nothing
 was acknowledged for as long as the option `timeout` says.

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import runpy
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from tests.unit.spark.pipelines import fleet
 
 from elea.cli.main import main
@@ -275,6 +280,54 @@ def test_a_hopeless_query_ends_once_at_once(tmp_path: Path) -> None:
     assert run.errors["landing"].startswith("ZeroDivisionError: division by zero")
     with pytest.raises(EleaError, match="ZeroDivisionError"):
         run.check()
+
+
+def test_an_error_of_any_kind_at_the_same_place_twice_is_not_tried_ten_times(
+    tmp_path: Path,
+) -> None:
+    """Of code of a user; what others raise, as a router that is not there yet, may be over."""
+    place = tmp_path / "elea" / "fast.py"  # a folder of a user that is called as this package is
+    place.parent.mkdir()
+    place.write_text("class Boom(Exception): ...\ndef f():\n    raise Boom('mine')\n")
+    functions = runpy.run_path(str(place))
+    pipeline = fleet.pipeline(tmp_path)
+    run, _ = made(pipeline, Starts([functions["f"]] * 20), once=True)
+    assert run.wait(30)
+    assert run.status().tables["imu"].restarts == 1
+    assert run.errors["landing"] == f"Boom: mine ({place}:3)"
+    one = Supervision()
+    for _ in range(3):
+        one.fails("LinkError: nobody is there", 1.0)
+    assert not one.is_hopeless
+
+
+def test_the_plan_of_a_query_is_not_part_of_what_is_told() -> None:
+    text = "AnalysisException: [X] no column `a`. SQLSTATE: 42703;\n'Project ['a]\n+- Relation b\n"
+    assert told(text) == "AnalysisException: [X] no column `a`. SQLSTATE: 42703"
+
+
+def test_a_java_process_that_is_killed_while_spark_starts_is_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What breaks then is a connection to it, of which the caller knows nothing."""
+    fleet.pipeline(tmp_path)
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+
+    def start(*_: object, **__: object) -> None:
+        process.kill()
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    def leave(status: int) -> None:
+        raise SystemExit(status)
+
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
+    monkeypatch.setattr("elea.spark.pipelines.runner.session_for", start)
+    monkeypatch.setattr(os, "_exit", leave)
+    with process:
+        assert main(["pipeline", "run", str(tmp_path / "pipeline.yaml"), "--once"]) == 1
+    assert "Java process" in (told := capsys.readouterr().err)
+    assert "was killed by signal 9" in told
+    assert len(told.splitlines()) == 1
 
 
 def test_progress_of_spark_in_few_words() -> None:
