@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from elea.cli.output import Json, Painter, Style, painter
+from elea.cli.pipeline_metrics import metrics_text
 from elea.cli.samples import Printer
 from elea.errors import ConfigError, EleaError
 
@@ -81,6 +82,13 @@ def configure_run(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--quiet", action="store_true", help="no progress")
     verb.add_argument(
         "--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark"
+    )
+
+
+def configure_status(verb: argparse.ArgumentParser) -> None:
+    """The options of `status`."""
+    verb.add_argument(
+        "--metrics", action="store_true", help="as OpenMetrics text, for a collector of text files"
     )
 
 
@@ -236,6 +244,9 @@ def status(args: argparse.Namespace) -> int:
         raise EleaError(f"{pipeline.name}: it never ran; `elea pipeline run {args.file}` starts it")
     Lags(pipeline).put(found)  # as it is now, whether the runner lives or not
     close_all()  # if it was asked by a session
+    if args.metrics:
+        sys.stdout.write(metrics_text(found))
+        return 0 if found.is_alive else 1
     show(args, found)
     return 0 if found.is_alive else 1
 

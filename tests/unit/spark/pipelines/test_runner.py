@@ -330,6 +330,30 @@ def test_a_java_process_that_is_killed_while_spark_starts_is_the_reason(
     assert len(told.splitlines()) == 1
 
 
+def test_what_is_counted_of_tables_is_a_metric(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Late rows, wrong clocks, bounds and failures; it was in the status alone."""
+    pipeline = fleet.pipeline(tmp_path)
+    run, board = made(pipeline, Starts([lasts]))
+    board.table("w", "gold", late=7, ahead=2, forgotten=1, state="failing", restarts=3)
+    assert eventually(lambda: "w" in _told(pipeline).tables)
+    assert main(["pipeline", "status", str(tmp_path / "pipeline.yaml"), "--metrics"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    run.stop()
+    about = 'pipeline="fleet",table="w",kind="gold"'
+    for name, value in (
+        ("late_rows_total", 7),
+        ("ahead_rows_total", 2),
+        ("forgotten_total", 1),
+        ("restarts_total", 3),
+        ("failing", 1),
+    ):
+        assert f"elea_pipeline_table_{name}{{{about}}} {value}" in lines
+    assert 'elea_pipeline_up{pipeline="fleet"} 1' in lines
+    assert lines[-1] == "# EOF"
+
+
 def test_progress_of_spark_in_few_words() -> None:
     told = {"batchId": 4, "durationMs": {"triggerExecution": 1500}}
     assert progress_of(told) == {"batch": 4, "batch_s": 1.5}
