@@ -21,8 +21,6 @@ from elea.errors import ConfigError, EleaError
 if TYPE_CHECKING:
     from types import FrameType
 
-    from pyspark.sql import SparkSession
-
     from elea.spark.pipelines.definition import Pipeline
     from elea.spark.pipelines.runner import Run
     from elea.spark.pipelines.state import Status, TableStatus
@@ -132,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
 def _finished(
     args: argparse.Namespace,
     pipeline: Pipeline,
-    spark: SparkSession,
+    spark: Any,
     progress: _Progress,
     gone: threading.Event,
 ) -> Run:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import elea
+from elea import errors
 
 ATTEMPTS_MAX: Final = 10  # failures in a row after which something is given up
 _FIRST_S: Final = 1.0
@@ -20,7 +20,7 @@ _SHOWN_LEN: Final = 500
 _BOXES: Final = re.compile(r"[\u2500-\u259f]+")  # that frame a text
 _FRAME: Final = re.compile(r'File "([^"]+)", line ([0-9]+)')
 _NOT_THE_USERS: Final = ("/pyspark/", "/pyspark.zip/", "/py4j/", "/runpy.py", "/lib/python")
-_OURS: Final = f"{Path(elea.__file__).parent}{os.sep}"  # a user's folder may be called elea, too
+_OURS: Final = f"{Path(errors.__file__).parent}{os.sep}"  # a user's folder may be called elea, too
 _PLAN: Final = re.compile(r"; ['+*]")  # where Spark's message goes on with a plan of the query
 # What is raised again however often it is tried: by code of a user, or by a definition.
 _FINAL: Final = frozenset(
