@@ -95,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
     from elea.spark import pipelines as dp
     from elea.spark.jvm import jvm_end, session, silence_threads
     from elea.spark.pipelines import graph, verbs
+    from elea.spark.pipelines.reading import missing_logs
     from elea.spark.pipelines.runner import session_for
 
     if args.duration is not None and args.duration <= 0:
@@ -106,6 +107,8 @@ def run(args: argparse.Namespace) -> int:
     if args.table:
         pipeline = graph.only(pipeline, args.table)
     is_once = args.once or pipeline.trigger_s is None
+    if is_once and (missing := missing_logs(pipeline)):  # nobody makes it meanwhile
+        raise EleaError(str(missing[0]))
     progress = _Progress(args)
     silence_threads()
     gone = threading.Event()

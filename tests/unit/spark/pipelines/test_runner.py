@@ -311,6 +311,7 @@ def test_a_java_process_that_is_killed_while_spark_starts_is_the_reason(
 ) -> None:
     """What breaks then is a connection to it, of which the caller knows nothing."""
     fleet.pipeline(tmp_path)
+    fleet.log_at(tmp_path / "log").close()
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
 
     def start(*_: object, **__: object) -> None:
@@ -328,6 +329,15 @@ def test_a_java_process_that_is_killed_while_spark_starts_is_the_reason(
     assert "Java process" in (told := capsys.readouterr().err)
     assert "was killed by signal 9" in told
     assert len(told.splitlines()) == 1
+
+
+def test_once_without_a_log_fails_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ten attempts of Spark took five minutes."""
+    fleet.pipeline(tmp_path)
+    assert main(["pipeline", "run", str(tmp_path / "pipeline.yaml"), "--once"]) == 1
+    assert "there is no log; a recorder makes it: elea record" in capsys.readouterr().err
 
 
 def test_what_is_counted_of_tables_is_a_metric(
