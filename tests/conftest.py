@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: _LONG_FIRST.get(item.path.parent.name, len(_LONG_FIRST)))
 
 
-_OWN_SPARK = ("test_cluster.py", "test_doctor.py")  # they start one of their own
+_OWN_SPARK = ("test_cluster.py", "test_pipeline_process.py")  # they start one of their own
 
 
 class _Together(LoadScopeScheduling):  # type: ignore[misc]  # it has no types

@@ -1,6 +1,7 @@
 """A program that is only a client of Spark, for test_connect.py: SPARK_REMOTE says of which."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -44,7 +45,18 @@ def main(log: str, folder: str) -> None:
     told["functions"] = found[0][0]
     told["join"] = functions.ke_join(rows, ["k/1", "k/$*3"]).count()
     spark.stop()
+    told["stranger"] = refusal()
     Path(folder, "told.json").write_text(json.dumps(told))
+
+
+def refusal() -> str:
+    """What somebody is told who does not know the token."""
+    url = os.environ["SPARK_REMOTE"].partition(";")[0]
+    try:
+        SparkSession.builder.remote(url).create().range(1).count()
+    except Exception as error:
+        return str(error)
+    return ""
 
 
 def archived(archive: Archive) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from tests.scale import scaled
 from tests.spark.listeners import foreign_listeners
 from tests.unit.spark.logs import fill, log_at
 from tests.unit.store.tables.made import position, stored
@@ -22,7 +23,7 @@ from elea.store.log.log import Log
 from elea.store.tables.table import open_table
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster" / "archive.py"
-ROWS = 2_400
+ROWS = scaled(1_500, 2_400)
 BATCH_ROWS = 300
 WAIT_S = 300.0
 
@@ -56,7 +57,7 @@ def test_an_archive_loses_a_worker_and_no_row(cluster: Standalone, tmp_path: Pat
         )
         try:
             until(lambda: (table / "_checkpoints").exists(), driver)
-            until(lambda: held_count(table, log) >= 2 * BATCH_ROWS, driver)
+            until(lambda: held_count(table, log) >= BATCH_ROWS, driver)
             assert foreign_listeners() == []
             cluster.kill(0)
             held_then = held_count(table, log)

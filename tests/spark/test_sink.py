@@ -35,9 +35,13 @@ def test_rows_become_samples(
     frame.write.format("zenoh").option("connect", endpoint).mode("append").save()
     assert eventually(lambda: len(got) == 100)
     assert sorted(int(one.payload.to_string()) for one in got) == [*range(100)]
-    for partition in range(4):  # each in its order
-        own = [one for one in got if one.source_info and one.source_info.source_id.eid == partition]
-        numbers = [int(one.payload.to_string()) for one in own]
+    by_partition: dict[str, list[int]] = {}
+    for one in got:
+        assert one.source_info is not None
+        zid = str(one.source_info.source_id.zid)
+        by_partition.setdefault(zid, []).append(int(one.payload.to_string()))
+    assert sorted(len(numbers) for numbers in by_partition.values()) == [25] * 4
+    for numbers in by_partition.values():  # each in its order
         assert numbers == sorted(numbers)
 
 

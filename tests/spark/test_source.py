@@ -100,6 +100,7 @@ def test_a_stream_goes_on_where_it_was_and_keeps_to_its_limit(
     assert sum(consumer.offsets.values()) == 140  # the last batch is never told
 
 
+@pytest.mark.long  # with a table of its own, test_archive.py shows it as well
 def test_a_batch_that_failed_runs_again_with_the_same_rows(
     spark: SparkSession, log: tuple[Log, str], checkpoint: str
 ) -> None:

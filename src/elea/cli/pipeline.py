@@ -19,7 +19,8 @@ SUMMARY: Final = "write, check and run a pipeline: tables of a log, kept up to d
 _FILE: Final = "pipeline.yaml"
 _EPILOG: Final = """\
 exit status:
-  0  done; with check, the file can be used; with status, it runs
+  0  done; with check, the file can be used, even if there is no log yet; with
+     status, it runs
   1  failed; with check, the file has problems; with status, it does not run;
      with candidate, rows differ
   2  wrong usage
@@ -72,7 +73,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     pipeline_history.configure_backfill(add("backfill", summary, pipeline_history.backfill))
     summary = "make gold tables by other definitions, beside the first ones; tell what differs"
     pipeline_history.configure_candidate(add("candidate", summary, pipeline_history.candidate))
-    add("status", "tell how it does, from another shell: rows, lag, errors", pipeline_runs.status)
+    summary = "tell how it does, from another shell: rows, lag, errors"
+    pipeline_runs.configure_status(add("status", summary, pipeline_runs.status))
     stop = add(
         "stop", "ask it to stop, from another shell, and wait until it has", pipeline_runs.stop
     )

@@ -14,12 +14,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from elea.cli.output import Json, Painter, Style, painter
+from elea.cli.pipeline_metrics import metrics_text
 from elea.cli.samples import Printer
 from elea.errors import ConfigError, EleaError
 
 if TYPE_CHECKING:
     from types import FrameType
 
+    from elea.spark.pipelines.definition import Pipeline
+    from elea.spark.pipelines.runner import Run
     from elea.spark.pipelines.state import Status, TableStatus
 
 _ORPHAN_S: Final = 60.0  # to end, if nobody waits for it any more
@@ -80,11 +83,19 @@ def configure_run(verb: argparse.ArgumentParser) -> None:
     )
 
 
+def configure_status(verb: argparse.ArgumentParser) -> None:
+    """The options of `status`."""
+    verb.add_argument(
+        "--metrics", action="store_true", help="as OpenMetrics text, for a collector of text files"
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     """Run a pipeline until it ends, or is interrupted."""
     from elea.spark import pipelines as dp
     from elea.spark.jvm import jvm_end, session, silence_threads
     from elea.spark.pipelines import graph, verbs
+    from elea.spark.pipelines.reading import missing_logs
     from elea.spark.pipelines.runner import session_for
 
     if args.duration is not None and args.duration <= 0:
@@ -96,12 +107,40 @@ def run(args: argparse.Namespace) -> int:
     if args.table:
         pipeline = graph.only(pipeline, args.table)
     is_once = args.once or pipeline.trigger_s is None
+    if is_once and (missing := missing_logs(pipeline)):  # nobody makes it meanwhile
+        raise EleaError(str(missing[0]))
     progress = _Progress(args)
     silence_threads()
     gone = threading.Event()
     if args.until_eof:
         threading.Thread(target=_until_eof, args=(gone,), daemon=True).start()
-    spark = session_for(pipeline, master=args.master, quick=is_once, config=config)
+    try:
+        spark = session_for(pipeline, master=args.master, quick=is_once, config=config)
+        made = _finished(args, pipeline, spark, progress, gone)
+    except Exception as error:
+        end = jvm_end(error)
+        if end is None:
+            raise
+        _die(end)
+    show(args, made.status())
+    if made.error is not None:
+        print(f"elea: {made.error}", file=sys.stderr)
+    for name, reason in made.errors.items():
+        print(f"elea: {name} failed: {reason}", file=sys.stderr)
+    return 1 if made.failed or made.status().state == "failed" else 0
+
+
+def _finished(
+    args: argparse.Namespace,
+    pipeline: Pipeline,
+    spark: Any,
+    progress: _Progress,
+    gone: threading.Event,
+) -> Run:
+    """A run that has ended, and its Spark with it."""
+    from elea.spark import pipelines as dp
+    from elea.spark.jvm import jvm_end
+
     try:
         made = dp.run(pipeline, spark, once=args.once, final=args.final, on_status=progress.status)
         with _Interrupts() as asked:
@@ -112,17 +151,11 @@ def run(args: argparse.Namespace) -> int:
                 if asked.is_set() or (end_s is not None and time.monotonic() >= end_s):
                     made.stop()
     finally:
-        end = jvm_end(spark)
-        if end is None:
-            spark.stop()
-    if end is not None:
-        _die(end)
-    show(args, made.status())
-    if made.error is not None:
-        print(f"elea: {made.error}", file=sys.stderr)
-    for name, error in made.errors.items():
-        print(f"elea: {name} failed: {error}", file=sys.stderr)
-    return 1 if made.failed or made.status().state == "failed" else 0
+        end = jvm_end(sys.exception())
+        if end is not None:
+            _die(end)
+        spark.stop()
+    return made
 
 
 def _die(reason: str) -> NoReturn:
@@ -212,6 +245,9 @@ def status(args: argparse.Namespace) -> int:
         raise EleaError(f"{pipeline.name}: it never ran; `elea pipeline run {args.file}` starts it")
     Lags(pipeline).put(found)  # as it is now, whether the runner lives or not
     close_all()  # if it was asked by a session
+    if args.metrics:
+        sys.stdout.write(metrics_text(found))
+        return 0 if found.is_alive else 1
     show(args, found)
     return 0 if found.is_alive else 1
 

@@ -376,7 +376,7 @@ class Attempt:
     @property
     def digest(self) -> bytes:
         """The digest of the sample, which has its timestamp by now."""
-        return _digest(self._entry)
+        return entry_digest(self._entry)
 
     def start(self) -> int:
         """Ask for the first time, or once more: SENT, or FULL if whoever puts is to wait."""
@@ -516,8 +516,8 @@ def may_wait(outcome: EleaError) -> bool:
     return isinstance(outcome, NotRecordedError | AckTimeoutError)
 
 
-def _digest(entry: Entry) -> bytes:
-    """The digest of a sample, as a recorder makes it of its row."""
+def entry_digest(entry: Entry) -> bytes:
+    """The digest of a sample that has its timestamp, as a recorder makes it of its row."""
     body, stamp = entry.body, entry.body.timestamp
     assert stamp is not None
     is_put = isinstance(body, Put)
@@ -542,7 +542,7 @@ def _question(entry: Entry, timeout_ns: int, nonce: bytes, *, whole: bool) -> As
         else:
             parameters += ";kind=delete"
     else:
-        parameters += f";wait={min(_WAIT_S, timeout_ns / 1e9):g};digest={_digest(entry).hex()}"
+        parameters += f";wait={min(_WAIT_S, timeout_ns / 1e9):g};digest={entry_digest(entry).hex()}"
         parameters += f";receipts=true;nonce={nonce.hex()}"
     return Ask(
         key=_ANY_LOG + entry.key,

@@ -1,9 +1,13 @@
 """Rows of a sink that recorders acknowledge: sent one after the other, and many under way.
 
     sink                                              recorder of a log
-       GET @elea/log/*/put/KEY?...;receipts=true  ->    once for each entity: from now on
+       GET @elea/log/*/put/KEY?...;receipts=true;nonce=N  ->
+                                                        once for each entity: from now on
        PUT KEY, from (zid, eid, sn)               ->    each sample of it is told
                                                   <-    PUT @elea/log/NAME/stored/ZID
+
+A receipt counts only with its proof, as for every acknowledged put: it is of a recorder that was
+asked, and of this very row. Anybody may send others; they are counted and ignored.
 
 A row whose receipt does not come, as when a router died with it, is sent again, together with a
 question of its own that the recorder answers when the row is on disk. It has the same source,
@@ -18,6 +22,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from hmac import compare_digest
 from typing import Final
 
 from elea.errors import (
@@ -31,11 +36,11 @@ from elea.errors import (
 from elea.provenance import SourceInfo
 from elea.query import ConsolidationMode, QueryTarget
 from elea.sample import Reply, Sample
-from elea.session.ack import Entry, StoredAck, acks_of
+from elea.session.ack import Entry, StoredAck, acks_of, entry_digest
 from elea.session.handlers import Callback
 from elea.session.ports import FULL
 from elea.session.promise import Promise
-from elea.session.receipts import read_receipts
+from elea.session.receipts import Receipt, proof_of, read_receipts
 from elea.session.session import Session
 
 UNDER_WAY_COUNT: Final = 8_192  # rows that are sent and not acknowledged; then sending waits
@@ -74,6 +79,8 @@ class Acknowledged:
         self._session, self._zid = session, zid
         self._timeout_s, self._clock = timeout_s, clock
         self._acks = acks_of(session._context)
+        # That of the questions about single rows: a recorder that was restarted learns it by them.
+        self._nonce = self._acks.receipts.nonce
         self._lock = threading.Condition()
         self._sent: dict[Place, _Sent] = {}  # the one sent first is the first
         self._sent_len = 0
@@ -81,6 +88,7 @@ class Acknowledged:
         self._progress_s = clock()
         self._last_error: EleaError | None = None
         self.asked_count = 0
+        self.forged_count = 0  # receipts without proof
         session.declare_subscriber(
             f"@elea/log/*/stored/{zid}", Callback(self._heard, indirect=False)
         )
@@ -187,7 +195,8 @@ class Acknowledged:
             pass  # the receipt tells the same, and to whom it is lost asks
 
         self._session.get(
-            f"@elea/log/*/put/{key}?zid={self._zid};eid={eid};sn={sn};wait=1;receipts=true",
+            f"@elea/log/*/put/{key}?zid={self._zid};eid={eid};sn={sn};wait=1;receipts=true"
+            f";nonce={self._nonce.hex()}",
             Callback(heard, indirect=False),
             target=QueryTarget.ALL,
             consolidation=ConsolidationMode.NONE,
@@ -196,8 +205,23 @@ class Acknowledged:
 
     def _heard(self, sample: Sample) -> None:
         for receipt in read_receipts(sample.payload.to_bytes()):
-            if receipt.seq is not None:
-                self._done((receipt.eid, receipt.sn))
+            place = (receipt.eid, receipt.sn)
+            with self._lock:
+                one = self._sent.get(place)
+            if one is None or receipt.seq is None:  # who asks is told why it was refused
+                continue
+            if self._is_proven(receipt, one.entry):
+                self._done(place)
+            else:
+                self.forged_count += 1
+
+    def _is_proven(self, receipt: Receipt, entry: Entry) -> bool:
+        """Whether a recorder that was asked says it, and of this very row."""
+        if entry.body.timestamp is None:  # it is not sent yet, so that nobody can have it
+            return False
+        where = receipt.log, receipt.shard, receipt.seq
+        proof = proof_of(self._nonce, entry_digest(entry), *where)
+        return compare_digest(proof, receipt.proof)
 
     def _done(self, place: Place) -> None:
         with self._lock:

@@ -63,6 +63,7 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %maxLen{%m %ex{1}}{600}
 CACHE_ENV: Final = "ELEA_SPARK_CACHE"
 _CACHES_MAX: Final = 2  # each has some 200 MB; another Spark has another
 _MAKING: Final = "making-"
+_END_S: Final = 5.0  # in which it is known that a process ended
 _PREPARE_S: Final = 900.0  # a minute, and much more on a busy host
 _PREPARE: Final = (
     "import os, sys; os.nice(19); from elea.spark import java, jvm;"
@@ -150,13 +151,22 @@ def with_session(spark: SparkSession) -> None:
         jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
 
 
-def jvm_end(spark: SparkSession) -> str | None:
-    """How the Java process of a session ended that this process started; None: it lives."""
+def jvm_end(error: BaseException | None = None) -> str | None:
+    """How the Java process that this process started ended; None: it lives, or there is none.
+
+    Args:
+        error: What was raised: a connection that broke is known sooner than why.
+    """
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
-    code = None if process is None else process.poll()
-    if process is None or code is None:
+    if process is None:
+        return None
+    is_broken = isinstance(error, OSError | EOFError) or type(error).__module__.startswith("py4j")
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S if is_broken else 0)
+    code = process.poll()
+    if code is None:
         return None
     how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
     return f"Spark's Java process {process.pid} {how}; start again: it goes on where it ended"

@@ -17,10 +17,12 @@ from typing import Final
 
 from elea.errors import ConfigError, EleaError
 from elea.keyexpr.keyexpr import KeyExpr
+from elea.locator import Endpoint
 from elea.selector import Selector
 from elea.spark.identity import CONTENT, POSITION
 from elea.spark.offsets import Offset
 from elea.spark.schema import LIVE_COLUMNS
+from elea.store.log.consumers import check_name
 from elea.store.log.location import Location
 from elea.store.log.ranges import ALL_TIME, COLUMNS, Span, checked_columns
 from elea.timerange import TimeRange
@@ -313,6 +315,11 @@ class Options:
         consumer = self.text("consumer")
         if start.word == "committed" and consumer is None:
             raise ConfigError("option startingOffsets", "committed needs the option consumer")
+        if consumer is not None:
+            try:
+                check_name(consumer)
+            except EleaError as error:
+                raise ConfigError("option consumer", str(error)) from error
         return Stream(
             source=self._source(),
             start=start,
@@ -412,6 +419,10 @@ class Options:
             raise ConfigError("option mode", f"saw {mode!a}; legal are client, peer")
         connect = tuple(one.strip() for one in (self.text("connect") or "").split(",") if one)
         for endpoint in connect:
+            try:
+                Endpoint.parse(endpoint)
+            except EleaError as error:
+                raise ConfigError("option connect", str(error)) from error
             # Spark writes options to its event log and sends them to every executor.
             if re.search(r"(private_key|password|secret)\w*=", endpoint):
                 reason = "holds a secret; put it into the file of the option config"

@@ -33,6 +33,7 @@ from elea.spark.options import Stream
 from elea.spark.places import Place
 from elea.spark.rows import place_of, read_range
 from elea.spark.starts import initial
+from elea.spark.tasks import end_quietly
 from elea.store.log.reader import Bounds
 
 _LOG: Final = logging.getLogger("elea.spark")
@@ -55,6 +56,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A log as a stream."""
 
     def __init__(self, options: Stream, plan: Plan | None = None) -> None:
+        end_quietly()
         self._options = options
         self._plan = plan
         self._last: dict[int, int] | None = None  # with AvailableNow: where to stop

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import gc
 import sys
+from types import TracebackType
+from typing import Final
+
+_SOURCE_RUNNER: Final = "pyspark.sql.streaming.python_streaming_source_runner"
 
 
 def settle() -> None:
@@ -18,3 +22,21 @@ def settle() -> None:
 
     if TaskContext.get() is not None:
         gc.freeze()
+
+
+def end_quietly() -> None:
+    """In the process that answers Spark for a stream: say nothing when Spark closes it.
+
+    It is ended by closing its connection, in the middle of an answer if need be. That is an orderly
+    end of a query, and 40 lines of traceback for each of them otherwise.
+    """
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if main is not None and main.name == _SOURCE_RUNNER:
+        sys.excepthook = _tell_others
+
+
+def _tell_others(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    if not isinstance(error, (ConnectionError, EOFError)):
+        sys.__excepthook__(kind, error, traceback)

@@ -13,7 +13,7 @@ from elea.ids import ZenohId
 from elea.provenance import SampleKind
 from elea.query import ReplyKeyExpr
 from elea.sample import Sample
-from elea.session.ack import Entry, _digest
+from elea.session.ack import Entry, entry_digest
 from elea.session.convert import octets_or_none, wire_encoding, wire_source, wire_stamp
 from elea.session.handlers import Callback
 from elea.session.query import Query
@@ -106,7 +106,7 @@ class SmallRecorder:
         assert source is not None
         assert entry.body.timestamp is not None
         identity = (str(ZenohId(source.zid)), source.eid, source.sn, entry.body.timestamp.time)
-        self._digests[identity] = _digest(entry)
+        self._digests[identity] = entry_digest(entry)
         if identity in self._known:
             return self._known[identity], True
         [(first, _)] = self._log.store(row_of(entry)).ranges.values()
@@ -137,10 +137,10 @@ class SmallRecorder:
             body = Put(sample.payload.to_bytes(), stamp, encoding, attachment, source)
         entry = Entry(str(sample.key_expr), body, 0, published=True)
         if self.refusal is not None:
-            self._receipt(source, _digest(entry), None)
+            self._receipt(source, entry_digest(entry), None)
             return
         number, _ = self._store(entry)
-        self._receipt(source, _digest(entry), number)
+        self._receipt(source, entry_digest(entry), number)
 
     def _on_query(self, query: Query) -> None:
         with query:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,18 +12,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
 from tests.interop.ends import ELEA, eventually, free_endpoint, session
+from tests.scale import scaled
 
 from elea.errors import StoreError
+from elea.sample import Sample
+from elea.session.query import Query
 from elea.spark.options import Options, Sink
 from elea.spark.sink import Sent, send
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 
-ROWS = 6_000
+ROWS = scaled(3_000, 6_000)
 BATCH = 500
 
 
@@ -116,7 +122,9 @@ def test_no_row_is_lost_when_the_router_is_killed_and_comes_back(tmp_path: Path)
                 made.kill("router")
                 made.router()
 
-        assert send(sink(made.endpoint), batches(at=at), "query/0", 0) == Sent(5_880, 120)
+        assert send(sink(made.endpoint), batches(at=at), "query/0", 0) == Sent(
+            ROWS - ROWS // 50, ROWS // 50
+        )
         made.kill("recorder", signal.SIGTERM)
         assert recorded(made.log) == expected()
 
@@ -154,3 +162,46 @@ def test_without_a_recorder_the_task_fails_and_says_so() -> None:
         pytest.raises(StoreError, match="50 rows are not acknowledged"),
     ):
         send(sink(endpoint, timeout="1"), batches(50), "query/0", 0)
+
+
+def test_receipts_of_somebody_who_is_no_recorder_are_not_believed() -> None:
+    """Each row is answered at once with a receipt that nobody proves."""
+    endpoint = free_endpoint()
+    forged = []
+    with (
+        session(ELEA, "router", listen=endpoint),
+        session(ELEA, "client", connect=endpoint) as other,
+    ):
+
+        def forge(sample: Sample) -> None:
+            assert sample.source_info is not None
+            source = sample.source_info.source_id
+            receipt = [int(source.eid), sample.source_info.source_sn, 0, 5, "00" * 12]
+            text = json.dumps({"log": str(UUID(int=1)), "name": "x", "stored": [receipt]})
+            forged.append(text)
+            other.put(f"@elea/log/x/stored/{source.zid}", text)
+
+        other.declare_subscriber("out/**", forge)
+        with pytest.raises(StoreError, match="50 rows are not acknowledged"):
+            send(sink(endpoint, timeout="1"), batches(50), "query/0", 0)
+    assert forged
+
+
+def test_recorders_are_asked_for_receipts_with_the_nonce_that_proves_them() -> None:
+    """Without it they send none: each row would be asked about by itself."""
+    endpoint = free_endpoint()
+    asked: list[str] = []
+    with session(ELEA, "router", listen=endpoint) as router:
+
+        def hear(query: Query) -> None:
+            asked.append(str(query.parameters))
+            query.drop()
+
+        router.declare_queryable("@elea/log/x/put/**", hear)
+        with pytest.raises(StoreError, match="50 rows are not acknowledged"):
+            send(sink(endpoint, timeout="1"), batches(50), "query/0", 0)
+    nonces = {found[1] for one in asked if (found := re.search(r"nonce=([0-9a-f]+)", one))}
+    first = [one for one in asked if "wait=1;" in one]
+    assert first
+    assert all("receipts=true;nonce=" in one for one in first)
+    assert len(nonces) == 1, "that of the questions about single rows, too"

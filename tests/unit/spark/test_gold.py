@@ -24,7 +24,7 @@ from elea.errors import ConfigError, StoreError
 from elea.predicate import MappingFields
 from elea.spark.pipelines.gold import KINDS, AlertRule, Event, Gold, Kind, Standing, refresh
 from elea.spark.pipelines.gold.inputs import Rows
-from elea.spark.pipelines.gold.losses import Numbers, Run
+from elea.spark.pipelines.gold.losses import MISSING, Hole, Numbers, Run, holes_of, remembered
 from elea.spark.pipelines.gold.memory import Memory, Remembered, Seen
 from elea.spark.pipelines.gold.presence import Interval, intervals
 from elea.spark.pipelines.gold.refresh import fitted
@@ -369,3 +369,16 @@ def test_rows_answer_queries(tmp_path: Path) -> None:
         wrong = Standing(path, "gold/{nobody}")
         with pytest.raises(ConfigError, match="no column nobody"):
             wrong.rows()
+
+
+def test_losses_of_a_publisher_that_was_forgotten_stay_when_it_publishes_again() -> None:
+    """Only the rows of the table know of them: what was not received since is still missing."""
+    publisher = ("a", 1)
+    stored = holes_of({publisher: Numbers("k", 5, 9, [Hole(2, 4, MISSING, 1, 9)])}, [publisher])
+    known = remembered(None, stored)
+    assert known.numbers == {}
+    numbers = known.of(publisher, "k")
+    numbers.receive([Run(60, 61, 70, 71)], is_only_key=True)
+    assert [(one.first, one.last) for one in numbers.holes] == [(2, 4)], "6 to 59 are not known"
+    numbers.receive([Run(2, 3, 80, 81)], is_only_key=True)
+    assert [(one.first, one.last) for one in numbers.holes] == [(4, 4)]

@@ -44,6 +44,8 @@ def _parse(given: dict[str, str]) -> None:
         ({"log": "/x", "flightRoots": "/r"}, "option flightRoots: is for a log by flight:NAME"),
         ({**BY_FLIGHT, "flight": "h:1"}, "saw 'h:1'; legal are grpc://HOST:PORT"),
         ({**BY_FLIGHT, "flightToken": "x"}, "did you mean flightTokenFile"),
+        ({"log": "/x", "consumer": "a/b"}, "option consumer: .*saw 'a/b'; legal are letters"),
+        ({"log": "zenoh:f", "connect": "127.0.0.1:7447"}, "option connect: .*127.0.0.1:7447"),
         ({"log": "/x", "mode": "router"}, "legal are client, peer"),
         ({"log": "/x", "timeout": "-1"}, "legal are seconds"),
         ({"log": "/x", "schemas": "x"}, "is for decode"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from pyspark import TaskContext
 
-from elea.spark.tasks import settle
+from elea.spark.tasks import end_quietly, settle
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +38,20 @@ def test_what_is_loaded_stays_and_what_comes_later_is_collected(
     settle()
     assert gc.get_freeze_count() <= count, "once is enough"
     assert gc.collect() > 0
+
+
+def test_the_orderly_end_of_a_stream_prints_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Spark closes the connection of the process that answers it."""
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    end_quietly()
+    assert sys.excepthook is sys.__excepthook__, "only in that process"
+    name = "pyspark.sql.streaming.python_streaming_source_runner"
+    spec = SimpleNamespace(__spec__=SimpleNamespace(name=name))
+    monkeypatch.setitem(sys.modules, "__main__", spec)
+    end_quietly()
+    sys.excepthook(BrokenPipeError, BrokenPipeError(32, "Broken pipe"), None)
+    assert capsys.readouterr().err == ""
+    sys.excepthook(ValueError, ValueError("mine"), None)
+    assert "mine" in capsys.readouterr().err

@@ -26,6 +26,7 @@ from elea.limits import DEFAULT_LIMITS
 from elea.spark.decode.drift import Drift, columns_count
 from elea.spark.options import Source
 from elea.spark.pipelines.definition import BAD, Archive, Decoded, Pipeline
+from elea.spark.pipelines.handed import HandedFile
 from elea.spark.pipelines.silver import BAD_COLUMNS, EXTRA, Silver
 from elea.spark.rows import raw_range
 from elea.store.log.ranges import of_keys
@@ -241,6 +242,7 @@ class Committed:
     rows_count: int
     octets_count: int
     events: tuple[str, ...] = ()  # what an operator should know
+    ends: Mapping[int, int] | None = None  # where the table ends now, if it was looked at
 
 
 def commit(
@@ -259,20 +261,41 @@ def commit(
     for one in landed:
         by_table.setdefault(one.table, []).append(one)
     done = []
+    handed = HandedFile(place.storage)
     for table in tables:
         is_first = table is tables[0]
         ones = by_table.get(table.name, [])
+        own: Mapping[int, int] | None = None
         bad = _whole_batch(table.name + BAD, by_table.get(table.name + BAD, []), ones)
         # Batches without bad rows are not in the table of bad rows: it has gaps by design.
         done += _taken(place, table.name + BAD, bad, number, lossy=True)
         if is_first or number % _EMPTY_EVERY == 0 or any(one.part.files for one in ones):
-            done += _taken(place, table.name, ones, number, lossy=place.lossy or not is_first)
+            lossy = place.lossy or not is_first or _is_handed(place, table, ones, handed)
+            done += _taken(place, table.name, ones, number, lossy=lossy)
+            own = done[-1].ends if ones else None
+        handed.note(table, [one.part for one in ones], own)
         drift = _distinct(one for each in by_table.get(table.name, []) for one in each.drift)
         if drift and isinstance(table, Decoded):
             events = _adopt(place, table, drift)
             if events:
                 done.append(Committed(table.name, 0, 0, events))
+    handed.write()
     return done
+
+
+def _is_handed(
+    place: Place, table: Archive | Decoded, landed: Sequence[Landed], handed: HandedFile
+) -> bool:
+    """Whether what is missing before a batch was handed to a table, and nothing of it was for it.
+
+    So it is of one that was not the first before.
+    """
+    if not landed or not handed.is_ahead(table):
+        return False
+    log_id = landed[0].part.log_id
+    own = place.open(table.name).ends(place.consumer, log_id)
+    ends = handed.ends(table, log_id, own)
+    return ends != own and all(one.part.first <= ends.get(one.part.shard, 0) for one in landed)
 
 
 def _whole_batch(name: str, bad: Sequence[Landed], all_rows: Sequence[Landed]) -> list[Landed]:
@@ -310,7 +333,11 @@ def _taken(
     files = [file for part in fresh for file in part.files]
     tidy(table, number, len(files))
     rows_count = sum(file.rows_count for file in files)
-    return [Committed(name, rows_count, sum(file.octets_count for file in files))]
+    after = dict(ends)
+    for part in fresh:
+        after[part.shard] = max(part.end, after.get(part.shard, 0))
+    octets_count = sum(file.octets_count for file in files)
+    return [Committed(name, rows_count, octets_count, ends=after)]
 
 
 def _distinct(drift: Iterable[Drift]) -> tuple[Drift, ...]:

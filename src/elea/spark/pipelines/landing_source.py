@@ -19,6 +19,7 @@ from elea.spark.decode.drift import Drift
 from elea.spark.options import Stream
 from elea.spark.pipelines import travel
 from elea.spark.pipelines.definition import BAD, Archive, Decoded
+from elea.spark.pipelines.handed import HandedFile
 from elea.spark.pipelines.landing import Place, drift_of, land_range, to_rows
 from elea.spark.pipelines.silver import BAD_COLUMNS
 from elea.spark.starts import initial
@@ -94,16 +95,17 @@ class LandingReader(StreamReader):
         return {shard: min(one[shard] for one in found) for shard in first}
 
     def _held(self, log_id: UUID) -> dict[str, dict[int, int]]:
-        """By table, up to where each shard is in it; as it was when the query began.
+        """By table, up to where it was handed each shard; as it was when the query began.
 
         Later it is further: then files are written that are not wanted, and not committed.
         """
         if self._held_ends is None:
             consumer = self._target.consumer
-            self._held_ends = {
-                table.name: self._target.open(table.name).ends(consumer, log_id)
-                for table in self._tables
-            }
+            handed = HandedFile(self._target.storage)
+            self._held_ends = {}
+            for table in self._tables:
+                own = self._target.open(table.name).ends(consumer, log_id)
+                self._held_ends[table.name] = handed.ends(table, log_id, own)
         return self._held_ends
 
     def _bad_ends(self, log_id: UUID) -> list[dict[int, int]]:

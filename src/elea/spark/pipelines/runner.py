@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from elea.errors import EleaError, MissingDependencyError
@@ -76,7 +75,7 @@ def run(
             *(pipeline, lease, board, jobs, upkeep),
             once=once,
             on_status=on_status,
-            engine_end=partial(jvm_end, spark),
+            engine_end=jvm_end,
         )
     except ModuleNotFoundError as error:
         lease.release()
@@ -133,7 +132,7 @@ class Run:
         once: bool,
         on_status: Callable[[Status], None] | None = None,
         attempts_max: int | None = None,
-        engine_end: Callable[[], str | None] | None = None,
+        engine_end: Callable[[BaseException | None], str | None] | None = None,
     ) -> None:
         self.error: str | None = None  # that ended the run
         self._engine_end = engine_end
@@ -225,7 +224,7 @@ class Run:
             self._board.state("stopping")
             self._end()
         except Exception as error:  # nobody else would see it
-            end = None if self._engine_end is None else self._engine_end()
+            end = None if self._engine_end is None else self._engine_end(error)
             if end is None:
                 _LOG.exception("pipeline %s", self._pipeline.name)
             self.error = end or told(error)
@@ -280,7 +279,7 @@ class Run:
 
     def _check_engine(self) -> None:
         """Do not begin again what ended because Spark itself did."""
-        end = None if self._engine_end is None else self._engine_end()
+        end = None if self._engine_end is None else self._engine_end(None)
         if end is not None:
             raise EleaError(end)
 

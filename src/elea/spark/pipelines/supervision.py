@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+
+from elea import errors
 
 ATTEMPTS_MAX: Final = 10  # failures in a row after which something is given up
 _FIRST_S: Final = 1.0
@@ -15,7 +19,9 @@ _GOOD_S: Final = 300.0  # who worked that long has not failed in a row
 _SHOWN_LEN: Final = 500
 _BOXES: Final = re.compile(r"[\u2500-\u259f]+")  # that frame a text
 _FRAME: Final = re.compile(r'File "([^"]+)", line ([0-9]+)')
-_NOT_THE_USERS: Final = ("/pyspark/", "/elea/", "/py4j/", "<frozen", "/runpy.py", "/lib/python")
+_NOT_THE_USERS: Final = ("/pyspark/", "/pyspark.zip/", "/py4j/", "/runpy.py", "/lib/python")
+_OURS: Final = f"{Path(errors.__file__).parent}{os.sep}"  # a user's folder may be called elea, too
+_PLAN: Final = re.compile(r"; ['+*]")  # where Spark's message goes on with a plan of the query
 # What is raised again however often it is tried: by code of a user, or by a definition.
 _FINAL: Final = frozenset(
     one.__name__
@@ -26,6 +32,7 @@ _FINAL: Final = frozenset(
         *(UnboundLocalError, UnicodeError, UnicodeDecodeError, UnicodeEncodeError),
     )
 ) | {"AnalysisException", "ParseException", "ConfigError"}
+_OF_USER: Final = re.compile(r" \([^()]+:[0-9]+\)$")  # how an error ends that has a place
 _NAME: Final = re.compile(r"(?:[A-Za-z_][\w.]*\.)?(\w+(?:Error|Exception))\b")
 _RAISED: Final = re.compile(r"[\w.]+(Error|Exception)(:|$)")
 
@@ -43,6 +50,7 @@ class Supervision:
     restarts_count: int = 0
     error: str | None = None
     failures_count: int = 0
+    _is_repeated: bool = False
     _next_s: float = 0.0
     _begun_s: float | None = None
 
@@ -63,8 +71,12 @@ class Supervision:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether it failed in a way that does not change by trying again."""
-        return self.failures_count > 0 and self.error is not None and is_final(self.error)
+        """Whether it failed in a way that does not change by trying again.
+
+        So does an error of any kind that code of the user raises at the same place twice.
+        """
+        is_failed = self.failures_count > 0 and self.error is not None
+        return is_failed and (self._is_repeated or is_final(self.error or ""))
 
     def give_up(self) -> None:
         """Do not begin again."""
@@ -79,8 +91,10 @@ class Supervision:
         if self._begun_s is not None and now_s - self._begun_s >= _GOOD_S:
             self.failures_count = 0
         self._begun_s = None
+        before = self.error if self.failures_count else None
         self.failures_count += 1
         self.error = told(error)
+        self._is_repeated = self.error == before and _OF_USER.search(self.error) is not None
         wait_s = min(_FIRST_S * 2 ** (self.failures_count - 1), _LAST_S)
         self._next_s = now_s + wait_s
 
@@ -104,7 +118,7 @@ def told(error: BaseException | str) -> str:
         chosen = [line for line in chosen if _RAISED.match(line)][-1:] or chosen
     if place is None and isinstance(error, BaseException):
         place = _place_of(error)
-    shown = " ".join(" ".join(chosen).split())[:_SHOWN_LEN]
+    shown = _PLAN.split(" ".join(" ".join(chosen).split()), maxsplit=1)[0][:_SHOWN_LEN]
     return shown if place is None else f"{shown} ({place})"
 
 
@@ -123,4 +137,6 @@ def _place_of(error: BaseException) -> str | None:
 
 
 def _is_users(file: str) -> bool:
-    return not file.startswith("<") and not any(part in file for part in _NOT_THE_USERS)
+    if file.startswith(("<", _OURS)):
+        return False
+    return not any(part in file for part in _NOT_THE_USERS)

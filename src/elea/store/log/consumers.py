@@ -114,6 +114,15 @@ def _parse(name: str, octets: bytes) -> Consumer:
     return Consumer(name, log_id, offsets, int(text["lease_until_ns"]), int(text["committed_ns"]))
 
 
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of a consumer.
+
+    Raises:
+        InvalidValueError: it is not legal.
+    """
+    _file_of(name)
+
+
 def _file_of(name: str) -> str:
     file = f"{DIRECTORY}/{name}{_SUFFIX}"
     try:

@@ -353,6 +353,7 @@ class Book:
             found = self._finder.find_body(mark)
         if found:
             with self._lock:
+                self._finder.noted(found[0])
                 self._answer(put.answer, Place(found[0].shard, found[0].seq, duplicate=True))
         return bool(found)
 
@@ -515,12 +516,12 @@ class Book:
 
     def _look_up(self) -> None:
         """Find samples in the log itself: those that came before anybody asked."""
-        for _ in range(min(len(self._lookups), _LOOKUPS_COUNT)):
-            ask = self._lookups.popleft()
+        for ask in self._asks.taken_from(self._lookups, _LOOKUPS_COUNT):
             found = self._finder.answer(ask.question)
             with self._lock:
-                if found is not None and self._asks.remove(ask):
-                    self._answer(ask.answer, found)
+                outcome = self._finder.noted(found)
+                if outcome is not None and self._asks.remove(ask):
+                    self._answer(ask.answer, outcome)
         if self._lookups:
             self._look()
 

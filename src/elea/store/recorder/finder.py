@@ -63,10 +63,23 @@ class Finder:
         """Where a sample is from now on."""
         id = (mark.identity, mark.key)
         known = self._places.setdefault(id, [])
+        if any((one.shard, one.seq) == (shard, seq) for one in known):
+            return
         known.append(Found(mark, shard, seq))
         del known[:-_SAME_COUNT]
         if len(self._places) > self._limits.record_places_count:
             del self._places[next(iter(self._places))]
+
+    def noted(self, found: Found | Refusal | None) -> Place | Refusal | None:
+        """What was found, as an answer; and remembered.
+
+        Whoever asks again, as it took too long, is answered from memory: else a host that is too
+        slow for all questions would answer none of them in time.
+        """
+        if not isinstance(found, Found):
+            return found
+        self.remember(*found)
+        return Place(found.shard, found.seq, duplicate=False)
 
     def recollect(self, identity: Identity, key: str) -> Sequence[Found]:
         """What is remembered of a number on a key."""
@@ -120,8 +133,8 @@ class Finder:
                 return [one]
         return []
 
-    def answer(self, question: Question) -> Place | Refusal | None:
-        """Where the sample is that a question means; None: nowhere."""
+    def answer(self, question: Question) -> Found | Refusal | None:
+        """The sample that a question means; None: it is nowhere."""
         if question.bits is None:
             found = self._last(question.identity, question.key)
         else:
@@ -131,7 +144,7 @@ class Finder:
             return None
         first = meant[0]
         is_one = all(one.mark.is_same(first.mark) for one in meant)
-        return Place(first.shard, first.seq, duplicate=False) if is_one else AMBIGUOUS
+        return first if is_one else AMBIGUOUS
 
     def _candidates(self, marks: list[Mark]) -> Iterator[Found]:
         """Rows of one key with the timestamps and numbers of samples."""

@@ -6,7 +6,8 @@ its place, and whoever asks for many displaces the oldest, who then ask again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from elea.limits import Limits
@@ -48,10 +49,21 @@ class PendingAcks:
             self.remove(one)
         return found
 
+    def is_waiting(self, ask: PendingAck) -> bool:
+        """Whether one still waits."""
+        return any(one is ask for one in self._asks.get(ask.question.identity, []))
+
+    def taken_from(self, lookups: deque[PendingAck], count: int) -> Iterator[PendingAck]:
+        """So many of a queue, without those that wait no more: nobody would hear of these."""
+        for _ in range(min(len(lookups), count)):
+            ask = lookups.popleft()
+            if self.is_waiting(ask):
+                yield ask
+
     def remove(self, ask: PendingAck) -> bool:
         """One waits no more; whether it did."""
         asks = self._asks.get(ask.question.identity, [])
-        if not any(one is ask for one in asks):
+        if not self.is_waiting(ask):
             return False
         left = [one for one in asks if one is not ask]
         if left:

@@ -177,17 +177,20 @@ class Results:
             gone += small
         (self.root / DATA).mkdir(parents=True, exist_ok=True)
         come = [self._written(number, pa.concat_tables(parts))] if parts else []
-        if not catalog.commit(number, gone, come, schema) and not self._has(come):
+        if not catalog.commit(number, gone, come, schema) and not self._has(number, gone, come):
             for file in come:
                 (self.root / file.path).unlink(missing_ok=True)
             raise _taken(self.root, number, catalog.number())
         if number % _FILES_MAX == 0:
             self._sweep()
 
-    def _has(self, files: Sequence[File]) -> bool:
+    def _has(self, number: int, gone: Sequence[File], come: Sequence[File]) -> bool:
         """Whether a commit that reported an error is in the table all the same."""
         listed = {file.path for file in self._catalog.files()}
-        return bool(files) and all(file.path in listed for file in files)
+        if come:
+            return all(file.path in listed for file in come)
+        is_gone = not any(file.path in listed for file in gone)
+        return bool(gone) and is_gone and self._catalog.number() == number
 
     def _sweep(self) -> None:
         """Take away files that no reader can still be at."""

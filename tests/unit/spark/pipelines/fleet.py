@@ -76,7 +76,12 @@ def bad(count: int) -> list[int]:
     return [one for one in range(count) if is_imu(one) and is_bad(one)]
 
 
-def pipeline(folder: Path, tables: str = TABLES, head: str = HEAD) -> Pipeline:
+def written(folder: Path, tables: str = TABLES, head: str = HEAD) -> Path:
+    """The file of a pipeline."""
     file = folder / "pipeline.yaml"
     file.write_text(f"{head}tables:\n" + "".join(f"  {line}\n" for line in tables.splitlines()))
-    return dp.load(file)
+    return file
+
+
+def pipeline(folder: Path, tables: str = TABLES, head: str = HEAD) -> Pipeline:
+    return dp.load(written(folder, tables, head))

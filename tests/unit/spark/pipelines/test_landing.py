@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.unit.spark.pipelines import fleet
 from tests.unit.spark.test_stream import crashing, no_crash
 
 from elea.errors import ConflictError, StoreError
+from elea.spark.offsets import Offset
 from elea.spark.options import Options
 from elea.spark.pipelines import landing, travel
 from elea.spark.pipelines.definition import Decoded, Pipeline
@@ -158,6 +160,40 @@ def test_bad_rows_are_there_once_when_a_batch_runs_again_otherwise_divided(tmp_p
         query(made, "1000", minPartitions="3").run(batches_count=100, crash=no_crash)
     assert numbers(made, "imu") == fleet.good(120)
     assert numbers(made, "imu_bad") == fleet.bad(120)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_tables_without_rows_do_not_send_a_changed_pipeline_back(
+    tmp_path: Path, format: str
+) -> None:
+    """A query that begins anew read from where they end themselves, which may be trimmed by now."""
+    bronze = fleet.TABLES.splitlines(keepends=True)[0]
+    rare, head = 'rare: {archive: "other/**"}\n', f"{fleet.HEAD}format: {format}\n"
+    made = fleet.pipeline(tmp_path, bronze + rare, head)
+
+    def begins(made: Pipeline) -> Mapping[int, int]:
+        return Offset.from_json(query(made).make().initialOffset()).ends
+
+    with fleet.log_at(tmp_path / "log", shards_count=1) as log:
+        run = query(made)
+        for first in range(0, 60, 10):  # one batch each, of which the first only is noted
+            some = [number for number in range(first, first + 10) if fleet.is_imu(number)]
+            log.store(fleet.batch(0, first + 10).take(pa.array(some)))
+            run.run(batches_count=1, crash=no_crash)
+        [end] = log.ends()
+        own = made.path("rare")
+        assert open_table(own).ends(made.name, log.log_id)[0] < end, "it lags"
+        changed = fleet.pipeline(tmp_path, rare + bronze, head)  # and now it is the first
+        assert begins(changed) == {0: end}
+        log.store(fleet.batch(60, 10))
+        query(changed).run(batches_count=10, crash=no_crash)
+        assert numbers(made, "rare") == [60, 65]
+        assert len(numbers(made, "bronze")) == end + 10
+        # Who makes the table anew gets what there is.
+        shutil.rmtree(made.path("rare"))
+        assert begins(changed) == {0: 0}
+        query(changed).run(batches_count=10, crash=no_crash)
+        assert numbers(made, "rare") == [60, 65]
 
 
 @pytest.mark.parametrize("format", FORMATS)

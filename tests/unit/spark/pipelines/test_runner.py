@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import runpy
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from tests.unit.spark.pipelines import fleet
 
 from elea.cli.main import main
@@ -275,6 +280,88 @@ def test_a_hopeless_query_ends_once_at_once(tmp_path: Path) -> None:
     assert run.errors["landing"].startswith("ZeroDivisionError: division by zero")
     with pytest.raises(EleaError, match="ZeroDivisionError"):
         run.check()
+
+
+def test_an_error_of_any_kind_at_the_same_place_twice_is_not_tried_ten_times(
+    tmp_path: Path,
+) -> None:
+    """Of code of a user; what others raise, as a router that is not there yet, may be over."""
+    place = tmp_path / "elea" / "fast.py"  # a folder of a user that is called as this package is
+    place.parent.mkdir()
+    place.write_text("class Boom(Exception): ...\ndef f():\n    raise Boom('mine')\n")
+    functions = runpy.run_path(str(place))
+    pipeline = fleet.pipeline(tmp_path)
+    run, _ = made(pipeline, Starts([functions["f"]] * 20), once=True)
+    assert run.wait(30)
+    assert run.status().tables["imu"].restarts == 1
+    assert run.errors["landing"] == f"Boom: mine ({place}:3)"
+    one = Supervision()
+    for _ in range(3):
+        one.fails("LinkError: nobody is there", 1.0)
+    assert not one.is_hopeless
+
+
+def test_the_plan_of_a_query_is_not_part_of_what_is_told() -> None:
+    text = "AnalysisException: [X] no column `a`. SQLSTATE: 42703;\n'Project ['a]\n+- Relation b\n"
+    assert told(text) == "AnalysisException: [X] no column `a`. SQLSTATE: 42703"
+
+
+def test_a_java_process_that_is_killed_while_spark_starts_is_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What breaks then is a connection to it, of which the caller knows nothing."""
+    fleet.pipeline(tmp_path)
+    fleet.log_at(tmp_path / "log").close()
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+
+    def start(*_: object, **__: object) -> None:
+        process.kill()
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    def leave(status: int) -> None:
+        raise SystemExit(status)
+
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
+    monkeypatch.setattr("elea.spark.pipelines.runner.session_for", start)
+    monkeypatch.setattr(os, "_exit", leave)
+    with process:
+        assert main(["pipeline", "run", str(tmp_path / "pipeline.yaml"), "--once"]) == 1
+    assert "Java process" in (told := capsys.readouterr().err)
+    assert "was killed by signal 9" in told
+    assert len(told.splitlines()) == 1
+
+
+def test_once_without_a_log_fails_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ten attempts of Spark took five minutes."""
+    fleet.pipeline(tmp_path)
+    assert main(["pipeline", "run", str(tmp_path / "pipeline.yaml"), "--once"]) == 1
+    assert "there is no log; a recorder makes it: elea record" in capsys.readouterr().err
+
+
+def test_what_is_counted_of_tables_is_a_metric(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Late rows, wrong clocks, bounds and failures; it was in the status alone."""
+    pipeline = fleet.pipeline(tmp_path)
+    run, board = made(pipeline, Starts([lasts]))
+    board.table("w", "gold", late=7, ahead=2, forgotten=1, state="failing", restarts=3)
+    assert eventually(lambda: "w" in _told(pipeline).tables)
+    assert main(["pipeline", "status", str(tmp_path / "pipeline.yaml"), "--metrics"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    run.stop()
+    about = 'pipeline="fleet",table="w",kind="gold"'
+    for name, value in (
+        ("late_rows_total", 7),
+        ("ahead_rows_total", 2),
+        ("forgotten_total", 1),
+        ("restarts_total", 3),
+        ("failing", 1),
+    ):
+        assert f"elea_pipeline_table_{name}{{{about}}} {value}" in lines
+    assert 'elea_pipeline_up{pipeline="fleet"} 1' in lines
+    assert lines[-1] == "# EOF"
 
 
 def test_progress_of_spark_in_few_words() -> None:

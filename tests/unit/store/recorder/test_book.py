@@ -19,6 +19,7 @@ from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 from elea.store.log.settings import LogSettings
 from elea.store.recorder.book import Book
+from elea.store.recorder.finder import Finder
 from elea.store.recorder.flight import Answer, Given, Outcome, Place, Put, Refusal
 from elea.store.recorder.marks import Question, mark_of_row
 from elea.store.recorder.rows import Row, batch_of
@@ -108,6 +109,43 @@ def batch(start: int, end: int) -> pa.RecordBatch:
 
 def put(rig: Rig, *numbers: int) -> None:
     rig.book.store([Put(row(number), rig.answer(number)) for number in numbers])
+
+
+def test_questions_that_come_again_are_answered_from_memory(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host too slow to look for all samples in time looked for the same ones for ever."""
+    put(rig, *range(6))
+    rig.book.close()
+    rig.book = rig.opened()  # which remembers no place
+    rig.outcomes.clear()
+    looked: list[Question] = []
+    answer = Finder.answer
+
+    def counted(self: Finder, question: Question) -> object:
+        looked.append(question)
+        return answer(self, question)
+
+    monkeypatch.setattr(Finder, "answer", counted)
+    asks = [replace_time(question(number), row(number)) for number in range(6)]
+    for number, one in enumerate(asks):
+        rig.book.ask(one, rig.answer(number), wait_ns=100)
+    rig.now_ns = 200  # nobody waits any more
+    rig.book.tend()
+    rig.outcomes.clear()
+    for turn in range(3):
+        for number, one in enumerate(asks):
+            rig.book.ask(one, rig.answer(100 * turn + number), wait_ns=1_000)
+        rig.book.tend()
+    assert all(isinstance(one, Place) for one in rig.outcomes.values())
+    assert len(rig.outcomes) == 18
+    assert len(looked) == 6, "each was looked for once"
+
+
+def replace_time(question: Question, row: Row) -> Question:
+    """The question with what is known of its sample."""
+    assert row.timestamp is not None
+    return question._replace(bits=row.timestamp.time.value)
 
 
 def test_a_repetition_is_told_the_first_place(rig: Rig) -> None:

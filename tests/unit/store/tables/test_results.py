@@ -111,6 +111,21 @@ def test_a_change_that_reports_an_error_after_it_was_done_keeps_its_files(
     assert (table.number(), names(table)) == (2, ["a", "bb"])
 
 
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_removal_that_reports_an_error_after_it_was_done_is_done(
+    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was refused as if another process had written the table."""
+    table = open_results(tmp_path / "t", format)
+    table.change(1, rows("a"))
+    removal = removal_all(table.schema())
+    assert removal is not None
+    failed = fail_after_commit(monkeypatch)
+    table.change(2, None, [removal])
+    assert failed
+    assert (table.number(), names(table)) == (2, [])
+
+
 def test_iceberg_results_with_a_count_can_be_changed_and_read_by_others(tmp_path: Path) -> None:
     """Spark says of a count that it is never null, and of files written later it does not."""
     nested = pa.struct([pa.field("x", pa.int64(), nullable=False)])

@@ -91,7 +91,7 @@ class Numbers:
         for run in sorted(runs, key=lambda run: _near(run.first, highest)):
             first = _near(run.first, highest)
             last = first + run.last - run.first
-            if self.last is not None and first <= self.last:
+            if self.last is None or first <= self.last:
                 self._fill(first, last)
             elif self.last is not None and first > self.last + 1 and is_only_key:
                 between = Hole(self.last + 1, first - 1, MISSING, self.last_us, run.first_us)
@@ -162,7 +162,33 @@ def _told(rows: DataFrame) -> pa.Table:
     )
 
 
-def _advance(known: dict[Publisher, Numbers], rows: DataFrame) -> tuple[set[Publisher], pa.Table]:
+class Known:
+    """What is known of publishers.
+
+    Args:
+        numbers: Of those that are remembered.
+        holes: Of all in the table. A publisher that was forgotten has them still: of those in
+            between it is not known whether they were received.
+    """
+
+    def __init__(
+        self,
+        numbers: dict[Publisher, Numbers] | None = None,
+        holes: Mapping[Publisher, list[Hole]] | None = None,
+    ) -> None:
+        self.numbers = {} if numbers is None else numbers
+        self._holes = {} if holes is None else holes
+
+    def of(self, publisher: Publisher, key: str) -> Numbers:
+        """What is known of one; it begins now, if it is new or was forgotten."""
+        found = self.numbers.get(publisher)
+        if found is None:
+            found = Numbers(key, holes=list(self._holes.get(publisher, ())))
+            self.numbers[publisher] = found
+        return found
+
+
+def _advance(known: Known, rows: DataFrame) -> tuple[set[Publisher], pa.Table]:
     """Take in new rows; which publishers they are of, and what was dropped."""
     require(rows, ("key", "kind", "zid", "eid", "sn", "payload", "recv_ts"), "from")
     touched: set[Publisher] = set()
@@ -172,16 +198,14 @@ def _advance(known: dict[Publisher, Numbers], rows: DataFrame) -> tuple[set[Publ
             drops.append(row)
         elif row["zid"] is not None and row["sn"] is not None and (row["count"] or 0) > 0:
             publisher = (row["zid"], row["eid"])
-            known.setdefault(publisher, Numbers(row["key"])).lose(
-                row["sn"], row["count"], row["at"]
-            )
+            known.of(publisher, row["key"]).lose(row["sn"], row["count"], row["at"])
             touched.add(publisher)
     by_publisher: dict[Publisher, list[dict[str, Any]]] = {}
     for row in _runs(rows).to_pylist():
         by_publisher.setdefault((row["zid"], row["eid"]), []).append(row)
     for publisher, found in by_publisher.items():
         keys = {row[end] for row in found for end in ("low", "high")}
-        numbers = known.setdefault(publisher, Numbers(found[0]["low"]))
+        numbers = known.of(publisher, found[0]["low"])
         if keys != {numbers.key}:
             numbers.key = _SEVERAL
         runs = [Run(*(row[name] for name in Run._fields)) for row in found]
@@ -192,10 +216,10 @@ def _advance(known: dict[Publisher, Numbers], rows: DataFrame) -> tuple[set[Publ
 
 def _refresh(round: Round) -> Changes:
     stored = round.table.rows()
-    known = _remembered(round.state, stored)
+    known = remembered(round.state, stored)
     before = {} if stored is None else {row["id"]: row for row in stored.to_pylist()}
     touched, drops = _advance(known, round.inputs[0].fresh())
-    now = {row["id"]: row for row in _holes(known, touched).to_pylist()}
+    now = {row["id"]: row for row in holes_of(known.numbers, touched).to_pylist()}
     old = {id for id, row in before.items() if (row["zid"], row["eid"]) in touched}
     changed = [row for id, row in now.items() if before.get(id) != row]
     gone = sorted(old - set(now))
@@ -204,15 +228,15 @@ def _refresh(round: Round) -> Changes:
     publishers_max = cast(
         "int", round.options.get("publishers_max", DEFAULT_LIMITS.gold_publishers_count)
     )
-    forgotten_count = max(0, len(known) - publishers_max)
-    state = _state(known, publishers_max)
+    forgotten_count = max(0, len(known.numbers) - publishers_max)
+    state = _state(known.numbers, publishers_max)
     return Changes(rows, removed, state=state, forgotten_count=forgotten_count)
 
 
 def _apply(spark: SparkSession, frames: Mapping[str, DataFrame], options: Options) -> DataFrame:
-    known: dict[Publisher, Numbers] = {}
+    known = Known()
     touched, drops = _advance(known, next(iter(frames.values())))
-    return spark.createDataFrame(pa.concat_tables([_holes(known, touched), drops]))
+    return spark.createDataFrame(pa.concat_tables([holes_of(known.numbers, touched), drops]))
 
 
 _SCHEMA: Final = pa.schema(
@@ -231,7 +255,8 @@ _SCHEMA: Final = pa.schema(
 )
 
 
-def _holes(known: Mapping[Publisher, Numbers], chosen: Iterable[Publisher]) -> pa.Table:
+def holes_of(known: Mapping[Publisher, Numbers], chosen: Iterable[Publisher]) -> pa.Table:
+    """The losses of some publishers, as rows of the table."""
     rows = [
         (
             f"{zid}/{eid}/{hole.first % _SN_MODULUS}",
@@ -285,29 +310,30 @@ def _state(known: Mapping[Publisher, Numbers], publishers_max: int) -> pa.Table:
     )
 
 
-def _remembered(state: pa.Table | None, stored: pa.Table | None) -> dict[Publisher, Numbers]:
+def remembered(state: pa.Table | None, stored: pa.Table | None) -> Known:
     """From what is remembered, and from the holes that are in the table."""
     known: dict[Publisher, Numbers] = {}
     for row in [] if state is None else state.to_pylist():
         known[row["zid"], row["eid"]] = Numbers(row["key"], row["last"], row["last_us"])
     if stored is None:
-        return known
+        return Known(known)
+    holes: dict[Publisher, list[Hole]] = {}
     times = {name: stored[name].cast(pa.int64()).to_pylist() for name in ("from_ts", "to_ts")}
     for at, row in enumerate(stored.to_pylist()):
-        numbers = known.get((row["zid"], row["eid"]))
-        if numbers is None or row["first_sn"] is None:
+        if row["first_sn"] is None:
             continue
-        first = _near(row["first_sn"], numbers.last or 0)
-        numbers.holes.append(
-            Hole(
-                first,
-                first + row["count"] - 1,
-                row["reason"],
-                times["from_ts"][at],
-                times["to_ts"][at],
-            )
+        publisher = (row["zid"], row["eid"])
+        numbers = known.get(publisher)
+        last = numbers.last if numbers is not None else None
+        first = _near(row["first_sn"], last or 0)
+        hole = Hole(
+            *(first, first + row["count"] - 1, row["reason"]),
+            *(times["from_ts"][at], times["to_ts"][at]),
         )
-    return known
+        holes.setdefault(publisher, []).append(hole)
+        if numbers is not None:
+            numbers.holes.append(hole)
+    return Known(known, holes)
 
 
 LOSSES: Final = Kind(
