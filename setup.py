@@ -76,7 +76,7 @@ def extensions(sources: Iterable[str]) -> list[Extension]:
     return [*hot, Extension("elea._buffer", ["src/elea/_buffer.c"])]
 
 
-class Optional(build_ext):
+class Optional(build_ext):  # type: ignore[misc]  # it has no types
     """Leaves the extension modules out, all of them, where one cannot be compiled."""
 
     def run(self) -> None:
@@ -85,7 +85,7 @@ class Optional(build_ext):
         except (BaseError, OSError) as error:
             for path in self.get_outputs():
                 Path(path).unlink(missing_ok=True)
-            self.extensions = []
+            self.extensions: list[Extension] = []
             told(f"the C compiler failed ({error})")
 
 
