@@ -94,5 +94,5 @@ $(INSTALLED): pyproject.toml setup.py
 	echo "==> creating .venv with $$("$$found" --version)"; \
 	"$$found" -m venv .venv
 	@echo "==> installing elea[dev] into .venv (a minute or two the first time) ..."
-	@$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@ELEA_COMPILE=0 $(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@

@@ -1,19 +1,32 @@
 """The one build step pyproject.toml cannot state: compile the hot modules with mypyc.
 
-A plain build gives a pure wheel. With ELEA_COMPILE=1 in the environment exactly the files matching
-`tool.elea.compile` of pyproject.toml become extension modules; then failing to compile fails the
-build, because a wheel that says it is compiled must be.
+Exactly the files matching `tool.elea.compile` of pyproject.toml become extension modules.
+ELEA_COMPILE in the environment decides:
+
+- unset: compile where a C compiler works; else, or if compiling fails, one line says why and the
+  build goes on without: interpreted Elea does the same, more slowly.
+- 1: compile, and fail where that is not possible: a wheel that has to be compiled is.
+- 0: do not compile.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tempfile
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError
 
 ROOT = Path(__file__).parent
+_PROBE = "#include <Python.h>\nint elea_probe(void) { return PY_MAJOR_VERSION; }\n"
 
 
 def hot_sources() -> list[str]:
@@ -23,18 +36,87 @@ def hot_sources() -> list[str]:
     return sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern))
 
 
-def main() -> None:
-    sources = hot_sources() if os.environ.get("ELEA_COMPILE") == "1" else []
-    if not sources:
-        setup()
-        return
-    # Late, so that a pure build works where mypy does not exist.
+def compiler_in_use() -> str:
+    return os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+
+
+def compiler_trouble(compiler: str) -> str | None:
+    """Why `compiler` cannot build an extension module, as one line, or None if it can."""
+    with tempfile.TemporaryDirectory() as folder:
+        probe = Path(folder) / "probe.c"
+        probe.write_text(_PROBE, encoding="ascii")
+        include = sysconfig.get_path("include")
+        command = [*shlex.split(compiler), f"-I{include}", "-c", str(probe), "-o", f"{probe}.o"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError:
+            works = headers_missing = False
+        else:
+            works = done.returncode == 0 and Path(f"{probe}.o").exists()
+            headers_missing = "Python.h" in done.stderr
+    if works:
+        return None
+    if headers_missing:
+        return (
+            f"no Python.h for {compiler}: running interpreted;"
+            " install the Python development headers"
+        )
+    return f"no working C compiler (CC={compiler}): running interpreted; install gcc or set CC"
+
+
+def extensions(sources: Iterable[str]) -> list[Extension]:
+    """What mypyc makes of `sources`; SystemExit where it does not accept them."""
+    # Late, so that an interpreted build works where mypy does not exist.
     from mypyc.build import mypycify
 
+    # Types of libraries that are not there while we build matter to no compiled code.
+    lenient = ["--ignore-missing-imports", "--disable-error-code=import-untyped"]
     # One group named "elea": the modules call each other natively, inside `elea__mypyc`.
-    hot = mypycify(sources, opt_level="3", group_name="elea")
-    setup(ext_modules=[*hot, Extension("elea._buffer", ["src/elea/_buffer.c"])])
+    hot = mypycify([*lenient, *sources], opt_level="3", group_name="elea")
+    return [*hot, Extension("elea._buffer", ["src/elea/_buffer.c"])]
 
+
+class Optional(build_ext):  # type: ignore[misc]  # it has no types
+    """Leaves the extension modules out, all of them, where one cannot be compiled."""
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except (BaseError, OSError) as error:
+            for path in self.get_outputs():
+                Path(path).unlink(missing_ok=True)
+            self.extensions: list[Extension] = []
+            told(f"the C compiler failed ({error})")
+
+
+def told(reason: str) -> None:
+    print(f"elea: built interpreted: {reason}; ELEA_COMPILE=1 makes this an error", file=sys.stderr)
+
+
+def main() -> None:
+    wanted = os.environ.get("ELEA_COMPILE", "")
+    if wanted not in ("", "0", "1"):
+        raise SystemExit(f"ELEA_COMPILE must be 0, 1 or unset, got {wanted!r}")
+    sources = [] if wanted == "0" or not set(sys.argv) & _BUILDING else hot_sources()
+    if not sources:
+        setup()
+    elif wanted == "1":
+        setup(ext_modules=extensions(sources))
+    elif trouble := compiler_trouble(compiler_in_use()):
+        told(trouble)
+        setup()
+    else:
+        try:
+            found = extensions(sources)
+        except (ImportError, SystemExit) as error:  # mypyc ends the process when types are wrong
+            told(f"mypyc failed ({error})")
+            setup()
+        else:
+            setup(ext_modules=found, cmdclass={"build_ext": Optional})
+
+
+# Commands of setuptools that make something to run; a list of requirements needs no compiler.
+_BUILDING = {"bdist_wheel", "build", "build_ext", "develop", "editable_wheel", "install"}
 
 if __name__ == "__main__":
     main()

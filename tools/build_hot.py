@@ -12,11 +12,9 @@ import ast
 import hashlib
 import os
 import runpy
-import shlex
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Iterable
 from importlib.metadata import version
@@ -26,17 +24,16 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 STAMP = ROOT / "build" / "hot.stamp"
 
-_PROBE = "#include <Python.h>\nint elea_probe(void) { return PY_MAJOR_VERSION; }\n"
-
 
 def main() -> int:
-    sources = [ROOT / name for name in runpy.run_path(str(ROOT / "setup.py"))["hot_sources"]()]
+    building = runpy.run_path(str(ROOT / "setup.py"))
+    sources = [ROOT / name for name in building["hot_sources"]()]
     if not sources:
         remove_extensions()
         print("==> no hot modules: nothing to compile")
         return 0
-    compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
-    trouble = compiler_trouble(compiler)
+    compiler: str = building["compiler_in_use"]()
+    trouble = building["compiler_trouble"](compiler)
     if trouble:
         remove_extensions()
         print(f"==> {trouble}")
@@ -54,30 +51,6 @@ def main() -> int:
     STAMP.write_text(digest + "\n", encoding="ascii")
     print(f"==> compiled in {time.monotonic() - started:.0f} s")
     return 0
-
-
-def compiler_trouble(compiler: str) -> str | None:
-    """Why `compiler` cannot build an extension module, as one line, or None if it can."""
-    with tempfile.TemporaryDirectory() as folder:
-        probe = Path(folder) / "probe.c"
-        probe.write_text(_PROBE, encoding="ascii")
-        include = sysconfig.get_path("include")
-        command = [*shlex.split(compiler), f"-I{include}", "-c", str(probe), "-o", f"{probe}.o"]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except OSError:
-            works = headers_missing = False
-        else:
-            works = done.returncode == 0 and Path(f"{probe}.o").exists()
-            headers_missing = "Python.h" in done.stderr
-    if works:
-        return None
-    if headers_missing:
-        return (
-            f"no Python.h for {compiler}: running interpreted;"
-            " install the Python development headers"
-        )
-    return f"no working C compiler (CC={compiler}): running interpreted; install gcc or set CC"
 
 
 def build_digest(sources: Iterable[Path], compiler: str) -> str:

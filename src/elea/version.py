@@ -8,6 +8,10 @@ from elea.pure import hot_modules, is_compiled
 
 VERSION: Final = "0.1.0.dev0"
 WIRE_VERSION: Final = 9  # the version octet of INIT, JOIN, SCOUT and HELLO
+TO_COMPILE: Final = (  # what to do where COMPILED is false
+    "install a C compiler and the headers of Python, then install elea again with ELEA_COMPILE=1"
+    " in the environment, which says why if it still cannot be compiled"
+)
 
 if TYPE_CHECKING:
     COMPILED: bool

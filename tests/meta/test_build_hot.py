@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import setup
 from tools import build_hot
 
 
 @pytest.mark.parametrize("compiler", ["/bin/false", "/nonexistent/cc"])
 def test_a_compiler_that_does_not_work_is_named_with_the_way_out(compiler: str) -> None:
-    assert build_hot.compiler_trouble(compiler) == (
+    assert setup.compiler_trouble(compiler) == (
         f"no working C compiler (CC={compiler}): running interpreted; install gcc or set CC"
     )
 
@@ -19,7 +20,7 @@ def test_missing_headers_are_told_apart_from_a_missing_compiler(tmp_path: Path) 
     compiler = tmp_path / "cc"
     compiler.write_text("#!/bin/sh\necho 'fatal error: Python.h: No such file' >&2\nexit 1\n")
     compiler.chmod(0o755)
-    trouble = build_hot.compiler_trouble(str(compiler))
+    trouble = setup.compiler_trouble(str(compiler))
     assert trouble is not None
     assert trouble.startswith(f"no Python.h for {compiler}")
 

@@ -167,8 +167,7 @@ def _software() -> Check:
     )
     if version.COMPILED:
         return Check("software", Status.OK, found)
-    advice = "it works, slower; install with a C compiler for speed"
-    return Check("software", Status.NOTE, found, advice)
+    return Check("software", Status.NOTE, found, f"for speed, {version.TO_COMPILE}")
 
 
 def _extras() -> Check:

@@ -159,7 +159,7 @@ def version_text() -> str:
         (
             f"elea {version.VERSION}",
             f"wire version: {version.WIRE_VERSION}",
-            f"compiled: {'yes' if version.COMPILED else 'no'}",
+            f"compiled: {'yes' if version.COMPILED else f'no ({version.TO_COMPILE})'}",
             f"Python: {platform.python_version()} ({platform.python_implementation()})",
         )
     )
