@@ -1,4 +1,4 @@
-"""More acknowledged puts at once than a recorder may keep waiting: each is stored or refused, none is kept."""
+"""More puts at once than a recorder may keep waiting: each is stored, or refused at once."""
 
 from __future__ import annotations
 
