@@ -10,6 +10,7 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from elea.link.interfaces import interfaces_of
+from elea.node.logins import bucket_of
 from elea.policy.access import Verdict
 from elea.policy.actions import Action, Flow
 from elea.policy.chain import Chain
@@ -19,7 +20,7 @@ from elea.policy.policy import OPEN_POLICY, Policy
 from elea.policy.service_keys import consumer_of, only_reads
 from elea.session.session import Session
 
-__all__ = ["Action", "Flow", "Identity", "Rights", "identity_of", "only_reads"]
+__all__ = ["Action", "Flow", "Identity", "Rights", "bucket_of", "identity_of", "only_reads"]
 
 _IDENTITIES_COUNT: Final = 256  # whose rules are kept at hand
 

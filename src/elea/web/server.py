@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from elea.errors import LinkError
-from elea.node.logins import bucket_of
+from elea.session.rights import bucket_of
 from elea.web.connections import Connections
 from elea.web.names import COMMON_NAME
 from elea.web.settings import RestSettings

@@ -17,11 +17,10 @@ from starlette.types import Receive, Scope, Send
 
 from elea.errors import ClosedError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.node.logins import bucket_of
 from elea.provenance import SampleKind
 from elea.sample import Sample
 from elea.session.handlers import Callback
-from elea.session.rights import Action, Identity
+from elea.session.rights import Action, Identity, bucket_of
 from elea.session.subscriber import Subscriber
 from elea.web.feed import Feed
 from elea.web.payloads import Entry
