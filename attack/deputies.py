@@ -8,12 +8,15 @@ from typing import Final
 from attack.harness import MIB, Check, Target, until
 from attack.users import answers, client, guarded, login, offsets
 
+from elea import ext
+
 THREAT: Final = "deputies"
 RSS_GROWTH: Final = 96 * MIB
 SIZES: Final = {"small": 1, "full": 20}  # times that everything is tried
 SERVICES: Final = guarded
 CLIENT: Final = login("anna")
 _CANARY: Final = b"canary"
+_MISSES: Final = ext.MissDetectionConfig()
 _PUTS: Final = (
     *("@elea/log/all/put/secret/pin", "@elea/log/*/put/secret/pin", "@elea/*/*/put/secret/pin"),
     *("@elea/l$*/all/put/secret/pin", "@elea/log/all/pu$*/secret/pin", "@elea/log/all/put/**"),
@@ -23,6 +26,7 @@ _READS: Final = (
     *("@elea/log/all/read/0?lo=0;hi=9", "@elea/log/*/read/0?lo=0;hi=9", "@elea/**/0?lo=0;hi=9"),
     *("@elea/log/all/*/0?lo=0;hi=9", "@elea/log/all/read/0?lo=0;hi=9;keyexpr=secret/**"),
     *("**", "secret/**", "*/pin", "**?_time=[..]", "secret/pin?_at=now()"),
+    *("secret/pin/@adv/**?_anyke", "**/@adv/**?_anyke", "*/pin/@adv/pub/**?_anyke;_max=9"),
 )
 
 
@@ -32,6 +36,10 @@ def attack(target: Target, size: int) -> list[Check]:
     written = read = 0
     with client(target, "anna") as anna, client(target, "mallory") as mallory:
         anna.put("secret/pin", _CANARY, ack="stored")
+        cached = ext.declare_advanced_publisher(
+            anna, "secret/pin", cache=ext.CacheConfig(9), sample_miss_detection=_MISSES
+        )
+        cached.put(_CANARY)
         with anna.declare_subscriber("secret/**", lambda one: seen.append(str(one.key_expr))):
             for _ in range(size):
                 for selector in _PUTS:

@@ -149,6 +149,12 @@ class Target:
         found = re.search(r"VmRSS:\s+(\d+) kB", text)
         return 0 if found is None else int(found[1]) * 1024
 
+    def own_len(self) -> int:
+        """The bytes of memory that are its own: pages of files that it maps are not."""
+        text = Path(f"/proc/{self._process.pid}/status").read_text()
+        found = re.search(r"RssAnon:\s+(\d+) kB", text)
+        return 0 if found is None else int(found[1]) * 1024
+
     def log_count(self, text: str) -> int:
         """How many lines of its log hold a text."""
         return sum(text in line for line in self._log.read_text(errors="replace").splitlines())

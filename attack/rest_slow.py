@@ -24,6 +24,8 @@ _SLOW: Final = (
 _EVENTS: Final = b"GET /** HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
 _NOW: Final = struct.pack("ii", 1, 0)  # closing is a reset
 _READERS: Final = 40
+_STREAMS: Final = 80  # more than one address may have, and than there are
+_OTHER: Final = "127.0.0.2"
 _SAMPLES: Final = 2_000
 
 
@@ -46,15 +48,24 @@ def attack(target: Target, size: int) -> list[Check]:
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NOW)
             for _ in range(_SAMPLES):
                 publisher.put("fleet/events", bytes(500))
+    with contextlib.ExitStack() as closing:
+        for _ in range(_STREAMS):
+            sock = closing.enter_context(_connect(target))
+            sock.sendall(_EVENTS)
+            sock.recv(1_000)
+        with _connect(target, _OTHER) as sock:
+            sock.sendall(_EVENTS)
+            locked_out = not sock.recv(1_000).startswith(b"HTTP/1.1 200")
     return [
+        Check("locked_out_of_streams", float(locked_out), 0),
         Check("unserved", unserved, 0),
         Check("unserved_at_the_end", float(not until(lambda: _is_served(target))), 0),
         Check("log_lines", target.log_count("socket.send() raised exception"), 10),
     ]
 
 
-def _connect(target: Target) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", target.http_port), timeout=60)
+def _connect(target: Target, source: str = "127.0.0.1") -> socket.socket:
+    return socket.create_connection(("127.0.0.1", target.http_port), 60, (source, 0))
 
 
 def _is_served(target: Target) -> bool:

@@ -12,8 +12,8 @@ from attack.harness import Target
 import elea
 
 TOKEN: Final = "a-token-for-those-who-write"
-_ALL: Final = [
-    *("put", "delete", "declare_subscriber", "query", "declare_queryable", "reply"),
+_ALL: Final = [  # no "reply": what is denied is asked for, not given
+    *("put", "delete", "declare_subscriber", "query", "declare_queryable"),
     *("liveliness_token", "declare_liveliness_subscriber", "liveliness_query"),
 ]
 _DENY: Final = {"id": "deny", "permission": "deny", "messages": _ALL, "key_exprs": ["secret/**"]}

@@ -241,7 +241,7 @@ class Limits:
 
     # REST: what somebody who speaks HTTP may hold (T54).
     web_connections_count: int = 256  # open at once; who waits makes room, then refused
-    web_connections_per_address_count: int = 96  # of one peer; who waits makes room, then refused
+    web_connections_per_address_count: int = 96  # of one IPv4 address or IPv6 /64; then refused
     web_waiting_count: int = 64  # that have not sent a whole request; the oldest makes room
     web_header_len: int = 16 * 1024  # request line and headers
     web_header_ns: int = 10_000_000_000  # from the connection to the end of the headers
@@ -250,6 +250,7 @@ class Limits:
     web_replies_count: int = 100_000  # replies of one query that wait to be sent
     web_replies_len: int = 64 * 1024 * 1024  # octets of all replies that wait to be sent
     web_streams_count: int = 64  # subscriptions by server-sent events
+    web_streams_per_address_count: int = 32  # of one IPv4 address or IPv6 /64
     web_stream_queue_count: int = 1_024  # samples that wait for one slow browser
     web_stream_queue_len: int = 2 * 1024 * 1024  # octets of them
     web_streams_len: int = 32 * 1024 * 1024  # octets that wait for all browsers together

@@ -58,13 +58,13 @@ class Guards:
         self.report: Callable[[PolicyEvent], None] | None = None
         self._policy = policy
         self._limits = limits
-        owners = Owners(limits.consumer_owners_count)
+        self.owners = Owners(limits.consumer_owners_count)
         self._holding = holding
         self._faces: dict[int, Guarded] = {}
         self._accounts: dict[tuple[str, str], Account] = {}  # by quota and identity
         self._held: dict[int, int] = {}  # faces that are not read, until when
         self._around = Surroundings(
-            routing, egress, now_ns, limits.withheld_count, self._refusal, self._excess, owners
+            routing, egress, now_ns, limits.withheld_count, self._refusal, self._excess, self.owners
         )
 
     def __len__(self) -> int:

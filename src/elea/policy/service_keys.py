@@ -9,8 +9,9 @@ goes: the node at which a client connects decides, and the service may be severa
     @elea/log/NAME/read/SHARD   gives rows of any key; of some with the parameter `keyexpr`
     @elea/log/NAME/commit/WHO   moves the offsets of a consumer
     @elea/replay/ID/status      tells how a replay is
-    @elea/replay/ID/VERB        controls it
+    @elea/replay/ID/VERB        controls it, which may publish on any key; a put does so, too
     @sql/NAME                   gives rows of any key
+    KEY/@adv/...                gives samples of KEY that an advanced publisher keeps
     @/ZID/ROLE/config/...       a put or delete changes the configuration, its rules among it
 
 A chunk that begins with `@` is matched by no wildcard. Whatever reaches a service therefore has the
@@ -31,17 +32,22 @@ from elea.policy.actions import Action
 
 ELEA: Final = "@elea"
 SQL: Final = "@sql"
+ADVANCED: Final = "@adv"
 ADMIN: Final = "@"
 READ: Final = "read"
 COMMIT: Final = "commit"
+REPLAY: Final = "replay"
 EVERYTHING: Final = "**"
 
 PUT: Final = "put"
 _LOG: Final = "log"
 _CONFIG: Final = "*/*/config/**"
 _HARMLESS: Final = ("log/*/info", "log/*/read/*", "replay/*/status")  # queries that only read
+_VERBS: Final = "replay/*/*"
+_STATUS: Final = "status"
 _HEAD_COUNT: Final = 3  # chunks between `@elea` and the key of a put
 _WRITES: Final = (Action.PUT, Action.DELETE)
+_READS: Final = (Action.DECLARE_SUBSCRIBER, Action.QUERY)
 _ALL: Final = (Action.PUT, Action.DELETE, Action.QUERY, Action.DECLARE_SUBSCRIBER)
 
 
@@ -61,11 +67,14 @@ class Demand:
     door: str | None = None
 
 
+_CONTROL: Final = [Demand((one,), EVERYTHING, REPLAY) for one in _WRITES]
+
+
 def is_service_key(action: Action, key: str) -> bool:
     """Whether a message of this kind on this key may need more than permission for its key."""
     if action is Action.QUERY:
-        return ELEA in key or SQL in key
-    return action in _WRITES and "@/" in key
+        return ELEA in key or SQL in key or ADVANCED in key
+    return action in _WRITES and ("@/" in key or ELEA in key)
 
 
 def demands(
@@ -91,10 +100,13 @@ def demands(
             found += _of_elea(before, rest, Parameters(parameters), has_payload=has_payload)
         if any(True for _ in _after(key, SQL)):
             found.append(Demand((Action.QUERY,), EVERYTHING, SQL))
+        found += [Demand(_READS, before) for before, _ in _after(key, ADVANCED) if before]
     elif action in _WRITES:
         for _, rest in _after(key, ADMIN):
             if intersects(rest, _CONFIG):
                 found += [Demand((one,), EVERYTHING, ADMIN) for one in _ALL]
+        if any(_controls(rest) for _, rest in _after(key, ELEA)):
+            found += _CONTROL
     return found
 
 
@@ -134,6 +146,8 @@ def _of_elea(
             yield Demand((Action.QUERY,), _joined(before, one), READ)
     if _reaches(chunks, COMMIT):
         yield Demand((), rest, COMMIT)
+    if _controls(rest):
+        yield from _CONTROL
 
 
 def _reaches(chunks: list[str], verb: str) -> bool:
@@ -146,6 +160,12 @@ def _reaches(chunks: list[str], verb: str) -> bool:
         if not intersects(chunks[number], wanted):
             return False
     return True
+
+
+def _controls(rest: str) -> bool:
+    """Whether a message on this key controls a replay. One to all verbs is asked how it is."""
+    verb = rest.rpartition("/")[2]
+    return "*" not in verb and verb != _STATUS and intersects(rest, _VERBS)
 
 
 def _of_put(key: str, parameters: Parameters, *, has_payload: bool) -> Iterator[Demand]:

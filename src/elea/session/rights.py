@@ -7,18 +7,20 @@ as REST, asks here on behalf of each: as if the user were a client connected to 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final
+from typing import Any, Final
 
 from elea.link.interfaces import interfaces_of
+from elea.node.logins import bucket_of
 from elea.policy.access import Verdict
 from elea.policy.actions import Action, Flow
 from elea.policy.chain import Chain
 from elea.policy.identity import Identity, LinkIdentity
+from elea.policy.owners import Owners
 from elea.policy.policy import OPEN_POLICY, Policy
-from elea.policy.service_keys import only_reads
+from elea.policy.service_keys import consumer_of, only_reads
 from elea.session.session import Session
 
-__all__ = ["Action", "Flow", "Identity", "Rights", "identity_of", "only_reads"]
+__all__ = ["Action", "Flow", "Identity", "Rights", "bucket_of", "identity_of", "only_reads"]
 
 _IDENTITIES_COUNT: Final = 256  # whose rules are kept at hand
 
@@ -55,7 +57,8 @@ class Rights:
             return None
         verdict = self._verdict(identity, action, key, parameters, has_payload, flow)
         if verdict.allowed:
-            return None
+            asks = action is Action.QUERY and flow is Flow.INGRESS
+            return self._foreign_consumer(identity, key) if asks else None
         rule = "the default" if verdict.rule_id is None else f"rule {verdict.rule_id}"
         return f"{action} on {key} is denied by {rule}: {verdict.why}"
 
@@ -73,6 +76,15 @@ class Rights:
             chain = self._chain(identity, flow)
             return chain.verdict(action, key, driver.now_ns(), parameters, has_payload)
 
+    def _foreign_consumer(self, identity: Identity, key: str) -> str | None:
+        """Why a user may not move a consumer's offsets: it belongs to another identity."""
+        consumer = consumer_of(key)
+        if consumer is None:
+            return None
+        with self._context.driver.lock:
+            owners: Owners = self._guards().owners
+            return owners.refusal(consumer, identity)
+
     def _chain(self, identity: Identity, flow: Flow) -> Chain:
         chain = self._chains.get((identity, flow))
         if chain is None:
@@ -81,8 +93,12 @@ class Rights:
                 self._chains.popitem(last=False)
         return chain
 
+    def _guards(self) -> Any:
+        """The guards of the node; None: a simulated node has none."""
+        return getattr(self._context.driver.node, "guards", None)
+
     def _current(self) -> Policy:
-        guards = getattr(self._context.driver.node, "guards", None)  # a simulated node has none
+        guards = self._guards()
         policy = OPEN_POLICY if guards is None else guards.policy
         if policy is not self._policy:
             with self._context.driver.lock:

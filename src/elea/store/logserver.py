@@ -240,7 +240,8 @@ class LogServer:
         low, high = self._range(shard, parameters)
         key = query.key_expr
         pieces = self._pieces(shard, low, high, parameters)
-        while True:
+        stall_s = self._limits.historian_stall_ns / 1e9
+        while query.is_wanted() and query.wait_room(stall_s):  # else the asker left, or is stuck
             with self._reading:
                 piece = next(pieces, None)
             if piece is None:

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from elea.errors import LinkError
+from elea.session.rights import bucket_of
 from elea.web.connections import Connections
 from elea.web.names import COMMON_NAME
 from elea.web.settings import RestSettings
@@ -136,7 +137,7 @@ class _Connection(H11Protocol):
     @property
     def address(self) -> str:
         """Where its peer is, as `Connections` counts."""
-        return self.client[0] if self.client is not None else ""
+        return bucket_of(self.client[0]) if self.client is not None else ""
 
     @property
     def is_waiting(self) -> bool:

@@ -45,6 +45,7 @@ KEYS: Final = (
     "tls_client_ca",
     "body_len",
     "streams_count",
+    "streams_per_address_count",
     "query_timeout_ms",
     "__required__",
     *("__path__", "__config__", "__plugin__", "work_thread_num", "max_block_thread_num"),
@@ -104,6 +105,7 @@ class RestSettings:
                 hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(KEYS[:13])}"
                 raise ConfigError(f"{PATH}/{name}", f"no such key; {hint}")
         host, port = _address(section.get("http_port"))
+        streams_count = _number(section, "streams_count", DEFAULT_LIMITS.web_streams_count, 10_000)
         made = cls(
             host=host,
             port=port,
@@ -120,8 +122,9 @@ class RestSettings:
             limits=replace(
                 DEFAULT_LIMITS,
                 web_body_len=_number(section, "body_len", DEFAULT_LIMITS.web_body_len, 1 << 30),
-                web_streams_count=_number(
-                    section, "streams_count", DEFAULT_LIMITS.web_streams_count, 10_000
+                web_streams_count=streams_count,
+                web_streams_per_address_count=_number(
+                    section, "streams_per_address_count", max(1, streams_count // 2), 10_000
                 ),
             ),
         )

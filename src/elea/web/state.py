@@ -40,7 +40,7 @@ class State:
         self.collect: Collect | None = None
         self.replies = Budget(self.limits.web_replies_len)
         self.waiting = Budget(self.limits.web_streams_len)
-        self.streams: set[Feed] = set()
+        self.streams: dict[Feed, str] = {}  # with the address of the subscriber
         self.stopping = False
         self._pool = ThreadPoolExecutor(self.limits.web_workers_count, "elea-rest")
 

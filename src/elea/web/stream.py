@@ -20,7 +20,7 @@ from elea.keyexpr.keyexpr import KeyExpr
 from elea.provenance import SampleKind
 from elea.sample import Sample
 from elea.session.handlers import Callback
-from elea.session.rights import Action, Identity
+from elea.session.rights import Action, Identity, bucket_of
 from elea.session.subscriber import Subscriber
 from elea.web.feed import Feed
 from elea.web.payloads import Entry
@@ -39,22 +39,21 @@ async def subscribe(
     Raises:
         ProblemError: there are enough of them.
     """
-    most = state.limits.web_streams_count
-    if len(state.streams) >= most or state.stopping:
-        raise ProblemError(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            f"{most} subscriptions are open; plugins/rest/streams_count sets how many may",
-            reason="streams",
-            headers={"retry-after": "5"},
-        )
     limits = state.limits
+    address = bucket_of(identity.links[0].address)
+    own_count = sum(one == address for one in state.streams.values())
+    if len(state.streams) >= limits.web_streams_count or state.stopping:
+        raise _too_many(f"{len(state.streams)} subscriptions are open", "streams_count")
+    if own_count >= limits.web_streams_per_address_count:
+        what = f"{own_count} subscriptions of {address} are open"
+        raise _too_many(what, "streams_per_address_count")
     feed = Feed(
         limits.web_stream_queue_count,
         limits.web_stream_queue_len,
         ring=True,
         budget=state.waiting,
     )
-    state.streams.add(feed)
+    state.streams[feed] = address
 
     def received(sample: Sample) -> None:
         action = Action.PUT if sample.kind is SampleKind.PUT else Action.DELETE
@@ -68,10 +67,19 @@ async def subscribe(
             )
         )
     except BaseException:
-        state.streams.discard(feed)
+        del state.streams[feed]
         raise
     deadline.reschedule(None)
     return EventStream(state, feed, subscriber)
+
+
+def _too_many(what: str, key: str) -> ProblemError:
+    return ProblemError(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        f"{what}; plugins/rest/{key} sets how many may be",
+        reason="streams",
+        headers={"retry-after": "5"},
+    )
 
 
 class EventStream(Response):
@@ -139,7 +147,7 @@ class EventStream(Response):
         state = self._state
         self._feed.close()
         self._dropped()
-        state.streams.discard(self._feed)
+        state.streams.pop(self._feed, None)
         state.metrics.streams.dec()
 
         def undeclare() -> None:

@@ -205,6 +205,23 @@ def test_a_consumer_is_moved_by_its_owner_alone(tmp_path: Path) -> None:
         assert answers(anna, "@elea/log/all/commit/spark", **commit) != []
 
 
+def test_a_consumer_of_another_is_not_moved_over_rest(tmp_path: Path) -> None:
+    both = [{"rules": ["open"], "subjects": list(TOKENS)}]
+    commit = json.dumps({"offsets": {"0": 0}})
+    with (
+        doors(tmp_path, {**RULES, "policies": both}) as router,
+        router.client("anna") as anna,
+        router.http("anna") as hers,
+        router.http("mallory") as http,
+    ):
+        assert answers(anna, "@elea/log/all/commit/spark", payload=commit) != []
+        refused = http.post("/@elea/log/all/commit/spark", content=commit)
+        assert (refused.status_code, "belongs to user:anna" in refused.text) == (403, True)
+        assert hers.post("/@elea/log/all/commit/spark", content=commit).status_code == 200
+        assert http.post("/@elea/log/all/commit/own", content=commit).status_code == 200
+        assert answers(anna, "@elea/log/all/commit/own", payload=commit) == []
+
+
 def test_a_client_with_a_denied_key_does_not_lift_the_rule(router: Doors) -> None:
     key = f"@/{router.daemon.session.zid()}/router/config/access_control/rules"
     with router.client("mallory") as mallory, router.client("anna") as anna:

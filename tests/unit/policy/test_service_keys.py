@@ -198,9 +198,39 @@ def test_who_is_denied_a_key_does_not_change_the_rules() -> None:
         assert verdict([deny("secret/**"), allow("@/**")], key, action=action)
 
 
+@pytest.mark.parametrize(
+    "key", ["secret/pin/@adv/**", "**/@adv/pub/**", "*/pin/@adv/pub/1/2/_", "a/**/@adv/*/*/*/*"]
+)
+def test_a_denied_key_is_not_read_from_the_cache_of_its_publisher(key: str) -> None:
+    denied = deny("secret/**", "a/**", messages=["query", "declare_subscriber"])
+    assert not verdict([denied], f"{key}?_anyke;_max=10")
+    assert verdict([], f"{key}?_anyke")
+
+
+def test_a_cache_is_for_those_who_may_subscribe_to_its_key_or_query_it() -> None:
+    key = "fleet/1/@adv/pub/1/2/_?_anyke"
+    asks = allow("fleet/*/@adv/**", messages=["query"])
+    for message in ("query", "declare_subscriber"):
+        rules = [asks, {**allow("fleet/**", messages=[message]), "id": message}]
+        assert verdict(rules, key, default="deny")
+    assert not verdict([asks], key, default="deny")
+
+
+@pytest.mark.parametrize("action", [Action.QUERY, Action.PUT])
+@pytest.mark.parametrize(
+    "key", ["@elea/replay/1/seek", "@elea/re$*/*/stop", "n/@elea/replay/1/speed"]
+)
+def test_a_replay_that_may_publish_a_denied_key_is_not_controlled(action: Action, key: str) -> None:
+    assert verdict([], key, action=action)
+    assert not verdict([deny("secret/**")], key, action=action)
+    assert verdict([deny("secret/**"), allow("@elea/replay/**")], "@elea/replay/1/seek")
+
+
 def test_what_no_service_answers_needs_nothing_else() -> None:
-    for key in ("a/b", "**", "@/ab/router", "@elea/log/all/info", "@elea/replay/1/stop", "a/@elea"):
+    for key in ("a/b", "**", "@/ab/router", "@elea/log/all/info", "a/@elea"):
         assert demands(Action.QUERY, key) == []
+    for key in ("@elea/replay/1/status", "@elea/replay/*/*", "@elea/replay/**"):
+        assert demands(Action.QUERY, key) == demands(Action.PUT, key) == []
     assert demands(Action.PUT, "@elea/log/all/put/a") == []
     assert demands(Action.DECLARE_SUBSCRIBER, "@elea/**") == []
 
@@ -221,3 +251,11 @@ def test_a_consumer_belongs_to_who_committed_first() -> None:
     assert owners.refusal(key, ANNA) is None
     assert owners.refusal(f"{key}2", MALLORY) is None
     assert "consumer_owners_count is 2" in (owners.refusal(f"{key}3", MALLORY) or "")
+
+
+def test_one_identity_does_not_claim_all_consumers() -> None:
+    owners = Owners(8)
+    refusals = [owners.refusal(f"@elea/log/all/commit/{one}", MALLORY) for one in range(8)]
+    assert refusals[:2] == [None, None]
+    assert all("user:mallory owns 2 consumers" in (one or "") for one in refusals[2:])
+    assert owners.refusal("@elea/log/all/commit/spark", ANNA) is None

@@ -19,6 +19,7 @@ from elea.errors import InvalidValueError, StoreError
 from elea.limits import DEFAULT_LIMITS
 from elea.query import ConsolidationMode
 from elea.sample import Reply
+from elea.session.query import Query
 from elea.store.log import consumers
 from elea.store.log.disk import RealDisk
 from elea.store.log.log import Log, pack_log
@@ -292,6 +293,23 @@ def test_more_queries_than_may_wait_are_refused(
     refused = [one[0].err for one in answers if one[0].err is not None]
     assert len(refused) == server.refused_count
     assert all(json.loads(one.payload.to_string())["error"] == "busy" for one in refused)
+    server.stop()
+
+
+@pytest.mark.parametrize("hook", ["is_wanted", "wait_room"])
+def test_a_range_that_nobody_waits_for_is_not_read_to_its_end(
+    session: elea.Session, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: str
+) -> None:
+    small = replace(DEFAULT_LIMITS, log_reply_len=1)  # a block in each reply
+    server = LogServer(session, "fleet", tmp_path / "log", log, limits=small)
+    looks = iter([True] * 2)
+    monkeypatch.setattr(Query, hook, lambda *_: next(looks, False))
+    places, _ = read(session, f"lo=0;hi={BLOCKS * BLOCK_ROWS}")
+    monkeypatch.undo()
+    assert len(places) == 2
+    assert "last" not in places[-1]
+    places, _ = read(session, f"lo=0;hi={BLOCKS * BLOCK_ROWS}")
+    assert len(places) == BLOCKS
     server.stop()
 
 

@@ -50,9 +50,9 @@ class Served:
                 return float(value)
         return 0
 
-    def connect(self) -> socket.socket:
-        """A connection that the test speaks by itself."""
-        return socket.create_connection(self.address, WAIT_S)
+    def connect(self, source: str = "") -> socket.socket:
+        """A connection that the test speaks by itself, perhaps from another address of loopback."""
+        return socket.create_connection(self.address, WAIT_S, (source, 0) if source else None)
 
     def subscribe(self, key: str) -> socket.socket:
         """A connection on which a subscription runs, and nothing of it was read but the start."""

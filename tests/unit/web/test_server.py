@@ -12,6 +12,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -26,8 +27,25 @@ from elea.errors import ConfigError, LinkError, MissingDependencyError
 from elea.limits import DEFAULT_LIMITS
 from elea.session.rights import Identity
 from elea.web.connections import Connections
+from elea.web.server import _Connection
 from elea.web.service import start
 from elea.web.settings import RestSettings
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "counts_as_one"),
+    [
+        ("2001:db8::1:2", "2001:db8::3:4", True),
+        ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("2001:db8::1", "2001:db8:1::1", False),
+    ],
+)
+def test_many_addresses_of_one_network_count_as_one(
+    first: str, second: str, counts_as_one: bool
+) -> None:
+    one, other = (SimpleNamespace(client=(address, 1)) for address in (first, second))
+    address = vars(_Connection)["address"].fget
+    assert (address(one) == address(other)) is counts_as_one
 
 
 @pytest.mark.parametrize(

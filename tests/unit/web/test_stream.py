@@ -58,6 +58,26 @@ def test_a_browser_that_goes_ends_its_subscription() -> None:
         assert eventually(lambda: not publisher.matching_status.matching)
 
 
+def test_one_address_does_not_take_all_streams() -> None:
+    with served(web_streams_per_address_count=2) as web:
+        own = [web.subscribe("a") for _ in range(2)]
+        answer = web.http.get("/a", headers=EVENTS)
+        assert answer.status_code == 503
+        detail = answer.json()["detail"]
+        assert detail == (
+            "2 subscriptions of 127.0.0.1 are open;"
+            " plugins/rest/streams_per_address_count sets how many may be"
+        )
+        with web.connect("127.0.0.2") as other:
+            other.sendall(
+                b"GET /a HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
+            )
+            assert other.recv(100).startswith(b"HTTP/1.1 200")
+        for one in own:
+            one.close()
+        assert eventually(lambda: web.rest.status()["streams"] == 0)
+
+
 def test_streams_are_counted_and_bounded() -> None:
     with served(web_streams_count=2) as web:
         first, second = web.subscribe("a"), web.subscribe("b")
@@ -95,7 +115,7 @@ def test_a_slow_browser_loses_the_oldest_and_is_told() -> None:
 
 def test_sixty_four_frozen_browsers_hold_little_memory() -> None:
     """T54: whatever is published, and others are served meanwhile."""
-    with served() as web:
+    with served(web_streams_per_address_count=64) as web:
         frozen = [web.subscribe("s/**") for _ in range(64)]
         assert web.rest.status()["streams"] == 64
         before = resident_len()

@@ -8,7 +8,7 @@ of such a key takes the place of the one before, and no other key needs to be re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -30,7 +30,21 @@ from elea.store.tables.source import left_out_of
 from elea.timestamp import NTP64
 
 _ROW_LEN: Final = 64  # what a row costs beside its payload
+_STEP_COUNT: Final = 256  # rows that are copied at once when they leave
+_PART_LEN: Final = 2**20  # shorter parts are joined: each costs as much as many rows
+_SMALL_COUNT: Final = 256  # parts that wait to be joined
+_SPARE_PART: Final = 4  # a quarter more than fits is kept before rows are dropped
 _IDENTITY: Final = ("log", "shard", "seq")
+_NONE_KNOWN: Final = pa.schema(
+    {
+        "key": pa.string(),
+        "time": pa.uint64(),
+        "log": pa.string(),
+        "shard": pa.int32(),
+        "seq": pa.int64(),
+        "len": pa.int64(),
+    }
+).empty_table()
 _KEYS: Final = pa.schema({KEY_ROOT: pa.string()})  # the column that predicates see, too
 
 
@@ -50,16 +64,40 @@ class Cut:
     following: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Gathered:
-    """The rows of an answer, and what is missing of it."""
+    """The rows of an answer, and what is missing of it.
 
-    rows: pa.Table | None
-    cut: Cut | None
+    Args:
+        parts: Rows, in any order.
+        order: Which of them come one after the other, by their numbers in all parts.
+        cut: What is missing.
+        length: Of the rows, in bytes.
+    """
+
+    __slots__ = ("_order", "_parts", "cut", "length")
+
+    def __init__(
+        self,
+        parts: Sequence[pa.RecordBatch],
+        order: pa.Array | None,
+        cut: Cut | None,
+        length: int = 0,
+    ) -> None:
+        self._parts = parts
+        self._order = order
+        self.cut = cut
+        self.length = length
 
     def __iter__(self) -> Iterator[Row]:
-        for batch in () if self.rows is None else self.rows.to_batches(max_chunksize=1_024):
-            yield from samples_of(batch)
+        """The rows, of which few are copied at once."""
+        if self._order is None:
+            return
+        for start in range(0, len(self._order), _STEP_COUNT):
+            order = self._order.slice(start, _STEP_COUNT)
+            # In the order of parts first, then in that of the answer.
+            by_part = pc.sort_indices(order)
+            few = pa.Table.from_batches(list(_taken(self._parts, order.take(by_part))))
+            yield from samples_of(few.take(pc.sort_indices(by_part)))
 
 
 def gather(
@@ -88,7 +126,7 @@ def gather(
             batches = _latest(source, selection)
         for batch in batches:
             if not is_wanted():
-                return Gathered(None, None)
+                return Gathered((), None, None)
             heap.leave_out(left_out_of(batch))
             if batch.num_rows:
                 heap.add(sift(batch))
@@ -126,20 +164,21 @@ class _Sift:
         rows = pa.Table.from_batches([batch])
         rows = _decoded(rows.append_column("time", times(batch)))
         if self._selection.after is not None:
-            rows = rows.filter(pc.greater(rows["key"], self._selection.after))
+            rows = _only(rows, pc.greater(rows["key"], self._selection.after))
         if self._by_key is not None:
             rows = rows.filter(self._by_key)
         if self._owns is not None:
             keys = [key for key in pc.unique(rows["key"]).to_pylist() if self._owns(key)]
-            rows = rows.filter(pc.is_in(rows["key"], value_set=pa.array(keys, pa.string())))
-        rows = rows.filter(pc.less_equal(rows["kind"], int(RowKind.DELETE)))
-        rows = rows.filter(pc.invert(pc.match_substring(rows["key"], "*")))  # is no key
+            rows = _only(rows, pc.is_in(rows["key"], value_set=pa.array(keys, pa.string())))
+        is_sample = pc.less_equal(rows["kind"], int(RowKind.DELETE))
+        is_key = pc.invert(pc.match_substring(rows["key"], "*"))
+        rows = _only(rows, pc.and_(is_sample, is_key))
         return self.finish(rows) if self._selection.all_versions else rows
 
     def finish(self, rows: pa.Table) -> pa.Table:
         """What is left of rows by their kind and payload."""
         kinds = pa.array([int(kind) for kind in self._selection.kinds], pa.int8())
-        rows = rows.filter(pc.is_in(rows["kind"], value_set=kinds))
+        rows = _only(rows, pc.is_in(rows["kind"], value_set=kinds))
         if self._test is None or not rows.num_rows:
             return rows
         columns = (rows[name].to_pylist() for name in ("key", "payload", "encoding"))
@@ -147,11 +186,14 @@ class _Sift:
             self._test(fields_of(key, payload, encoding_of(encoding), self._layout_of)) is True
             for key, payload, encoding in zip(*columns, strict=True)
         ]
-        return rows.filter(pa.array(verdicts, pa.bool_()))
+        return _only(rows, pa.chunked_array([pa.array(verdicts, pa.bool_())]))
 
 
 class _Heap:
-    """The first rows in an order. When there are twice as many as fit, they are sorted and cut."""
+    """The first rows in an order. When there are more than fit, by a part, the rest is dropped.
+
+    Rows are sorted without their payloads, which are copied when rows are dropped, part by part.
+    """
 
     def __init__(self, selection: Selection, limits: Limits, *, is_merged: bool) -> None:
         self._selection = selection
@@ -161,7 +203,9 @@ class _Heap:
         self._rows_max = limits.historian_rows_count
         self._len_max = limits.historian_rows_len
         self._is_descending = selection.order is Order.DESCENDING
-        self._parts: list[pa.Table] = []
+        self._parts: list[pa.RecordBatch] = []
+        self._small: list[pa.Table] = []  # to be a part together
+        self._small_len = 0
         self._count = self._len = 0
         self._bound: _Bound | None = None  # of all versions
         self._last_key: str | None = None  # of last versions: nothing is told of keys after it
@@ -169,19 +213,24 @@ class _Heap:
     def add(self, rows: pa.Table) -> None:
         """More rows."""
         if self._bound is not None:
-            rows = rows.filter(self._inside(rows, self._bound))
+            rows = _only(rows, self._inside(rows, self._bound))
         if self._last_key is not None:
-            rows = rows.filter(pc.less_equal(rows["key"], self._last_key))
+            rows = _only(rows, pc.less_equal(rows["key"], self._last_key))
         if not rows.num_rows:
             return
-        self._parts.append(rows)
+        length = _len_of(rows)
         self._count += rows.num_rows
-        self._len += _len_of(rows)
+        self._len += length
+        self._small.append(rows)
+        self._small_len += length
+        if self._small_len > _PART_LEN or len(self._small) > _SMALL_COUNT:
+            self._join_small()
+        is_long = self._len > self._len_max + self._len_max // _SPARE_PART
         if self._selection.all_versions:
-            if self._count > 2 * self._count_max or self._len > 2 * self._len_max:
-                self._set(self._cut_down(self._sorted()))
-        elif self._count > 2 * self._rows_max or self._len > 2 * self._len_max:
-            self._set(self._first_keys())
+            if is_long or self._count > 2 * self._count_max:
+                self._keep(self._cut_down(self._sorted()))
+        elif is_long or self._count > 2 * self._rows_max:
+            self._keep(self._first_keys())
 
     def leave_out(self, last_key: str | None) -> None:
         """A source does not tell of keys after this one, if it is one."""
@@ -190,16 +239,47 @@ class _Heap:
 
     def keep_last(self, finish: Callable[[pa.Table], pa.Table]) -> None:
         """Of each key, the last row; then what is left of them."""
-        if self._parts:
-            self._set(finish(self._first_keys()))
+        self._keep(self._first_keys())
+        for number, part in enumerate(self._parts):
+            self._parts[number] = _joined([finish(pa.Table.from_batches([part]))])
+
+    def finish(self) -> Gathered:
+        """All of them, in order."""
+        found = self._cut_down(self._sorted())
+        order = found["row"].combine_chunks()
+        return Gathered(self._parts, order, self._told(found), self._len)
+
+    def _join_small(self) -> None:
+        if self._small:
+            self._parts.append(_joined(self._small))
+            self._small, self._small_len = [], 0
+
+    def _keep(self, found: pa.Table) -> None:
+        """Drop all rows but those that were found."""
+        numbers = found["row"].combine_chunks()
+        parts, self._parts = self._parts, []
+        for taken in _taken(_drained(parts), numbers.take(pc.sort_indices(numbers))):
+            self._small.append(pa.Table.from_batches([taken]))
+            self._small_len += _len_of(self._small[-1])
+            if self._small_len > _PART_LEN:
+                self._join_small()
+        self._join_small()
+        self._count, self._len = found.num_rows, int(pc.sum(found["len"]).as_py() or 0)
+
+    def _known(self) -> pa.Table:
+        """All that rows are sorted and counted by, with their numbers and lengths."""
+        self._join_small()
+        columns = ["key", "time", *_IDENTITY]
+        narrow = []
+        for part in self._parts:
+            rows = pa.Table.from_batches([part])
+            narrow.append(rows.select(columns).append_column("len", _lens(rows)))
+        known = pa.concat_tables(narrow) if narrow else _NONE_KNOWN
+        return known.append_column("row", pa.array(range(known.num_rows), pa.int64()))
 
     def _first_keys(self) -> pa.Table:
-        """Of each of the first keys the last row: as many as fit before they are sifted.
-
-        Payloads are copied once, of the rows that stay.
-        """
-        rows = pa.concat_tables(self._parts)
-        found = _last_versions(rows)
+        """Of each of the first keys the last row: as many as fit before they are sifted."""
+        found = _last_versions(self._known())
         if self._last_key is not None:
             found = found.filter(pc.less_equal(found["key"], self._last_key))
         ends = pc.cumulative_sum(found["len"])
@@ -207,20 +287,10 @@ class _Heap:
         fitting = min(found.num_rows, self._rows_max, max(by_len, 1))
         if fitting < found.num_rows:
             self._last_key = found["key"][fitting - 1].as_py()
-        return rows.take(found["row"].slice(0, fitting))
-
-    def finish(self) -> Gathered:
-        """All of them, in order."""
-        if not self._parts:
-            return Gathered(None, self._told(None))
-        rows = self._cut_down(self._sorted())
-        return Gathered(rows, self._told(rows))
-
-    def _set(self, rows: pa.Table) -> None:
-        self._parts, self._count, self._len = [rows], rows.num_rows, _len_of(rows)
+        return found.slice(0, fitting)
 
     def _sorted(self) -> pa.Table:
-        rows = pa.concat_tables(self._parts)
+        rows = self._known()
         direction = "descending" if self._is_descending else "ascending"
         order = [("key", "ascending"), ("time", direction)]
         if self._selection.order is Order.TIME:
@@ -268,22 +338,22 @@ class _Heap:
 
     def _fitting(self, rows: pa.Table) -> int:
         count = min(rows.num_rows, self._count_max)
-        if _len_of(rows) > self._len_max:
-            ends = pc.cumulative_sum(_lens(rows))
+        if (pc.sum(rows["len"]).as_py() or 0) > self._len_max:
+            ends = pc.cumulative_sum(rows["len"])
             by_len = pc.sum(pc.less_equal(ends, self._len_max)).as_py()
             count = min(count, max(by_len, 1))
         return int(count)
 
-    def _told(self, rows: pa.Table | None) -> Cut | None:
+    def _told(self, rows: pa.Table) -> Cut | None:
         bound, selection = self._bound, self._selection
-        count = 0 if rows is None else rows.num_rows
+        count = rows.num_rows
         if count == self._asked_count:
             return None
         limit = f"an answer has at most {self._count_max} rows and {self._len_max} octets"
         if self._last_key is not None:
             last = self._last_key
             return Cut(f"{limit}; keys after {last} are missing", (selection.after_key(last),))
-        if bound is None or rows is None or not count:
+        if bound is None or not count:
             return None
         if bound.ns is None:
             last = str(rows["key"][rows.num_rows - 1])
@@ -302,16 +372,44 @@ class _Bound:
     ns: int | None
 
 
-def _last_versions(rows: pa.Table) -> pa.Table:
+def _last_versions(known: pa.Table) -> pa.Table:
     """Of each key, in their order: the number of its last row, and what that costs."""
     order = ("time", "seq", "log", "shard")  # the same whichever source was asked first
-    found = rows.select(["key", *order])
-    found = found.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
-    found = found.append_column("len", _lens(rows))
-    found = found.sort_by([(name, "ascending") for name in order])
+    found = known.sort_by([(name, "ascending") for name in order])
     last = found.group_by("key", use_threads=False).aggregate([("row", "last"), ("len", "last")])
     last = last.sort_by([("key", "ascending")])
     return pa.table({"key": last["key"], "row": last["row_last"], "len": last["len_last"]})
+
+
+def _only(rows: pa.Table, wanted: pa.ChunkedArray) -> pa.Table:
+    """The rows that are wanted; not copied if that is all of them."""
+    return rows if pc.all(wanted, skip_nulls=False).as_py() else rows.filter(wanted)
+
+
+def _joined(tables: list[pa.Table]) -> pa.RecordBatch:
+    """One batch of tables."""
+    whole = pa.concat_tables(tables).combine_chunks()
+    columns = [pa.array([], one.type) if not one.num_chunks else one.chunk(0) for one in whole]
+    return pa.RecordBatch.from_arrays(columns, schema=whole.schema)
+
+
+def _taken(parts: Iterable[pa.RecordBatch], numbers: pa.Array) -> Iterator[pa.RecordBatch]:
+    """Rows by their numbers in all parts, which ascend; each part is copied for itself."""
+    start = 0
+    for part in parts:
+        end = start + part.num_rows
+        inside = pc.and_(pc.greater_equal(numbers, start), pc.less(numbers, end))
+        chosen = pc.subtract(numbers.filter(inside), start)
+        if len(chosen):
+            yield part.take(chosen)
+        start = end
+
+
+def _drained(parts: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Parts, none of which is kept once the next one is asked for."""
+    parts.reverse()
+    while parts:
+        yield parts.pop()
 
 
 def _split(predicate: Predicate | None) -> tuple[Predicate, Predicate]:

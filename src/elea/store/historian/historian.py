@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final
 
+import pyarrow as pa
+
 from elea.encoding import Encoding
 from elea.errors import ClosedError, EleaError
 from elea.json5 import Json
@@ -29,7 +31,7 @@ from elea.predicate.projection import Projection
 from elea.session.handlers import Callback
 from elea.session.query import Query
 from elea.session.session import Session
-from elea.store.historian.gather import fields_of, gather
+from elea.store.historian.gather import Gathered, fields_of, gather
 from elea.store.historian.selection import Selection
 from elea.store.historian.source import Source
 from elea.store.line import Line, refuse
@@ -39,6 +41,7 @@ from elea.store.rows import Row
 _LOG: Final = logging.getLogger("elea.store")
 _JSON: Final = Encoding.APPLICATION_JSON
 _LOOK_COUNT: Final = 64  # replies between two looks at the one who asked
+_LARGE_LEN: Final = 4 * 2**20  # of an answer after which memory is given back
 
 
 @dataclass(slots=True)
@@ -147,11 +150,19 @@ class Historian:
             is_wanted=lambda: not self._line.stopping and query.is_wanted(),
             limits=self._limits,
         )
+        try:
+            self._reply_all(query, found, selection.projection)
+        finally:
+            if found.length > _LARGE_LEN:  # Arrow would keep it for the next answer
+                del found
+                pa.default_memory_pool().release_unused()
+
+    def _reply_all(self, query: Query, found: Gathered, projection: Projection | None) -> None:
         rows = iter(found)
         while self._goes_on(query):
             few = list(itertools.islice(rows, _LOOK_COUNT))
             for row in few:
-                self._reply(query, row, selection.projection)
+                self._reply(query, row, projection)
             self.counts.replies += len(few)
             if len(few) < _LOOK_COUNT:
                 break

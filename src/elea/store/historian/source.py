@@ -83,7 +83,7 @@ class LogSource:
 
     def latest(self, key_expr: str, until: int) -> Iterator[pa.RecordBatch]:
         """As `Source`."""
-        return self._steps(lambda reader: reader.latest_of(key_expr, until=until))
+        return self._steps(lambda reader: reader.latest_of(key_expr, until=until, pauses=True))
 
     def settle(self) -> None:
         """As `Source`; for a log of another process there is nothing to wait for."""

@@ -48,8 +48,11 @@ class Latest:
         self._until = until
         self._best: dict[str, _Place] = {}
 
-    def look(self, segment: Segment, entries: Iterable[KeyEntry]) -> None:
-        """At the keys of a segment: for each at its blocks, while they may have a later row."""
+    def look(self, segment: Segment, entries: Iterable[KeyEntry]) -> Iterator[None]:
+        """At the keys of a segment: for each at its blocks, while they may have a later row.
+
+        It pauses after each block: a caller that is not wanted any more stops there.
+        """
         records = segment.records
         counting = (one for one in range(len(records)) if records.span(one)[0] < self._until)
         order = _newest_first(segment, counting)
@@ -64,6 +67,7 @@ class Latest:
                     by_block.setdefault(number, set()).add(key)
             for number in _newest_first(segment, by_block):
                 self._take(segment, records[number], by_block[number])
+                yield
 
     def rows(self) -> Iterator[tuple[pa.RecordBatch, list[int]]]:
         """The rows, block by block, and their numbers in their shard."""

@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,7 @@ from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.match_hot import intersects
 from elea.store.log import block
 from elea.store.log.disk import Disk, RealDisk
-from elea.store.log.index import NEEDED
+from elea.store.log.index import NEEDED, KeyEntry
 from elea.store.log.latest import Latest
 from elea.store.log.manifest import read_manifest
 from elea.store.log.record import FLAG_LOST, Record, follows, seed_of
@@ -37,6 +37,7 @@ _ALL_TIME: Final = (0, 2**64)
 _RUN_ROWS_COUNT: Final = 8_192  # of blocks that are read as one,
 _RUN_LEN: Final = 1024 * 1024  # and their octets: what is longer is not copied
 _NO_TIME: Final = pa.scalar(None, pa.uint64())
+_NO_ROWS: Final = pa.RecordBatch.from_pylist([], schema=pa.schema([*SCHEMA, *POSITION]))
 _POSITION_NAMES: Final = [field.name for field in POSITION]
 
 
@@ -287,7 +288,7 @@ class LogReader:
         return None if batch is None else batch.slice(row, 1)
 
     def latest_of(
-        self, key_expr: KeyExpr | str, *, until: int = _ALL_TIME[1]
+        self, key_expr: KeyExpr | str, *, until: int = _ALL_TIME[1], pauses: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """The last put or deletion of each key that matches, before a time; with their numbers.
 
@@ -295,16 +296,25 @@ class LogReader:
 
         Args:
             until: The 64 bits of a timestamp, from which on rows do not count.
+            pauses: Whether batches without rows come while blocks are searched, so that a caller
+                may stop.
         """
         wanted = str(KeyExpr.of(key_expr))
         for shard in self._shards_of(wanted):
             shard.refresh()
             found = Latest(self._block, until)
             for segment in reversed(shard.segments()):
+                entries: Iterable[KeyEntry]
                 if "*" in wanted:
-                    found.look(segment, shard.entries(segment, wanted))
-                elif (entry := shard.entry(segment, wanted)) is not None:
-                    found.look(segment, [entry])
+                    entries = shard.entries(segment, wanted)
+                else:
+                    entry = shard.entry(segment, wanted)
+                    entries = [] if entry is None else [entry]
+                for _ in found.look(segment, entries):
+                    if pauses:
+                        yield _NO_ROWS
+                if pauses:
+                    yield _NO_ROWS
             for batch, seqs in found.rows():
                 yield placed(batch, shard.number, pa.array(seqs, pa.int64()))
 

@@ -28,6 +28,7 @@ FREE = LogSettings(low_water_percent=0)
 MIB = 2**20
 PROGRAM = """
 import json, resource, sys
+import pyarrow as pa
 from elea.limits import Limits
 from elea.parameters import Parameters
 from elea.store.historian.gather import gather
@@ -45,7 +46,8 @@ def ask(key):
 ask("k/00000")
 before = peak()
 count, cut = ask("**")
-print(json.dumps({"count": count, "cut": cut, "grown": peak() - before}))
+held = pa.default_memory_pool().max_memory()
+print(json.dumps({"count": count, "cut": cut, "grown": peak() - before, "held": held}))
 """
 
 
@@ -85,6 +87,23 @@ def test_the_last_values_of_all_keys_do_not_exceed_the_limit_while_they_are_gath
     assert told["cut"]
     assert 300 < told["count"] <= 4 * MIB // 8_000
     assert told["grown"] < 64 * MIB, told
+
+
+@pytest.mark.parametrize("parameters", ["", "_time=[..]", "_time=[..];_order=time"])
+def test_an_answer_is_not_held_several_times(tmp_path: Path, parameters: str) -> None:
+    """What it is made of, what exceeds the limit until it is dropped, and a block that is read."""
+    numbers = [one * 7 % 4_000 for one in range(4_000)]
+    with Log(tmp_path, FREE) as log:
+        for first in range(0, 4_000, 100):  # 32 MB in blocks of 800 kB
+            few = numbers[first : first + 100]
+            keep(log, [sample(f"k/{one:05}", one, "x" * 8_000) for one in few])
+    program = PROGRAM.replace('Parameters("")', f"Parameters({parameters!r})")
+    outcome = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True, text=True
+    )
+    told = json.loads(outcome.stdout)
+    assert (told["cut"], told["count"] > 300) == (True, True)
+    assert told["held"] < 3 * 4 * MIB, told
 
 
 @pytest.mark.parametrize("limit", [{"historian_rows_count": 7}, {"historian_rows_len": 700}])
@@ -171,6 +190,22 @@ def test_a_search_ends_when_nobody_waits_for_it(selector: str) -> None:
     )
     assert list(found) == []
     assert source.closed
+
+
+def test_a_log_that_is_searched_can_be_interrupted(tmp_path: Path) -> None:
+    blocks = [[sample(f"k/{one}/{number}", one, one) for number in range(9)] for one in range(9)]
+    source = LogSource(written(tmp_path, *blocks, settings=FREE))
+    looked = 0
+
+    def is_wanted() -> bool:
+        nonlocal looked
+        looked += 1
+        return looked < 5
+
+    found = gather([source], Selection.of("**", Parameters(""), 0), is_wanted=is_wanted)
+    assert (list(found), looked) == ([], 5)
+    batches = source.latest("**", 2**64)
+    assert [next(batches).num_rows for _ in range(9)] == [0] * 9  # before the first row is read
 
 
 def test_a_table_that_is_scanned_can_be_interrupted(tmp_path: Path) -> None:
