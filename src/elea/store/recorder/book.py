@@ -31,7 +31,7 @@ from elea.store.log.signal import Signal
 from elea.store.log.single import Rows
 from elea.store.log.writer import Stored
 from elea.store.recorder.counts import Counts
-from elea.store.recorder.finder import Finder
+from elea.store.recorder.finder import Finder, Looked
 from elea.store.recorder.flight import (
     AMBIGUOUS,
     CLOSED,
@@ -47,7 +47,6 @@ from elea.store.recorder.flight import (
     by_shard,
     finish,
     in_flight_rows,
-    marks_of,
     places_of,
     received_us,
     written,
@@ -132,8 +131,8 @@ class Book:
         # How every acknowledgement begins.
         self.head = json.dumps({"log": str(self.log_id), "name": name}).removesuffix("}")
         self._ends = self._log.ends()
-        self._windows = recalled(self._log, limits, clock_ns())
-        self._finder = Finder(self._log, limits)
+        self._finder = Finder(self._log, limits, self.counts)
+        self._windows = recalled(self._log, limits, clock_ns(), tails=self._finder.tails)
 
     @property
     def log(self) -> Log | None:
@@ -170,12 +169,16 @@ class Book:
             waiters: list[Waiter] = []
             repeats = Repeats()
             marks: dict[int, Mark | None] = {}
-            for put in puts:
-                mark = None if put.answer is None else mark_of_row(put.row)
+            own = [None if put.answer is None else mark_of_row(put.row) for put in puts]
+            with self._lock:
+                suspects = self._finder.suspects(puts, own, self._windows)
+                flights = self._pending()
+            looked = self._finder.look(suspects, flights)
+            for put, mark in zip(puts, own, strict=True):
                 row, is_there = len(fresh), False
                 if mark is not None:
                     row = repeats.row_of(mark, row, is_stamped=put.is_stamped)
-                    is_there = row < len(fresh) or self._is_known(put, mark)
+                    is_there = row < len(fresh) or self._is_known(put, mark, looked)
                 if put.answer is not None and (row < len(fresh) or not is_there):
                     waiters.append(Waiter(row, put.answer, duplicate=is_there))
                 self.counts.duplicates += is_there
@@ -312,14 +315,9 @@ class Book:
             flights = self._pending()
         checked = suspects if filled else suspects[: self._limits.record_suspects_count]
         marks = {row: mark for row in checked if (mark := mark_of(batch, row)) is not None}
-        known = marks_of(flights, marks.values())
-        with self._lock:
-            known |= self._finder.remembered(marks.values())
-        unknown = [mark for mark in marks.values() if mark.digest not in known]
-        if unknown and may_look:
-            known |= self._finder.find(unknown).keys()
-        self.counts.unchecked += len(suspects) - len(marks) + len(unknown) * (not may_look)
-        duplicates = {row for row, mark in marks.items() if mark.digest in known}
+        known, unknown_count = self._finder.known(marks.values(), flights, may_look=may_look)
+        self.counts.unchecked += len(suspects) - len(marks) + unknown_count
+        duplicates = {row for row, mark in marks.items() if mark.sample in known}
         duplicates |= repeated_rows(batch, marks)
         self.counts.duplicates += len(duplicates)
         return without_rows(batch, duplicates)
@@ -327,11 +325,10 @@ class Book:
     def _pending(self) -> tuple[Flight, ...]:
         return (*self._flights, *self._unsure)
 
-    def _is_known(self, put: Put, mark: Mark) -> bool:
+    def _is_known(self, put: Put, mark: Mark, looked: Looked) -> bool:
         """Under `_order`: whether a sample is recorded or under way; then it is answered so."""
         assert put.answer is not None
         same = mark.is_same if put.is_stamped else mark.is_body
-        bits = mark.bits if put.is_stamped else None
         with self._lock:
             self._receivers.note_asked(mark.identity.source)
             in_flight = in_flight_rows(self._pending(), mark.window, mark.identity.sn, same)
@@ -345,10 +342,9 @@ class Book:
                 if same(one.mark)
                 and (put.is_stamped or mark.is_retry(one.mark, self._limits.record_retry_ns))
             ]
-            may_have = self._windows.may_have(mark.identity, mark.key, bits)
-            may_have = may_have or (put.is_stamped and self._windows.has_forgotten)
-        if not found and may_have and put.is_stamped:
-            found = list(self._finder.find([mark]).values())
+            may_have = self._windows.may_have(mark.identity, mark.key, None)
+        if not found and put.is_stamped:
+            found = self._finder.found(mark, looked)
         elif not found and may_have:
             found = self._finder.find_body(mark)
         if found:
@@ -375,15 +371,14 @@ class Book:
         """Under `_order`: append rows. None: there is no log."""
         log = self._log
         with self._lock:
-            if log is None:
-                flight = Flight(batch, {}, waiters, notes=notes, told_count=len(waiters))
-                self._refuse(flight, Refusal("closed", f"the disk failed: {self.last_error}"))
-                return None
             taken: Taken = {}
-            if not notes:
+            if log is not None and not notes:
                 wall_bits = (self._wall_ns() << 32) // 1_000_000_000
                 taken = self._windows.take(batch, self._clock_ns(), wall_bits=wall_bits)
             flight = Flight(batch, taken, waiters, notes=notes, told_count=len(waiters))
+            if log is None:
+                self._refuse(flight, Refusal("closed", f"the disk failed: {self.last_error}"))
+                return None
             self._note_rows(flight, marks or {})
             self._flights.append(flight)
         try:
@@ -470,6 +465,7 @@ class Book:
     def _stored(self, flight: Flight, ranges: dict[int, tuple[int, int]]) -> None:
         """Rows are on disk, and who waited for them was told; some may wait since."""
         self.counts.rows += flight.batch.num_rows
+        self._finder.add_rows(flight.batch, ranges)
         for shard, (_, end) in ranges.items():
             self._ends[shard] = max(self._ends[shard], end)
         self.lag_ns = max(self._wall_ns() - received_us(flight.batch) * 1_000, 0)
@@ -558,11 +554,14 @@ class Book:
                 grown = [new - old for new, old in zip(new.ends(), self._ends, strict=True)]
                 unsure, self._unsure = self._unsure, []
                 notes = [*self.notes, *(note for one in unsure for note in one.notes or ())]
+                self._finder = Finder(new, self._limits, self.counts)
                 self._windows = recalled(
-                    new, self._limits, self._clock_ns(), notes=notes, before=self._windows
+                    *(new, self._limits, self._clock_ns()),
+                    tails=self._finder.tails,
+                    notes=notes,
+                    before=self._windows,
                 )
                 missing = [part for one in unsure for part in self._kept(one, grown)]
-                self._finder = Finder(new, self._limits)
             self._log = self._newest = new
             sent = [self._send(one.batch, one.waiters, notes=one.notes) for one in missing]
         for one in sent:
