@@ -62,6 +62,7 @@ from elea.store.recorder.marks import (
     without_rows,
 )
 from elea.store.recorder.notes import Notes
+from elea.store.recorder.opener import LogGoneError
 from elea.store.recorder.pending_acks import PendingAck, PendingAcks, Receivers
 from elea.store.recorder.recall import recalled
 from elea.store.recorder.rows import Row, batch_of, gap_row
@@ -69,7 +70,6 @@ from elea.store.recorder.windows import Gap, SourceId, Taken, WindowId
 
 _LOG: Final = logging.getLogger("elea.store.recorder")
 _LOOKUPS_COUNT: Final = 64  # samples looked for before other things are done
-_RESTORE: Final = "stop the recorder, restore the directory, start again"
 _FAIL_S: Final = 10.0  # how long a broken log has to give its rows back
 
 
@@ -543,11 +543,11 @@ class Book:
                 _LOG.error("log %s is opened again: %s", self.name, old.broken)
             try:
                 new = self._open_log()
+            except LogGoneError as error:
+                self._refuse_unsure(str(error), is_new=old is not None)
+                return
             except (EleaError, OSError) as error:
                 self.last_error = str(error)
-                return
-            if new.log_id != self.log_id:
-                self._give_up(new)
                 return
             self.counts.reopened += 1
             with self._lock:
@@ -567,21 +567,15 @@ class Book:
         for one in sent:
             self._follow(one)
 
-    def _give_up(self, other: Log) -> None:
-        """Another log is where this one was: its rows are gone, and nothing is acknowledged."""
-        other.close()
-        reason = f"log {self.log_id} was deleted or replaced by {other.log_id}; " + _RESTORE
-        _LOG.error("log %s: nothing is recorded: %s", self.name, reason)
+    def _refuse_unsure(self, reason: str, *, is_new: bool) -> None:
+        """What was under way is not acknowledged: the log is gone."""
+        if is_new:
+            _LOG.error("log %s: nothing is recorded: %s", self.name, reason)
         with self._lock:
             unsure, self._unsure = self._unsure, []
             for flight in unsure:
                 self._refuse(flight, Refusal("closed", reason))
             self.last_error = reason
-
-        def refuse() -> Log:
-            raise StoreError(reason)
-
-        self._open_log = refuse
 
     def _kept(self, flight: Flight, grown: list[int]) -> list[Flight]:
         """The parts of a flight that are not in the log. A block is there whole, or not at all."""

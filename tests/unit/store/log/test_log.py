@@ -441,29 +441,32 @@ def test_retention_by_age_does_not_believe_the_clocks_of_publishers(
     writer.close()
 
 
-@pytest.mark.parametrize("what", ["lock", "shard-0000", "."])
-@pytest.mark.parametrize("is_replaced", [True, False])
-def test_nothing_is_acknowledged_when_its_files_were_deleted(
-    tmp_path: Path, what: str, is_replaced: bool
+SEGMENT = "shard-0000/00000000000000000000"
+
+
+@pytest.mark.parametrize("what", ["lock", "shard-0000", ".", f"{SEGMENT}.arrows", f"{SEGMENT}.idx"])
+@pytest.mark.parametrize("how", ["deleted", "renamed", "replaced", "linked"])
+def test_nothing_is_acknowledged_when_its_files_are_not_where_they_were(
+    tmp_path: Path, what: str, how: str
 ) -> None:
     path = tmp_path / "log"
     log = Log(path, LogSettings(low_water_percent=0))
     log.store(rows(0, 5))
     target = path / what
-    if is_replaced:
-        target.rename(tmp_path / "away")
-        if what == "lock":
-            target.touch()
-        elif what == ".":
-            path.mkdir()
-    elif target.is_dir():
-        shutil.rmtree(target)
-    else:
+    if how == "deleted":
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+    elif how == "linked" and not target.is_dir():  # another name does not help
+        (tmp_path / "link").hardlink_to(target)
         target.unlink()
-    if is_replaced and what != "lock":  # it has moved, and is kept
-        assert log.store(rows(5, 5)).ranges == {0: (5, 10)}
-        log.close()
-        return
+    else:
+        target = path if what == "." else target
+        target.rename(tmp_path / "away")
+        if how == "linked":
+            target.symlink_to(tmp_path / "elsewhere")
+        elif how == "replaced" and (tmp_path / "away").is_dir():
+            shutil.copytree(tmp_path / "away", target)
+        elif how == "replaced":
+            shutil.copy(tmp_path / "away", target)
     with pytest.raises(StoreError, match=r"deleted|replaced"):
         log.store(rows(5, 5))
     assert log.broken is not None
