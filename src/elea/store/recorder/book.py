@@ -35,6 +35,7 @@ from elea.store.recorder.finder import Finder, Looked
 from elea.store.recorder.flight import (
     AMBIGUOUS,
     CLOSED,
+    DISPLACED,
     Answer,
     Flight,
     Given,
@@ -71,8 +72,6 @@ from elea.store.recorder.windows import Gap, SourceId, Taken, WindowId
 _LOG: Final = logging.getLogger("elea.store.recorder")
 _LOOKUPS_COUNT: Final = 64  # samples looked for before other things are done
 _FAIL_S: Final = 10.0  # how long a broken log has to give its rows back
-
-
 _Sent: TypeAlias = tuple[Flight, Log, Future[Stored] | None]  # None: who brought it writes it
 
 
@@ -221,6 +220,15 @@ class Book:
                     self._lookups.append(ask)
                     self._look()
         self._give()
+
+    def displace(self) -> bool:
+        """End the question that has waited longest for its sample; whether there was one."""
+        with self._lock:
+            ask = self._asks.oldest()
+            if ask is not None and self._asks.remove(ask):
+                self._answer(ask.answer, DISPLACED)
+        self._give()
+        return ask is not None
 
     def tell_all(self, source: SourceId, nonce: bytes, receipt: Receipt) -> bool:
         """Have a publisher told of each of its samples; whether that is new."""

@@ -35,6 +35,7 @@ class Refusal(NamedTuple):
     detail: str
 
 
+DISPLACED: Final = Refusal("busy", "too many ask for samples that have not come; ask again later")
 CLOSED: Final = Refusal("closed", "the recorder ends")
 AMBIGUOUS: Final = Refusal(
     "unknown", "several samples have this number; name `ts` and `digest`, or put its payload too"

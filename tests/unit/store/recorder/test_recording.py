@@ -542,3 +542,27 @@ def test_what_waits_for_the_disk_is_bounded_by_bytes_and_tokens(
     finally:
         go_on.set()
         recording.stop()
+
+
+def test_questions_for_samples_that_never_come_keep_nobody_out(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    limits = replace(DEFAULT_LIMITS, record_waiting_count=20)
+    recording = Recording(session, settings(tmp_path), limits=limits)
+    refused: list[str] = []
+
+    def heard(reply: elea.Reply) -> None:
+        assert reply.err is not None
+        refused.append(json.loads(reply.err.payload.to_string())["error"])
+
+    try:
+        for number in range(100):  # some with one number, some with others
+            identity = f"zid=ab;eid=1;sn={number // 3};wait=60"
+            session.get(f"@elea/log/log/put/k/a?{identity}", heard, timeout=60)
+        assert eventually(lambda: refused == ["busy"] * 90)  # the oldest
+        ack = session.put("k/b", b"1", ack="stored", timeout=WAIT_S)
+        assert ack.seq == 0
+        place, is_there = asked(session, "@elea/log/log/put/k/a", payload=b"2")
+        assert (place["seq"], is_there) == (1, True)
+    finally:
+        recording.stop()
