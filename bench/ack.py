@@ -38,9 +38,10 @@ KEY = "bench/pose"
 BLOCK_LEN = 2_100  # of a block of one row
 
 
-def record(directory: str, endpoint: str) -> None:
-    """Record until told to end."""
-    session = elea.open(node_config(elea, listen=endpoint, connect=None))
+def record(directory: str, endpoint: str, *, listens: bool = True) -> None:
+    """Record until told to end; it listens there, or connects."""
+    listen, connect = (endpoint, None) if listens else (None, endpoint)
+    session = elea.open(node_config(elea, listen=listen, connect=connect))
     settings = RecordingSettings(
         key_exprs=("bench/**",),
         name="bench",

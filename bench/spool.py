@@ -19,15 +19,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.ack import record
 from bench.log import payloads
 from bench.recorder import node_config
 
 import elea
 from elea import version
 from elea.store.log.reader import LogReader
-from elea.store.log.settings import LogSettings
-from elea.store.recorder.recorder import Recorder
-from elea.store.recorder.settings import RecordingSettings
 
 DEADLINE_S = 600.0
 
@@ -44,6 +42,7 @@ def measure(root: Path, samples: list[bytes], keys_count: int, *, on_disk: bool)
         recorder = subprocess.Popen(
             [sys.executable, "-m", "bench.spool", "--record", str(root / "log"), endpoint],
             stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,  # that it is ready
         )
         try:
             deadline = time.monotonic() + DEADLINE_S
@@ -62,20 +61,6 @@ def measure(root: Path, samples: list[bytes], keys_count: int, *, on_disk: bool)
     return rate
 
 
-def record(directory: str, endpoint: str) -> None:
-    """Record until told to end."""
-    session = elea.open(node_config(elea, listen=None, connect=endpoint))
-    settings = RecordingSettings(
-        key_exprs=("bench/**",),
-        name="bench",
-        directory=Path(directory),
-        log=LogSettings(low_water_percent=0),
-    )
-    with Recorder(session, [settings]):
-        sys.stdin.readline()
-    session.close()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=20_000)
@@ -86,7 +71,7 @@ def main() -> None:
     parser.add_argument("--record", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.record:
-        record(*args.record)
+        record(*args.record, listens=False)
         return
     for keys_count in args.keys:
         with tempfile.TemporaryDirectory(prefix="elea-spool-", dir=args.directory) as root:

@@ -255,7 +255,7 @@ class FaultDisk:
     def lock(self) -> File | None:
         return _FaultFile(self, _Inode(-1, b""))
 
-    def has_lock(self, lock: File) -> bool:
+    def has_file(self, name: str, file: File) -> bool:
         return True
 
     @_alone
@@ -320,9 +320,6 @@ class _FaultFile:
 
     def sync(self) -> None:
         self._disk.sync(self._inode)
-
-    def is_linked(self) -> bool:
-        return True
 
     def close(self) -> None:
         """What was written stays where it is."""

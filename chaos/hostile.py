@@ -1,51 +1,55 @@
-"""Kill a recorder again and again while hostile publishers claim to be the honest ones.
+"""Kill a recorder again and again while a hostile publisher claims to be the honest ones.
 
-Honest publishers put with acknowledgements, as sessions do, and by queries with an identity, which
-are repeated with their timestamps in the next life. A hostile one watches them, and uses their zid,
-eid and numbers, past and future ones and always the same, on its own key and on theirs, with
-timestamps of now, the past and the future; it repeats their samples, and forges receipts. What was
-acknowledged to an honest publisher has to be at its place, and no sample of one twice.
+What was acknowledged to an honest publisher (`publishers.py`) has to be at its place after each
+kill, no sample of one may be there twice, and what waited in a spool has to be there in its order
+in the end.
 
 Recorders are forked from a process that has imported everything, so that a life is short.
 """
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import random
 import signal
 import socket
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from chaos.publishers import (
+    BOB_ZID,
+    CAROL,
+    AskPublisher,
+    HostilePublisher,
+    Ledger,
+    Place,
+    PutPublisher,
+    SpoolPublisher,
+)
+
 import elea
 from elea.errors import EleaError
-from elea.ids import EntityGlobalId, EntityId
-from elea.provenance import SourceInfo
 from elea.store.log.disk import RealDisk
 from elea.store.log.reader import LogReader
 from elea.store.log.settings import LogSettings
 from elea.store.log.verify import verify
 from elea.store.recorder.recorder import Recorder
 from elea.store.recorder.settings import RecordingSettings
-from elea.timestamp import NTP64, Timestamp
 
 START_S = 30.0  # a recorder that has not begun by then is a problem
 LIFE_S = 1.0  # then it is killed, however many puts were acknowledged
-ANSWER_S = 5.0
+DRAIN_S = 120.0
+SPOOLED_COUNT = 40  # puts to the spool after a kill, at most
+SPOOL_S = 0.3  # for these
 ACKS_COUNT = 40  # of a life, at most
-CHECK_EVERY = 10  # lives
+WHOLE_EVERY = 100  # lives: read all of the log; else what is new
 LOG = LogSettings(shards_count=2, segment_len=200_000, pack_age_ns=0, low_water_percent=0)
 QUIET = {"scouting": {"multicast": {"enabled": False}}}
-HOSTILE_AGES_S = (0, -3_600, 3_600, 86_400 * 365)
-REPLAY_ONE_IN = 10
-ATTACK_S = 0.005  # between two attacks of three samples or more
 
 
 def record(directory: str, endpoint: str, ready: Connection) -> None:
@@ -65,20 +69,37 @@ class HostileVictim:
 
     directory: Path
     seed: int
-    placed: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # shard, seq
-    problems: list[str] = field(default_factory=list)
+    ledger: Ledger = field(default_factory=Ledger)
     deaths_count: int = 0
-    hostile_count: int = 0  # samples and receipts of the hostile publisher
+    hostile_count: int = 0  # samples, questions and receipts of the hostile publisher
     slow_count: int = 0  # lives in which fewer puts were acknowledged than was meant
-    repeated_count: int = 0  # puts that were there although nobody had been told
-    _puts_count: int = 0
-    _unanswered: deque[tuple[int, Timestamp]] = field(default_factory=deque)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    silent_count: int = 0  # lives in which none was
+    _rows: dict[Place, bytes] = field(default_factory=dict)
+    _counts: Counter[bytes] = field(default_factory=Counter)
+    _last_carol: int = 0
+    _ends: list[int] = field(default_factory=list)
+    _checked_count: int = 0  # of what was acknowledged
+
+    @property
+    def problems(self) -> list[str]:
+        """What was found wrong."""
+        return self.ledger.problems
 
     def die(self) -> None:
         """One life of the recorder, from its start to its violent end."""
         self.deaths_count += 1
         rng = random.Random(f"{self.seed} {self.deaths_count}")
+        self._run(lambda endpoint, kill: self._live(endpoint, kill, rng))
+        self.check(whole=self.deaths_count % WHOLE_EVERY == 0)
+
+    def finish(self) -> None:
+        """A last life, to forward what waits in the spool; then all is looked at."""
+        self._run(self._drain)
+        self.check(whole=True)
+        missing = self.ledger.spooled - self._counts.keys()
+        self.problems.extend(f"sample {one!r} was spooled and is gone" for one in sorted(missing))
+
+    def _run(self, live: Callable[[str, Callable[[], None]], None]) -> None:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             endpoint = f"tcp/127.0.0.1:{probe.getsockname()[1]}"
         fork = multiprocessing.get_context("forkserver")
@@ -92,7 +113,7 @@ class HostileVictim:
             if not here.poll(START_S):
                 self.problems.append("the recorder did not begin")
                 return
-            self._live(endpoint, process.kill, rng)
+            live(endpoint, process.kill)
         except EleaError as error:
             self.problems.append(f"the recorder was not reached: {error!r}")
         finally:
@@ -102,159 +123,93 @@ class HostileVictim:
             there.close()
         if process.exitcode != -signal.SIGKILL:
             self.problems.append(f"the recorder ended by itself with {process.exitcode}")
-        if self.deaths_count % CHECK_EVERY == 0:
-            self.check()
 
     def _live(self, endpoint: str, kill: Callable[[], None], rng: random.Random) -> None:
         """Put until so many were acknowledged, and kill it soon after that."""
-        client = {**QUIET, "mode": "client", "connect": {"endpoints": [endpoint]}}
-        enough = threading.Event()
-        left = [rng.randint(1, ACKS_COUNT)]
-
-        def acknowledged(payload: bytes, shard: int, seq: int) -> None:
-            with self._lock:
-                self.placed[payload] = (shard, seq)
-                left[0] -= 1
-                if left[0] <= 0:
-                    enough.set()
-
+        ledger = self.ledger
+        acks_count = rng.randint(1, ACKS_COUNT)
+        ledger.begin(acks_count)
         with (
-            elea.open({**client, "id": "a11ce"}) as alice,
-            elea.open({**client, "id": "c0ffee"}) as bob,
-            elea.open(client) as mallory,
+            elea.open({**_client(endpoint), "id": "a11ce"}) as alice,
+            elea.open({**_client(endpoint), "id": BOB_ZID}) as bob,
+            elea.open({**_client(endpoint), "id": "ca401"}) as carol,
+            elea.open(_client(endpoint)) as mallory,
         ):
-            hostile = _Hostile(mallory, rng)
-            threads = [
-                threading.Thread(target=self._put_all, args=(alice, "k/alice/1", acknowledged)),
-                threading.Thread(target=self._put_all, args=(alice, "k/alice/2", acknowledged)),
-                threading.Thread(target=self._ask_all, args=(bob, acknowledged)),
-                threading.Thread(target=hostile.run),
+            hostile = HostilePublisher(mallory, rng)
+            publishers: list[PutPublisher | AskPublisher | HostilePublisher] = [
+                PutPublisher(alice, "k/alice/1", ledger),
+                PutPublisher(alice, "k/alice/2", ledger),
+                AskPublisher(bob, ledger, rng),
+                SpoolPublisher(carol, self._spool, ledger),
+                hostile,
             ]
+            threads = [threading.Thread(target=one.run) for one in publishers]
             for thread in threads:
                 thread.start()
-            self.slow_count += not enough.wait(LIFE_S)
+            self.slow_count += not ledger.has_enough.wait(LIFE_S)
             time.sleep(rng.random() * 0.02)
             kill()
+            ledger.await_spooled(rng.randint(1, SPOOLED_COUNT), SPOOL_S)
+            self.silent_count += ledger.acks_left == acks_count
             hostile.is_over = True
-            for session in (alice, bob, mallory):
+            for session in (alice, bob, carol, mallory):
                 session.close()
             for thread in threads:
                 thread.join()
             self.hostile_count += hostile.sent_count
 
-    def _number(self) -> int:
-        with self._lock:
-            self._puts_count += 1
-            return self._puts_count
+    @property
+    def _spool(self) -> str:
+        return str(self.directory.parent / "spool")
 
-    def _put_all(
-        self, session: elea.Session, key: str, told: Callable[[bytes, int, int], None]
-    ) -> None:
-        """As a session does. What was not acknowledged is never put again."""
+    def _drain(self, endpoint: str, _: Callable[[], None]) -> None:
+        with elea.open({**_client(endpoint), "id": "ca401"}) as carol:
+            publisher = SpoolPublisher(carol, self._spool, self.ledger)
+            if not publisher.spool.drain(DRAIN_S):
+                self.problems.append(f"the spool was not drained: {publisher.spool.stats()}")
+
+    def check(self, *, whole: bool = True) -> None:
+        """Read what is new in the log, or all of it; and look at all that was acknowledged."""
         try:
-            while True:
-                payload = f"{key} {self._number()}".encode()
-                ack = session.put(key, payload, ack="stored", timeout=ANSWER_S)
-                told(payload, ack.shard, ack.seq)
-        except EleaError:
-            return
-
-    def _ask_all(self, session: elea.Session, told: Callable[[bytes, int, int], None]) -> None:
-        """By queries. What was not acknowledged is put again in the next life."""
-        while True:
-            try:
-                if self._unanswered:
-                    number, stamp = self._unanswered.popleft()
-                else:
-                    number, stamp = self._number(), session.new_timestamp()
-                payload = f"k/bob {number}".encode()
-                self._unanswered.append((number, stamp))
-                identity = f"zid=c0ffee;eid=1;sn={number};ts={stamp};publish=false"
-                selector = f"@elea/log/log/put/k/bob?{identity}"
-                for reply in session.get(selector, payload=payload, timeout=ANSWER_S):
-                    if reply.ok is not None:
-                        place = json.loads(reply.ok.payload.to_string())
-                        self._unanswered.remove((number, stamp))
-                        self.repeated_count += place["duplicate"]
-                        told(payload, place["shard"], place["seq"])
-                        break
-            except EleaError:
-                return
-
-    def check(self) -> None:
-        """Read all of the log."""
-        try:
-            damage = verify(RealDisk(self.directory, writable=False)).damage
-            there, counts = self._rows()
+            if whole:
+                self._rows, self._counts, self._ends, self._last_carol = {}, Counter(), [], 0
+                self._checked_count = 0
+                damage = verify(RealDisk(self.directory, writable=False)).damage
+                self.problems.extend(str(one) for one in damage)
+            self._read()
         except (EleaError, OSError) as error:
             self.problems.append(f"failed open: {error!r}")
             return
-        self.problems += [str(one) for one in damage]
-        for payload, count in counts.items():
-            if count > 1:
-                self.problems.append(f"sample {payload!r} is there {count} times")
-        for payload, place in self.placed.items():
-            if there.get(place) != payload:
-                seen = there.get(place)
-                self.problems.append(f"sample {payload!r} was acknowledged at {place}: {seen!r}")
+        for payload, place in list(self.ledger.placed.items())[self._checked_count :]:
+            if self._rows.get(place) != payload:
+                found = self._rows.get(place)
+                self.problems.append(f"sample {payload!r} was acknowledged at {place}: {found!r}")
+        self._checked_count = len(self.ledger.placed)
 
-    def _rows(self) -> tuple[dict[tuple[int, int], bytes], Counter[bytes]]:
-        """The samples of honest publishers, by their places, and how often they are there."""
+    def _read(self) -> None:
+        """The samples of honest publishers that are new: their places, order and number."""
         reader = LogReader(self.directory)
-        there: dict[tuple[int, int], bytes] = {}
-        for shard in range(reader.shards_count):
-            for batch in reader.read(shard, 0, columns=["key", "payload"], position=True):
+        self._ends = self._ends or [0] * reader.shards_count
+        for shard, start in enumerate(self._ends):
+            end = self._ends[shard] = reader.bounds(shard).end
+            columns = ["key", "payload"]
+            for batch in reader.read(shard, start, end, columns=columns, position=True):
                 for row in batch.to_pylist():
                     if row["payload"].startswith(row["key"].encode() + b" "):
-                        there[row["shard"], row["seq"]] = row["payload"]
-        return there, Counter(there.values())
+                        self._see(row["payload"], (row["shard"], row["seq"]))
+
+    def _see(self, payload: bytes, place: Place) -> None:
+        self._rows[place] = payload
+        self._counts[payload] += 1
+        if self._counts[payload] > 1:
+            first = next(one for one, other in self._rows.items() if other == payload)
+            self.problems.append(f"sample {payload!r} is there twice, at {first} and {place}")
+        key, number = payload.decode().split(" ")
+        if key == CAROL:
+            if int(number) < self._last_carol:
+                self.problems.append(f"sample {payload!r} at {place} is after {self._last_carol}")
+            self._last_carol = max(self._last_carol, int(number))
 
 
-class _Hostile:
-    """A publisher that claims to be others."""
-
-    def __init__(self, session: elea.Session, rng: random.Random) -> None:
-        self._session = session
-        self._rng = random.Random(rng.random())
-        self._seen: deque[elea.Sample] = deque(maxlen=100)
-        self.is_over = False
-        self.sent_count = 0
-
-    def run(self) -> None:
-        """Attack until it is over."""
-        try:
-            self._session.declare_subscriber("k/**", self._seen.append)
-            while not self.is_over:
-                if self._seen:
-                    self._attack(self._seen[-1])
-                time.sleep(ATTACK_S)
-        except EleaError:
-            return
-
-    def _attack(self, sample: elea.Sample) -> None:
-        info, rng, session = sample.source_info, self._rng, self._session
-        if info is None or sample.payload.to_bytes().startswith(b"junk"):
-            zid, eid, sn = elea.ZenohId.parse("c0ffee"), 1, rng.randrange(1_000)
-        else:
-            zid, eid, sn = info.source_id.zid, int(info.source_id.eid), info.source_sn
-        sn = max(0, rng.choice([7, sn, sn + 1, sn + rng.randint(1, 50), sn - 1]))
-        source = SourceInfo(EntityGlobalId(zid, EntityId(eid)), sn)
-        stamp = session.new_timestamp()
-        bits = stamp.time.value + (rng.choice(HOSTILE_AGES_S) << 32)
-        moved = Timestamp(NTP64.from_value(bits), stamp.id)
-        key = rng.choice(["k/mallory", "k/alice/1", "k/alice/2", "k/bob"])
-        junk = b"junk %d" % rng.randrange(5)
-        session.put(key, junk, source_info=source, timestamp=moved)
-        if sample.timestamp is not None and info is not None:
-            same_key = str(sample.key_expr)
-            session.put(same_key, junk, source_info=info, timestamp=sample.timestamp)
-            if rng.randrange(REPLAY_ONE_IN) == 0:
-                payload = sample.payload.to_bytes()
-                session.put(same_key, payload, source_info=info, timestamp=sample.timestamp)
-        if rng.randrange(4) == 0:
-            identity = f"zid=c0ffee;eid=1;sn={sn};publish=false;ts={moved}"
-            session.get(f"@elea/log/log/put/k/bob?{identity}", lambda _: None, payload=junk)
-        rows = [[eid, sn + ahead, 0, rng.randrange(1_000), "00" * 12] for ahead in range(3)]
-        said = {"log": "00000000-0000-4000-8000-000000000000", "name": "log", "stored": rows}
-        session.put(f"@elea/log/log/stored/{zid}", json.dumps(said))
-        self.sent_count += 3
+def _client(endpoint: str) -> dict[str, object]:
+    return {**QUIET, "mode": "client", "connect": {"endpoints": [endpoint]}}

@@ -96,18 +96,27 @@ def recorder(count: int, seed: int, root: Path) -> dict[str, object]:
 def hostile(count: int, seed: int, root: Path) -> dict[str, object]:
     """`kill -9` of a recorder while hostile publishers claim to be the honest ones."""
     victim = HostileVictim(root / "hostile", seed)
-    for turn in range(count):
-        victim.die()
-        _tell(f"hostile: {turn + 1} of {count}, {len(victim.problems)} problems")
-    victim.check()
+    told_count = 0
+    for turn in range(count + 1):
+        if turn < count:
+            victim.die()
+        else:
+            victim.finish()
+        for problem in victim.problems[told_count:]:
+            _tell(f"hostile: problem in life {turn + 1}: {problem}")
+        told_count = len(victim.problems)
+        acknowledged = f"{len(victim.ledger.placed)} acknowledged"
+        _tell(f"hostile: {victim.deaths_count} of {count}, {acknowledged}, {told_count} problems")
     return {
         "deaths": victim.deaths_count,
-        "acknowledged": len(victim.placed),
-        "put_again": victim.repeated_count,
+        "acknowledged": len(victim.ledger.placed),
+        "spooled": len(victim.ledger.spooled),
+        "put_again": victim.ledger.repeated_count,
         "hostile": victim.hostile_count,
         "slow_lives": victim.slow_count,
-        "problems": len(victim.problems),
-        "first_problems": victim.problems[:3],
+        "silent_lives": victim.silent_count,
+        "problems": told_count,
+        "first_problems": victim.problems[:20],
     }
 
 

@@ -10,8 +10,9 @@
                         other; what is put meanwhile goes to the end of the shelf
 
 A sample keeps its source and its timestamp, so a recorder that has it already stores it no more.
-While the shelf is drained, a new sample is sent to its subscribers when its turn comes: recorders
-are subscribers, and would store it before those that wait.
+While the shelf is drained, or a recorder is there and refuses, a new sample is sent to its
+subscribers when its turn comes: recorders are subscribers, and would store it before those that
+wait. In the moment in which a recorder appears it may; `live=False` is for those who mind.
 """
 
 from __future__ import annotations
@@ -105,6 +106,7 @@ class Spool(Declared):
         "_failed",
         "_has_progress",
         "_is_pumping",
+        "_is_refused",
         "_keys",
         "_live",
         "_lock",
@@ -139,6 +141,7 @@ class Spool(Declared):
         self._behind_count = shelf.end - shelf.first
         self._asked_count = 0
         self._draining = self._has_progress = False
+        self._is_refused = False  # a recorder is there, and took nothing in the last round
         self._timer: Timer | None = None
         self._retry_ns = _RETRY_FIRST_NS
         self._stats = SpoolStats()
@@ -227,7 +230,8 @@ class Spool(Declared):
     ) -> int:
         """Keep a sample; the future's result is an acknowledgement when it is safe here."""
         with self._lock:
-            at_once = self._live and not self._draining
+            at_once = self._live and not self._draining and not self._is_refused
+            self._is_refused = self._is_refused or isinstance(cause, NotStoredError)
             if self._behind_count == 0 and cause is not None:
                 _LOGGER.warning("spool: samples wait for a recorder: %s", cause)
             self._behind_count += 1
@@ -298,7 +302,7 @@ class Spool(Declared):
                 return
             if not self._draining:
                 self._draining = self._takes_batches = True
-                self._has_progress = False
+                self._has_progress = self._is_refused = False
                 _LOGGER.debug("spool: forwarding, %d wait", self._behind_count)
         self.pump()
 
@@ -471,6 +475,7 @@ class Spool(Declared):
             self._stats = replace(stats, invalid_count=stats.invalid_count + 1)
             _LOGGER.error("spool: a sample is given up: %s", outcome)
         else:
+            self._is_refused = self._is_refused or isinstance(outcome, NotStoredError)
             return
         slot.is_done = True
         self._behind_count = max(0, self._behind_count - 1)

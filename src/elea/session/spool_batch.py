@@ -40,6 +40,7 @@ _END: Final = b"\0"
 _NUMBER_MAX: Final = 0xFFFF_FFFF
 _TIME_MAX: Final = 0xFFFF_FFFF_FFFF_FFFF
 _FIELDS_COUNT: Final = 9
+_HEAD_LEN: Final = 1_024 * DEFAULT_LIMITS.spool_batch_count  # of rows; longer ones are not parsed
 
 
 class BatchSample(NamedTuple):
@@ -89,6 +90,8 @@ def read_batch(octets: bytes) -> list[BatchSample]:
     """
     head, end, data = octets.partition(_END)
     try:
+        if len(head) > _HEAD_LEN:
+            raise ValueError(f"expected at most {_HEAD_LEN} bytes of rows, got {len(head)}")
         rows = json.loads(head)
         if not end or not isinstance(rows, list):
             raise ValueError("expected a JSON array and a zero byte")
@@ -111,6 +114,8 @@ def _read_row(row: object, data: bytes, offset: int) -> tuple[BatchSample, int]:
     if not isinstance(row, list) or len(row) != _FIELDS_COUNT:
         raise ValueError(f"expected rows of {_FIELDS_COUNT} fields, got {row!a:.100}")
     kind, zid, eid, sn, time, clock, encoding, payload_len, attachment_len = row
+    if not all(isinstance(text, str) for text in (zid, clock, encoding)):
+        raise ValueError(f"expected texts as zid, clock and encoding, got {row!a:.100}")
     lengths = [payload_len, 0 if attachment_len is None else attachment_len]
     bounds = [(kind, 1), (eid, _NUMBER_MAX), (sn, _NUMBER_MAX), (time, _TIME_MAX)]
     for value, most in [*bounds, *((one, len(data) - offset) for one in lengths)]:

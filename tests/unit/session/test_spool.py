@@ -218,6 +218,22 @@ def test_a_recorder_that_refuses_for_now_is_waited_for(scene: Scene, reason: str
     assert payloads(scene) == ["0"]
 
 
+def test_what_is_put_after_a_refusal_does_not_overtake_what_was_refused(
+    scene: Scene, place: Path | None
+) -> None:
+    recorder = scene.record()
+    recorder.refusal, recorder.is_deaf = "busy", True
+    spool = scene.session.declare_spool(place)
+    for n in range(3):
+        assert scene.session.put("fleet/1", str(n), ack="stored", timeout=2).spooled
+    scene.world.sleep(100)
+    recorder.refusal, recorder.is_deaf = None, False
+    assert scene.session.put("fleet/1", "3", ack="stored", timeout=2).spooled
+    scene.world.sleep(0.2)  # it reaches subscribers, if it was sent
+    assert spool.drain(60)
+    assert payloads(scene) == ["0", "1", "2", "3"]
+
+
 def test_what_a_recorder_never_takes_is_given_up_and_said(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -149,6 +149,34 @@ def test_what_was_said_to_be_lost_and_came_is_not_lost() -> None:
     assert len(numbers.holes) == 2
 
 
+def test_numbers_of_a_restarted_publisher_fill_no_gaps_of_before() -> None:
+    numbers = Numbers("k")
+    numbers.receive([Run(0, 9, 10, 19), Run(15, 20, 25, 30)], is_only_key=True)
+    numbers.lose(18, 1, at_us=31)
+    expected = [(10, 14, "missing"), (18, 18, "lost")]
+    numbers.receive([Run(0, 12, 100, 112)], is_only_key=True)  # it counts anew
+    assert [(one.first, one.last, one.reason) for one in numbers.holes] == expected
+    numbers.receive([Run(13, 30, 113, 130), Run(33, 40, 133, 140)], is_only_key=True)
+    expected.append((31, 32, "missing"))
+    assert [(one.first, one.last, one.reason) for one in numbers.holes] == expected
+    numbers.receive([Run(11, 12, 21, 22), Run(31, 31, 131, 131)], is_only_key=True)  # late
+    assert [(one.first, one.last) for one in numbers.holes] == [
+        *((10, 10), (13, 14), (18, 18)),
+        (32, 32),
+    ]
+    table = holes_of({("z", 1): numbers}, [("z", 1)])
+    assert len(set(table["id"].to_pylist())) == table.num_rows == 4
+
+
+def test_what_a_publisher_said_it_sent_is_no_restart_when_it_comes() -> None:
+    numbers = Numbers("k")
+    numbers.receive([Run(0, 4, 10, 14)], is_only_key=True)
+    numbers.lose(5, 4, at_us=20)
+    numbers.receive([Run(6, 7, 16, 17)], is_only_key=True)
+    numbers.receive([Run(9, 9, 19, 19)], is_only_key=True)
+    assert [(one.first, one.last) for one in numbers.holes] == [(5, 5), (8, 8)]
+
+
 VALUES = st.sampled_from([70, 78, 85, None])
 
 
@@ -374,7 +402,9 @@ def test_rows_answer_queries(tmp_path: Path) -> None:
 def test_losses_of_a_publisher_that_was_forgotten_stay_when_it_publishes_again() -> None:
     """Only the rows of the table know of them: what was not received since is still missing."""
     publisher = ("a", 1)
-    stored = holes_of({publisher: Numbers("k", 5, 9, [Hole(2, 4, MISSING, 1, 9)])}, [publisher])
+    stored = holes_of(
+        {publisher: Numbers("k", 5, 9, holes=[Hole(2, 4, MISSING, 1, 9)])}, [publisher]
+    )
     known = remembered(None, stored)
     assert known.numbers == {}
     numbers = known.of(publisher, "k")

@@ -36,9 +36,6 @@ class File(Protocol):
     def sync(self) -> None:
         """Return when all that was written survives a loss of power; OSError: nobody knows."""
 
-    def is_linked(self) -> bool:
-        """Whether it has a name: False once it was deleted."""
-
     def close(self) -> None:
         """No more of it."""
 
@@ -82,8 +79,11 @@ class Disk(Protocol):
     def lock(self) -> File | None:
         """Keep other writers out; None: there is one."""
 
-    def has_lock(self, lock: File) -> bool:
-        """Whether a lock still keeps others out: nobody deleted or replaced its file."""
+    def has_file(self, name: str, file: File) -> bool:
+        """Whether an open file is the one of this name, by the path that the log was opened with.
+
+        False once it, or a directory above it, was deleted, renamed or replaced.
+        """
 
 
 def parts_of(name: str) -> tuple[str, str]:
@@ -103,10 +103,11 @@ def parts_of(name: str) -> tuple[str, str]:
 class RealDisk:
     """A directory of the operating system. Symbolic links below it are not followed."""
 
-    __slots__ = ("_directories",)
+    __slots__ = ("_directories", "_root")
 
     def __init__(self, root: Path, *, writable: bool) -> None:
         self._directories: dict[str, int] = {}
+        self._root = os.path.abspath(root)  # the process may change its directory
         if writable:
             root.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
         self._directories[""] = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
@@ -189,10 +190,11 @@ class RealDisk:
             return None
         return file
 
-    def has_lock(self, lock: File) -> bool:
-        assert isinstance(lock, RealFile)
+    def has_file(self, name: str, file: File) -> bool:
+        assert isinstance(file, RealFile)
         try:
-            ours, named = os.fstat(lock.descriptor), self._stat("lock")
+            ours = os.fstat(file.descriptor)
+            named = os.stat(f"{self._root}/{name}", follow_symlinks=False)
         except OSError:
             return False
         return (ours.st_ino, ours.st_dev) == (named.st_ino, named.st_dev)
@@ -238,9 +240,6 @@ class RealFile:
 
     def sync(self) -> None:
         os.fdatasync(self.descriptor)
-
-    def is_linked(self) -> bool:
-        return os.fstat(self.descriptor).st_nlink > 0
 
     def close(self) -> None:
         if self.descriptor >= 0:

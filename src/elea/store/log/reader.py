@@ -222,6 +222,8 @@ class LogReader:
         columns: Sequence[str] | None = None,
         shard: int | None = None,
         position: bool = False,
+        end: int | None = None,
+        may_read: Callable[[], bool] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows whose key matches an expression, of a span of time; shard by shard, in order.
 
@@ -232,6 +234,8 @@ class LogReader:
             until: and from which on no more are.
             shard: Of this shard only.
             position: Add the columns `shard` and `seq`.
+            end: Only blocks that begin before this offset.
+            may_read: Asked before each block is read; False ends it.
         """
         wanted = str(KeyExpr.of(key_expr))
         for one in self._shards_of(wanted):
@@ -239,7 +243,13 @@ class LogReader:
                 continue
             one.refresh()
             for segment in one.segments():
+                if end is not None and segment.first_seq >= end:
+                    break
                 for record in self._blocks_of(one, segment, wanted, since, until):
+                    if end is not None and record.first_seq >= end:
+                        break
+                    if may_read is not None and not may_read():
+                        return
                     with contextlib.suppress(OffsetError):  # trimmed meanwhile
                         batch = self._selected(
                             record, segment, wanted, (since, until), columns, position=position

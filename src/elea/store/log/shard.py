@@ -154,10 +154,12 @@ class ShardWriter:
         """Whether what was written can be found by its name.
 
         Raises:
-            OSError: the file was removed, and with it what was acknowledged.
+            OSError: a file was deleted, renamed or replaced, and with it what was acknowledged.
         """
-        if self._data is not None and not self._data.is_linked():
-            raise FileNotFoundError(errno.ENOENT, f"{self.stem}{DATA} was deleted")
+        for file, kind in ((self._data, DATA), (self._index, INDEX)):
+            if file is not None and not self._disk.has_file(self.stem + kind, file):
+                reason = f"{self.stem}{kind} was deleted, renamed or replaced"
+                raise FileNotFoundError(errno.ENOENT, reason)
 
     def withdraw(self) -> None:
         """The block is not to be: another shard had no room for its part of the rows.

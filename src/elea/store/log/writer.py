@@ -172,7 +172,7 @@ class Writer:
     def trim(self) -> list[Trimmed]:
         """Let go of what is not retained; what consumers lose by it is in the report."""
         now = self._wall_ns()
-        if not self._disk.has_lock(self._lock):
+        if not self._has_lock():
             return []  # another writer may be appending; the next commit says so
         for shard in self._shards:
             if shard.is_due(now):
@@ -212,7 +212,7 @@ class Writer:
 
     def begin_packing(self) -> Kept | None:
         """A segment that is to be packed now, if there is one. It stays until `end_packing`."""
-        if not self._disk.has_lock(self._lock):
+        if not self._has_lock():
             return None
         known = [one for one in self._untrimmed() if one.stem not in self._unpackable]
         age_ns = 0 if self._is_short_of_room() else self._settings.pack_age_ns
@@ -253,7 +253,7 @@ class Writer:
 
     def close(self) -> None:
         """Give the log to the next writer."""
-        is_owner = self._disk.has_lock(self._lock)
+        is_owner = self._has_lock()
         for shard in self._shards:
             shard.close(is_owner=is_owner)
         if self._broken is None and is_owner:
@@ -296,12 +296,15 @@ class Writer:
         Raises:
             StoreError: the file `lock` is not the one that was locked.
         """
-        if not self._disk.has_lock(self._lock):
+        if not self._has_lock():
             raise self._end(
-                "its file `lock` was deleted or replaced, so that the log may be gone or have"
-                " another writer; stop whoever deletes files there, see that one recorder writes"
-                " to it, and restore the directory if it is gone"
+                "its directory or its file `lock` was deleted, renamed or replaced, so that the log"
+                " may be gone or have another writer; see that one recorder writes to it, and"
+                " restore the directory under its name"
             )
+
+    def _has_lock(self) -> bool:
+        return self._disk.has_file("lock", self._lock)
 
     def _end(self, reason: str) -> StoreError:
         self._broken = reason

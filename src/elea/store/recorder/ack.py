@@ -105,6 +105,7 @@ class AckServer:
         self._lock = threading.Lock()
         self._waiting_count = 0
         self._waiting_len = 0
+        self._asks_count = 0  # of those that wait, without a sample
         # Under its own name the recorder numbers what it publishes for others, so that it knows
         # it when it comes back. The number is chosen anew in each life: no life repeats another's.
         self._eid = ANY_KEY_EID | secrets.randbits(31)
@@ -147,6 +148,8 @@ class AckServer:
             return
         if not self._admit(query, 1):
             return
+        if asked.kind is None:
+            self._make_room()
         book = self._recording.book_of(asked.key)
         if book is not None:
             self._line_up(key_expr, query, asked, book)
@@ -167,6 +170,14 @@ class AckServer:
         if is_busy:
             self._refuse(query, Refusal("busy", "too many wait already; ask again later"))
         return not is_busy
+
+    def _make_room(self) -> None:
+        """Have questions for samples that never come not keep samples out."""
+        with self._lock:
+            self._asks_count += 1
+            is_crowded = self._asks_count > self._limits.record_waiting_count // 2
+        if is_crowded:
+            any(book.displace() for book in self._recording.books())
 
     def _leave(self, query: Query, count: int) -> None:
         """Samples wait no more."""
@@ -210,6 +221,8 @@ class AckServer:
         if book is not None:
             self._line_up(key_expr, query, asked, book)
             return
+        with self._lock:
+            self._asks_count -= asked.kind is None
         self._leave(query, 1)
         self._refuse(query, _NO_LOG)
 
@@ -293,6 +306,9 @@ class AckServer:
     def _answer(
         self, query: Query, asked: Asked, book: Book, row: Row | None, outcome: Outcome
     ) -> None:
+        if row is None:
+            with self._lock:
+                self._asks_count -= 1
         if isinstance(outcome, Refusal):
             self._leave(query, 1)
             self._refuse(query, outcome)

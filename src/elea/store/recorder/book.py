@@ -31,10 +31,11 @@ from elea.store.log.signal import Signal
 from elea.store.log.single import Rows
 from elea.store.log.writer import Stored
 from elea.store.recorder.counts import Counts
-from elea.store.recorder.finder import Finder
+from elea.store.recorder.finder import Finder, Looked
 from elea.store.recorder.flight import (
     AMBIGUOUS,
     CLOSED,
+    DISPLACED,
     Answer,
     Flight,
     Given,
@@ -47,7 +48,6 @@ from elea.store.recorder.flight import (
     by_shard,
     finish,
     in_flight_rows,
-    marks_of,
     places_of,
     received_us,
     written,
@@ -63,6 +63,7 @@ from elea.store.recorder.marks import (
     without_rows,
 )
 from elea.store.recorder.notes import Notes
+from elea.store.recorder.opener import LogGoneError
 from elea.store.recorder.pending_acks import PendingAck, PendingAcks, Receivers
 from elea.store.recorder.recall import recalled
 from elea.store.recorder.rows import Row, batch_of, gap_row
@@ -70,10 +71,7 @@ from elea.store.recorder.windows import Gap, SourceId, Taken, WindowId
 
 _LOG: Final = logging.getLogger("elea.store.recorder")
 _LOOKUPS_COUNT: Final = 64  # samples looked for before other things are done
-_RESTORE: Final = "stop the recorder, restore the directory, start again"
 _FAIL_S: Final = 10.0  # how long a broken log has to give its rows back
-
-
 _Sent: TypeAlias = tuple[Flight, Log, Future[Stored] | None]  # None: who brought it writes it
 
 
@@ -132,8 +130,8 @@ class Book:
         # How every acknowledgement begins.
         self.head = json.dumps({"log": str(self.log_id), "name": name}).removesuffix("}")
         self._ends = self._log.ends()
-        self._windows = recalled(self._log, limits, clock_ns())
-        self._finder = Finder(self._log, limits)
+        self._finder = Finder(self._log, limits, self.counts)
+        self._windows = recalled(self._log, limits, clock_ns(), tails=self._finder.tails)
 
     @property
     def log(self) -> Log | None:
@@ -170,12 +168,16 @@ class Book:
             waiters: list[Waiter] = []
             repeats = Repeats()
             marks: dict[int, Mark | None] = {}
-            for put in puts:
-                mark = None if put.answer is None else mark_of_row(put.row)
+            own = [None if put.answer is None else mark_of_row(put.row) for put in puts]
+            with self._lock:
+                suspects = self._finder.suspects(puts, own, self._windows)
+                flights = self._pending()
+            looked = self._finder.look(suspects, flights)
+            for put, mark in zip(puts, own, strict=True):
                 row, is_there = len(fresh), False
                 if mark is not None:
                     row = repeats.row_of(mark, row, is_stamped=put.is_stamped)
-                    is_there = row < len(fresh) or self._is_known(put, mark)
+                    is_there = row < len(fresh) or self._is_known(put, mark, looked)
                 if put.answer is not None and (row < len(fresh) or not is_there):
                     waiters.append(Waiter(row, put.answer, duplicate=is_there))
                 self.counts.duplicates += is_there
@@ -218,6 +220,15 @@ class Book:
                     self._lookups.append(ask)
                     self._look()
         self._give()
+
+    def displace(self) -> bool:
+        """End the question that has waited longest for its sample; whether there was one."""
+        with self._lock:
+            ask = self._asks.oldest()
+            if ask is not None and self._asks.remove(ask):
+                self._answer(ask.answer, DISPLACED)
+        self._give()
+        return ask is not None
 
     def tell_all(self, source: SourceId, nonce: bytes, receipt: Receipt) -> bool:
         """Have a publisher told of each of its samples; whether that is new."""
@@ -312,14 +323,9 @@ class Book:
             flights = self._pending()
         checked = suspects if filled else suspects[: self._limits.record_suspects_count]
         marks = {row: mark for row in checked if (mark := mark_of(batch, row)) is not None}
-        known = marks_of(flights, marks.values())
-        with self._lock:
-            known |= self._finder.remembered(marks.values())
-        unknown = [mark for mark in marks.values() if mark.digest not in known]
-        if unknown and may_look:
-            known |= self._finder.find(unknown).keys()
-        self.counts.unchecked += len(suspects) - len(marks) + len(unknown) * (not may_look)
-        duplicates = {row for row, mark in marks.items() if mark.digest in known}
+        known, unknown_count = self._finder.known(marks.values(), flights, may_look=may_look)
+        self.counts.unchecked += len(suspects) - len(marks) + unknown_count
+        duplicates = {row for row, mark in marks.items() if mark.sample in known}
         duplicates |= repeated_rows(batch, marks)
         self.counts.duplicates += len(duplicates)
         return without_rows(batch, duplicates)
@@ -327,11 +333,10 @@ class Book:
     def _pending(self) -> tuple[Flight, ...]:
         return (*self._flights, *self._unsure)
 
-    def _is_known(self, put: Put, mark: Mark) -> bool:
+    def _is_known(self, put: Put, mark: Mark, looked: Looked) -> bool:
         """Under `_order`: whether a sample is recorded or under way; then it is answered so."""
         assert put.answer is not None
         same = mark.is_same if put.is_stamped else mark.is_body
-        bits = mark.bits if put.is_stamped else None
         with self._lock:
             self._receivers.note_asked(mark.identity.source)
             in_flight = in_flight_rows(self._pending(), mark.window, mark.identity.sn, same)
@@ -345,10 +350,9 @@ class Book:
                 if same(one.mark)
                 and (put.is_stamped or mark.is_retry(one.mark, self._limits.record_retry_ns))
             ]
-            may_have = self._windows.may_have(mark.identity, mark.key, bits)
-            may_have = may_have or (put.is_stamped and self._windows.has_forgotten)
-        if not found and may_have and put.is_stamped:
-            found = list(self._finder.find([mark]).values())
+            may_have = self._windows.may_have(mark.identity, mark.key, None)
+        if not found and put.is_stamped:
+            found = self._finder.found(mark, looked)
         elif not found and may_have:
             found = self._finder.find_body(mark)
         if found:
@@ -376,15 +380,14 @@ class Book:
         """Under `_order`: append rows. None: there is no log."""
         log = self._log
         with self._lock:
-            if log is None:
-                flight = Flight(batch, {}, waiters, notes=notes, told_count=len(waiters))
-                self._refuse(flight, Refusal("closed", f"the disk failed: {self.last_error}"))
-                return None
             taken: Taken = {}
-            if not notes:
+            if log is not None and not notes:
                 wall_bits = (self._wall_ns() << 32) // 1_000_000_000
                 taken = self._windows.take(batch, self._clock_ns(), wall_bits=wall_bits)
             flight = Flight(batch, taken, waiters, notes=notes, told_count=len(waiters))
+            if log is None:
+                self._refuse(flight, Refusal("closed", f"the disk failed: {self.last_error}"))
+                return None
             self._note_rows(flight, marks or {})
             self._flights.append(flight)
         try:
@@ -471,6 +474,7 @@ class Book:
     def _stored(self, flight: Flight, ranges: dict[int, tuple[int, int]]) -> None:
         """Rows are on disk, and who waited for them was told; some may wait since."""
         self.counts.rows += flight.batch.num_rows
+        self._finder.add_rows(flight.batch, ranges)
         for shard, (_, end) in ranges.items():
             self._ends[shard] = max(self._ends[shard], end)
         self.lag_ns = max(self._wall_ns() - received_us(flight.batch) * 1_000, 0)
@@ -548,42 +552,39 @@ class Book:
                 _LOG.error("log %s is opened again: %s", self.name, old.broken)
             try:
                 new = self._open_log()
+            except LogGoneError as error:
+                self._refuse_unsure(str(error), is_new=old is not None)
+                return
             except (EleaError, OSError) as error:
                 self.last_error = str(error)
-                return
-            if new.log_id != self.log_id:
-                self._give_up(new)
                 return
             self.counts.reopened += 1
             with self._lock:
                 grown = [new - old for new, old in zip(new.ends(), self._ends, strict=True)]
                 unsure, self._unsure = self._unsure, []
                 notes = [*self.notes, *(note for one in unsure for note in one.notes or ())]
+                self._finder = Finder(new, self._limits, self.counts)
                 self._windows = recalled(
-                    new, self._limits, self._clock_ns(), notes=notes, before=self._windows
+                    *(new, self._limits, self._clock_ns()),
+                    tails=self._finder.tails,
+                    notes=notes,
+                    before=self._windows,
                 )
                 missing = [part for one in unsure for part in self._kept(one, grown)]
-                self._finder = Finder(new, self._limits)
             self._log = self._newest = new
             sent = [self._send(one.batch, one.waiters, notes=one.notes) for one in missing]
         for one in sent:
             self._follow(one)
 
-    def _give_up(self, other: Log) -> None:
-        """Another log is where this one was: its rows are gone, and nothing is acknowledged."""
-        other.close()
-        reason = f"log {self.log_id} was deleted or replaced by {other.log_id}; " + _RESTORE
-        _LOG.error("log %s: nothing is recorded: %s", self.name, reason)
+    def _refuse_unsure(self, reason: str, *, is_new: bool) -> None:
+        """What was under way is not acknowledged: the log is gone."""
+        if is_new:
+            _LOG.error("log %s: nothing is recorded: %s", self.name, reason)
         with self._lock:
             unsure, self._unsure = self._unsure, []
             for flight in unsure:
                 self._refuse(flight, Refusal("closed", reason))
             self.last_error = reason
-
-        def refuse() -> Log:
-            raise StoreError(reason)
-
-        self._open_log = refuse
 
     def _kept(self, flight: Flight, grown: list[int]) -> list[Flight]:
         """The parts of a flight that are not in the log. A block is there whole, or not at all."""

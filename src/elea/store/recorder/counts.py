@@ -11,7 +11,7 @@ class Counts:
 
     rows: int = 0  # on disk
     duplicates: int = 0  # samples that are recorded already, by number, key, timestamp, payload
-    unchecked: int = 0  # live samples that may be, and were recorded: too many to look for
+    unchecked: int = 0  # samples that may be, and were not compared with all: too many to look at
     acknowledged: int = 0  # samples of which somebody was told the place
     gaps: int = 0  # samples that nobody has
     filled: int = 0  # samples that caches and storages had

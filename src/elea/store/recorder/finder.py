@@ -1,13 +1,15 @@
 """Finder: where samples are that are recorded already, by memory or in the log itself.
 
-The places of samples that were acknowledged lately are remembered. All others are in the log: those
-with a timestamp are found by key and time, those without among the last rows of their shard.
+The places of samples that were acknowledged lately are remembered. Of the last rows of each shard
+the numbers and timestamps are (`tail.py`), so that few rows are read to compare a sample. Rows
+before those are found by key and time, if they can be that old.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -19,18 +21,22 @@ from elea.limits import Limits
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
+from elea.store.log.single import Rows, Single
 from elea.store.log.writer import shard_of
-from elea.store.recorder.flight import AMBIGUOUS, Place, Refusal
-from elea.store.recorder.marks import MARKED, Mark, Question, mark_of
-from elea.store.recorder.windows import Identity
+from elea.store.recorder.counts import Counts
+from elea.store.recorder.flight import AMBIGUOUS, Flight, Place, Put, Refusal, samples_of
+from elea.store.recorder.marks import MARKED, Mark, Question, SampleId, mark_of
+from elea.store.recorder.tail import Tail
+from elea.store.recorder.windows import Identity, Windows
 from elea.timestamp import Timestamp
 
 _NS: Final = 1_000_000_000
 _NEAR: Final = 10 << 32  # rows so near in time are looked up together: ten seconds
-_LOOK_ROWS: Final = 65_536  # rows that are looked through at once, from the end on
+_CANDIDATES_COUNT: Final = 64  # rows with one key, number and timestamp that are compared
+_TOGETHER_COUNT: Final = 64  # rows between two that are read together
+_OLD_BLOCKS_COUNT: Final = 256  # blocks before the tail that are read for one look
 _SAME_COUNT: Final = 8  # samples of one number and key whose places are remembered
 _DELETE: Final = pa.scalar(int(RowKind.DELETE), pa.int8())
-_NUMBERED: Final = ("key", "zid", "eid", "sn", "recv_ts")
 
 
 class Found(NamedTuple):
@@ -41,23 +47,33 @@ class Found(NamedTuple):
     seq: int
 
 
+class Looked(NamedTuple):
+    """What a look for some samples found, and which of them were under way at that time."""
+
+    found: dict[SampleId, Found]
+    under_way: set[SampleId]
+
+
 class Finder:
     """What is recorded in one log.
 
     Args:
         log: It.
         limits: How much is remembered and looked through.
+        counts: Where looks that compared less than there was are counted.
     """
 
-    def __init__(self, log: Log, limits: Limits) -> None:
+    def __init__(self, log: Log, limits: Limits, counts: Counts) -> None:
         self._limits = limits
         self._lock = threading.Lock()  # of the reader: whoever looks
         self._reader = LogReader(log.disk, lambda _: None)
+        self.tails = [Tail(limits.record_tail_rows_count) for _ in range(self._reader.shards_count)]
         self._places: dict[tuple[Identity, str], list[Found]] = {}  # the newest is the last
+        self._counts = counts
         self._left_count = 0  # looks for live rows in this second
         self._second = -1
 
-    # Memory: under the book's lock.
+    # Memory: changed under the book's lock.
 
     def remember(self, mark: Mark, shard: int, seq: int) -> None:
         """Where a sample is from now on."""
@@ -81,17 +97,68 @@ class Finder:
         self.remember(*found)
         return Place(found.shard, found.seq, duplicate=False)
 
+    def add_rows(self, rows: Rows, ranges: dict[int, tuple[int, int]]) -> None:
+        """Rows are in the log, at these offsets of their shards."""
+        if isinstance(rows, Single):
+            for shard, (start, _) in ranges.items():
+                self.tails[shard].add_single(rows, start)
+            return
+        shards = None
+        if len(ranges) > 1:
+            keys = rows.column("key")
+            of_key = [shard_of(key, len(self.tails)) for key in keys.dictionary.to_pylist()]
+            shards = pa.array(of_key, pa.int64()).take(keys.indices)
+        for shard, (start, end) in ranges.items():
+            part = rows
+            if shards is not None:
+                part = rows.filter(pc.equal(shards, pa.scalar(shard, pa.int64())))
+            self.tails[shard].add(part, pa.array(range(start, end), pa.int64()))
+
     def recollect(self, identity: Identity, key: str) -> Sequence[Found]:
         """What is remembered of a number on a key."""
-        return self._places.get((identity, key), ())
+        return tuple(self._places.get((identity, key), ()))
 
-    def remembered(self, marks: Iterable[Mark]) -> set[bytes]:
-        """The digests of those samples whose places are remembered."""
-        return {
-            mark.digest
-            for mark in marks
-            if any(one.mark.is_same(mark) for one in self.recollect(mark.identity, mark.key))
-        }
+    def known(
+        self, marks: Collection[Mark], flights: Iterable[Flight], *, may_look: bool
+    ) -> tuple[set[SampleId], int]:
+        """Those samples that are under way or recorded, and how many were not looked up.
+
+        No lock of the book is held: what is remembered meanwhile is in the log, too.
+        """
+        known = samples_of(flights, marks)
+        known |= {mark.sample for mark in marks if self.remembers(mark)}
+        unknown = [mark for mark in marks if mark.sample not in known]
+        if not may_look:
+            return known, len(unknown)
+        return known | self.find(unknown).keys(), 0
+
+    def suspects(
+        self, puts: Sequence[Put], marks: Sequence[Mark | None], windows: Windows
+    ) -> list[Mark]:
+        """Under the book's lock: samples with a timestamp that have to be looked for."""
+        return [
+            mark
+            for put, mark in zip(puts, marks, strict=True)
+            if mark is not None
+            and put.is_stamped
+            and (windows.has_forgotten or windows.may_have(mark.identity, mark.key, mark.bits))
+            and not self.remembers(mark)
+        ]
+
+    def look(self, marks: Sequence[Mark], flights: Iterable[Flight]) -> Looked:
+        """Look for samples, all at once."""
+        under_way = samples_of(flights, marks)
+        return Looked(self.find(one for one in marks if one.sample not in under_way), under_way)
+
+    def found(self, mark: Mark, looked: Looked) -> list[Found]:
+        """Where a sample is that was looked for, and is not under way now."""
+        if mark.sample in looked.under_way:  # it became durable meanwhile
+            return list(self.find([mark]).values())
+        return [looked.found[mark.sample]] if mark.sample in looked.found else []
+
+    def remembers(self, mark: Mark) -> bool:
+        """Whether the place of a sample is remembered."""
+        return any(one.mark.is_same(mark) for one in self.recollect(mark.identity, mark.key))
 
     def may_look(self, now_ns: int) -> bool:
         """Whether to look into the log for a live row: so many times a second."""
@@ -111,18 +178,17 @@ class Finder:
             return any(str(stamp.id) in batch.column("hlc_id").to_pylist() for batch in found)
         return False
 
-    def find(self, marks: Iterable[Mark]) -> dict[bytes, Found]:
-        """Those of these samples that are in the log, by digest."""
+    def find(self, marks: Iterable[Mark]) -> dict[SampleId, Found]:
+        """Those of these samples that are in the log."""
         by_key: dict[str, list[Mark]] = {}
         for mark in marks:
             by_key.setdefault(mark.key, []).append(mark)
-        found: dict[bytes, Found] = {}
+        found: dict[SampleId, Found] = {}
         for some in by_key.values():
-            wanted = {mark.digest: mark for mark in some}
+            wanted = {mark.sample for mark in some}
             for one in self._candidates(some):
-                same = wanted.get(one.mark.digest)
-                if same is not None and same.is_same(one.mark):
-                    found.setdefault(same.digest, one)
+                if one.mark.sample in wanted:
+                    found.setdefault(one.mark.sample, one)
         return found
 
     def find_body(self, mark: Mark) -> list[Found]:
@@ -161,36 +227,64 @@ class Finder:
                 yield from self._last(mark.identity, mark.key)
 
     def _at(self, key: str, bits: list[int], numbers: set[int]) -> Iterator[Found]:
-        span = {"since": bits[0], "until": bits[-1] + 1}
+        """Rows of a key with these timestamps, ascending, and numbers."""
+        shard = shard_of(key, self._reader.shards_count)
+        tail = self.tails[shard]
+        seqs = tail.find(key, numbers, bits)
+        self._cut(len(seqs), _CANDIDATES_COUNT * len(bits))
+        yield from self._rows(shard, seqs[: _CANDIDATES_COUNT * len(bits)], numbers)
+        # What was received before the tail has no newer timestamp, but for clocks that are ahead.
+        if tail.first_seq and bits[0] <= tail.floor + _NEAR:
+            yield from self._before(tail, key, bits, numbers)
+
+    def _before(self, tail: Tail, key: str, bits: list[int], numbers: set[int]) -> Iterator[Found]:
+        left = itertools.count(1)
         with self._lock, suppress(EleaError, OSError):
-            for batch in self._reader.select(key, **span, columns=MARKED, position=True):
+            batches = self._reader.select(
+                key,
+                since=bits[0],
+                until=bits[-1] + 1,
+                columns=MARKED,
+                position=True,
+                end=tail.first_seq,
+                may_read=lambda: next(left) <= _OLD_BLOCKS_COUNT,
+            )
+            for batch in batches:
                 yield from _found(batch, numbers)
+        self._cut(next(left) - 1, _OLD_BLOCKS_COUNT)
 
     def _last(self, identity: Identity, key: str, since_us: int = 0) -> Iterator[Found]:
-        """Rows of a number on a key, the last ones first, of those that are looked through.
+        """Rows of a number on a key, the last ones first, of those in the tail.
 
         Args:
             since_us: When they were received, at least.
         """
         shard = shard_of(key, self._reader.shards_count)
-        with self._lock, suppress(EleaError, OSError):
-            bounds = self._reader.bounds(shard)
-            first = max(bounds.first, bounds.end - self._limits.record_tail_rows_count)
-            for end in range(bounds.end, first, -_LOOK_ROWS):
-                start = max(end - _LOOK_ROWS, first)
-                seqs: list[int] = []
-                newest_us = 0
-                for batch in self._reader.read(shard, start, end, columns=_NUMBERED, position=True):
-                    seqs += _seqs(batch, identity, key)
-                    newest_us = max(newest_us, pc.max(batch.column("recv_ts")).value)
-                if newest_us < since_us:
-                    return
-                for seq in reversed(seqs):
-                    for batch in self._reader.read(
-                        shard, seq, seq + 1, columns=MARKED, position=True
-                    ):
-                        found = _found(batch, {identity.sn})
-                        yield from (one for one in found if one.mark.received_us >= since_us)
+        seqs = self.tails[shard].find(key, [identity.sn])
+        self._cut(len(seqs), _CANDIDATES_COUNT)
+        for one in reversed(list(self._rows(shard, seqs[-_CANDIDATES_COUNT:], {identity.sn}))):
+            if one.mark.received_us < since_us:
+                return
+            if one.mark.identity == identity and one.mark.key == key:
+                yield one
+
+    def _rows(self, shard: int, seqs: list[int], numbers: set[int]) -> Iterator[Found]:
+        """Rows by their offsets, ascending. Those that are near each other are read together."""
+        start = 0
+        for end in range(1, len(seqs) + 1):
+            if end < len(seqs) and seqs[end] - seqs[end - 1] <= _TOGETHER_COUNT:
+                continue
+            wanted = pa.array(seqs[start:end], pa.int64())
+            span = (seqs[start], seqs[end - 1] + 1)
+            start = end
+            with self._lock, suppress(EleaError, OSError):
+                for batch in self._reader.read(shard, *span, columns=MARKED, position=True):
+                    is_wanted = pc.is_in(batch.column("seq"), value_set=wanted)
+                    yield from _found(batch.filter(is_wanted), numbers)
+
+    def _cut(self, count: int, most: int) -> None:
+        """Count a look that compares less than there is: its sample may be recorded again."""
+        self._counts.unchecked += count > most
 
 
 def _bits(mark: Mark) -> int:
@@ -206,16 +300,3 @@ def _found(batch: pa.RecordBatch, numbers: set[int]) -> Iterator[Found]:
         if mark is not None:
             shard, seq = (batch.column(name)[row].as_py() for name in ("shard", "seq"))
             yield Found(mark, shard, seq)
-
-
-def _seqs(batch: pa.RecordBatch, identity: Identity, key: str) -> list[int]:
-    mask = pc.equal(batch.column("sn"), pa.scalar(identity.sn, pa.int64()))
-    mask = pc.and_(mask, pc.equal(batch.column("eid"), pa.scalar(identity.eid, pa.int64())))
-    for name, text in (("zid", identity.zid), ("key", key)):
-        column = batch.column(name)
-        index = column.dictionary.index(text)
-        if index.as_py() < 0:
-            return []
-        mask = pc.and_(mask, pc.equal(column.indices, index))
-    found: list[int] = batch.column("seq").filter(mask).to_pylist()
-    return found

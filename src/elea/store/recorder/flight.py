@@ -13,7 +13,7 @@ import pyarrow as pa
 from elea.store.log.log import Log
 from elea.store.log.single import Rows, Single, batch_of
 from elea.store.log.writer import Stored, shard_of
-from elea.store.recorder.marks import Mark, mark_of, rows_of
+from elea.store.recorder.marks import Mark, SampleId, mark_of, rows_of
 from elea.store.recorder.rows import Row
 from elea.store.recorder.windows import Taken, WindowId
 
@@ -35,6 +35,7 @@ class Refusal(NamedTuple):
     detail: str
 
 
+DISPLACED: Final = Refusal("busy", "too many ask for samples that have not come; ask again later")
 CLOSED: Final = Refusal("closed", "the recorder ends")
 AMBIGUOUS: Final = Refusal(
     "unknown", "several samples have this number; name `ts` and `digest`, or put its payload too"
@@ -95,18 +96,18 @@ def _rows_in(flight: Flight, id: WindowId, sn: int, fits: Callable[[Mark], bool]
     return [row for row, mark in marks if mark is not None and fits(mark)]
 
 
-def marks_of(flights: Iterable[Flight], wanted: Iterable[Mark]) -> set[bytes]:
-    """The digests of rows under way that have the numbers of some samples."""
+def samples_of(flights: Iterable[Flight], wanted: Iterable[Mark]) -> set[SampleId]:
+    """The samples under way that have the numbers of some."""
     numbers: dict[WindowId, set[int]] = {}
     for mark in wanted:
         numbers.setdefault(mark.window, set()).add(mark.identity.sn)
-    found: set[bytes] = set()
+    found: set[SampleId] = set()
     for flight in flights:
         for id in flight.taken.keys() & numbers.keys():
             for row, sn in rows_of(flight.batch, id):
                 one = mark_of(flight.batch, row) if sn in numbers[id] else None
                 if one is not None:
-                    found.add(one.digest)
+                    found.add(one.sample)
     return found
 
 

@@ -6,7 +6,7 @@ and attachment agree as well; a mark has the digest of these.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,9 @@ from elea.store.recorder.windows import NO_ROWS, Identity, WindowId
 
 _BITS = 0xFFFF_FFFF_FFFF_FFFF
 MARKED = ("key", "kind", "payload", "attachment", "hlc", "hlc_id", "zid", "eid", "sn", "recv_ts")
+
+
+SampleId: TypeAlias = tuple[Identity, bytes]
 
 
 class Mark(NamedTuple):
@@ -35,9 +38,14 @@ class Mark(NamedTuple):
         """Of which window it is."""
         return (*self.identity.source, self.key)
 
+    @property
+    def sample(self) -> SampleId:
+        """What only the same sample has."""
+        return self.identity, self.digest
+
     def is_same(self, other: Mark) -> bool:
         """Whether it is the same sample."""
-        return self.digest == other.digest and self.identity == other.identity
+        return self.sample == other.sample
 
     def is_body(self, other: Mark) -> bool:
         """Whether all but the timestamp agrees."""

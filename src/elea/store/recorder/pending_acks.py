@@ -39,6 +39,10 @@ class PendingAcks:
         """One more."""
         self._asks.setdefault(ask.question.identity, []).append(ask)
 
+    def oldest(self) -> PendingAck | None:
+        """The one that has waited longest, or about."""
+        return next(iter(self._asks.values()), [None])[0]
+
     def take(self, mark: Mark) -> list[PendingAck]:
         """Those who wait for a sample; they do so no more."""
         asks = self._asks.get(mark.identity)

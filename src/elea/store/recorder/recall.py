@@ -10,7 +10,7 @@ before; only numbers above those of the first half are judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 from elea.store.recorder.rows import Row
+from elea.store.recorder.tail import Tail
 from elea.store.recorder.windows import WindowId, Windows
 
 _REMEMBERED: Final = ("key", "kind", "zid", "eid", "sn", "hlc", "recv_ts")
@@ -33,6 +34,7 @@ def recalled(
     limits: Limits,
     now_ns: int,
     *,
+    tails: Sequence[Tail] = (),
     notes: Iterable[Row] = (),
     before: Windows | None = None,
 ) -> Windows:
@@ -40,6 +42,7 @@ def recalled(
 
     Args:
         now_ns: Since when gaps are known.
+        tails: Of its shards, to be filled.
         notes: Rows that will be written.
         before: The windows until now, if it was open before.
     """
@@ -48,9 +51,13 @@ def recalled(
     for shard in range(reader.shards_count):
         bounds = reader.bounds(shard)
         first = max(bounds.first, bounds.end - limits.record_tail_rows_count)
+        if tails and first > bounds.first:
+            tails[shard].begin_at(first, _received_us(reader, shard, first))
         middle = first + (bounds.end - first) // 2 if first else 0
         for start, end in ((first, middle), (middle, bounds.end)):
             for batch in reader.read(shard, start, end, columns=_REMEMBERED, position=True):
+                if tails:
+                    tails[shard].add(batch, batch.column("seq"))
                 windows.remember(batch, is_cut=end > middle > 0, is_early=end == middle)
                 for gap in _gaps(reader, shard, batch):
                     windows.tell(*gap)
@@ -69,10 +76,15 @@ def _floor(reader: LogReader, limits: Limits) -> int:
         bounds = reader.bounds(shard)
         first = max(bounds.first, bounds.end - limits.record_tail_rows_count)
         if bounds.first < first < bounds.end:
-            for batch in reader.read(shard, first, first + 1, columns=["recv_ts"]):
-                received_us = batch.column("recv_ts")[0].value
-                floor = max(floor, (received_us << 32) // _MICROSECONDS)
+            floor = max(floor, (_received_us(reader, shard, first) << 32) // _MICROSECONDS)
     return floor
+
+
+def _received_us(reader: LogReader, shard: int, seq: int) -> int:
+    """When a row was received; 0: it is lost."""
+    for batch in reader.read(shard, seq, seq + 1, columns=["recv_ts"]):
+        return int(batch.column("recv_ts")[0].value)
+    return 0
 
 
 def _gaps(

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -32,7 +31,6 @@ from elea.session.subscriber import Subscriber
 from elea.store.flight.door import Door
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
-from elea.store.log.settings import LogSettings
 from elea.store.log.signal import Signal
 from elea.store.log.single import Rows, Single
 from elea.store.logserver import LogServer
@@ -42,6 +40,7 @@ from elea.store.recorder.counts import Counts
 from elea.store.recorder.desk import Desk
 from elea.store.recorder.fill import Filler
 from elea.store.recorder.flight import Given, Put
+from elea.store.recorder.opener import LogOpener, OpenLog
 from elea.store.recorder.rows import token_row
 from elea.store.recorder.settings import Names, RecordingSettings
 
@@ -53,8 +52,6 @@ _READ_S: Final = 1.0  # that an answer from the log waits for what was received 
 _STOP_S: Final = 30.0  # how long an end waits for the disk
 _QUICK_NS: Final = 2_000_000  # a disk that takes longer does not hold up the thread that receives
 _QUICK_COUNT: Final = 64  # lone rows, one after the other, that took less: then it may again
-
-OpenLog = Callable[[Path, LogSettings], Log]
 
 
 class _Intake:
@@ -340,7 +337,7 @@ class Recording:
         book = Book(
             name,
             self.names.key_exprs[0],
-            partial(self._open_log, directory, self.settings.log),
+            LogOpener(self._open_log, directory, self.settings.log),
             self._tell,
             self._desk.look,
             limits=self._limits,

@@ -24,7 +24,6 @@ from elea.store.log.record import seed_of
 from elea.store.log.schema import SCHEMA
 from elea.store.log.segment import DATA, KEYS, Examination, Segment, first_seqs, stem_of
 from elea.store.log.settings import LogSettings
-from elea.store.log.verify import verify
 from elea.store.log.writer import Stored, Writer, shard_of
 
 FREE = LogSettings(low_water_percent=0)
@@ -439,51 +438,6 @@ def test_retention_by_age_does_not_believe_the_clocks_of_publishers(
     now[0] += 5
     assert [one.segment.first_seq for one in writer.trim()] == [10]
     writer.close()
-
-
-@pytest.mark.parametrize("what", ["lock", "shard-0000", "."])
-@pytest.mark.parametrize("is_replaced", [True, False])
-def test_nothing_is_acknowledged_when_its_files_were_deleted(
-    tmp_path: Path, what: str, is_replaced: bool
-) -> None:
-    path = tmp_path / "log"
-    log = Log(path, LogSettings(low_water_percent=0))
-    log.store(rows(0, 5))
-    target = path / what
-    if is_replaced:
-        target.rename(tmp_path / "away")
-        if what == "lock":
-            target.touch()
-        elif what == ".":
-            path.mkdir()
-    elif target.is_dir():
-        shutil.rmtree(target)
-    else:
-        target.unlink()
-    if is_replaced and what != "lock":  # it has moved, and is kept
-        assert log.store(rows(5, 5)).ranges == {0: (5, 10)}
-        log.close()
-        return
-    with pytest.raises(StoreError, match=r"deleted|replaced"):
-        log.store(rows(5, 5))
-    assert log.broken is not None
-    with pytest.raises(StoreError, match="open it again"):
-        log.store(rows(5, 5))
-    log.close()
-
-
-def test_a_second_writer_ends_the_first_one(tmp_path: Path) -> None:
-    """Somebody deleted the file `lock` to get in."""
-    first = Log(tmp_path, LogSettings(low_water_percent=0))
-    first.store(rows(0, 5))
-    (tmp_path / "lock").unlink()
-    with Log(tmp_path, LogSettings(low_water_percent=0)) as second:
-        with pytest.raises(StoreError, match="another writer"):
-            first.store(rows(5, 5))
-        assert second.store(rows(10, 5)).ranges == {0: (5, 10)}
-        first.close()
-    assert verify(RealDisk(tmp_path, writable=False)).damage == []
-    assert numbers_of(list(LogReader(tmp_path).read(0, 0))) == [*range(5), *range(10, 15)]
 
 
 def test_retention_of_what_everybody_has_read(tmp_path: Path) -> None:

@@ -192,9 +192,9 @@ def test_hostile_publishers_take_nothing_from_what_was_acknowledged(tmp_path: Pa
     victim = HostileVictim(tmp_path / "log", seed=3)
     for _ in range(30):  # a life is short, and on a busy machine it may be too short
         victim.die()
-        if victim.deaths_count > 1 and victim.placed and victim.hostile_count:
+        if victim.deaths_count > 1 and victim.ledger.placed and victim.hostile_count:
             break
-    victim.check()
+    victim.finish()
     assert victim.problems == []
-    assert victim.placed
+    assert victim.ledger.placed
     assert victim.hostile_count

@@ -477,6 +477,27 @@ def test_a_put_that_is_refused_is_told_why_at_once(
             client.put("k/a", bytes(9_000), ack="stored", timeout=WAIT_S)
 
 
+def test_a_log_that_was_renamed_under_its_recorder_is_acknowledged_when_it_is_back(
+    session: elea.Session, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "log"
+    with Recorder(session, [settings(path)]) as recorder:
+        place, is_there = asked(session, "@elea/log/log/put/k/a", payload=b"1")
+        assert (place["seq"], is_there) == (0, True)
+        path.rename(tmp_path / "away")
+        for _ in range(3):
+            refusal, is_there = asked(session, "@elea/log/log/put/k/a", payload=b"2")
+            assert (refusal["error"], is_there) == ("closed", False)
+            assert "restore it under this name" in refusal["detail"]
+        assert not path.exists()  # it is not in the way
+        assert caplog.text.count("nothing is recorded") == 1
+        (tmp_path / "away").rename(path)
+        assert eventually(lambda: asked(session, "@elea/log/log/put/k/a", payload=b"3")[1])
+        assert recorder.counts().reopened == 1
+    assert payloads(path)[0] == b"1"
+    assert payloads(path)[-1] == b"3"
+
+
 @pytest.mark.parametrize("what", ["directory", "lock"])
 def test_a_log_that_was_deleted_under_its_recorder_is_acknowledged_no_more(
     session: elea.Session, tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture
@@ -520,4 +541,28 @@ def test_what_waits_for_the_disk_is_bounded_by_bytes_and_tokens(
         assert is_there  # room again
     finally:
         go_on.set()
+        recording.stop()
+
+
+def test_questions_for_samples_that_never_come_keep_nobody_out(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    limits = replace(DEFAULT_LIMITS, record_waiting_count=20)
+    recording = Recording(session, settings(tmp_path), limits=limits)
+    refused: list[str] = []
+
+    def heard(reply: elea.Reply) -> None:
+        assert reply.err is not None
+        refused.append(json.loads(reply.err.payload.to_string())["error"])
+
+    try:
+        for number in range(100):  # some with one number, some with others
+            identity = f"zid=ab;eid=1;sn={number // 3};wait=60"
+            session.get(f"@elea/log/log/put/k/a?{identity}", heard, timeout=60)
+        assert eventually(lambda: refused == ["busy"] * 90)  # the oldest
+        ack = session.put("k/b", b"1", ack="stored", timeout=WAIT_S)
+        assert ack.seq == 0
+        place, is_there = asked(session, "@elea/log/log/put/k/a", payload=b"2")
+        assert (place["seq"], is_there) == (1, True)
+    finally:
         recording.stop()

@@ -6,8 +6,10 @@
 | `missing` | a publisher's numbers go on without them |
 | `dropped` | a recorder had received them and could not store them; their numbers are not known |
 
-Samples that come later fill what is missing. Only publishers that number the samples of one key are
-looked at for `missing`: others may have published to keys that nobody records.
+Samples that come later fill what is missing, unless they are newer than all before: then their
+publisher was restarted and counts anew, and what it lost before stays lost. Only publishers that
+number the samples of one key are looked at for `missing`: others may have published to keys that
+nobody records.
 """
 
 from __future__ import annotations
@@ -69,11 +71,16 @@ class Numbers:
     Args:
         key: Of its samples; empty if there are several.
         last: The highest number that was received, or is known to be lost; None: none yet.
+        last_us: The time of the latest sample.
+        received: The highest number that was received; None: not known.
+        began_us: When it was restarted; 0: not that we know.
     """
 
     key: str
     last: int | None = None
     last_us: int = 0
+    received: int | None = None
+    began_us: int = 0
     holes: list[Hole] = field(default_factory=list)
 
     def lose(self, first: int, count: int, at_us: int) -> None:
@@ -83,25 +90,39 @@ class Numbers:
         self._fill(first, last)
         self.holes.append(Hole(first, last, LOST, at_us, at_us))
         if self.last is None or last > self.last:
-            self.last, self.last_us = last, at_us
+            self.last = last  # its time is by the clock of the recorder, and proves no restart
 
     def receive(self, runs: Sequence[Run], *, is_only_key: bool) -> None:
         """These were received."""
         highest = max((run.last for run in runs), default=0) if self.last is None else self.last
-        for run in sorted(runs, key=lambda run: _near(run.first, highest)):
+        for run in sorted(runs, key=lambda run: (run.first_us, _near(run.first, highest))):
             first = _near(run.first, highest)
             last = first + run.last - run.first
-            if self.last is None or first <= self.last:
+            if self._is_restart(first, run.first_us):
+                self.began_us, self.last, self.received = run.first_us, last, last
+            elif run.last_us < self.began_us:  # of before the restart
+                self._fill(first, last, is_before=True)
+                continue
+            elif self.last is None or first <= self.last:
                 self._fill(first, last)
             elif self.last is not None and first > self.last + 1 and is_only_key:
                 between = Hole(self.last + 1, first - 1, MISSING, self.last_us, run.first_us)
                 self.holes.append(between)
-            if self.last is None or last > self.last:
-                self.last, self.last_us = last, run.last_us
+            self.last = last if self.last is None else max(self.last, last)
+            self.received = last if self.received is None else max(self.received, last)
+            self.last_us = max(self.last_us, run.last_us)
 
-    def _fill(self, first: int, last: int) -> None:
+    def _is_restart(self, first: int, at_us: int) -> bool:
+        """Whether numbers begin anew: one that was received before comes with a newer time."""
+        return self.received is not None and first <= self.received and at_us > self.last_us > 0
+
+    def _fill(self, first: int, last: int, *, is_before: bool = False) -> None:
+        """These are there; `is_before`: they are of before the restart, as are some holes."""
         found: list[Hole] = []
         for hole in self.holes:
+            if (hole.to_us < self.began_us) != is_before:
+                found.append(hole)
+                continue
             if hole.first < first:
                 found.append(replace(hole, last=min(hole.last, first - 1)))
             if hole.last > last:
@@ -257,22 +278,20 @@ _SCHEMA: Final = pa.schema(
 
 def holes_of(known: Mapping[Publisher, Numbers], chosen: Iterable[Publisher]) -> pa.Table:
     """The losses of some publishers, as rows of the table."""
-    rows = [
-        (
-            f"{zid}/{eid}/{hole.first % _SN_MODULUS}",
-            hole.reason,
-            known[zid, eid].key or None,
-            zid,
-            eid,
-            hole.first % _SN_MODULUS,
-            hole.last % _SN_MODULUS,
-            hole.last - hole.first + 1,
-            hole.from_us,
-            hole.to_us,
-        )
-        for zid, eid in sorted(chosen)
-        for hole in sorted(known[zid, eid].holes, key=lambda hole: hole.first)
-    ]
+    rows: list[tuple[object, ...]] = []
+    ids: set[str] = set()
+    for zid, eid in sorted(chosen):
+        for hole in sorted(known[zid, eid].holes, key=lambda hole: (hole.first, hole.from_us)):
+            first, last = hole.first % _SN_MODULUS, hole.last % _SN_MODULUS
+            id = f"{zid}/{eid}/{first}"
+            if id in ids:  # of another incarnation
+                id += f"/{hole.from_us}"
+            ids.add(id)
+            count = hole.last - hole.first + 1
+            key = known[zid, eid].key or None
+            rows.append(
+                (id, hole.reason, key, zid, eid, first, last, count, hole.from_us, hole.to_us)
+            )
     return _shaped(rows)
 
 
@@ -306,6 +325,8 @@ def _state(known: Mapping[Publisher, Numbers], publishers_max: int) -> pa.Table:
             "key": pa.array([one.key for one in known.values()], pa.string()),
             "last": pa.array([one.last for one in known.values()], pa.int64()),
             "last_us": pa.array([one.last_us for one in known.values()], pa.int64()),
+            "received": pa.array([one.received for one in known.values()], pa.int64()),
+            "began_us": pa.array([one.began_us for one in known.values()], pa.int64()),
         }
     )
 
@@ -314,7 +335,8 @@ def remembered(state: pa.Table | None, stored: pa.Table | None) -> Known:
     """From what is remembered, and from the holes that are in the table."""
     known: dict[Publisher, Numbers] = {}
     for row in [] if state is None else state.to_pylist():
-        known[row["zid"], row["eid"]] = Numbers(row["key"], row["last"], row["last_us"])
+        more = (row.get("received"), row.get("began_us", 0))  # earlier versions did not know
+        known[row["zid"], row["eid"]] = Numbers(row["key"], row["last"], row["last_us"], *more)
     if stored is None:
         return Known(known)
     holes: dict[Publisher, list[Hole]] = {}
