@@ -439,6 +439,23 @@ def test_scouts_keep_a_session_and_a_peer_that_says_nothing_else_gets_a_hello() 
     assert all(found[1:])
 
 
+@pytest.mark.line("X-037")
+def test_a_device_whose_property_12_never_changes_is_known_by_its_numbers() -> None:
+    """Where nobody checks it, it says nothing about when the Open was made."""
+    device = ByHand()
+    constant = opening(properties=(Property(id=12, value=b"\x02\x03"),))
+    device.say(constant)
+    device.say(declare(0))
+    for sn in (1, 2, 3):
+        device.say(data(sn, b"%d" % sn))
+    device.later(3)
+    device.say(constant)
+    device.say(declare(0, ResourceDecl(rid=2, resource=b"/lab/new"), CommitDecl(commit_id=1)))
+    device.say(data(1, b"new"))
+    assert device.lives == 2
+    assert device.puts()[-1] == ("lab/new", b"new")
+
+
 # With keys.
 
 

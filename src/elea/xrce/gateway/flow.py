@@ -119,10 +119,15 @@ class Flow:
         writer: Device | None = None,
         group: bytes | None = None,
     ) -> None:
-        """A sample for all devices that want it, but for those that heard it in a group (10.3)."""
+        """A sample for all devices that want it, but for those that heard it in a group (10.3).
+
+        Peers hear others, and not themselves.
+        """
         for pid, id_ in list(self._readers.matching(sample.path)):
             device = self._devices.get(pid)
             sub = device.subscriptions.get(id_) if device is not None else None
+            if device is not None and device is writer and device.is_peer:
+                continue
             if group is not None and _has_heard(device, writer, group):
                 continue
             if device is None or sub is None or not sub.wants(sample, self._settings.layout_of):

@@ -27,10 +27,11 @@ from elea.xrce.messages_hot import (
     Ping,
     Pong,
     Scout,
+    Synch,
 )
 from elea.xrce.properties import AUTHENTICATION, SessionProperties, first_of_each
 from elea.xrce.session.incarnation import Arrival, fingerprint
-from elea.xrce.session.rates import RateLimit
+from elea.xrce.session.rates import Last, RateLimit
 from elea.xrce.session.scouting import Role, ScoutAnswerer, fitted
 from elea.xrce.session.session import Delivered, Ended, Session, State
 from elea.xrce.session.settings import (
@@ -80,7 +81,8 @@ class Acceptor(Generic[_Source]):
     Args:
         settings: Who we are.
         scouting: What is answered to Scouts; None answers nothing.
-        authenticate: Told the Open and its property 12, says whether that is good enough.
+        authenticate: Told the Open and its property 12, says whether that is good enough. None if
+            that property proves nothing.
         moves: Whether a session follows its pid to another source (A-15).
         host_of: What sources of one host have in common, to bound their sessions; None: no bound.
         is_stream: Whether a source is a stream. Of a device that has one of each kind, reliable
@@ -94,7 +96,7 @@ class Acceptor(Generic[_Source]):
         settings: SessionSettings,
         *,
         scouting: ScoutAnswerer | None = None,
-        authenticate: Callable[[Open, bytes | None], bool] = lambda _open, _value: True,
+        authenticate: Callable[[Open, bytes | None], bool] | None = None,
         moves: bool = True,
         host_of: Callable[[_Source], Hashable | None] = lambda _source: None,
         is_stream: Callable[[_Source], bool] = lambda _source: False,
@@ -122,6 +124,9 @@ class Acceptor(Generic[_Source]):
         self._touched: dict[bytes, None] = {}  # sessions that may have something to say, in order
         self._timers: list[tuple[int, bytes]] = []  # a heap; entries of the past may be in it
         self._out: list[tuple[_Source, bytes]] = []
+        # Sources that speak as if they had a session, and pids that were told to begin anew.
+        self._lost: Last[_Source] = Last(limits.scout_sources_count)
+        self._told: Last[bytes] = Last(limits.scout_sources_count)
         self._events: deque[AcceptorEvent] = deque()
 
     def session(self, pid: bytes) -> Session | None:
@@ -319,7 +324,8 @@ class Acceptor(Generic[_Source]):
             if message.mask & Role.PEER and quiet_ns <= self._silence_ns(entry):
                 return
         if self._scouting is not None and not self._stopping:
-            answer = self._scouting.answer(message, source, now_ns)
+            stream = self._is_stream(source)
+            answer = self._scouting.answer(message, source, now_ns, is_stream=stream)
             if answer is not None:
                 limit = self._frame_len_of(None, source) or self._settings.frame_len
                 self._say(source, fitted(answer, limit))
@@ -350,6 +356,8 @@ class Acceptor(Generic[_Source]):
             self._say(source, Pong(hash=marked.message.hash))
         else:
             self.strays_count += 1
+            if isinstance(marked.message, (*NUMBERED, Synch)):
+                self._lost.add(source)
 
     def _written_to(self, group: bytes, conduit: int, source: _Source) -> None:
         """A conduit is mapped to a group, for as long as the session lasts (10.3)."""
@@ -387,6 +395,9 @@ class Acceptor(Generic[_Source]):
             if not known or error.close_reason != CloseReason.AUTHENTICATION:
                 self._say(source, Close(pid=self._settings.pid, reason=error.close_reason))
             return
+        if entry is None and self._is_lost(message, properties, source):
+            self._say(source, Close(pid=self._settings.pid, reason=CloseReason.SUCCESS))
+            return
         if entry is not None and not repeated:
             self._drop(pid, _ANEW, now_ns, anew=True)
             entry = None
@@ -398,7 +409,7 @@ class Acceptor(Generic[_Source]):
             if host is not None:
                 self._by_host[host] += 1
             self._events.append((pid, Accepted(properties, message.locators)))
-        elif entry.used and proof is None and not _has_nonce(properties):
+        elif entry.used and not self._says_when(proof, properties):
             entry.session.repeated(now_ns)
         entry.proof, entry.asked_ns = proof, now_ns
         self._reached_at(pid, entry, source, now_ns)
@@ -433,6 +444,27 @@ class Acceptor(Generic[_Source]):
         young = now_ns - entry.opened_ns < self._settings.duplicate_ns
         return self._is_stream(source) not in kinds and (nonce or young)
 
+    def _is_lost(self, message: Open, properties: SessionProperties, source: _Source) -> bool:
+        """Whether a peer has a session that we lost, so that it would declare nothing again.
+
+        Peers open again to whoever says Hello, and go on if they had a session with it. Such a one
+        is told once that it is over.
+        """
+        told = message.pid in self._told
+        lost = source in self._lost and bool(message.locators) and not properties.is_ours
+        self._lost.discard(source)
+        self._told.discard(message.pid)
+        if lost and not told:
+            self._told.add(message.pid)
+        return lost and not told
+
+    def _says_when(self, proof: bytes | None, properties: SessionProperties) -> bool:
+        """Whether the Open of another incarnation would differ, so that its numbers need no look.
+
+        A proof that is checked has a time in it. One that is not may be the same for ever.
+        """
+        return _has_nonce(properties) or (self._authenticate is not None and proof is not None)
+
     def _begin_anew(
         self, pid: bytes, entry: _Entry[_Source], arrivals: list[Arrival], now_ns: int
     ) -> None:
@@ -464,7 +496,8 @@ class Acceptor(Generic[_Source]):
             text = f"a peer id of {len(message.pid)} octets; legal are 1 to {PID_LEN_MAX}"
             raise violation(CloseReason.PARAMETER, text)
         proof = first_of_each(message.properties).get(AUTHENTICATION)
-        if not proven and not self._authenticate(message, proof):
+        check = self._authenticate
+        if check is not None and not proven and not check(message, proof):
             raise violation(CloseReason.AUTHENTICATION, "authentication failed")
         properties = SessionProperties.read(message.properties)
         lease_ns = lease_ns_of(message.lease)
