@@ -85,7 +85,9 @@ class Action(Enum):
 
     DECLARE = "to declare"
     READ = "to read"
+    ASK = "to ask for"  # what is at rest elsewhere
     WRITE = "to write"
+    DELETE = "to delete"
 
 
 @dataclass(slots=True, frozen=True)
@@ -247,6 +249,10 @@ class Declarations:
             had_name = self.retired is not None and id_ in self.retired
             return None if had_name else self.presets.get(id_) or anonymous(id_)
         return found
+
+    def known(self, id_: int) -> Named | None:
+        """What was declared, or agreed on, that an id stands for."""
+        return self.names.get(id_) or self.presets.get(id_)
 
     def apply(self, declarations: Iterable[Declaration]) -> Changes:
         """Apply all of them, or none.

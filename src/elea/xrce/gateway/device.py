@@ -198,8 +198,8 @@ class Device:
     def publisher(self, id_: int) -> Publisher | None:
         """Who publishes under an id; None if nobody does."""
         found = self.table.publishers.get(id_)
-        known = id_ in self.table.names or id_ in self.table.presets
-        return _MAY_PUBLISH if found is None and known and self.is_peer else found
+        maybe = found is None and self.is_peer and self.table.known(id_) is not None
+        return _MAY_PUBLISH if maybe else found
 
     def publishing(self) -> set[int]:
         """All ids that somebody may publish under."""
