@@ -456,6 +456,29 @@ def test_a_device_whose_property_12_never_changes_is_known_by_its_numbers() -> N
     assert device.puts()[-1] == ("lab/new", b"new")
 
 
+def test_a_late_open_of_an_earlier_life_does_not_end_the_session_of_the_next() -> None:
+    """The device cannot notice: its data would be acknowledged, and dropped or misnamed."""
+    device = ByHand()
+
+    def life(number: int) -> Open:
+        nonce = Property(id=CLIENT_HASH, value=b"%d" % number)
+        return opening(properties=(Property(id=VENDOR, value=VENDOR_CODE), nonce))
+
+    for number in (1, 2):
+        device.say(life(number))
+        device.say(declare(0))
+        device.say(data(1, b"%d" % number))
+    lives = device.lives
+    for source in (SOURCE, SOURCE + 1):  # also from where it was before
+        assert device.say(life(1), source=source) == []
+    device.say(data(2, b"on"))
+    assert device.lives == lives
+    assert device.puts()[-1] == ("lab/t", b"on")
+    device.say(Close(pid=PID, reason=0))
+    for number in (1, 3):  # where there is no session, none is lost; a nonce may be used again
+        assert any(isinstance(one, Accept) for one in device.say(life(number)))
+
+
 # With keys.
 
 

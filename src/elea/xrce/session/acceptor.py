@@ -30,17 +30,12 @@ from elea.xrce.messages_hot import (
     Synch,
 )
 from elea.xrce.properties import AUTHENTICATION, SessionProperties, first_of_each
-from elea.xrce.session.incarnation import Arrival, fingerprint
+from elea.xrce.session.incarnation import Arrival
+from elea.xrce.session.opening import fingerprint, has_nonce, read_open
 from elea.xrce.session.rates import Last, RateLimit
 from elea.xrce.session.scouting import Role, ScoutAnswerer, fitted
 from elea.xrce.session.session import Delivered, Ended, Session, State
-from elea.xrce.session.settings import (
-    PID_LEN_MAX,
-    VERSION,
-    SessionSettings,
-    accept_of,
-    lease_ns_of,
-)
+from elea.xrce.session.settings import SessionSettings, accept_of
 
 _Source = TypeVar("_Source")
 _ANEW: Final = "the device began anew"
@@ -127,6 +122,7 @@ class Acceptor(Generic[_Source]):
         # Sources that speak as if they had a session, and pids that were told to begin anew.
         self._lost: Last[_Source] = Last(limits.scout_sources_count)
         self._told: Last[bytes] = Last(limits.scout_sources_count)
+        self._past: Last[int] = Last(limits.scout_sources_count)  # Opens with a nonce, of the past
         self._events: deque[AcceptorEvent] = deque()
 
     def session(self, pid: bytes) -> Session | None:
@@ -380,6 +376,9 @@ class Acceptor(Generic[_Source]):
         host = self._host_of(source)
         proof = first_of_each(message.properties).get(AUTHENTICATION)
         opening = fingerprint(message)
+        if entry is not None and opening != entry.opening and opening in self._past:
+            self.strays_count += 1  # a copy that comes late: the device has gone on since
+            return
         known = entry is not None and source in entry.sources
         repeated = entry is not None and self._is_repeated(
             entry, message, opening, proof, source, now_ns
@@ -435,7 +434,7 @@ class Acceptor(Generic[_Source]):
             return False
         if not entry.used:  # nothing would be lost
             return True
-        nonce = _has_nonce(entry.session.peer)
+        nonce = has_nonce(entry.session.peer)
         if source in entry.sources:
             return nonce or proof == entry.proof
         # One more transport is another kind of source; one of a kind that is known is a device that
@@ -463,7 +462,7 @@ class Acceptor(Generic[_Source]):
 
         A proof that is checked has a time in it. One that is not may be the same for ever.
         """
-        return _has_nonce(properties) or (self._authenticate is not None and proof is not None)
+        return has_nonce(properties) or (self._authenticate is not None and proof is not None)
 
     def _begin_anew(
         self, pid: bytes, entry: _Entry[_Source], arrivals: list[Arrival], now_ns: int
@@ -489,30 +488,15 @@ class Acceptor(Generic[_Source]):
     ) -> tuple[SessionProperties, int]:
         """What an Open says, if we can have a session with it; the order is that of 7.3."""
         limits = self._settings.limits
-        if message.version != VERSION:
-            text = f"version {message.version}; {VERSION} is supported"
-            raise violation(CloseReason.VERSION, text)
-        if not 1 <= len(message.pid) <= PID_LEN_MAX:
-            text = f"a peer id of {len(message.pid)} octets; legal are 1 to {PID_LEN_MAX}"
-            raise violation(CloseReason.PARAMETER, text)
-        proof = first_of_each(message.properties).get(AUTHENTICATION)
-        check = self._authenticate
-        if check is not None and not proven and not check(message, proof):
-            raise violation(CloseReason.AUTHENTICATION, "authentication failed")
-        properties = SessionProperties.read(message.properties)
-        lease_ns = lease_ns_of(message.lease)
-        if len(message.locators) > limits.xrce_locators_count or any(
-            len(locator) > limits.xrce_locator_len for locator in message.locators
-        ):
-            text = f"more than {limits.xrce_locators_count} locators, or a longer one than"
-            raise violation(CloseReason.PARAMETER, f"{text} {limits.xrce_locator_len} octets")
+        authenticate = None if proven else self._authenticate
+        said = read_open(message, authenticate, limits)
         if not known and len(self._entries) >= limits.xrce_sessions_count:
             text = f"there are {limits.xrce_sessions_count} sessions already"
             raise violation(CloseReason.RESOURCES, text)
         if not known and self._by_host[host] >= limits.xrce_sessions_host_count:
             text = f"there are {limits.xrce_sessions_host_count} sessions of this host already"
             raise violation(CloseReason.RESOURCES, text)
-        return properties, lease_ns
+        return said
 
     # The tables.
 
@@ -546,6 +530,8 @@ class Acceptor(Generic[_Source]):
 
     def _forget(self, pid: bytes) -> None:
         entry = self._entries.pop(pid)
+        if entry.used and has_nonce(entry.session.peer):
+            self._past.add(entry.opening)
         if entry.host is not None:
             self._by_host[entry.host] -= 1
             if not self._by_host[entry.host]:
@@ -589,8 +575,3 @@ class Acceptor(Generic[_Source]):
 
     def _say(self, source: _Source, message: Message) -> None:
         self._out.append((source, encode(message)))
-
-
-def _has_nonce(properties: SessionProperties) -> bool:
-    """Whether a device says by its Open which incarnation it is: ours does, by property 14."""
-    return properties.is_ours and properties.client_hash is not None
