@@ -479,6 +479,24 @@ def test_a_late_open_of_an_earlier_life_does_not_end_the_session_of_the_next() -
         assert any(isinstance(one, Accept) for one in device.say(life(number)))
 
 
+def test_a_late_open_from_where_a_device_was_before_does_not_take_its_session() -> None:
+    device = ByHand()
+    device.say(declare(0))
+    device.say(data(1, b"before"))
+    device.later(2.1)
+    elsewhere = SOURCE + 1
+    for said in (device.opening, declare(0), data(1, b"after")):
+        device.say(said, source=elsewhere)
+    assert device.lives == 2
+    assert device.say(device.opening, source=SOURCE) == [], "it is a copy: the device speaks"
+    device.say(data(2, b"on"), source=elsewhere)
+    assert device.lives == 2
+    assert device.puts()[-1] == ("lab/t", b"on")
+    device.later(2.1)  # it says nothing there any more
+    assert any(isinstance(one, Accept) for one in device.say(device.opening, source=SOURCE))
+    assert device.lives == 3
+
+
 # With keys.
 
 

@@ -64,6 +64,7 @@ class _Entry(Generic[_Source]):
     proof: bytes | None = None  # property 12 of the last Open
     groups: dict[int, bytes] | None = None  # conduits by which it writes to a group
     gone: _Source | None = None  # a source that is no more, until there is another one
+    former: tuple[_Source, ...] = ()  # sources of the incarnation before this one
     accepts_count: int = 0
     heard: bool = False  # anything came after the Open
     used: bool = False  # and not only KeepAlives
@@ -397,13 +398,20 @@ class Acceptor(Generic[_Source]):
         if entry is None and self._is_lost(message, properties, source):
             self._say(source, Close(pid=self._settings.pid, reason=CloseReason.SUCCESS))
             return
+        former: tuple[_Source, ...] = ()
         if entry is not None and not repeated:
+            quiet_ns = now_ns - entry.session.spoke_ns
+            if source in entry.former and quiet_ns < self._settings.duplicate_ns:
+                self.strays_count += 1  # a copy from where it was before; it speaks elsewhere now
+                return
+            former = tuple(entry.sources)
             self._drop(pid, _ANEW, now_ns, anew=True)
             entry = None
         if entry is None:
             limit = self._frame_len_of(pid, source)
             session = Session(self._settings, pid, lease_ns, properties, now_ns, frame_len=limit)
             entry = _Entry(session, [], now_ns, now_ns, opening, message.locators, host)
+            entry.former = tuple(one for one in former if one != source)
             self._entries[pid] = entry
             if host is not None:
                 self._by_host[host] += 1
