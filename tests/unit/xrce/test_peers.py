@@ -245,3 +245,28 @@ def test_access_holds_for_ids_that_were_agreed_on() -> None:
     )
     device.say(said)
     assert world.gateway.counters.forbidden == 2
+
+
+# As such devices say it on the wire, with pids of ours.
+
+
+@pytest.mark.parametrize(
+    ("locators", "properties", "is_peer"),
+    [
+        ("00", "02 04 01 0b 0c 02 02 03", False),  # numbers of 11 bits, and a constant
+        ("01 0d 74 63 70 2f 30 2e 30 2e 30 2e 30 3a 30", "01 0c 02 02 03", True),
+        ("01 14" + b"udp/239.255.0.1:7447".hex(), "01 0c 02 02 03", True),
+        ("01 12" + b"udp/127.0.0.1:7448".hex(), "01 0c 02 02 03", True),  # it scouts there
+    ],
+    ids=["client", "peer by TCP", "peer by a group", "peer by UDP"],
+)
+def test_the_opens_of_existing_clients_and_peers(
+    locators: str, properties: str, is_peer: bool
+) -> None:
+    world, pid = World(), bytes(range(1, 17))
+    frame = bytes.fromhex(f"23 01 10 {pid.hex()} 32 {locators} {properties}")
+    world.gateway.receive(frame, 1, 0)
+    device = world.gateway.devices[pid]
+    assert device.is_peer is is_peer
+    assert device.lease_ns == 5 * SECOND_NS
+    assert device.properties.bits == (14 if is_peer else 11)
