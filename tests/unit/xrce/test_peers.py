@@ -27,6 +27,8 @@ from elea.xrce.messages_hot import (
     KeepAlive,
     Message,
     Open,
+    Ping,
+    Pong,
     StreamData,
     Synch,
     WriteData,
@@ -245,6 +247,38 @@ def test_access_holds_for_ids_that_were_agreed_on() -> None:
     )
     device.say(said)
     assert world.gateway.counters.forbidden == 2
+
+
+# Devices that work only when something comes.
+
+
+def test_a_client_that_commits_only_when_something_comes_is_pinged_until_it_does() -> None:
+    """Its program waits for input without a limit of time, and does one step for each."""
+    world = World()
+    device = Foreign(world)
+    [ping] = [one for one in device.open() if isinstance(one, Ping)]
+    said = Declare(sync=False, committed=False, sn=0, declarations=(SubscriberDecl(id=2, mode=1),))
+    assert not any(isinstance(one, Ping) for one in device.say(said)), "one is unanswered"
+    for _ in range(100):
+        [ping] = [one for one in device.say(Pong(hash=ping.hash)) if isinstance(one, Ping)]
+    commit = Declare(sync=False, committed=False, sn=1, declarations=(CommitDecl(commit_id=1),))
+    assert any(isinstance(one, Declare) for one in device.say(commit))
+    assert not any(isinstance(one, Ping) for one in device.say(Pong(hash=ping.hash)))
+    world.put("@xrce/rid/2", b"x")
+    assert any(isinstance(one, StreamData) for one in device.hear())
+
+
+def test_a_client_that_never_commits_is_not_pinged_for_ever() -> None:
+    world = World()
+    device = Foreign(world)
+    [ping] = [one for one in device.open() if isinstance(one, Ping)]
+    declarations = (SubscriberDecl(id=2, mode=1),)
+    device.say(Declare(sync=False, committed=False, sn=0, declarations=declarations))
+    count = 0
+    while pings := [one for one in device.say(Pong(hash=ping.hash)) if isinstance(one, Ping)]:
+        [ping] = pings
+        count += 1
+    assert count == 256
 
 
 # As such devices say it on the wire, with pids of ours.

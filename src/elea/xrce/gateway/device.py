@@ -49,6 +49,7 @@ _NO_RESTS: Final[dict[tuple[int, int], Rest]] = {}
 _NO_QUERIES: Final[dict[int, Query]] = {}
 # Peers declare no publishers: each of their resources may be one.
 _MAY_PUBLISH: Final = Publisher(Qualities())
+_NUDGES_COUNT: Final = 256
 RID_CEILING: Final = 16_382  # our ids go down from here, and take two octets (A-16)
 
 
@@ -118,6 +119,7 @@ class Device:
         "losses_told",
         "matched",
         "matched_told",
+        "nudges_count",
         "outlet",
         "periodic",
         "pid",
@@ -165,6 +167,7 @@ class Device:
         self.queries: dict[int, Query] = _NO_QUERIES
         self._counters: Counters | None = None  # from the first drop on
         self._rids: dict[str, int] | None = None
+        self.nudges_count = 0  # Pings since it declared what it has not committed
         self.answered = True  # it has the Results of its transactions
         self.timer_ns: int | None = None  # when the gateway looks at it next
         self._style_known = False
@@ -200,6 +203,17 @@ class Device:
         found = self.table.publishers.get(id_)
         maybe = found is None and self.is_peer and self.table.known(id_) is not None
         return _MAY_PUBLISH if maybe else found
+
+    @property
+    def needs_nudge(self) -> bool:
+        """Whether it has not committed what it declared.
+
+        There are devices that go on with that only when they receive something.
+        """
+        if not self.incoming.is_open or self.properties.is_ours:
+            self.nudges_count = 0
+            return False
+        return self.nudges_count < _NUDGES_COUNT
 
     def publishing(self) -> set[int]:
         """All ids that somebody may publish under."""

@@ -157,6 +157,8 @@ class Gateway(Generic[_Source]):
         if device is not None:  # its window may have moved on
             self._pump(device, now_ns)
             self._count_losses(device)
+            if device.needs_nudge:
+                device.nudges_count += self.acceptor.ping(device.pid, now_ns)
 
     def put(self, sample: Sample, now_ns: int) -> None:
         """Somebody else than our devices wrote, or deleted."""

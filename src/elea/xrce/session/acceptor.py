@@ -246,6 +246,14 @@ class Acceptor(Generic[_Source]):
             self._touched[pid] = None
             self._collect(now_ns)
 
+    def ping(self, pid: bytes, now_ns: int) -> bool:
+        """Have a device say something; whether it was asked."""
+        entry = self._entries.get(pid)
+        asked = entry is not None and entry.session.ping(now_ns)
+        if asked:
+            self._touched[pid] = None
+        return asked
+
     def violated(self, pid: bytes, error: ProtocolError, now_ns: int) -> None:
         """A device broke a rule: its session ends for that reason."""
         entry = self._entries.get(pid)
