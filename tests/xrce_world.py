@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tests.xrce_network import MS, Faults
@@ -12,7 +12,7 @@ from tests.xrce_session import messages
 
 from elea.timestamp import HybridClock, Timestamp, TimestampId
 from elea.xrce.client import Client, ClientEvent, Received
-from elea.xrce.declarations import Action
+from elea.xrce.declarations import Action, Named
 from elea.xrce.gateway.effects import Ask, Effect, Put
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
@@ -55,6 +55,7 @@ class World:
     rest: list[Sample] = field(default_factory=list)  # what other storages have
     silent: bool = False  # they do not answer
     allows: Callable[[bytes, Action, tuple[str, ...]], bool] = lambda _pid, _action, _keys: True
+    presets: Mapping[int, Named] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.now_ns = 0
@@ -80,6 +81,7 @@ class World:
             asks=self.asks,
             interest_always=self.interest_always,
             allows=self.allows,
+            presets_of=lambda _pid: self.presets,
         )
         said = SessionProperties(vendor=VENDOR_CODE, commit_mode=7, capabilities=0b111)
         session = SessionSettings(

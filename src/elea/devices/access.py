@@ -95,9 +95,9 @@ class _Rights:
     def include(self, action: Action, wanted: KeyExpr) -> bool:
         """Whether all keys of a key expression may be read, written, or at least be named."""
         match action:
-            case Action.READ:
+            case Action.READ | Action.ASK:
                 allowed = self.read
-            case Action.WRITE:
+            case Action.WRITE | Action.DELETE:
                 allowed = self.write
             case Action.DECLARE:
                 allowed = (*self.read, *self.write)

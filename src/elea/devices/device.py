@@ -10,6 +10,7 @@ for longer than a third of the lease, or ask for one that never ends.
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 import time
 from collections import deque
@@ -161,6 +162,8 @@ class Known:
     def __init__(self, endpoint: str, settings: SessionSettings | None, timeout_s: float) -> None:
         self.endpoint = endpoint
         settings = settings or device_settings()
+        if settings.nonce is not None:  # those of another device may be used again
+            settings = dataclasses.replace(settings, nonce=secrets.token_bytes(_NONCE_LEN))
         self.client = Client(settings)
         self._pid = settings.pid
         self._timeout_s = timeout_s

@@ -11,14 +11,12 @@ from elea.xrce.declarations import Action
 
 Allows = Callable[[bytes, Action, tuple[str, ...]], bool]
 
-# A device reads by subscribing and by asking, and is given what was put.
+# What a client would need that does the same: one rule each way.
 _NEEDED = {
-    Action.READ: (
-        (RuleAction.DECLARE_SUBSCRIBER, Flow.INGRESS),
-        (RuleAction.QUERY, Flow.INGRESS),
-        (RuleAction.PUT, Flow.EGRESS),
-    ),
-    Action.WRITE: ((RuleAction.PUT, Flow.INGRESS), (RuleAction.DELETE, Flow.INGRESS)),
+    Action.READ: ((RuleAction.DECLARE_SUBSCRIBER, Flow.INGRESS), (RuleAction.PUT, Flow.EGRESS)),
+    Action.ASK: ((RuleAction.QUERY, Flow.INGRESS), (RuleAction.REPLY, Flow.EGRESS)),
+    Action.WRITE: ((RuleAction.PUT, Flow.INGRESS),),
+    Action.DELETE: ((RuleAction.DELETE, Flow.INGRESS),),
     Action.DECLARE: (),
 }
 

@@ -36,7 +36,6 @@ from elea.session.session import Session
 from elea.version import VERSION
 from elea.xrce.gateway.gateway import Gateway
 from elea.xrce.gateway.settings import GatewaySettings
-from elea.xrce.messages_hot import Open
 from elea.xrce.properties import (
     ACCEPTS_BATCHES,
     ACCEPTS_FRAGMENTS,
@@ -197,10 +196,11 @@ class XrceService:
                     None if settings.access is None else settings.access.allows,
                     is_proven=settings.keys_file is not None,
                 ),
+                presets_of=settings.resources.of,
                 limits=limits,
             ),
             scouting=self._scouts,
-            authenticate=self._checker or _anybody,
+            authenticate=self._checker,
             moves=settings.moves,
             host_of=lambda place: self._hub.host_of(place),
             is_stream=lambda place: place[1] is None,
@@ -257,7 +257,9 @@ class XrceService:
                 raise
             _LOG.warning("XRCE scouting is off: %s", error)  # devices can be told the address
             return
-        self._hub.listen_group(sock, f"udp/{self._settings.group}".encode(), answers)
+        locator = f"udp/{self._settings.group}".encode()
+        self._scouts.groups = (locator,)
+        self._hub.listen_group(sock, locator, answers)
 
     def _close_store(self) -> None:
         if self._persistent is not None:
@@ -305,10 +307,6 @@ def _checker(settings: XrceSettings) -> PskChecker | None:
         return None if key is None else bytes.fromhex(key.reveal())
 
     return PskChecker(key_of, time_ms)
-
-
-def _anybody(_open: Open, _proof: bytes | None) -> bool:
-    return True
 
 
 def _is_loopback(locator: Locator) -> bool:

@@ -10,6 +10,7 @@ from typing import Final
 from elea.config.kinds import Value, unknown_key
 from elea.devices.access import Access, pid_of
 from elea.devices.lines import endpoint_of
+from elea.devices.resources import Resources
 from elea.errors import ConfigError, InvalidValueError, KeyExprError, LocatorError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.limits import DEFAULT_LIMITS
@@ -53,6 +54,11 @@ KEYS: Final = (
         " `listen`, `shared` for the shared port, or `*`",
         "the longest frame to a device, as is said of its pid, of where it is served, or of all;"
         " a device may say less itself; 1472",
+    ),
+    (
+        "resources",
+        "`{PID: {ID: name}}` with even ids and names such as `lab/t`; `*` is all other pids",
+        "what ids mean that a device uses and never declares; `@xrce/rid/ID`",
     ),
     ("transient", "true or false", "whether transient samples are kept, in memory; true"),
     ("persistent", "a directory", "where persistent samples are kept; if none, they are transient"),
@@ -147,6 +153,7 @@ class XrceSettings:
     interface: str | None = None
     lease_ns: int = 10_000_000_000
     frame_lens: FrameLens = field(default_factory=lambda: FrameLens({}, {}))
+    resources: Resources = field(default_factory=Resources)
     transient: bool = True
     persistent: Path | None = None
     key_exprs: tuple[str, ...] = ("**",)
@@ -184,6 +191,7 @@ class XrceSettings:
             interface=_text(section, "interface"),
             lease_ns=lease_ms * _MS_NS,
             frame_lens=FrameLens.read(section.get("frame_len"), listen),
+            resources=Resources.read(section.get("resources"), f"{PATH}/resources"),
             transient=_flag(section, "transient") is not False,
             persistent=None if place is None else Path(place),
             key_exprs=tuple(map(_key_expr, _texts(section, "key_exprs", ("**",)))),

@@ -7,7 +7,7 @@ changed is told, so that whoever routes data follows without comparing tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Generic, TypeVar
@@ -85,7 +85,9 @@ class Action(Enum):
 
     DECLARE = "to declare"
     READ = "to read"
+    ASK = "to ask for"  # what is at rest elsewhere
     WRITE = "to write"
+    DELETE = "to delete"
 
 
 @dataclass(slots=True, frozen=True)
@@ -176,6 +178,7 @@ class Rules:
 
 
 ANYTHING: Final = Rules()
+NO_PRESETS: Final[Mapping[int, Named]] = {}
 
 
 class Declarations:
@@ -186,6 +189,7 @@ class Declarations:
         global_ids: Whether global selections are accepted, which only brokers give out (A-17).
         vendor: Whether the properties with odd ids are ours (A-31).
         rules: What declarations are held against.
+        presets: What ids mean that are used without being declared.
     """
 
     __slots__ = (
@@ -196,6 +200,7 @@ class Declarations:
         "_rules",
         "_subscribers",
         "_vendor",
+        "presets",
         "retired",
     )
 
@@ -207,7 +212,9 @@ class Declarations:
         vendor: bool = False,
         limits: Limits = DEFAULT_LIMITS,
         rules: Rules = ANYTHING,
+        presets: Mapping[int, Named] = NO_PRESETS,
     ) -> None:
+        self.presets = presets
         self.retired: Retired | None = None  # ids that had a name, which are never anonymous
         self._names: _Table[Named] = _Table({} if names is None else names)
         self._publishers: _Table[Publisher] = _Table()
@@ -233,12 +240,19 @@ class Declarations:
         return self._subscribers.entries
 
     def named(self, id_: int) -> Named | None:
-        """What an id stands for. An even one that nobody declared is a resource of its own."""
+        """What an id stands for.
+
+        An even one that nobody declared is what was agreed on, or a resource of its own.
+        """
         found = self.names.get(id_)
         if found is None and id_ % 2 == 0 and 0 < id_ <= ID_MAX:
             had_name = self.retired is not None and id_ in self.retired
-            return None if had_name else anonymous(id_)
+            return None if had_name else self.presets.get(id_) or anonymous(id_)
         return found
+
+    def known(self, id_: int) -> Named | None:
+        """What was declared, or agreed on, that an id stands for."""
+        return self.names.get(id_) or self.presets.get(id_)
 
     def apply(self, declarations: Iterable[Declaration]) -> Changes:
         """Apply all of them, or none.

@@ -87,6 +87,11 @@ class Incoming:
         declared = () if opened.too_large else tuple(opened.declarations)
         self._hold(Transaction(commits[0].commit_id, declared, refused))
 
+    @property
+    def is_open(self) -> bool:
+        """Whether declarations wait for their Commit."""
+        return self._open is not None
+
     def next(self) -> Transaction | None:
         """The transaction to decide about and to answer now."""
         return self._held.pop(0) if self._held else None

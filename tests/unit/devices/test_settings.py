@@ -33,6 +33,7 @@ def test_all_of_it() -> None:
             "keys_file": "keys",
             "moves": True,
             "access": {"*": {"read": "a/**"}},
+            "resources": {"c0ffee": {"2": "lab/t", "4": "/lab/**"}, "*": {"2": "x#transient"}},
             "__required__": True,
         }
     )
@@ -42,7 +43,14 @@ def test_all_of_it() -> None:
     assert read.lease_ns == 5_000_000_000
     assert (read.keys_file, read.moves, read.sessions_host_count) == (Path("keys"), True, 5)
     assert read.access is not None
-    assert len(KEYS) == 16
+    assert {id_: one.resource.path for id_, one in read.resources.of(b"\xc0\xff\xee").items()} == {
+        2: "lab/t",
+        4: "lab/**",
+    }
+    assert [one.resource.spelled() for one in read.resources.of(b"x").values()] == [
+        "xrce://x#transient"
+    ]
+    assert len(KEYS) == 17
 
 
 def test_sessions_with_keys_stay_where_they_are() -> None:
@@ -58,6 +66,14 @@ def test_sessions_with_keys_stay_where_they_are() -> None:
         ({"listen": 7447}, "a text, or several, is legal"),
         ({"listen": ["udp/127.0.0.1:0", 1]}, "a text, or several, is legal"),
         ({"shared_port": "yes"}, "true and false are legal"),
+        ({"resources": "lab/t"}, "expected {PID: {ID: name}}, got 'lab/t'"),
+        ({"resources": {"tea": {"2": "a"}}}, "expected a pid of 1 to 16 bytes"),
+        ({"resources": {"*": "a"}}, "expected {ID: name}, got 'a'"),
+        ({"resources": {"*": {"3": "a"}}}, "expected an even id above 0, got '3'"),
+        ({"resources": {"*": {"\u0662": "a"}}}, "expected an even id above 0"),
+        ({"resources": {"*": {"2": 7}}}, "expected a name such as lab/t, got 7"),
+        ({"resources": {"*": {"2": "a//b"}}}, "a//b"),
+        ({"resources": {"*": {"2": "a/property"}}}, "read-only"),
         ({"group": "127.0.0.1:7447"}, "such as 239.255.0.1:7447 is legal"),
         ({"group": "239.255.0.1"}, "plugins/xrce/group"),
         ({"interface": 1}, "a text is legal"),

@@ -9,12 +9,16 @@ from elea.keyexpr.keyexpr import KeyExpr
 from elea.xrce.client import Client
 from elea.xrce.declarations import Action
 from elea.xrce.gateway.device import Counters
+from elea.xrce.gateway.effects import Ask
+from elea.xrce.properties import EMPTY_IS_DELETE
 from elea.xrce.status import Status
 
 ALLOWED = {
     Action.DECLARE: ("own/**", "news/**", "@xrce/**"),
     Action.WRITE: ("own/**",),
+    Action.DELETE: ("own/gone/**",),
     Action.READ: ("own/**", "news/**"),
+    Action.ASK: ("own/**",),
 }
 
 
@@ -80,6 +84,32 @@ def test_data_is_dropped_and_counted() -> None:
     assert [(one.key, one.payload) for one in world.puts()] == [("own/t", b"3")]
     assert counters(world).forbidden == 2
     assert client.is_open
+
+
+def test_who_may_write_and_not_delete_puts_and_deletes_nothing() -> None:
+    world = World(allows=allows)
+    client = world.device(device_settings(0, capabilities=EMPTY_IS_DELETE))
+    for name in ("/own/t", "/own/gone/t"):
+        assert client.write_to(name, b"1", world.now_ns)
+        assert client.write_to(name, b"", world.now_ns)
+    world.run(1)
+    assert [(one.key, one.deleted) for one in world.puts()] == [
+        ("own/t", False),
+        ("own/gone/t", False),
+        ("own/gone/t", True),
+    ]
+    assert counters(world).forbidden == 1
+
+
+def test_who_may_subscribe_and_not_ask_is_sent_nothing_of_other_storages() -> None:
+    world = World(allows=allows, asks=True)
+    client = world.device(device_settings(0))
+    world.rest = [world.sample("news/a", b"old"), world.sample("own/a", b"old")]
+    for name in ("/news/a#transient", "/own/a#transient"):
+        client.subscriber(client.resource(name))
+        assert world.committed(client).status is Status.SUCCESS
+    world.run(3)
+    assert [one.key_exprs for one in world.effects if isinstance(one, Ask)] == [("own/a",)]
 
 
 def test_what_is_at_rest_is_not_read_by_who_may_not() -> None:

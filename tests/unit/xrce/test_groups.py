@@ -73,14 +73,15 @@ def test_a_sender_that_lists_no_group_gets_no_echo_either() -> None:
     assert told(world) == {}
 
 
-def test_what_a_peer_wrote_to_the_gateway_alone_is_for_all() -> None:
+def test_what_a_peer_wrote_to_the_gateway_alone_is_for_all_others() -> None:
+    """Peers hear others, not themselves, by whatever way they write."""
     world = World()
     on_the_bus(world, 1, GROUP)
     on_the_bus(world, 2, GROUP)
     world.gateway.receive(written(0, b"group", conduit=1), 1, world.now_ns, group=GROUP)
     assert told(world) == {}
     world.gateway.receive(written(0, b"alone", conduit=2), 1, world.now_ns)
-    assert told(world) == {1: [b"alone"], 2: [b"alone"]}
+    assert told(world) == {2: [b"alone"]}
 
 
 def test_a_message_of_a_group_that_is_sent_again_to_us_alone_is_still_of_the_group() -> None:

@@ -439,6 +439,64 @@ def test_scouts_keep_a_session_and_a_peer_that_says_nothing_else_gets_a_hello() 
     assert all(found[1:])
 
 
+@pytest.mark.line("X-037")
+def test_a_device_whose_property_12_never_changes_is_known_by_its_numbers() -> None:
+    """Where nobody checks it, it says nothing about when the Open was made."""
+    device = ByHand()
+    constant = opening(properties=(Property(id=12, value=b"\x02\x03"),))
+    device.say(constant)
+    device.say(declare(0))
+    for sn in (1, 2, 3):
+        device.say(data(sn, b"%d" % sn))
+    device.later(3)
+    device.say(constant)
+    device.say(declare(0, ResourceDecl(rid=2, resource=b"/lab/new"), CommitDecl(commit_id=1)))
+    device.say(data(1, b"new"))
+    assert device.lives == 2
+    assert device.puts()[-1] == ("lab/new", b"new")
+
+
+def test_a_late_open_of_an_earlier_life_does_not_end_the_session_of_the_next() -> None:
+    """The device cannot notice: its data would be acknowledged, and dropped or misnamed."""
+    device = ByHand()
+
+    def life(number: int) -> Open:
+        nonce = Property(id=CLIENT_HASH, value=b"%d" % number)
+        return opening(properties=(Property(id=VENDOR, value=VENDOR_CODE), nonce))
+
+    for number in (1, 2):
+        device.say(life(number))
+        device.say(declare(0))
+        device.say(data(1, b"%d" % number))
+    lives = device.lives
+    for source in (SOURCE, SOURCE + 1):  # also from where it was before
+        assert device.say(life(1), source=source) == []
+    device.say(data(2, b"on"))
+    assert device.lives == lives
+    assert device.puts()[-1] == ("lab/t", b"on")
+    device.say(Close(pid=PID, reason=0))
+    for number in (1, 3):  # where there is no session, none is lost; a nonce may be used again
+        assert any(isinstance(one, Accept) for one in device.say(life(number)))
+
+
+def test_a_late_open_from_where_a_device_was_before_does_not_take_its_session() -> None:
+    device = ByHand()
+    device.say(declare(0))
+    device.say(data(1, b"before"))
+    device.later(2.1)
+    elsewhere = SOURCE + 1
+    for said in (device.opening, declare(0), data(1, b"after")):
+        device.say(said, source=elsewhere)
+    assert device.lives == 2
+    assert device.say(device.opening, source=SOURCE) == [], "it is a copy: the device speaks"
+    device.say(data(2, b"on"), source=elsewhere)
+    assert device.lives == 2
+    assert device.puts()[-1] == ("lab/t", b"on")
+    device.later(2.1)  # it says nothing there any more
+    assert any(isinstance(one, Accept) for one in device.say(device.opening, source=SOURCE))
+    assert device.lives == 3
+
+
 # With keys.
 
 

@@ -42,6 +42,27 @@ def test_durability_is_told_only_where_it_is() -> None:
     assert encode(hello).hex(" ").startswith("02 03 02 12 75")
 
 
+def test_who_looks_for_peers_learns_which_groups_are_heard() -> None:
+    """Peers write to groups alone: without one they would have no way to write to us."""
+    answerer = ScoutAnswerer(Role.BROKER, LOCATORS)
+    answerer.groups = (b"udp/239.255.0.1:7447",)
+    acceptor = Acceptor[str](
+        settings(BROKER), scouting=answerer, is_stream=lambda source: source == "stream"
+    )
+
+    def locators(mask: int, source: str) -> tuple[bytes, ...]:
+        acceptor.receive(encode(Scout(mask=mask)), source, 0)
+        [(_, frame)] = acceptor.data_to_send(0)
+        [hello] = messages(frame)
+        assert isinstance(hello, Hello)
+        return hello.locators
+
+    peers = Role.PEER | Role.BROKER
+    assert locators(peers, "datagrams") == (b"udp/239.255.0.1:7447", *LOCATORS)
+    assert locators(peers, "stream") == (b"tcp/0.0.0.0:0", *LOCATORS), "all of its connections"
+    assert locators(Role.BROKER, "datagrams") == locators(Role.BROKER, "stream") == LOCATORS
+
+
 def test_nobody_answers_where_scouting_is_off() -> None:
     acceptor = Acceptor[str](settings(BROKER))
     acceptor.receive(encode(Scout(mask=1)), "here", 0)

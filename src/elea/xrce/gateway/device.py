@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from elea.encoding import Encoding
 from elea.errors import InvalidValueError, LimitError
 from elea.limits import Limits
-from elea.xrce.declarations import Action, Changes, Declarations, Named, Rules
+from elea.xrce.declarations import Action, Changes, Declarations, Named, Publisher, Rules
 from elea.xrce.declarations_hot import (
     PUSH_MODE_ID,
     Declaration,
@@ -47,6 +47,9 @@ NO_LOSSES: Final = Losses()
 _NO_SUBSCRIPTIONS: Final[dict[int, Subscription]] = {}
 _NO_RESTS: Final[dict[tuple[int, int], Rest]] = {}
 _NO_QUERIES: Final[dict[int, Query]] = {}
+# Peers declare no publishers: each of their resources may be one.
+_MAY_PUBLISH: Final = Publisher(Qualities())
+_NUDGES_COUNT: Final = 256
 RID_CEILING: Final = 16_382  # our ids go down from here, and take two octets (A-16)
 
 
@@ -116,6 +119,7 @@ class Device:
         "losses_told",
         "matched",
         "matched_told",
+        "nudges_count",
         "outlet",
         "periodic",
         "pid",
@@ -139,6 +143,7 @@ class Device:
         commit_mode: int,
         limits: Limits,
         rules: Rules,
+        presets: Mapping[int, Named],
     ) -> None:
         self.pid = pid
         self.properties = properties
@@ -149,7 +154,7 @@ class Device:
         ours = properties.is_ours
         self.rules = rules
         self._limits = limits
-        self.table = Declarations(vendor=ours, limits=limits, rules=rules)
+        self.table = Declarations(vendor=ours, limits=limits, rules=rules, presets=presets)
         self.incoming = Incoming(commit_mode, limits)
         self._outgoing: Outgoing | None = None  # what the gateway declares, if anything
         self.subscriptions: dict[int, Subscription] = {}
@@ -162,6 +167,7 @@ class Device:
         self.queries: dict[int, Query] = _NO_QUERIES
         self._counters: Counters | None = None  # from the first drop on
         self._rids: dict[str, int] | None = None
+        self.nudges_count = 0  # Pings since it declared what it has not committed
         self.answered = True  # it has the Results of its transactions
         self.timer_ns: int | None = None  # when the gateway looks at it next
         self._style_known = False
@@ -186,6 +192,33 @@ class Device:
             session.dropped_fragments_count,
             self.outlet.too_long_count,
         )
+
+    @property
+    def is_peer(self) -> bool:
+        """Whether it speaks with others than us, too: then it said where it hears them (12.2)."""
+        return bool(self.locators) and not self.properties.is_ours
+
+    def publisher(self, id_: int) -> Publisher | None:
+        """Who publishes under an id; None if nobody does."""
+        found = self.table.publishers.get(id_)
+        maybe = found is None and self.is_peer and self.table.known(id_) is not None
+        return _MAY_PUBLISH if maybe else found
+
+    @property
+    def needs_nudge(self) -> bool:
+        """Whether it has not committed what it declared.
+
+        There are devices that go on with that only when they receive something.
+        """
+        if not self.incoming.is_open or self.properties.is_ours:
+            self.nudges_count = 0
+            return False
+        return self.nudges_count < _NUDGES_COUNT
+
+    def publishing(self) -> set[int]:
+        """All ids that somebody may publish under."""
+        ids = set(self.table.publishers)
+        return ids.union(self.table.names, self.table.presets) if self.is_peer else ids
 
     def can(self, capability: int) -> bool:
         """Whether the device said so."""
@@ -263,6 +296,7 @@ class Device:
         """An id for a name that the device did not name itself."""
         used = self.table.names
         taken = self.table.subscribers.keys() | self.table.publishers.keys()
+        taken |= self.table.presets.keys()
         for rid in range(RID_CEILING, 0, -2):
             if rid not in used and rid not in taken and rid not in self.asked_rids:
                 return rid
@@ -403,7 +437,8 @@ class Device:
     ) -> None:
         """Send a sample under an id; a name that comes often is given one (12.3)."""
         reliable = sample.reliable and qualities.reliable is not False
-        wild = not named.resource.is_trivial
+        # Where ids were agreed on, names say nothing to the device.
+        wild = not named.resource.is_trivial and id_ in self.table.names
         rid = self.rid_of(sample.path) if wild and self.outlet.uses_prids else None
         path = self.outlet.sample(id_, sample, now_ns, wild=wild, reliable=reliable, rid=rid)
         rid = self.free_rid() if path is not None else None

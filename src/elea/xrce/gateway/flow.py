@@ -21,6 +21,7 @@ from elea.xrce.gateway.rest import AtRest
 from elea.xrce.gateway.settings import GatewayCounters, GatewaySettings
 from elea.xrce.gateway.subscription import Subscription
 from elea.xrce.messages_hot import Pull
+from elea.xrce.names import Resource
 from elea.xrce.properties import EMPTY_IS_DELETE
 from elea.xrce.qualities import Level, is_read_only
 from elea.xrce.samples.index import Index
@@ -103,6 +104,10 @@ class Flow:
             deleted=not payload and device.can(EMPTY_IS_DELETE),
             priority=said.priority or 5,
         )
+        if sample.deleted and not device.rules.allows(Action.DELETE, Resource(written.path)):
+            device.counters.forbidden += 1
+            self._counters.dropped += 1
+            return
         if not self._at_rest.keep(sample, now_ns):
             device.counters.refused += 1
             self._counters.refused += 1
@@ -119,10 +124,15 @@ class Flow:
         writer: Device | None = None,
         group: bytes | None = None,
     ) -> None:
-        """A sample for all devices that want it, but for those that heard it in a group (10.3)."""
+        """A sample for all devices that want it, but for those that heard it in a group (10.3).
+
+        Peers hear others, and not themselves.
+        """
         for pid, id_ in list(self._readers.matching(sample.path)):
             device = self._devices.get(pid)
             sub = device.subscriptions.get(id_) if device is not None else None
+            if device is not None and device is writer and device.is_peer:
+                continue
             if group is not None and _has_heard(device, writer, group):
                 continue
             if device is None or sub is None or not sub.wants(sample, self._settings.layout_of):
@@ -168,11 +178,11 @@ class Flow:
         if sub is not None and sub.store is not None and sub.is_pulled:
             sub.pull(message.pull_id, message.max_samples, now_ns)
             return
-        named = sub.named if sub is not None else device.table.names.get(message.id)
+        named = sub.named if sub is not None else device.table.known(message.id)
         if named is None:
             device.counters.pulls += 1
             return
-        if sub is None and not device.rules.allows(Action.READ, named.resource):
+        if sub is None and not device.rules.allows(Action.ASK, named.resource):
             device.counters.forbidden += 1
             return
         rest = device.rests.get((message.id, message.pull_id))
@@ -258,7 +268,10 @@ class Flow:
         if sub.requested is Level.VOLATILE:
             if is_read_only(sub.named.resource):
                 self._history(device, sub.id, (), now_ns)
-        elif not self._ask(device, Query(sub.id, None, None, now_ns + HISTORY_NS), sub.named):
+        elif not (
+            device.rules.allows(Action.ASK, sub.named.resource)
+            and self._ask(device, Query(sub.id, None, None, now_ns + HISTORY_NS), sub.named)
+        ):
             self._history(device, sub.id, (), now_ns)
         else:
             sub.held = Store(None, HISTORY_NS, self._settings.limits)

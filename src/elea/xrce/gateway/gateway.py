@@ -82,7 +82,7 @@ class Gateway(Generic[_Source]):
         session: Who the broker is.
         settings: How it serves its devices.
         scouting: What is answered to Scouts; None answers nothing.
-        authenticate: Told an Open and its property 12, says whether that is good enough.
+        authenticate: As of an `Acceptor`.
         moves: Whether a session follows its pid to another source (A-15).
         host_of: What sources of one host have in common, to bound their sessions; None: no bound.
         is_stream: Whether a source is a stream.
@@ -95,7 +95,7 @@ class Gateway(Generic[_Source]):
         settings: GatewaySettings,
         *,
         scouting: ScoutAnswerer | None = None,
-        authenticate: Callable[[Open, bytes | None], bool] = lambda _open, _value: True,
+        authenticate: Callable[[Open, bytes | None], bool] | None = None,
         moves: bool = True,
         host_of: Callable[[_Source], Hashable | None] = lambda _source: None,
         is_stream: Callable[[_Source], bool] = lambda _source: False,
@@ -157,6 +157,8 @@ class Gateway(Generic[_Source]):
         if device is not None:  # its window may have moved on
             self._pump(device, now_ns)
             self._count_losses(device)
+            if device.needs_nudge:
+                device.nudges_count += self.acceptor.ping(device.pid, now_ns)
 
     def put(self, sample: Sample, now_ns: int) -> None:
         """Somebody else than our devices wrote, or deleted."""
@@ -230,7 +232,7 @@ class Gateway(Generic[_Source]):
             device = self.devices.get(pid)
             match event:
                 case Accepted():
-                    self._accepted(pid, event)
+                    self._accepted(pid, event, now_ns)
                 case Ended():
                     if device is not None:
                         self._ended(device, event, now_ns)
@@ -238,7 +240,7 @@ class Gateway(Generic[_Source]):
                     if device is not None:
                         self._guarded(device, event.marked, now_ns)
 
-    def _accepted(self, pid: bytes, event: Accepted) -> None:
+    def _accepted(self, pid: bytes, event: Accepted, now_ns: int) -> None:
         session = self.acceptor.session(pid)
         if session is None:  # it ended at once, and its end is told next
             return
@@ -262,17 +264,20 @@ class Gateway(Generic[_Source]):
             commit_mode=self._session.properties.commit_mode,
             limits=self.settings.limits,
             rules=way,
+            presets=self.settings.presets_of(pid),
         )
         if self._anew is not None and self._anew[0] == pid:
             before = self._anew[1]
             self.devices[pid].table.retire(before.names, before.retired)
         self._anew = None
         self._effects.append(Joined(pid, event.properties))
+        for id_ in self.devices[pid].publishing():
+            self._publish(self.devices[pid], id_, now_ns)
 
     def _ended(self, device: Device, event: Ended, now_ns: int) -> None:
         for id_ in list(device.subscriptions):
             self._subscribe(device, id_, None, now_ns)
-        for id_ in device.table.publishers:
+        for id_ in device.publishing():
             self._publishers.set((device.pid, id_), None)
             self._durable.set((device.pid, id_), None)
         for id_ in device.table.names:
@@ -393,7 +398,7 @@ class Gateway(Generic[_Source]):
 
     def _publish(self, device: Device, id_: int, now_ns: int) -> None:
         owner = device.pid, id_
-        publisher, named = device.table.publishers.get(id_), device.table.named(id_)
+        publisher, named = device.publisher(id_), device.table.named(id_)
         if publisher is None or named is None:
             self._publishers.set(owner, None)
             self._durable.set(owner, None)
@@ -433,17 +438,18 @@ class Gateway(Generic[_Source]):
         changed: dict[bytes, Device] = {}
         for pid, id_ in self._stale.take():
             device = self.devices.get(pid)
-            if device is None or id_ not in device.table.publishers:
+            publisher = device.publisher(id_) if device is not None else None
+            if device is None or publisher is None:
                 continue
-            matched = self._is_matched(device, id_)
+            matched = self._is_matched(device, id_, publisher)
             if matched is not (id_ in device.matched):
                 device.matched = with_id(device.matched, id_, there=matched)
                 changed[pid] = device
         for device in changed.values():
             self._pump(device, now_ns)
 
-    def _is_matched(self, device: Device, id_: int) -> bool:
-        named, publisher = device.table.named(id_), device.table.publishers[id_]
+    def _is_matched(self, device: Device, id_: int, publisher: Publisher) -> bool:
+        named = device.table.named(id_)
         if named is None:
             return False
         if self.settings.interest_always or self.at_rest.keeps(named, publisher):
@@ -452,8 +458,11 @@ class Gateway(Generic[_Source]):
         if any(one in self._read for one in key_expressions(path)):
             return True
         offered = publisher.qualities.over(named.qualities).offered or Level.VOLATILE
-        owners = self._subscribers.index.matching(path)
-        return any(offered >= self.devices[pid].subscriptions[sid].requested for pid, sid in owners)
+        return any(
+            offered >= self.devices[pid].subscriptions[sid].requested
+            for pid, sid in self._subscribers.index.matching(path)
+            if pid != device.pid or not device.is_peer  # which gets no echo
+        )
 
     # Everything that waits for a device.
 

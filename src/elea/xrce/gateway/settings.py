@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.predicate.layout import Layout
 from elea.timestamp import Timestamp
-from elea.xrce.declarations import Action
+from elea.xrce.declarations import NO_PRESETS, Action, Named
 from elea.xrce.samples.durability import DurableStore
 
 
@@ -24,6 +24,7 @@ class GatewaySettings:
         interest_always: Whether publishers are told of a reader, whether there is one or not.
         layout_of: The type of what is written to a key, if it is known.
         allows: Whether a device may do something with all keys of these key expressions.
+        presets_of: What the ids of a device mean that it uses without declaring them.
     """
 
     stamp: Callable[[], Timestamp]
@@ -33,6 +34,7 @@ class GatewaySettings:
     interest_always: bool = False
     layout_of: Callable[[str], Layout | None] = lambda _key: None
     allows: Callable[[bytes, Action, tuple[str, ...]], bool] = lambda _pid, _action, _keys: True
+    presets_of: Callable[[bytes], Mapping[int, Named]] = lambda _pid: NO_PRESETS
     limits: Limits = DEFAULT_LIMITS
 
 

@@ -27,19 +27,15 @@ from elea.xrce.messages_hot import (
     Ping,
     Pong,
     Scout,
+    Synch,
 )
 from elea.xrce.properties import AUTHENTICATION, SessionProperties, first_of_each
-from elea.xrce.session.incarnation import Arrival, fingerprint
-from elea.xrce.session.rates import RateLimit
+from elea.xrce.session.incarnation import Arrival
+from elea.xrce.session.opening import fingerprint, has_nonce, read_open
+from elea.xrce.session.rates import Last, RateLimit
 from elea.xrce.session.scouting import Role, ScoutAnswerer, fitted
 from elea.xrce.session.session import Delivered, Ended, Session, State
-from elea.xrce.session.settings import (
-    PID_LEN_MAX,
-    VERSION,
-    SessionSettings,
-    accept_of,
-    lease_ns_of,
-)
+from elea.xrce.session.settings import SessionSettings, accept_of
 
 _Source = TypeVar("_Source")
 _ANEW: Final = "the device began anew"
@@ -68,6 +64,7 @@ class _Entry(Generic[_Source]):
     proof: bytes | None = None  # property 12 of the last Open
     groups: dict[int, bytes] | None = None  # conduits by which it writes to a group
     gone: _Source | None = None  # a source that is no more, until there is another one
+    former: tuple[_Source, ...] = ()  # sources of the incarnation before this one
     accepts_count: int = 0
     heard: bool = False  # anything came after the Open
     used: bool = False  # and not only KeepAlives
@@ -80,7 +77,8 @@ class Acceptor(Generic[_Source]):
     Args:
         settings: Who we are.
         scouting: What is answered to Scouts; None answers nothing.
-        authenticate: Told the Open and its property 12, says whether that is good enough.
+        authenticate: Told the Open and its property 12, says whether that is good enough. None if
+            that property proves nothing.
         moves: Whether a session follows its pid to another source (A-15).
         host_of: What sources of one host have in common, to bound their sessions; None: no bound.
         is_stream: Whether a source is a stream. Of a device that has one of each kind, reliable
@@ -94,7 +92,7 @@ class Acceptor(Generic[_Source]):
         settings: SessionSettings,
         *,
         scouting: ScoutAnswerer | None = None,
-        authenticate: Callable[[Open, bytes | None], bool] = lambda _open, _value: True,
+        authenticate: Callable[[Open, bytes | None], bool] | None = None,
         moves: bool = True,
         host_of: Callable[[_Source], Hashable | None] = lambda _source: None,
         is_stream: Callable[[_Source], bool] = lambda _source: False,
@@ -122,6 +120,10 @@ class Acceptor(Generic[_Source]):
         self._touched: dict[bytes, None] = {}  # sessions that may have something to say, in order
         self._timers: list[tuple[int, bytes]] = []  # a heap; entries of the past may be in it
         self._out: list[tuple[_Source, bytes]] = []
+        # Sources that speak as if they had a session, and pids that were told to begin anew.
+        self._lost: Last[_Source] = Last(limits.scout_sources_count)
+        self._told: Last[bytes] = Last(limits.scout_sources_count)
+        self._past: Last[int] = Last(limits.scout_sources_count)  # Opens with a nonce, of the past
         self._events: deque[AcceptorEvent] = deque()
 
     def session(self, pid: bytes) -> Session | None:
@@ -244,6 +246,14 @@ class Acceptor(Generic[_Source]):
             self._touched[pid] = None
             self._collect(now_ns)
 
+    def ping(self, pid: bytes, now_ns: int) -> bool:
+        """Have a device say something; whether it was asked."""
+        entry = self._entries.get(pid)
+        asked = entry is not None and entry.session.ping(now_ns)
+        if asked:
+            self._touched[pid] = None
+        return asked
+
     def violated(self, pid: bytes, error: ProtocolError, now_ns: int) -> None:
         """A device broke a rule: its session ends for that reason."""
         entry = self._entries.get(pid)
@@ -319,7 +329,8 @@ class Acceptor(Generic[_Source]):
             if message.mask & Role.PEER and quiet_ns <= self._silence_ns(entry):
                 return
         if self._scouting is not None and not self._stopping:
-            answer = self._scouting.answer(message, source, now_ns)
+            stream = self._is_stream(source)
+            answer = self._scouting.answer(message, source, now_ns, is_stream=stream)
             if answer is not None:
                 limit = self._frame_len_of(None, source) or self._settings.frame_len
                 self._say(source, fitted(answer, limit))
@@ -350,6 +361,8 @@ class Acceptor(Generic[_Source]):
             self._say(source, Pong(hash=marked.message.hash))
         else:
             self.strays_count += 1
+            if isinstance(marked.message, (*NUMBERED, Synch)):
+                self._lost.add(source)
 
     def _written_to(self, group: bytes, conduit: int, source: _Source) -> None:
         """A conduit is mapped to a group, for as long as the session lasts (10.3)."""
@@ -372,6 +385,9 @@ class Acceptor(Generic[_Source]):
         host = self._host_of(source)
         proof = first_of_each(message.properties).get(AUTHENTICATION)
         opening = fingerprint(message)
+        if entry is not None and opening != entry.opening and opening in self._past:
+            self.strays_count += 1  # a copy that comes late: the device has gone on since
+            return
         known = entry is not None and source in entry.sources
         repeated = entry is not None and self._is_repeated(
             entry, message, opening, proof, source, now_ns
@@ -387,18 +403,28 @@ class Acceptor(Generic[_Source]):
             if not known or error.close_reason != CloseReason.AUTHENTICATION:
                 self._say(source, Close(pid=self._settings.pid, reason=error.close_reason))
             return
+        if entry is None and self._is_lost(message, properties, source):
+            self._say(source, Close(pid=self._settings.pid, reason=CloseReason.SUCCESS))
+            return
+        former: tuple[_Source, ...] = ()
         if entry is not None and not repeated:
+            quiet_ns = now_ns - entry.session.spoke_ns
+            if source in entry.former and quiet_ns < self._settings.duplicate_ns:
+                self.strays_count += 1  # a copy from where it was before; it speaks elsewhere now
+                return
+            former = tuple(entry.sources)
             self._drop(pid, _ANEW, now_ns, anew=True)
             entry = None
         if entry is None:
             limit = self._frame_len_of(pid, source)
             session = Session(self._settings, pid, lease_ns, properties, now_ns, frame_len=limit)
             entry = _Entry(session, [], now_ns, now_ns, opening, message.locators, host)
+            entry.former = tuple(one for one in former if one != source)
             self._entries[pid] = entry
             if host is not None:
                 self._by_host[host] += 1
             self._events.append((pid, Accepted(properties, message.locators)))
-        elif entry.used and proof is None and not _has_nonce(properties):
+        elif entry.used and not self._says_when(proof, properties):
             entry.session.repeated(now_ns)
         entry.proof, entry.asked_ns = proof, now_ns
         self._reached_at(pid, entry, source, now_ns)
@@ -424,7 +450,7 @@ class Acceptor(Generic[_Source]):
             return False
         if not entry.used:  # nothing would be lost
             return True
-        nonce = _has_nonce(entry.session.peer)
+        nonce = has_nonce(entry.session.peer)
         if source in entry.sources:
             return nonce or proof == entry.proof
         # One more transport is another kind of source; one of a kind that is known is a device that
@@ -432,6 +458,27 @@ class Acceptor(Generic[_Source]):
         kinds = {self._is_stream(one) for one in entry.sources}
         young = now_ns - entry.opened_ns < self._settings.duplicate_ns
         return self._is_stream(source) not in kinds and (nonce or young)
+
+    def _is_lost(self, message: Open, properties: SessionProperties, source: _Source) -> bool:
+        """Whether a peer has a session that we lost, so that it would declare nothing again.
+
+        Peers open again to whoever says Hello, and go on if they had a session with it. Such a one
+        is told once that it is over.
+        """
+        told = message.pid in self._told
+        lost = source in self._lost and bool(message.locators) and not properties.is_ours
+        self._lost.discard(source)
+        self._told.discard(message.pid)
+        if lost and not told:
+            self._told.add(message.pid)
+        return lost and not told
+
+    def _says_when(self, proof: bytes | None, properties: SessionProperties) -> bool:
+        """Whether the Open of another incarnation would differ, so that its numbers need no look.
+
+        A proof that is checked has a time in it. One that is not may be the same for ever.
+        """
+        return has_nonce(properties) or (self._authenticate is not None and proof is not None)
 
     def _begin_anew(
         self, pid: bytes, entry: _Entry[_Source], arrivals: list[Arrival], now_ns: int
@@ -457,29 +504,15 @@ class Acceptor(Generic[_Source]):
     ) -> tuple[SessionProperties, int]:
         """What an Open says, if we can have a session with it; the order is that of 7.3."""
         limits = self._settings.limits
-        if message.version != VERSION:
-            text = f"version {message.version}; {VERSION} is supported"
-            raise violation(CloseReason.VERSION, text)
-        if not 1 <= len(message.pid) <= PID_LEN_MAX:
-            text = f"a peer id of {len(message.pid)} octets; legal are 1 to {PID_LEN_MAX}"
-            raise violation(CloseReason.PARAMETER, text)
-        proof = first_of_each(message.properties).get(AUTHENTICATION)
-        if not proven and not self._authenticate(message, proof):
-            raise violation(CloseReason.AUTHENTICATION, "authentication failed")
-        properties = SessionProperties.read(message.properties)
-        lease_ns = lease_ns_of(message.lease)
-        if len(message.locators) > limits.xrce_locators_count or any(
-            len(locator) > limits.xrce_locator_len for locator in message.locators
-        ):
-            text = f"more than {limits.xrce_locators_count} locators, or a longer one than"
-            raise violation(CloseReason.PARAMETER, f"{text} {limits.xrce_locator_len} octets")
+        authenticate = None if proven else self._authenticate
+        said = read_open(message, authenticate, limits)
         if not known and len(self._entries) >= limits.xrce_sessions_count:
             text = f"there are {limits.xrce_sessions_count} sessions already"
             raise violation(CloseReason.RESOURCES, text)
         if not known and self._by_host[host] >= limits.xrce_sessions_host_count:
             text = f"there are {limits.xrce_sessions_host_count} sessions of this host already"
             raise violation(CloseReason.RESOURCES, text)
-        return properties, lease_ns
+        return said
 
     # The tables.
 
@@ -513,6 +546,8 @@ class Acceptor(Generic[_Source]):
 
     def _forget(self, pid: bytes) -> None:
         entry = self._entries.pop(pid)
+        if entry.used and has_nonce(entry.session.peer):
+            self._past.add(entry.opening)
         if entry.host is not None:
             self._by_host[entry.host] -= 1
             if not self._by_host[entry.host]:
@@ -556,8 +591,3 @@ class Acceptor(Generic[_Source]):
 
     def _say(self, source: _Source, message: Message) -> None:
         self._out.append((source, encode(message)))
-
-
-def _has_nonce(properties: SessionProperties) -> bool:
-    """Whether a device says by its Open which incarnation it is: ours does, by property 14."""
-    return properties.is_ours and properties.client_hash is not None

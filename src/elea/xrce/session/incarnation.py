@@ -19,13 +19,11 @@ from elea.xrce.framing import Marked
 from elea.xrce.messages_hot import (
     BatchedData,
     Declare,
-    Open,
     Pull,
     StreamData,
     Synch,
     WriteData,
 )
-from elea.xrce.properties import AUTHENTICATION
 
 SILENT_NS: Final = 500_000_000  # number 0 of long ago came again, and nothing else
 WRAP_NS: Final = 5_000_000_000  # number 0 ahead of what is expected, and nothing in between
@@ -41,23 +39,6 @@ class Verdict(Enum):
     UNDECIDED = auto()
     HELD = auto()  # it is kept until there is a verdict
     ANEW = auto()
-
-
-def fingerprint(message: Open) -> int:
-    """An Open as a number, without its proof: that one has a time, and differs each time."""
-    said = message.properties
-    rest = None if said is None else tuple(one for one in said if one.id != AUTHENTICATION)
-    return hash(
-        encode(
-            Open(
-                version=message.version,
-                pid=message.pid,
-                lease=message.lease,
-                locators=message.locators,
-                properties=rest or None,
-            )
-        )
-    )
 
 
 class Doubt:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 _SECOND_NS: Final = 1_000_000_000
+_Member = TypeVar("_Member", bound=Hashable)
 
 
 class RateLimit:
@@ -34,3 +35,25 @@ class RateLimit:
         self._by_source[source] = answered + 1
         self._total += 1
         return True
+
+
+class Last(Generic[_Member]):
+    """A set with a bound: one member more, and the oldest is forgotten."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._members: dict[_Member, None] = {}
+
+    def add(self, member: _Member) -> None:
+        """Have a member, as the newest."""
+        self.discard(member)
+        self._members[member] = None
+        if len(self._members) > self._count:
+            del self._members[next(iter(self._members))]
+
+    def discard(self, member: _Member) -> None:
+        """Have it no more."""
+        self._members.pop(member, None)
+
+    def __contains__(self, member: object) -> bool:
+        return member in self._members

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from enum import IntFlag
+from typing import Final
 
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.xrce.encode_hot import encode
 from elea.xrce.messages_hot import Hello, Scout
 from elea.xrce.session.rates import RateLimit
+
+# What a peer writes to all of its connections reaches us, too: how peers name that group (10.3).
+CONNECTIONS: Final = b"tcp/0.0.0.0:0"
 
 
 class Role(IntFlag):
@@ -36,12 +40,21 @@ class ScoutAnswerer:
     ) -> None:
         self.roles = roles
         self.locators = locators
+        self.groups: tuple[bytes, ...] = ()  # that are heard; peers write to those alone
         self.rate = RateLimit(
             limits.xrce_scouts_source_count, limits.xrce_scouts_count, limits.scout_sources_count
         )
 
-    def answer(self, scout: Scout, source: Hashable, now_ns: int) -> Hello | None:
-        """The Hello for a Scout, or None if it is not about us, or asked too often."""
+    def answer(
+        self, scout: Scout, source: Hashable, now_ns: int, *, is_stream: bool = False
+    ) -> Hello | None:
+        """The Hello for a Scout, or None if it is not about us, or asked too often.
+
+        Somebody who looks for peers is one, and learns which groups we hear, first of all.
+        """
         if not scout.mask & self.roles or not self.rate.allows(source, now_ns):
             return None
-        return Hello(mask=int(self.roles), locators=self.locators)
+        groups: tuple[bytes, ...] = ()
+        if scout.mask & Role.PEER:
+            groups = (CONNECTIONS,) if is_stream else self.groups
+        return Hello(mask=int(self.roles), locators=(*groups, *self.locators))

@@ -385,6 +385,13 @@ class Session:
             return self._pinged_ns + self._settings.open_ns if again else None
         return self._pinged_ns + self._settings.ping_ns if self._active else None
 
+    def ping(self, now_ns: int) -> bool:
+        """Ask whether the peer is there, unless it was asked already; whether it was asked."""
+        if self._ping_sent_ns is not None or self.state is not State.OPEN:
+            return False
+        self._ping(now_ns)
+        return True
+
     def _ping(self, now_ns: int) -> None:
         self._pings_count += 1
         self._ping_hash = (self._ping_hash + 1) % _HASHES
