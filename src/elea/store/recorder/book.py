@@ -36,6 +36,7 @@ from elea.store.recorder.flight import (
     AMBIGUOUS,
     CLOSED,
     DISPLACED,
+    MISSED,
     Answer,
     Flight,
     Given,
@@ -515,8 +516,7 @@ class Book:
     def _expire(self) -> None:
         with self._lock:
             for ask in self._asks.expire(self._clock_ns()):
-                detail = "it was not received; put it with its payload"
-                self._answer(ask.answer, Refusal("unknown", detail))
+                self._answer(ask.answer, MISSED)
 
     def _look_up(self) -> None:
         """Find samples in the log itself: those that came before anybody asked."""

@@ -37,6 +37,7 @@ class Refusal(NamedTuple):
 
 DISPLACED: Final = Refusal("busy", "too many ask for samples that have not come; ask again later")
 CLOSED: Final = Refusal("closed", "the recorder ends")
+MISSED: Final = Refusal("unknown", "it was not received; put it with its payload")
 AMBIGUOUS: Final = Refusal(
     "unknown", "several samples have this number; name `ts` and `digest`, or put its payload too"
 )
