@@ -204,8 +204,9 @@ class Book:
         id = (*identity.source, key)
         with self._lock:
             self._receivers.note_asked(identity.source)
-            places = self._finder.recollect(identity, key)
-            known = [one for one in places if question.fits(one.mark)]
+            known = [
+                one for one in self._finder.recollect(identity, key) if question.fits(one.mark)
+            ]
             in_flight = in_flight_rows(self._pending(), id, identity.sn, question.fits)
             if question.digest is None and len(known) + len(in_flight) > 1:
                 self._answer(answer, AMBIGUOUS)
