@@ -204,9 +204,7 @@ class Book:
         id = (*identity.source, key)
         with self._lock:
             self._receivers.note_asked(identity.source)
-            known = [
-                one for one in self._finder.recollect(identity, key) if question.fits(one.mark)
-            ]
+            known = self._finder.fitting(question)
             in_flight = in_flight_rows(self._pending(), id, identity.sn, question.fits)
             if question.digest is None and len(known) + len(in_flight) > 1:
                 self._answer(answer, AMBIGUOUS)

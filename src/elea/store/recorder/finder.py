@@ -118,6 +118,11 @@ class Finder:
         """What is remembered of a number on a key."""
         return tuple(self._places.get((identity, key), ()))
 
+    def fitting(self, question: Question) -> list[Found]:
+        """What is remembered of the samples that a question may mean."""
+        found = self.recollect(question.identity, question.key)
+        return [one for one in found if question.fits(one.mark)]
+
     def known(
         self, marks: Collection[Mark], flights: Iterable[Flight], *, may_look: bool
     ) -> tuple[set[SampleId], int]:
