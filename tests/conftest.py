@@ -25,7 +25,7 @@ from elea import pure, version
 # `nightly` looks for new ones: HYPOTHESIS_PROFILE=nightly.
 settings.register_profile(
     "ci",
-    max_examples=scaled(60, 1_000),
+    max_examples=scaled(40, 1_000),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -10,6 +10,7 @@ import sys
 import pytest
 from fuzz.run import Checker, Finding, load_target, mutations, report, run_mutations, target_names
 from tests.meta.tree import ROOT
+from tests.scale import scaled
 
 
 @pytest.mark.parametrize("name", target_names())
@@ -17,12 +18,13 @@ def test_mutated_seeds_keep_the_bounds(name: str) -> None:
     target = load_target(name)
     assert target.seeds, "a target without seeds only meets its first branch"
     checker = Checker(target, "mutation")
+    runs = max(scaled(target.short_runs // 2, target.short_runs * 4), len(target.seeds))
     try:
-        run_mutations(checker, target.short_runs, seconds=None, seed=1)
+        run_mutations(checker, runs, seconds=None, seed=1)
     except Finding as finding:
         report(target, finding)  # keeps the input and prints how to see it again
         pytest.fail(finding.reason)
-    assert checker.runs == target.short_runs
+    assert checker.runs == runs
 
 
 @pytest.mark.parametrize("name", target_names())

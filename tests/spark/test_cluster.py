@@ -43,6 +43,7 @@ def until(condition: Callable[[], bool], driver: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.long
 def test_an_archive_loses_a_worker_and_no_row(cluster: Standalone, tmp_path: Path) -> None:
     table = tmp_path / "table"
     with log_at(tmp_path / "log") as log:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from tests.scale import scaled
 from tests.unit.cli.ends import eventually
 from tests.unit.store.historian.rig import ALONE
 
@@ -37,6 +38,7 @@ BOMBS = {
     "sort": "select * from (select random() as r, repeat('x', 200) from range(9000000)) order by r",
     "stubborn": STUBBORN,
 }
+_SOME = ["damerau", "printf", "one", "aggregate", "sort", "stubborn"]  # `attack/` has the others
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +108,7 @@ class Peak:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
-@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("name", scaled(_SOME, list(BOMBS)))
 def test_a_question_that_wants_too_much_costs_its_asker_an_error(
     session: elea.Session, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
