@@ -33,6 +33,7 @@ from typing import Any, Final, Self
 ROUTERS: Final = ("elea", "zenoh")
 KEY: Final = "bench/router/key"
 PATIENCE_S: Final = 5.0  # with samples that do not arrive
+WARM_TRIES: Final = 5
 START_S: Final = 30.0
 FROZEN_RATE: Final = 5_000  # samples per second
 DECLARED_COUNT: Final = 10_000
@@ -316,6 +317,19 @@ def arrived(client: Client, wanted: float) -> tuple[float, float]:
     return count, last
 
 
+def warmed(
+    giver: Client, taker: Client, subscribers_count: int, seconds: float, *how: int
+) -> float:
+    """Publish until all of it arrives, which is when all know of each other; how many came."""
+    for _ in range(WARM_TRIES):
+        before, _ = taker.ask("count")
+        sent, _, _ = giver.ask(seconds, *how)
+        got, _ = arrived(taker, before + sent * subscribers_count)
+        if got == before + sent * subscribers_count:
+            return got
+    raise RuntimeError(f"samples are lost before anything is measured: {sent} sent, {got} came")
+
+
 def flow(router: str, library: str, count: int, seconds: float, length: int) -> Figures:
     """Samples through a router, as fast as they get there."""
     with (
@@ -323,8 +337,7 @@ def flow(router: str, library: str, count: int, seconds: float, length: int) -> 
         clients(("subscribers", library, hub.port, count), ("publisher", library, hub.port)) as two,
     ):
         taker, giver = two
-        giver.ask(0.05, length, 100)
-        warm, _ = taker.ask("count")
+        warm = warmed(giver, taker, count, 0.05, length, 100)
         before_s = cpu_s(hub.pid)
         sent, began, _ = giver.ask(seconds, length, 0)
         got, last = arrived(taker, warm + sent * count)
@@ -467,9 +480,7 @@ def frozen(router: str, work: Work) -> Figures:
             ("publisher", "zenoh", hub.port),
         ) as [nine, one, giver],
     ):
-        giver.ask(work.seconds(2), 1_000, FROZEN_RATE)
-        time.sleep(0.5)
-        warm, _ = nine.ask("count")
+        warm = warmed(giver, nine, 9, work.seconds(2), 1_000, FROZEN_RATE)
         base = rss_kib(hub.pid)
         peak = base
         one.signal(signal.SIGSTOP)

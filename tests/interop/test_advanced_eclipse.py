@@ -144,11 +144,14 @@ def breakable(publishing: str) -> Iterator[tuple[Any, Any, RecordingProxy]]:
         yield here, there, proxy
 
 
-def lose(publisher: Any, here: Any, proxy: RecordingProxy, payloads: list[bytes]) -> None:
-    """Publish while the subscriber cannot be reached."""
+def lose(
+    publisher: Any, known: Any, here: Any, proxy: RecordingProxy, payloads: list[bytes]
+) -> None:
+    """Publish while the subscriber cannot be reached, and is `known` to be away."""
     proxy.refuse()
     proxy.cut(0)
     assert eventually(lambda: here.info.transports() == [])
+    assert matched(known, by_somebody=False)
     for payload in payloads:
         publisher.put(payload)
     proxy.admit()
@@ -169,7 +172,7 @@ def test_lost_samples_are_recovered_in_order(publishing: str) -> None:
         for number in numbers(0, 5):
             publisher.put(number)
         assert got.reach(5)
-        lose(publisher, here, proxy, numbers(5, 9))
+        lose(publisher, known, here, proxy, numbers(5, 9))
         assert matched(known)
         publisher.put(b"9")
         assert got.reach(10)
@@ -193,7 +196,7 @@ def test_samples_that_nobody_has_any_more_are_reported(publishing: str) -> None:
         assert matched(known)
         publisher.put(b"0")
         assert got.reach(1)
-        lose(publisher, here, proxy, numbers(1, 6))
+        lose(publisher, known, here, proxy, numbers(1, 6))
         assert matched(known)
         publisher.put(b"6")
         assert eventually(lambda: b"6" in got.payloads)
@@ -218,7 +221,7 @@ def test_a_heartbeat_recovers_the_last_sample(publishing: str, sporadic: bool) -
         assert matched(known)
         publisher.put(b"0")
         assert got.reach(1)
-        lose(publisher, here, proxy, numbers(1, 4))
+        lose(publisher, known, here, proxy, numbers(1, 4))
         assert got.reach(4)
         assert got.payloads == numbers(0, 4)
         subscriber.undeclare()
@@ -239,7 +242,7 @@ def test_periodic_questions_recover_the_last_sample(publishing: str) -> None:
         assert matched(known)
         publisher.put(b"0")
         assert got.reach(1)
-        lose(publisher, here, proxy, numbers(1, 4))
+        lose(publisher, known, here, proxy, numbers(1, 4))
         assert got.reach(4)
         assert got.payloads == numbers(0, 4)
         subscriber.undeclare()
