@@ -6,7 +6,8 @@ import sys
 import threading
 from typing import Final
 
-from attack.harness import MIB, PATIENCE_S, Check, Target, free_port
+from attack.harness import MIB, PATIENCE_S, Check, Target
+from tests.ports import free_port
 
 import elea
 

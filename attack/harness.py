@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from tests.ports import free_port
+
 import elea
 from elea.transport.handshake import Opener, State
 from elea.transport.negotiation import Offer
@@ -70,11 +72,6 @@ def until(condition: Callable[[], object]) -> bool:
             return False
         time.sleep(0.05)
     return True
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 class Target:

@@ -6,7 +6,8 @@ import socket
 import time
 from typing import Final
 
-from attack.harness import MIB, Check, Target, free_port
+from attack.harness import MIB, Check, Target
+from tests.ports import free_port
 
 from elea.wire.codec import encode_scouting
 from elea.wire.scouting.scout import Scout

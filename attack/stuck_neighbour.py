@@ -10,7 +10,8 @@ import sys
 import threading
 from typing import Final
 
-from attack.harness import MIB, Check, Raw, Target, free_port, until
+from attack.harness import MIB, Check, Raw, Target, until
+from tests.ports import free_port
 
 import elea
 from elea.wire.fields_hot import QOS_DECLARE, WireExpr

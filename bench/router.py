@@ -45,9 +45,10 @@ def progress(text: str) -> None:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
+    while True:  # below those that systems give to whoever connects
+        port = 12_000 + int.from_bytes(os.urandom(4)) % 20_000
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def rss_kib(pid: int) -> int:
@@ -476,8 +477,7 @@ def frozen(router: str, work: Work) -> Figures:
         ) as [nine, one, giver],
     ):
         warm = warmed(giver, nine, 9, work.seconds(2), 1_000, FROZEN_RATE)
-        base = rss_kib(hub.pid)
-        peak = base
+        base = peak = rss_kib(hub.pid)
         one.signal(signal.SIGSTOP)
         try:
             giver.say(work.seconds(20), 1_000, FROZEN_RATE)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import multiprocessing
 import random
 import signal
-import socket
 import threading
 import time
 from collections import Counter
@@ -31,6 +30,7 @@ from chaos.publishers import (
     PutPublisher,
     SpoolPublisher,
 )
+from tests.ports import free_port
 
 import elea
 from elea.errors import EleaError
@@ -100,8 +100,7 @@ class HostileVictim:
         self.problems.extend(f"sample {one!r} was spooled and is gone" for one in sorted(missing))
 
     def _run(self, live: Callable[[str, Callable[[], None]], None]) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            endpoint = f"tcp/127.0.0.1:{probe.getsockname()[1]}"
+        endpoint = f"tcp/127.0.0.1:{free_port()}"
         fork = multiprocessing.get_context("forkserver")
         fork.set_forkserver_preload(["chaos.hostile"])
         here, there = fork.Pipe()

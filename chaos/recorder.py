@@ -12,13 +12,14 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.ports import free_port
 
 import elea
 from elea.errors import EleaError
@@ -56,8 +57,7 @@ class RecorderVictim:
         """One life of the recorder, from its start to its violent end."""
         self.deaths_count += 1
         rng = random.Random(f"{self.seed} {self.deaths_count}")
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            endpoint = f"tcp/127.0.0.1:{probe.getsockname()[1]}"
+        endpoint = f"tcp/127.0.0.1:{free_port()}"
         process = self.start(endpoint)
         deadline = threading.Timer(DEADLINE_S, process.kill)
         deadline.start()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
-import socket
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
 from chaos.spark_rig import LOCAL, end, environment, marked, wait_for
+from tests.ports import free_port
 
 from elea.errors import EleaError
 from elea.spark.java import Java, find, packaged, usable_home
@@ -51,8 +51,7 @@ class Cluster:
     def __enter__(self) -> Self:
         if self._is_wanted:
             self._root.mkdir()
-            with socket.create_server(("127.0.0.1", 0)) as probe:
-                port = probe.getsockname()[1]
+            port = free_port()
             self.master = f"spark://127.0.0.1:{port}"
             place = ("--host", "127.0.0.1", "--webui-port", "0")
             self._start("master.Master", *place, "--port", str(port))

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from chaos.spark_ledger import ARCHIVE, Job, Ledger
+from tests.ports import free_port
 
 from elea import crash
 
@@ -105,8 +105,7 @@ class Rig:
         self.ledger = Ledger(self.root, self.job)
 
     def __enter__(self) -> Self:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         (self.root / "tmp").mkdir(parents=True)
         self.record()
         self.feeder = subprocess.Popen(
