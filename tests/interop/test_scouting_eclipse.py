@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import zenoh
+from tests.interop.ends import free_endpoint
 
 import elea
 
@@ -225,8 +226,7 @@ def test_a_peer_that_comes_back_is_found_again(other: str, nodes: Nodes) -> None
 
 def hub_of(nodes: Nodes, name: str, **settings: object) -> tuple[Any, str]:
     """A peer, and where to connect to it."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        endpoint = f"tcp/127.0.0.1:{probe.getsockname()[1]}"
+    endpoint = free_endpoint()
     return nodes.silent(name, listen__endpoints=[endpoint], **settings), endpoint
 
 

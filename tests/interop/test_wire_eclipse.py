@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,6 +12,7 @@ import pytest
 import zenoh
 from tests.interop.ends import alive, replies_to
 from tests.interop.recording_proxy import Passed, RecordingProxy, follow
+from tests.ports import free_port
 
 WAIT_S = 10
 
@@ -38,12 +38,6 @@ VARIANTS: dict[str, dict[str, object]] = {
     "timestamps": {"timestamping/enabled": True},
     "shared memory": {"transport/shared_memory/enabled": True},
 }
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def config(settings: Mapping[str, object]) -> zenoh.Config:
