@@ -7,7 +7,7 @@ INSTALLED := .venv/.installed
 # JOBS processes run tests; each waits for sockets now and then, so more than there are cores.
 # Arguments passed on: make test PYTEST_ARGS="-k keyexpr", make run RUN_ARGS="--duration 20".
 PYTEST_ARGS ?=
-JOBS ?= 3
+JOBS ?= 4
 FUZZ_ARGS ?=
 BENCH_ARGS ?=
 CHAOS_ARGS ?=
@@ -21,7 +21,7 @@ PARALLEL := -n $(JOBS) --dist loadscope --no-loadscope-reorder -p tests.progress
 # What also has to hold for the interpreted sources: everything that runs through hot modules.
 BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/transport tests/unit/keyexpr \
   tests/unit/routing tests/unit/node tests/unit/session tests/unit/xrce tests/link \
-  tests/property tests/vectors) \
+  tests/property tests/vectors tests/unit/ros/test_receive.py) \
   tests/meta/test_compiled_list.py tests/meta/test_doctests.py
 
 TYPED := src tests setup.py examples $(sort $(dir $(wildcard attack/*.py bench/*.py chaos/*.py fuzz/*.py tools/*.py)))

@@ -7,12 +7,17 @@ ELEA_COMPILE in the environment decides:
   build goes on without: interpreted Elea does the same, more slowly.
 - 1: compile, and fail where that is not possible: a wheel that has to be compiled is.
 - 0: do not compile.
+
+ELEA_OPTIMIZE is the level that the C compiler is given, 0 to 3 (default: 3). 0 compiles in half the
+time, for builds that are tried and thrown away.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -23,9 +28,13 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from setuptools.errors import BaseError
 
 ROOT = Path(__file__).parent
+# Read when Python starts, from beside the packages: with ELEA_AS_ZENOH=1, `zenoh` is Elea.
+AT_START = Path("src/elea-as-zenoh.pth")
+_RELATIVE_LINK = re.compile(r"\[([^]]+)\]\((?!https?:|#)([^)\s]+)\)")
 _PROBE = "#include <Python.h>\nint elea_probe(void) { return PY_MAJOR_VERSION; }\n"
 
 
@@ -64,15 +73,27 @@ def compiler_trouble(compiler: str) -> str | None:
     return f"no working C compiler (CC={compiler}): running interpreted; install gcc or set CC"
 
 
+def optimization() -> str:
+    level = os.environ.get("ELEA_OPTIMIZE", "3")
+    if level not in ("0", "1", "2", "3"):
+        raise SystemExit(f"ELEA_OPTIMIZE must be 0, 1, 2 or 3, got {level!r}")
+    return level
+
+
 def extensions(sources: Iterable[str]) -> list[Extension]:
     """What mypyc makes of `sources`; SystemExit where it does not accept them."""
     # Late, so that an interpreted build works where mypy does not exist.
     from mypyc.build import mypycify
 
-    # Types of libraries that are not there while we build matter to no compiled code.
-    lenient = ["--ignore-missing-imports", "--disable-error-code=import-untyped"]
+    # Libraries of extras are missing while pip builds in isolation. What becomes `Any` for want of
+    # their types is an error in interpreted modules only; `make lint` checks those with all types.
+    lenient = [
+        "--follow-imports=silent",
+        "--ignore-missing-imports",
+        "--disable-error-code=import-untyped",
+    ]
     # One group named "elea": the modules call each other natively, inside `elea__mypyc`.
-    hot = mypycify([*lenient, *sources], opt_level="3", group_name="elea")
+    hot = mypycify([*lenient, *sources], opt_level=optimization(), group_name="elea")
     return [*hot, Extension("elea._buffer", ["src/elea/_buffer.c"])]
 
 
@@ -89,6 +110,28 @@ class Optional(build_ext):  # type: ignore[misc]  # it has no types
             told(f"the C compiler failed ({error})")
 
 
+class WithStart(build_py):  # type: ignore[misc]  # it has no types
+    """Builds the packages, and puts `AT_START` beside them, which setuptools has no key for."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            Path(self.build_lib).mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / AT_START, self._start())
+
+    def get_outputs(self, include_bytecode: bool = True) -> list[str]:
+        return [*super().get_outputs(include_bytecode), str(self._start())]
+
+    def _start(self) -> Path:
+        return Path(self.build_lib) / AT_START.name
+
+
+def described_by(readme: str) -> str:
+    """The README for a package index, where paths of the repository lead nowhere: they are text."""
+    flat = _RELATIVE_LINK.sub(r"\1 (`\2`)", readme)
+    return f"{flat.rstrip()}\n\nPaths such as `docs/index.md` are in the source distribution.\n"
+
+
 def told(reason: str) -> None:
     print(f"elea: built interpreted: {reason}; ELEA_COMPILE=1 makes this an error", file=sys.stderr)
 
@@ -97,22 +140,29 @@ def main() -> None:
     wanted = os.environ.get("ELEA_COMPILE", "")
     if wanted not in ("", "0", "1"):
         raise SystemExit(f"ELEA_COMPILE must be 0, 1 or unset, got {wanted!r}")
+    optimization()  # a wrong level ends here, not as a failure of mypyc
     sources = [] if wanted == "0" or not set(sys.argv) & _BUILDING else hot_sources()
+    commands = {"build_py": WithStart}
+    described = {
+        "long_description": described_by((ROOT / "README.md").read_text(encoding="utf-8")),
+        "long_description_content_type": "text/markdown",
+    }
     if not sources:
-        setup()
+        setup(cmdclass=commands, **described)
     elif wanted == "1":
-        setup(ext_modules=extensions(sources))
+        setup(ext_modules=extensions(sources), cmdclass=commands, **described)
     elif trouble := compiler_trouble(compiler_in_use()):
         told(trouble)
-        setup()
+        setup(cmdclass=commands, **described)
     else:
         try:
             found = extensions(sources)
         except (ImportError, SystemExit) as error:  # mypyc ends the process when types are wrong
-            told(f"mypyc failed ({error})")
-            setup()
+            told(f"mypyc failed, see above ({error})")
+            setup(cmdclass=commands, **described)
         else:
-            setup(ext_modules=found, cmdclass={"build_ext": Optional})
+            optional = {**commands, "build_ext": Optional}
+            setup(ext_modules=found, cmdclass=optional, **described)
 
 
 # Commands of setuptools that make something to run; a list of requirements needs no compiler.

@@ -24,6 +24,7 @@ from elea.handlers import Callback
 
 THREAT: Final = "functions that raise"
 RSS_GROWTH: Final = 16 * MIB
+ERRORS_LEN: Final = 4_000  # of what a process wrote to stderr, shown if it failed
 SIZES: Final = {"small": 3, "full": 50}  # calls of each function
 KINDS: Final[dict[str, type[BaseException]]] = {
     kind.__name__: kind
@@ -36,20 +37,19 @@ def attack(target: Target, size: int) -> list[Check]:
     flavours = [(flavour, kind) for flavour in ("threads", "plain", "coroutine") for kind in KINDS]
     hung, failed = [], []
     for flavour, kind in flavours:
-        process = start(
-            [sys.executable, "-m", "attack.callbacks", flavour, kind, str(size), settings]
-        )
+        command = [sys.executable, "-m", "attack.callbacks", flavour, kind, str(size), settings]
+        process = start(command, subprocess.PIPE)
         try:
-            output, _ = process.communicate(timeout=2 * PATIENCE_S)
+            output, errors = process.communicate(timeout=2 * PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.communicate()
-            hung.append((flavour, kind))
+            _, errors = process.communicate()
+            hung.append((flavour, kind, errors[-ERRORS_LEN:]))
             continue
         if output != expected(flavour, kind):
-            failed.append((flavour, kind, output))
+            failed.append((flavour, kind, output, errors[-ERRORS_LEN:]))
     for problem in (*hung, *failed):
-        print(problem, file=sys.stderr)
+        print(*problem, sep="\n", file=sys.stderr)
     return [Check("never_ended", len(hung), 0), Check("stopped_delivery", len(failed), 0)]
 
 

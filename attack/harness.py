@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -24,7 +24,7 @@ import elea
 from elea.transport.handshake import Opener, State
 from elea.transport.negotiation import Offer
 from elea.wire.codec import encode_batch
-from elea.wire.codec_hot import NetworkMessage
+from elea.wire.codec_hot import BatchDecoder, NetworkMessage
 from elea.wire.framing_hot import StreamDecoder, frame
 from elea.wire.transport.frame_hot import Frame
 from elea.wire.transport.init import RESOLUTION_DEFAULT
@@ -245,7 +245,9 @@ class Raw:
     sock: socket.socket
     sn: int
     mask: int
+    peer_zid: bytes = b""
     closed: bool = False
+    _stream: StreamDecoder = field(default_factory=StreamDecoder)
 
     @classmethod
     def connect(
@@ -285,7 +287,8 @@ class Raw:
             if opener.failure is not None:
                 raise ConnectionError(f"no session: {opener.failure.reason}")
         sock.setblocking(False)
-        return cls(sock, opener.agreed.own_initial_sn, opener.agreed.sn_mask)
+        agreed = opener.agreed
+        return cls(sock, agreed.own_initial_sn, agreed.sn_mask, agreed.peer_zid)
 
     def send(self, messages: Iterable[NetworkMessage], *, read: bool = True) -> None:
         """Send messages in as few batches as hold them."""
@@ -341,6 +344,16 @@ class Raw:
                 data = b""
             self.closed = not data
             found += data
+        return found
+
+    def messages(self) -> list[object]:
+        """Read what came."""
+        found: list[object] = []
+        self._stream.feed(self.drain())
+        while (batch := self._stream.next_batch()) is not None:
+            decoder = BatchDecoder(batch)
+            while (message := decoder.next()) is not None:
+                found.append(message)
         return found
 
     def is_closed(self) -> bool:

@@ -14,9 +14,7 @@ from typing import Final
 from attack.harness import MIB, PATIENCE_S, Check, Raw, Target, until
 
 import elea
-from elea.wire.codec_hot import BatchDecoder
 from elea.wire.fields_hot import QOS_DECLARE, WireExpr
-from elea.wire.framing_hot import StreamDecoder
 from elea.wire.network.declaration.queryable import DeclareQueryable
 from elea.wire.network.declare import Declare
 from elea.wire.network.request import Request
@@ -38,7 +36,6 @@ class Answerer:
         self.raw.send([Declare(DeclareQueryable(1, WireExpr(0, _KEY)), qos=QOS_DECLARE)])
         self.ids: list[int] = []
         self.keeps = False
-        self._stream = StreamDecoder()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -46,23 +43,13 @@ class Answerer:
     def _run(self) -> None:
         kept: list[int] = []
         while not self._stop.is_set() and not self.raw.closed:
-            asked = self._requests(self.raw.drain())
+            asked = [one.id for one in self.raw.messages() if isinstance(one, Request)]
             self.ids += asked
             kept += asked
             if kept and not self.keeps:
                 self.raw.send([ResponseFinal(number) for number in kept], read=False)
                 kept.clear()
             time.sleep(0.001)
-
-    def _requests(self, data: bytes) -> list[int]:
-        found = []
-        self._stream.feed(data)
-        while (batch := self._stream.next_batch()) is not None:
-            decoder = BatchDecoder(batch)
-            while (message := decoder.next()) is not None:
-                if isinstance(message, Request):
-                    found.append(message.id)
-        return found
 
     def end(self) -> None:
         self._stop.set()

@@ -42,6 +42,12 @@ ATTACKS: Final = (
     "recorder_flood",
     "request_ids",
     "dialling",
+    "id_spaces",
+    "quotas",
+    "spool_drain",
+    "posing",
+    "reload",
+    "widening",
 )
 
 

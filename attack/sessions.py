@@ -1,4 +1,7 @@
-"""Sessions with subscribers come and go under traffic: no thread and no descriptor is left."""
+"""Sessions with subscribers come and go under traffic: no thread and no descriptor is left.
+
+And one session asks again and again with an hour of patience: the timers of answered questions go.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ THREAT: Final = "sessions that come and go"
 RSS_GROWTH: Final = 32 * MIB
 SIZES: Final = {"small": 60, "full": 3_000}  # sessions
 _KEY: Final = "sessions/churn"
+_QUESTIONS: Final = 20  # for each session that comes and goes
+_TIMERS: Final = 256  # that may wait to be swept
 
 
 def attack(target: Target, size: int) -> list[Check]:
@@ -29,12 +34,13 @@ def attack(target: Target, size: int) -> list[Check]:
         process.kill()
         process.communicate()
         return [Check("never_ended", 1, 0)]
-    left = json.loads(output or '{"threads": -1, "descriptors": -1}')
+    left = json.loads(output or '{"threads": -1, "descriptors": -1, "timers": -1}')
     print(left, file=sys.stderr)
     return [
         Check("failed", float(left["threads"] < 0), 0),
         Check("threads_left", left["threads"], 0),
         Check("descriptors_left", left["descriptors"], 0),
+        Check("timers_left", left["timers"], _TIMERS),
     ]
 
 
@@ -74,14 +80,24 @@ def come_and_go(settings: dict[str, object], size: int) -> None:
             publisher.join()
 
 
+def ask_on(settings: dict[str, object], size: int) -> int:
+    """How many timers a session has after so many questions that were answered at once."""
+    with elea.open(settings) as session:
+        for _ in range(size * _QUESTIONS):
+            list(session.get("sessions/nobody", timeout=3_600))
+        return len(session._context.core.face._timers._heap)
+
+
 def main() -> None:
     size, settings = int(sys.argv[1]), json.loads(sys.argv[2])
     elea.open(settings).close()  # what is opened once for the process is open now
     before = descriptors()
     come_and_go(settings, size)
+    timers = ask_on(settings, size)
     gc.collect()
     until(lambda: not threads() and descriptors() <= before)
-    print(json.dumps({"threads": len(threads()), "descriptors": descriptors() - before}))
+    left = {"threads": len(threads()), "descriptors": descriptors() - before, "timers": timers}
+    print(json.dumps(left))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Questions in SQL that want all memory, or all time: each costs its asker an error."""
+"""Questions in SQL that want all memory, or all time: each costs its asker an error.
+
+And one asker asks more of them at once than there are places: others are answered meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from attack.harness import MIB, Check, Target
+from attack.harness import MIB, PATIENCE_S, Check, Target
 
 import elea
 
@@ -16,6 +19,8 @@ SIZES: Final = {"small": 1, "full": 5}  # times that everything is asked
 _SECONDS: Final = 3
 _MEMORY_MB: Final = 64
 _CHILD_LEN: Final = 600 * MIB  # twice its memory, a slack, and what Arrow and DuckDB are themselves
+_AT_ONCE: Final = 40  # questions of one asker, which are more than there are places
+_OTHERS: Final = 5  # sessions that ask meanwhile
 _BOMBS: Final = (
     "select damerau_levenshtein(repeat('a', 30000), repeat('b', 30000))",
     "select len(range(300000000))",
@@ -52,16 +57,19 @@ def attack(target: Target, size: int) -> list[Check]:
     watch = threading.Thread(target=look)
     watch.start()
     try:
-        with target.session() as session:
+        with target.session() as one, target.session() as two, target.session() as other:
             for _ in range(size):
-                for bomb in _BOMBS:
-                    pair = [session.get("@sql/lake", payload=bomb, timeout=60) for _ in range(2)]
-                    unserved += not _works(session)
-                    for one in pair:
-                        [reply] = list(one)
+                for bomb in _BOMBS:  # of two askers, so that they occupy both processes
+                    pair = [
+                        hostile.get("@sql/lake", payload=bomb, timeout=60) for hostile in (one, two)
+                    ]
+                    unserved += not _works(other)
+                    for asked in pair:
+                        [reply] = list(asked)
                         answered += reply.ok is not None
                         text = "" if reply.err is None else reply.err.payload.to_string()
                         unnamed += not ("memory_mb" in text or "seconds" in text)
+            unserved += _hog(target)
     finally:
         done.set()
         watch.join()
@@ -76,3 +84,17 @@ def attack(target: Target, size: int) -> list[Check]:
 def _works(session: elea.Session) -> bool:
     replies = list(session.get("@sql/lake", payload="select 1", timeout=60))
     return len(replies) == 1 and replies[0].ok is not None
+
+
+def _hog(target: Target) -> int:
+    """How many others are not answered while one asker asks for more than all places."""
+    with target.session() as greedy:
+        asked = [
+            greedy.get("@sql/lake", payload=_BOMBS[-1], timeout=PATIENCE_S) for _ in range(_AT_ONCE)
+        ]
+        unserved = 0
+        for _ in range(_OTHERS):
+            with target.session() as other:
+                unserved += not _works(other)
+        del asked
+    return unserved

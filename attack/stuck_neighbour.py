@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import Final
 
-from attack.harness import MIB, Check, Raw, Target, until
+from attack.harness import MIB, PATIENCE_S, Check, Raw, Target, until
 from tests.ports import free_port
 
 import elea
@@ -51,8 +51,9 @@ def attack(target: Target, size: int) -> list[Check]:
         for number in range(size):
             refused += not fine.try_put(f"p{number}")
             refused += not session.try_put("fine/b", f"s{number}")
+        blocked = not _puts(fine, size)
         still = not session.try_put("stuck/a", b"x")
-        arrived = until(lambda: len(got) >= 2 * size - refused)
+        arrived = until(lambda: len(got) >= 3 * size - refused)
         stuck.close()
         fillers.end()
         healthy.close()
@@ -61,8 +62,22 @@ def attack(target: Target, size: int) -> list[Check]:
         Check("not_filled", float(not filled), 0),
         Check("stuck_one_took_more", float(not still), 0),
         Check("refused_for_another", refused, 0),
+        Check("blocked_for_another", float(blocked), 0),
         Check("lost", float(not arrived), 0),
     ]
+
+
+def _puts(publisher: elea.Publisher, count: int) -> bool:
+    """Whether puts that may wait for room get through."""
+
+    def publish() -> None:
+        for number in range(count):
+            publisher.put(f"w{number}")
+
+    thread = threading.Thread(target=publish, daemon=True)
+    thread.start()
+    thread.join(PATIENCE_S)
+    return not thread.is_alive()
 
 
 class _Fillers:

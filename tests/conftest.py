@@ -5,6 +5,7 @@ that no multicast leaves this host.
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import shutil
 import signal
@@ -63,7 +64,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 # Folders, in the order in which they are begun with: what takes long first.
-_LONG_FIRST = {name: place for place, name in enumerate(("spark", "sim", "interop", "attack"))}
+_FIRST_FOLDERS = ("spark", "newcomer", "sim", "interop", "attack")
+_LONG_FIRST = {name: position for position, name in enumerate(_FIRST_FOLDERS)}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -104,6 +106,29 @@ def _no_multicast_leaves_this_host() -> Iterator[None]:
     loopback.LEAKS.clear()
     yield
     assert loopback.LEAKS == []
+
+
+@pytest.fixture(autouse=True)
+def _the_process_is_left_as_it_was() -> Iterator[None]:
+    """A test that leaves a log level, a variable or a directory changed fails, not a later one."""
+    before = _process_state()
+    yield
+    changed = {
+        name: (before[name], value)
+        for name, value in _process_state().items()
+        if before.get(name, value) != value
+    }
+    assert changed == {}
+
+
+def _process_state() -> dict[str, object]:
+    """Return what tests of one process share: loggers, environment, current directory."""
+    environment = {key: os.environ[key] for key in os.environ if not key.startswith("PYTEST_")}
+    state: dict[str, object] = {"directory": os.getcwd(), "environment": environment}
+    for name, logger in logging.Logger.manager.loggerDict.items():
+        if name.startswith("elea") and isinstance(logger, logging.Logger):
+            state[name] = (logger.level, logger.disabled, logger.propagate, len(logger.handlers))
+    return state
 
 
 @pytest.fixture(scope="session")

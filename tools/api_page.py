@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import elea
+import elea.store
 
 SRC: Final = Path(__file__).resolve().parent.parent / "src"
 WIDTH: Final = 100
@@ -23,12 +24,17 @@ MODULES: Final = {
     "elea.handlers": "Channels and callbacks: how what arrives is handed to the application.",
     "elea.shm": "Buffers with the interface of shared memory.",
     "elea.aio": "The same verbs as coroutines, on the caller's event loop.",
+    "elea.spark": "Spark sessions, archives and tables; needs the extra `spark`.",
 }
+_STORE: Final = (
+    "Logs and tables: record, replay, answer from them, exchange; needs the extra `arrow`."
+)
 _INTRODUCTION: Final = """# The Python API
 
 Names, parameters and defaults are those of zenoh-python 1.10: a program written for it runs with
-`import elea as zenoh`. What is named here and not there is Elea's own. Errors are on
-[a page of their own](errors.md), limits [as well](limits.md).
+`import elea as zenoh`, or with [`import elea.as_zenoh`](../topics/zenoh-python.md). What is named
+here and not there is Elea's own. Errors are on [a page of their own](errors.md), limits
+[as well](limits.md).
 """
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -53,6 +59,9 @@ def markdown() -> str:
         text += f"\n## `{module}`\n\n{summary}\n"
         for name in sorted(_exports(module), key=str.lower):
             text += _entry(name, _find(module, name))
+    text += f"\n## `elea.store`\n\n{_STORE}\n"
+    for name in sorted(elea.store.__all__, key=str.lower):
+        text += _entry(name, _find(elea.store._HOME_OF[name], name))
     return text
 
 

@@ -19,13 +19,16 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a script: find `tools`
 
-from tools import interop_table, xrce_pages
+from tools import conformance_pages, interop_table, xrce_pages
 
 from elea import errors, limits
+from elea.cli import exit_codes
 from elea.cli.main import VERBS, build_parser, version_text
 from elea.config import reference as config_reference
 from elea.daemon import reference as admin_reference
+from elea.dds import settings_keys as dds_section
 from elea.devices import settings as xrce_section
+from elea.ros import settings as ros_section
 from elea.spark import reference as spark_reference
 from elea.spark.pipelines import reference as pipelines_reference
 from elea.spark.pipelines.gold import reference as gold_reference
@@ -62,7 +65,11 @@ def pages() -> dict[str, str]:
         "config.md": config_reference.markdown()
         + store_reference.markdown()
         + recorder_section.markdown()
-        + xrce_section.markdown(),
+        + xrce_section.markdown()
+        + ros_section.markdown()
+        + dds_section.markdown(),
+        "dds-conformance.md": _GENERATED.format(source="the marks of tests")
+        + conformance_pages.DDS.page(),
         "errors.md": errors_page(),
         "gold-tables.md": _GENERATED.format(source="`src/elea/spark/pipelines/gold/reference.py`")
         + gold_reference.markdown(),
@@ -71,6 +78,8 @@ def pages() -> dict[str, str]:
         "messages.md": messages_page(),
         "metrics.md": _GENERATED.format(source="the table in `src/elea/daemon/metrics.py`")
         + admin_reference.metrics_markdown(),
+        "ros2-conformance.md": _GENERATED.format(source="the marks of tests")
+        + conformance_pages.ROS.page(),
         "xrce-conformance.md": _GENERATED.format(source="the marks of tests")
         + xrce_pages.conformance_page(),
         "xrce-messages.md": _GENERATED.format(source="`src/elea/xrce/schema/messages.xrce`")
@@ -90,6 +99,7 @@ def cli_page() -> str:
             for title, parser in _parsers("elea", build_parser(list(VERBS)))
         ]
     text = _GENERATED.format(source="`elea --help`") + "# The `elea` command\n\n"
+    text += f"## Exit codes\n\n{exit_codes.markdown()}\n"
     for title, shown in helps:
         text += f"## `{title}`\n\n```\n{shown}\n```\n\n"
     lines = [line.partition(":")[0].partition(" ")[0] for line in version_text().splitlines()]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from elea.records import dataclass
 
 DEPTH_MAX: Final = 32  # indentation makes a deep item much longer than it was
 _BIGNUM_LEN_MAX: Final = 128  # a longer one is shown as its octets

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 from elea.errors import InvalidValueError
 from elea.limits import SCHEMA_LEN_MAX
+from elea.records import dataclass
 
 CUSTOM_ID: Final = 0xFFFF  # the schema holds the complete text
 SCHEMA_SEPARATOR: Final = ";"

@@ -19,6 +19,10 @@
     ├── MissingDependencyError         an optional extra is not installed; .extra
     ├── LinkError (ConnectionError)    connect, read or write failed
     ├── ClosedError                    used after close;       .reason
+    ├── UnknownTypeError               no definition of a ROS type; .name .hash .reason
+    ├── ServiceError                   a ROS service replied with an error
+    │   ├── NoServerError              there is no server
+    │   └── ServiceTimeoutError        (TimeoutError) there is one, and it did not reply in time
     └── StoreError
         ├── CorruptLogError            .segment .offset
         ├── OffsetError                .shard .offset .first .end
@@ -212,6 +216,31 @@ class ClosedError(EleaError):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class UnknownTypeError(EleaError):
+    """No definition of a ROS type is known, or only one with another hash."""
+
+    def __init__(self, name: str, hash: str, reason: str) -> None:
+        super().__init__(name, hash, reason)
+        self.name = name
+        self.hash = hash
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class ServiceError(EleaError):
+    """A call of a ROS service that failed: no server, no reply in time, or an error reply."""
+
+
+class NoServerError(ServiceError):
+    """There is no server of that ROS service."""
+
+
+class ServiceTimeoutError(ServiceError, TimeoutError):
+    """There is a server of that ROS service, and it did not reply in time."""
 
 
 class StoreError(EleaError):

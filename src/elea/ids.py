@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NewType, Self
 
 from elea.errors import InvalidValueError
 from elea.limits import ZID_LEN_MAX
+from elea.records import dataclass
 
 EntityId = NewType("EntityId", int)  # an entity within its node, 32 bits
 ExprId = NewType("ExprId", int)  # an alias for a key expression, 16 bits, per face and direction

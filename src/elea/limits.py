@@ -8,8 +8,9 @@ nanoseconds, `_depth` levels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from elea.records import dataclass
 
 # Inherent in the format (wire.md 2.20).
 VLE_LEN_MAX: Final = 9  # the ninth octet carries eight bits and no continuation
@@ -60,7 +61,7 @@ class Limits:
     # Routing: what one neighbour may make us remember (T22 to T27). Sessions of our own process
     # are exempt where a bound guards against strangers only.
     aliases_count: int = 4_096  # per face and direction
-    declarations_count: int = 10_000  # entities per face, over all kinds
+    declarations_count: int = 10_000  # entities per face, over all kinds; a client takes the below
     declarations_node_count: int = 200_000  # entities of all faces together (T23)
     router_declarations_count: int = 100_000  # entities of one router, of all that is below it
     declarations_turn_count: int = 256  # told or taken back before others are served (T23, T24)
@@ -153,7 +154,8 @@ class Limits:
     config_nodes_count: int = 20_000
 
     # Predicates: a stranger writes them, and every sample is held against them.
-    predicate_len: int = 4_096  # octets of the text, of a LIKE pattern in data, of a layout
+    predicate_len: int = 4_096  # octets of the text, of a LIKE pattern in data
+    layout_len: int = 65_536  # octets of the text of a layout
     predicate_depth: int = 32  # brackets, NOT and calls inside each other; nesting of a layout
     predicate_nodes_count: int = 4_096  # of a tree, however it was made; each is one step at most
     predicate_like_count: int = 1_000_000  # characters compared per sample by LIKEs that hold `_`
@@ -166,6 +168,19 @@ class Limits:
     decode_rows_len: int = 64 * 1024 * 1024  # octets of them
     decode_columns_count: int = 1_024  # of one plan, those of structures counted
     decode_sample_count: int = 1_000  # payloads looked at to find out what they hold
+
+    # ROS 2: what tokens, definitions and payloads of strangers may make of us.
+    ros2_definition_len: int = 256 * 1024  # bytes of one definition with all it uses
+    ros2_definition_types_count: int = 512  # types of one definition
+    ros2_definition_depth: int = 32  # types inside each other
+    ros2_fields_count: int = 4_096  # of one type
+    ros2_array_count: int = 1 << 20  # items of an array of fixed length
+    ros2_types_count: int = 4_096  # definitions kept; the least recently used goes
+    ros2_tokens_count: int = 100_000  # of one domain; more are counted and left out
+    ros2_token_len: int = 1_024  # characters of one
+    ros2_requests_count: int = 1_024  # of one server that wait; more get an error reply
+    ros2_queue_len: int = 10_000  # messages of a subscription that keeps all
+    ros2_topics_count: int = 1_000  # topics with metrics of their own
 
     # Transport: what a neighbour, or somebody who wants to become one, may hold (T05 to T12).
     handshake_ns: int = 10_000_000_000  # from the link to OPEN, then the link goes (T09)
@@ -238,6 +253,28 @@ class Limits:
     xrce_answers_len: int = 16 * 1024 * 1024  # and their octets; more are dropped, and counted
     xrce_durable_count: int = 100_000  # samples that outlive their writers
     xrce_durable_len: int = 256 * 1024 * 1024  # and their octets
+
+    # DDS: what participants of a domain may make a bridge keep.
+    dds_participants_count: int = 1_000  # of one domain; more are counted and not looked at
+    dds_endpoints_count: int = 20_000  # writers and readers of one domain
+    dds_participant_endpoints_count: int = 2_000  # and of one participant
+    dds_routes_count: int = 10_000  # keys and types, each way counted; more are refused
+    dds_partitions_count: int = 256  # mirrors of one reader in a pattern partition
+    dds_types_count: int = 4_096  # fetched from peers
+    dds_type_len: int = 1024 * 1024  # bytes of one type with all it depends on
+    dds_type_members_count: int = 4_096  # of one type with all it depends on
+    dds_type_depth: int = 32  # of types inside of types
+    dds_reader_count: int = 8_192  # samples that a mirror reader keeps; then writers wait
+    dds_writer_count: int = 1_024  # samples that a mirror writer keeps; then the line waits
+    dds_sample_len: int = 64 * 1024 * 1024  # one sample; larger ones are dropped
+    dds_line_count: int = 1_024  # samples of one route that wait to be written
+    dds_line_len: int = 8 * 1024 * 1024  # and their bytes
+    dds_cache_len: int = 256 * 1024 * 1024  # samples for late joiners, over all routes
+    dds_cache_depth: int = 1_000  # and of one instance whose writer keeps all
+    dds_instances_count: int = 100_000  # keys of instances that a route remembers
+    dds_tokens_count: int = 10_000  # liveliness tokens of endpoints
+    dds_queries_count: int = 32  # history queries at a time
+    dds_queries_waiting_count: int = 1_000  # and those that wait; the oldest is dropped
 
     # REST: what somebody who speaks HTTP may hold (T54).
     web_connections_count: int = 256  # open at once; who waits makes room, then refused

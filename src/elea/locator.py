@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Self
 
 from elea.errors import LocatorError
 from elea.limits import LOCATOR_LEN_MAX
 from elea.parameters import Pair, join_pairs, split_pairs
+from elea.records import dataclass
 from elea.secret import Secret
 
 _PORT_MAX: Final = 65_535

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, nonmember
 from typing import Final
 
 from elea.errors import InvalidValueError
+from elea.records import dataclass
 
 _PRIORITY_MASK: Final = 0b0000_0111
 _FLAG_BLOCK: Final = 0b0000_1000  # D

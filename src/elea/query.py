@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Self
+
+from elea.records import dataclass
 
 
 class QueryTarget(Enum):

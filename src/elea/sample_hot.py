@@ -36,6 +36,16 @@ class RawStamp(Protocol):
     def id(self) -> bytes: ...
 
 
+class _Stamp:
+    """A timestamp in the form in which others travelled."""
+
+    __slots__ = ("id", "time")
+
+    def __init__(self, time: int, id: bytes) -> None:
+        self.time = time
+        self.id = id
+
+
 class RawEncoding(Protocol):
     """An encoding as it travels; an empty schema is none."""
 
@@ -149,6 +159,24 @@ class Sample:
         if stamp is None or isinstance(stamp, Timestamp):
             return stamp
         return Timestamp(NTP64.from_value(stamp.time), stamp.id)
+
+    @property
+    def raw_stamp(self) -> RawStamp | None:
+        """The timestamp as it travelled, without making a `Timestamp` of it."""
+        stamp = self._timestamp
+        if isinstance(stamp, Timestamp):
+            return _Stamp(stamp.time.value, stamp.id.to_bytes())
+        return stamp
+
+    @property
+    def raw_source(self) -> tuple[bytes, int] | None:
+        """The node and the entity that published it, without making a `SourceInfo` of them."""
+        source = self._source
+        if source is None:
+            return None
+        if isinstance(source, SourceInfo):
+            return source.source_id.zid.to_bytes(), int(source.source_id.eid)
+        return source.zid, source.eid
 
     @property
     def congestion_control(self) -> CongestionControl:

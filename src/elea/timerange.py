@@ -12,10 +12,10 @@ A range is resolved where it is evaluated: `now()` is the evaluating node's time
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Self
 
 from elea.errors import InvalidValueError, SelectorError
+from elea.records import dataclass
 from elea.timestamp import NANOS_PER_SECOND, NTP64, Timestamp, format_rfc3339
 
 _UNITS_NS: Final = {

@@ -6,12 +6,12 @@ No clock is read here. `HybridClock` is told the wall clock in nanoseconds since
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Self
 
 from elea.errors import InvalidValueError
 from elea.ids import ZenohId
+from elea.records import dataclass
 
 TimestampId = ZenohId  # the clock that issued a timestamp: normally the node it runs on
 

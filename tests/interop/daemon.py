@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import signal
@@ -120,9 +121,10 @@ def linked(source: Any, target: Any, key: str) -> Taken:
         return got.reach(1, 0.2)
 
     assert eventually(arrives)
-    end = b"end of probes"
+    numbers = itertools.count()
 
-    def ended() -> bool:
+    def ended() -> bool:  # the last one that was sent has arrived: no other is on its way
+        end = b"end of probes %d" % next(numbers)
         source.put(probe, end, congestion_control=module_of(source).CongestionControl.BLOCK)
         return eventually(lambda: end in got.payloads, 1)
 

@@ -34,21 +34,22 @@ def _unshare() -> list[str]:
     return ["unshare", "--net", *user]
 
 
-def inside(setup: str, program: str, *arguments: str) -> Any:
-    """Run a Python program on such a host; what it printed last, as JSON."""
+def host(setup: str, *flags: str) -> list[str]:
+    """What to write before a command so that it runs on such a host, which ends with it."""
     if sys.platform != "linux" or not (shutil.which("unshare") and shutil.which("ip")):
         pytest.skip("network namespaces need Linux, unshare and ip")
-    made = subprocess.run(
-        [*_unshare(), "sh", "-c", SETUPS[setup]], capture_output=True, text=True, check=False
-    )
+    started = [*_unshare(), *flags, "sh", "-c"]
+    made = subprocess.run([*started, SETUPS[setup]], capture_output=True, text=True, check=False)
     if made.returncode:
         pytest.skip(f"no network namespace for {setup!r} can be made here: {made.stderr.strip()}")
+    return [*started, f'{SETUPS[setup]} && exec "$0" "$@"']
+
+
+def inside(setup: str, program: str, *arguments: str) -> Any:
+    """Run a Python program on such a host; what it printed last, as JSON."""
     environment = {name: value for name, value in os.environ.items() if name != NO_SCOUTING_ENV}
     ended = subprocess.run(
-        [
-            *(*_unshare(), "sh", "-c", f'{SETUPS[setup]} && exec "$0" "$@"'),
-            *(sys.executable, "-c", program, *arguments),
-        ],
+        [*host(setup), sys.executable, "-c", program, *arguments],
         capture_output=True,
         text=True,
         timeout=LIMIT_S,

@@ -83,6 +83,20 @@ found = [one for one in checks if one["check"].startswith("found ")]
 print(json.dumps({"code": code, "found": found}))
 """
 )
+_ECLIPSE_ROUTER = (
+    _COMMON
+    + """
+import zenoh
+
+config = zenoh.Config()
+config.insert_json5("mode", '"router"')
+client = elea.Config()
+client.insert_json5("mode", json.dumps(sys.argv[1]))
+with zenoh.open(config), elea.open(client) as session:
+    met = until(lambda: list(session.info.routers_zid()))
+print(json.dumps(met))
+"""
+)
 PAIRS = [("elea", "elea"), ("elea", "zenoh"), ("zenoh", "elea")]
 
 
@@ -109,10 +123,17 @@ def test_a_default_router_is_found_on_its_own_host(setup: str, module: str, mode
     assert inside(setup, _ROUTER, module, mode) is True
 
 
+@pytest.mark.parametrize("setup", ["loopback with multicast", "card"])
+@pytest.mark.parametrize("mode", ["client", "peer"])
+def test_a_default_router_of_eclipse_is_found_on_its_own_host(setup: str, mode: str) -> None:
+    assert inside(setup, _ECLIPSE_ROUTER, mode) is True
+
+
 @pytest.mark.parametrize("setup", ["loopback", "card"])
 def test_doctor_tells_whether_what_it_found_takes_connections(setup: str) -> None:
     printed = inside(setup, _DOCTOR)
     assert printed["code"] == 0
     [found] = printed["found"]
     assert found["status"] == "ok"
-    assert "tcp/127.0.0.1:7447 takes connections" in found["found"]
+    assert found["found"].startswith("tcp/127.0.0.1:7447: router ")
+    assert "wire version 9" in found["found"]

@@ -21,6 +21,8 @@ from elea.node.node import Node
 from elea.node.settings import NodeSettings
 from elea.session.handlers import FifoChannel
 
+PATIENCE_NS = int(PATIENCE_S * 1e9)
+
 
 def test_a_link_that_comes_while_it_closes_is_not_taken() -> None:
     """A neighbour that lost us dials at once; `close` waited for that link to end, for ever."""
@@ -41,6 +43,17 @@ def test_a_link_that_comes_while_it_closes_is_not_taken() -> None:
     assert not ticket.pending
     assert other.read(10) == b""  # the end
     other.close()
+
+
+def test_the_last_turn_of_a_burst_while_it_closes_sets_no_timer() -> None:
+    """The loop may be in the middle of a call when it is stopped: a traceback was logged."""
+    node = Node(NodeSettings.from_config(Config(), os.urandom), rng=os.urandom)
+    driver = Driver(node, SelectorPoller(), LinkSettings.from_config(Config()))
+    driver._timers.call_at(driver.now_ns() + PATIENCE_NS, lambda: None)  # the loop runs
+    driver.end_close()
+    driver._flow.burst_writes = 1
+    driver._burst_turn()
+    driver._arm(driver.now_ns())
 
 
 def test_a_peer_does_not_read_from_who_sends_what_nobody_reads() -> None:

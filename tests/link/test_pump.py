@@ -207,6 +207,41 @@ def test_an_error_while_sending_is_told_on_the_loop(loop: Loop, links: Links) ->
     assert "write to memory/other" in one.closed[0]
 
 
+@pytest.fixture
+def reset(links: Links) -> Iterator[StreamLink]:
+    """A link whose peer sent a lot, closed with data unread, and so reset the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        peer = socket.create_connection(server.getsockname())
+        accepted, _ = server.accept()
+    link = StreamLink(accepted, links[0].info)
+    for _ in range(4):
+        peer.sendall(BLOCK)
+    accepted.send(b"never read")
+    peer.close()
+    yield link
+    link.close()
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_what_arrived_before_a_write_failed_is_read(
+    paused: bool, loop: Loop, reset: StreamLink
+) -> None:
+    limits = replace(DEFAULT_LIMITS, link_turn_len=4_096, link_read_len=1_024)
+    one = End(loop, reset, limits)
+    one.pump.pause_reading()
+    one.pump.start()
+    while not one.pump._broken:  # the first write may be what the peer answers with a reset
+        one.pump.send([b"x"])
+    if paused:  # a neighbour that is read more slowly loses nothing either
+        loop.run(lambda: None)
+        assert not one.closed
+    one.pump.resume_reading()
+    loop.until(lambda: bool(one.closed))
+    assert one.received == 4 * BLOCK
+    assert "write to" in one.closed[0]
+    assert one.pump.send([b"late"]) == 0
+
+
 def test_close_drops_what_waits_and_drain_does_not(loop: Loop, links: Links) -> None:
     one, other = (End(loop, link) for link in links)
     one.pump.start()
@@ -220,6 +255,45 @@ def test_close_drops_what_waits_and_drain_does_not(loop: Loop, links: Links) -> 
     assert one.closed == ["enough"]
     assert other.closed == [PEER_CLOSED]
     assert len(other.received) == sent
+
+
+def test_a_link_that_closes_lets_the_peer_read_everything(loop: Loop, links: Links) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        peer = socket.create_connection(server.getsockname())
+        accepted, _ = server.accept()
+    with peer:
+        one = End(loop, StreamLink(accepted, links[0].info))
+        one.pump.start()
+        sent = fill(one)  # more than the system takes, as the peer does not read
+        one.pump.pause_reading()
+        one.pump.close("enough", drain=True)
+        peer.settimeout(60)
+
+        def read_all() -> None:
+            received = 0
+            while received < sent:
+                peer.sendall(b"x" * 512)  # on its way to a link that ends: it must not reset it
+                received += len(peer.recv(len(BLOCK)))
+            ends.append(peer.recv(1))
+
+        ends: list[bytes] = []
+        reader = threading.Thread(target=read_all)
+        reader.start()
+        loop.until(lambda: not reader.is_alive())
+        assert ends == [b""]
+        loop.run(lambda: None)
+        assert one.closed == []  # as long as the peer may have unread data of it
+    loop.until(lambda: one.closed == ["enough"])
+
+
+def test_a_peer_that_does_not_close_is_not_waited_for_for_ever(loop: Loop, links: Links) -> None:
+    one = End(loop, links[0])
+    one.pump.start()
+    one.pump.close("enough", drain=True)
+    loop.run(lambda: None)
+    assert one.closed == []
+    one.pump.close("enough")
+    loop.until(lambda: one.closed == ["enough"])
 
 
 class Holding(StreamLink):

@@ -8,13 +8,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from tests.meta.tree import PACKAGE, module_name, relative
 
 import elea
+import elea.store
 
-PACKAGES = [path for path in sorted(PACKAGE.rglob("__init__.py")) if path.parent != PACKAGE]
+LAZY = (PACKAGE, PACKAGE / "store")  # their names are loaded on first use
+PACKAGES = [path for path in sorted(PACKAGE.rglob("__init__.py")) if path.parent not in LAZY]
 
 
 @pytest.mark.parametrize("path", PACKAGES, ids=relative)
@@ -41,8 +44,16 @@ def test_every_public_name_resolves(name: str) -> None:
     assert value is getattr(importlib.import_module(elea._HOME_OF[name]), name)
 
 
-def test_type_checkers_see_the_same_names() -> None:
-    tree = ast.parse((PACKAGE / "__init__.py").read_bytes())
+@pytest.mark.parametrize("name", elea.store.__all__)
+def test_every_public_name_of_the_store_resolves(name: str) -> None:
+    value = getattr(elea.store, name)
+    assert value is getattr(importlib.import_module(elea.store._HOME_OF[name]), name)
+
+
+@pytest.mark.parametrize("module", [elea, elea.store])
+def test_type_checkers_see_the_same_names(module: ModuleType) -> None:
+    assert module.__file__ is not None
+    tree = ast.parse(Path(module.__file__).read_bytes())
     for_checkers = {
         (node.module, alias.name)
         for node in ast.walk(tree)
@@ -50,7 +61,7 @@ def test_type_checkers_see_the_same_names() -> None:
         for alias in node.names
         if alias.asname == alias.name
     }
-    assert for_checkers == {(home, name) for name, home in elea._HOME_OF.items()}
+    assert for_checkers == {(home, name) for name, home in module._HOME_OF.items()}
 
 
 def test_dir_and_version() -> None:

@@ -1,11 +1,11 @@
 """Imports point down the layers, never up or sideways. This table is the authority.
 
-6  applications     daemon   web   dds   spark   store   store.tables   devices   demo   cli
+6  applications     daemon   web   dds   ros   spark   store   store.tables   devices   demo   cli
                     sim.campaign
 5  public API       session, and its doorways handlers, ext, shm, aio
 4  drivers, disk    link   sim   store.log
 3  composition      node; config_file
-2  machines         transport   routing   policy   xrce
+2  machines         transport   routing   policy   xrce   ros.formats
 1  bytes            wire
 0  vocabulary       in the order of VOCABULARY: a module imports only from its left
 """
@@ -27,6 +27,7 @@ VOCABULARY: Final = (
         "heap",
         "buffers",
         "version",
+        "records",
         "errors",
         "limits",
         "secret",
@@ -53,26 +54,35 @@ VOCABULARY: Final = (
 # Units above the vocabulary, by layer. A unit may import every unit of a lower layer.
 LAYERS: Final[dict[int, tuple[str, ...]]] = {
     1: ("wire",),
-    2: ("transport", "routing", "policy", "xrce"),
+    2: ("transport", "routing", "policy", "xrce", "ros.formats"),
     3: ("node", "config_file"),  # files are read below the drivers, which need some
     4: ("link", "sim", "store.log"),
     5: ("session",),
     6: (
-        *("daemon", "web", "dds", "spark", "store", "store.tables", "devices"),
-        *("demo", "cli", "sim.campaign"),
+        *("daemon", "web", "dds", "ros", "spark", "store", "store.tables", "devices"),
+        *("demo", "cli", "sim.campaign", "__main__"),
     ),
 }
-DOORWAYS: Final = ("handlers", "ext", "shm", "aio")  # re-exports of the session
+DOORWAYS: Final = ("handlers", "ext", "shm", "aio", "as_zenoh")  # re-exports of the session
 
 UNITS: Final = (*VOCABULARY, *(unit for row in LAYERS.values() for unit in row), *DOORWAYS)
 
 # The exceptions. Applications see the session and the vocabulary, nothing between.
 MAY_IMPORT: Final[dict[str, set[str]]] = {
     "xrce": {*VOCABULARY},  # another protocol: shares the vocabulary only
+    "ros.formats": {*VOCABULARY},  # what ROS writes, for all who read it
     "web": {*VOCABULARY, "config_file", "session", *DOORWAYS},
     "dds": {*VOCABULARY, "session", *DOORWAYS},
-    "spark": {*VOCABULARY, "config_file", "session", *DOORWAYS, "store.log", "store.tables"},
-    "store": {*VOCABULARY, "config_file", "session", *DOORWAYS, "store.log", "store.tables"},
+    # Nodes of ROS on sessions; recordings of them, and replays.
+    "ros": {*VOCABULARY, "session", *DOORWAYS, "ros.formats", "store.log", "store"},
+    "spark": {
+        *VOCABULARY,
+        *("config_file", "session", *DOORWAYS, "store.log", "store.tables", "ros.formats"),
+    },
+    "store": {
+        *VOCABULARY,
+        *("config_file", "session", *DOORWAYS, "store.log", "store.tables", "ros.formats"),
+    },
     "store.tables": {*VOCABULARY, "store.log"},  # written by Spark, read by historians
     # Sockets of its own, what devices say, and storages for what they want to last.
     "devices": {*VOCABULARY, "config_file", "xrce", "link", "session", "store"},
@@ -80,10 +90,11 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     "demo": {  # composes several
         *VOCABULARY,
         *("session", *DOORWAYS, "store.log", "store.tables", "store", "spark", "daemon"),
-        "devices",
+        *("devices", "ros", "ros.formats"),
     },
     # Config.from_file and from_env are zenoh-python's names; they load the reader when called.
     "config": {*VOCABULARY[: VOCABULARY.index("config")], "config_file"},
+    "__main__": {"cli"},
     "cli": {*UNITS},  # any application, and the tools of the layers below
     **{doorway: {*VOCABULARY, "session"} for doorway in DOORWAYS},
 }
@@ -91,7 +102,7 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
 READ_ENVIRONMENT: Final = {"pure", "crash"}
 SANS_IO: Final = {
     *VOCABULARY,
-    *("wire", "transport", "routing", "policy", "xrce", "node"),
+    *("wire", "transport", "routing", "policy", "xrce", "ros.formats", "node"),
 } - READ_ENVIRONMENT
 FORBIDDEN_IN_SANS_IO: Final = {
     *("asyncio", "socket", "ssl", "selectors", "threading", "time", "random", "os"),
@@ -101,6 +112,7 @@ FORBIDDEN_IN_SANS_IO: Final = {
 # The core installs nothing. An optional package is imported in the unit it serves and nowhere else;
 # mypy_extensions exists for type checkers and the compiler only (see test below).
 THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
+    "cyclonedds": ("dds", "demo"),
     "isal": ("store.log",),
     "lz4": ("wire",),
     "mcap": ("store",),
@@ -110,6 +122,8 @@ THIRD_PARTY: Final[dict[str, tuple[str, ...]]] = {
     "uvicorn": ("web",),
     "prometheus_client": ("web",),
     "google": ("spark",),  # protobuf
+    "numpy": ("ros.formats", "spark"),
+    "rosbags": ("ros",),
     "pyspark": ("spark",),
     "pyarrow": ("session", "spark", "predicate", "store.log", "store", "store.tables", "demo"),
     "deltalake": ("store.tables", "demo"),

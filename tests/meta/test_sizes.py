@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.meta.tree import python_files, relative
+from tests.meta.tree import ROOT, python_files, relative
 
-FILE_LINES_MAX: Final = 600
+FILE_LINES_MAX: Final = 600  # an alarm: a longer file is listed below with its reason
+LISTED_LINES_MAX: Final = 750
+LONG_FILES: Final = {
+    "src/elea/dds/to_dds.py": "a route and its mirror writers share one state",
+    "src/elea/spark/options.py": "one table of options, and the reader of each kind",
+}
 FUNCTION_LINES_MAX: Final = 70
 
 
@@ -19,7 +24,13 @@ FUNCTION_LINES_MAX: Final = 70
     ids=relative,
 )
 def test_no_file_is_too_long(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= FILE_LINES_MAX
+    lines_max = LISTED_LINES_MAX if relative(path) in LONG_FILES else FILE_LINES_MAX
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= lines_max
+
+
+@pytest.mark.parametrize("name", LONG_FILES)
+def test_a_listed_file_is_long(name: str) -> None:
+    assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) > FILE_LINES_MAX
 
 
 @pytest.mark.parametrize("path", python_files("src"), ids=relative)

@@ -58,8 +58,7 @@ def allowed(
         one
         for one in config["rules"]
         if any(one["id"] in p["rules"] and ids & set(p["subjects"]) for p in config["policies"])
-        and message in one["messages"]
-        and flow in one.get("flows", ("ingress", "egress"))
+        and _concerns(one, message, flow)
     ]
     for one in rules:
         if one["permission"] == "deny":
@@ -75,6 +74,15 @@ def allowed(
         for key in one["key_exprs"]
         for text in _filled(key, who, deny=False)
     )
+
+
+def _concerns(rule: dict[str, Any], message: str, flow: str) -> bool:
+    flows = rule.get("flows", ("ingress", "egress"))
+    if message in rule["messages"] and flow in flows:
+        return True
+    # Who may not subscribe to keys is not sent samples on them either.
+    subscribes = "declare_subscriber" in rule["messages"] and "ingress" in flows
+    return rule["permission"] == "deny" and (message, flow) == ("put", "egress") and subscribes
 
 
 def _is(subject: dict[str, Any], who: dict[str, Any]) -> bool:
@@ -200,6 +208,24 @@ def disagreements(seed: int, cases: int) -> Iterator[str]:
                 cautious = not verdict.allowed and verdict.rule_id is None and "**" in key
                 if verdict.allowed != expected and not cautious:
                     yield f"seed {seed}: {config} {who} {flow} {message} {key}: {verdict}"
+
+
+def leaks(seed: int, cases: int) -> Iterator[str]:
+    """Samples that reach a subscriber, and that it might not have subscribed to by their key."""
+    random = Random(seed)
+    for _ in range(cases):
+        config, who = policies(random), neighbours(random)
+        control = AccessControl.from_config(Config.from_mapping({"access_control": config}))
+        assert control is not None
+        ingress, egress = (control.access(identity_of(who), Flow(flow)) for flow in _FLOWS)
+        expression = _expression(random)
+        if not ingress.subscribe(expression).allowed:
+            continue
+        keys = [one for index, one in enumerate(_KEYS) if keys_of(expression) >> index & 1]
+        for key in random.sample(keys, min(len(keys), 20)):
+            sent = egress.decide(Action.PUT, key).allowed
+            if sent and not allowed(config, who, "declare_subscriber", "ingress", key):
+                yield f"seed {seed}: {config} {who} {expression} is sent {key}"
 
 
 _FLOWS: Final = ("ingress", "egress")

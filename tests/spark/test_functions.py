@@ -39,6 +39,38 @@ def test_functions_of_sql(spark: SparkSession) -> None:
     )
 
 
+@pytest.mark.line("R2-755")
+def test_functions_for_ros(spark: SparkSession) -> None:
+    functions.register(spark)
+    row = spark.sql(
+        "select ros_time(-1, 1500000000L), ros_time(1, null),"
+        " ros_quat_yaw(named_struct('x', 0D, 'y', 0D, 'z', sin(0.25D), 'w', cos(0.25D)))"
+    ).collect()[0]
+    assert row[0] == datetime(1970, 1, 1, 0, 0, 0, 500_000)
+    assert row[1] is None
+    assert row[2] == pytest.approx(0.5)
+    kind = "struct<name: string, offset: bigint, datatype: smallint, count: bigint>"
+    cloud = f"height bigint, width bigint, fields array<{kind}>, is_bigendian boolean"
+    df = spark.createDataFrame(
+        [
+            (
+                (
+                    1,
+                    2,
+                    [("x", 0, 7, 1), ("y", 4, 2, 1)],
+                    False,
+                    8,
+                    16,
+                    bytes.fromhex("0000803f07") + bytes(11),
+                ),
+            )
+        ],
+        f"cloud struct<{cloud}, point_step bigint, row_step bigint, data binary>",
+    )
+    [points] = df.select(functions.ros_points("cloud")).collect()[0]
+    assert points == [{"x": 1.0, "y": 7.0}, {"x": 0.0, "y": 0.0}]
+
+
 def test_a_bad_expression_fails_the_query(spark: SparkSession) -> None:
     functions.register(spark)
     with pytest.raises(Exception, match="a//b"):

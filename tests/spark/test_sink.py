@@ -9,6 +9,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from tests.interop.ends import ELEA, eventually, free_endpoint, session
+from tests.ports import free_port
 from tests.unit.spark.logs import fill, log_at
 
 import elea
@@ -75,5 +76,13 @@ def test_a_stream_that_is_tried_again_is_seen_once(
 
 
 def test_what_is_no_sample_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(AnalysisException, match="column payload: is missing"):
-        spark.range(3).selectExpr("'k' AS key").write.format("zenoh").mode("append").save()
+    there = f"tcp/127.0.0.1:{free_port()}"  # where nothing listens
+    keys = spark.range(3).selectExpr("'k' AS key")
+    for frame, mode, complaint in (
+        (keys, "append", "column payload: is missing"),
+        (keys.selectExpr("key", "key AS payload"), "overwrite", "mode overwrite: is refused"),
+        (keys.selectExpr("key", "key AS payload"), "append", "nothing listens there"),
+    ):
+        with pytest.raises(AnalysisException, match=complaint) as caught:
+            frame.write.format("zenoh").mode(mode).option("connect", there).save()
+        assert "\tat " not in str(caught.value), "frames of Java"

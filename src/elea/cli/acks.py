@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import note
 from elea.cli.output import Json, escape
-from elea.session.ack import StoredAck
-from elea.session.session import Session
-from elea.session.spool import Spool
+
+if TYPE_CHECKING:  # few puts are acknowledged
+    from elea.session.ack import StoredAck
+    from elea.session.session import Session
+    from elea.session.spool import Spool
 
 FORWARD_S: Final = 2.0  # what waits may take so long before the command ends
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from elea.cli import ros2_access
 from elea.cli.output import escape, json_line
 from elea.config.config import Config
 from elea.daemon.audit import verify_file
@@ -66,6 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verify = verbs.add_parser("verify", help=summary, description=summary, allow_abbrev=False)
     verify.add_argument("file", metavar="FILE", help="the audit file")
     verify.set_defaults(acl_verb=_verify)
+    ros2_access.configure(verbs)
 
 
 def run(args: argparse.Namespace) -> int:

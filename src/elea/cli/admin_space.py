@@ -20,6 +20,8 @@ from elea.session.session import Session
 ROLES: Final = ("router", "peer", "client")
 KINDS: Final = ("publisher", "subscriber", "querier", "queryable", "token")
 COUNTERS: Final = ("sent_messages", "dropped_messages", "waiting_messages")  # of a hop
+# Where access rules refuse it, the router tells this node, and its log says so.
+SILENCE: Final = "nobody answers: no node has an admin space (adminspace/enabled) that may be read"
 TIMEOUT_S: Final = 3.0  # nodes that went away without a word must not hold up the rest
 
 

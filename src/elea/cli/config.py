@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from elea.cli.output import escape, json_line
@@ -13,18 +13,17 @@ from elea.cli.router import add_daemon_options, options_of
 from elea.config.kinds import public
 from elea.config.reference import describe_key
 from elea.config.schema import BY_PATH
-from elea.daemon import exposure
+from elea.daemon import exposure, preflight
 from elea.daemon.effective import Effective
 from elea.daemon.services import Services
 from elea.errors import ConfigError
-from elea.link.authorizers import read_authorizer
-from elea.link.settings import LinkSettings
-from elea.node.settings import NodeSettings
 from elea.store.settings import NAME as STORAGE_MANAGER
 from elea.store.settings import ManagerConfig
 
 NAME: Final = "config"
 SUMMARY: Final = "explain the configuration of a router"
+
+_ENDINGS: Final = (".json5", ".json", ".yaml", ".yml", ".toml")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +45,8 @@ def run(args: argparse.Namespace) -> int:
     effective = Effective.of(options)
     if args.keys:
         for path in args.keys:
+            if path not in BY_PATH and (Path(path).is_file() or path.endswith(_ENDINGS)):
+                raise ConfigError(path, "is a file, not a key; give it as --config FILE")
             _print_key(effective, path, as_json=args.json)
         return 0
     paths = [path for path in BY_PATH if args.all or path in effective.config.paths()]
@@ -58,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
             print(json_line({"exposes": line}))
         for line in _kept(effective):
             print(json_line({"keeps": line}))
+        for line in _idle(effective):
+            print(json_line({"without_effect": line}))
         if problem:
             print(json_line({"problem": problem}))
     else:
@@ -101,6 +104,11 @@ def _text(effective: Effective, paths: list[str]) -> Iterator[str]:
         yield ""
         yield "what it keeps:"
         yield from (f"  {line}" for line in kept)
+    idle = list(_idle(effective))
+    if idle:
+        yield ""
+        yield "what has no effect:"
+        yield from (f"  {line}" for line in idle)
 
 
 def _kept(effective: Effective) -> Iterator[str]:
@@ -113,14 +121,19 @@ def _kept(effective: Effective) -> Iterator[str]:
             return  # told as what is wrong
 
 
+def _idle(effective: Effective) -> Iterator[str]:
+    """What is asked for and would not be there."""
+    services = Services()
+    yield from preflight.notes(effective.config, services)
+    try:
+        services.check_parts(effective.config)
+    except ConfigError as error:
+        yield f"{error}; it would be left out"
+
+
 def _problem(effective: Effective, *, allow_plain: bool) -> str | None:
     try:
-        exposure.check(effective.config, allow_plain=allow_plain)
-        Services().check(effective.config)
-        NodeSettings.from_config(
-            effective.config, os.urandom, authorize=read_authorizer(effective.config)
-        )
-        LinkSettings.from_config(effective.config)
+        preflight.check(effective.config, Services(), allow_plain=allow_plain)
     except ConfigError as error:
         return str(error)
     return None

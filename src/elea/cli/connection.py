@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 from typing import Final
 
@@ -13,10 +14,12 @@ from elea.config_file import in_environment
 from elea.errors import ConfigError, LinkError
 from elea.ids import WhatAmI
 from elea.provenance import SampleKind
+from elea.session.convert import key_text, selector_parts
 from elea.session.handlers import Callback
 from elea.session.neighbours import TransportEvent
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
+from elea.session.refusals import wait_decided
 from elea.session.session import Session, open
 
 WAIT_S: Final = 5.0  # for the first neighbour, and for the first match
@@ -25,31 +28,41 @@ _ADVICE: Final = "`elea doctor` with the same options tells more"
 
 
 def add_connection_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--mode`, `--connect`, `--listen`, `--config` and `--cfg`."""
+    """Add `--mode`, `--connect`, `--listen`, `--config`, `--cfg` and `--no-multicast-scouting`."""
     group = parser.add_argument_group("connection")
     group.add_argument(
+        "-m",
         "--mode",
         choices=[str(WhatAmI.CLIENT), str(WhatAmI.PEER)],
         help="the role (default: the configuration's, else client with --connect alone, else peer)",
     )
     group.add_argument(
+        "-e",
         "--connect",
         action="append",
         metavar="ENDPOINT",
         help="where to connect to, such as tcp/192.168.1.7:7447; may be repeated",
     )
     group.add_argument(
+        "-l",
         "--listen",
         action="append",
         metavar="ENDPOINT",
         help="where to be connected to, such as tcp/0.0.0.0:7447; may be repeated",
+    )
+    group.add_argument(
+        "--no-multicast-scouting",
+        action="store_true",
+        help="neither look for others by multicast nor be found",
     )
     add_config_options(group)
 
 
 def add_config_options(group: argparse._ActionsContainer) -> None:
     """Add `--config` and `--cfg`."""
-    group.add_argument("--config", metavar="FILE", help="a configuration, JSON5 or YAML")
+    group.add_argument(
+        "-c", "--config", metavar="FILE", help="a configuration: JSON5, YAML or TOML, by its ending"
+    )
     group.add_argument(
         "--cfg",
         action="append",
@@ -69,6 +82,8 @@ def config_of(args: argparse.Namespace) -> Config:
         endpoints = getattr(args, side)
         if endpoints:
             config.insert_json5(f"{side}/endpoints", json.dumps(endpoints))
+    if args.no_multicast_scouting:
+        config.insert_json5("scouting/multicast/enabled", "false")
     if args.mode:
         config.insert_json5("mode", json.dumps(args.mode))
     elif config.get_json("mode") == "null" and args.connect and not args.listen:
@@ -104,9 +119,13 @@ def open_session(args: argparse.Namespace, *, long_running: bool = False) -> Ses
 
     Raises:
         ConfigError: as `config_of`.
+        KeyExprError: the key or selector of the command line is invalid.
         LinkError: a client that reaches nobody, or a listener that cannot be bound.
     """
-    session = open(config_of(args))
+    _log_to_stderr()
+    config = config_of(args)
+    _check_keys(args)
+    session = open(config)
     if long_running:
         # By the thread that brings the news, so that those there are now are told before the rest.
         tell = Callback(_tell, indirect=False)
@@ -150,6 +169,22 @@ def require_neighbour(session: Session, wait_s: float = WAIT_S) -> None:
             ) from None
 
 
+def is_accepted(session: Session, key: str, *actions: str) -> bool:
+    """Wait until the routers have handled what was sent; False if one refused `actions` on `key`.
+
+    A refusal is logged, so that the user reads it. Routers of Eclipse refuse in silence.
+    """
+    if not wait_decided(session._context, key, WAIT_S):
+        note(f"no router confirmed within {WAIT_S:g} s that it handled {escape(key)}")
+    return not is_refused(session, key, *actions)
+
+
+def is_refused(session: Session, key: str, *actions: str) -> bool:
+    """Whether a neighbour told that its access rules do not allow one of `actions` on `key`."""
+    refusals = session.info.refusals()
+    return any(one.action in actions and one.key_expr == key for one in refusals)
+
+
 def require_match(writer: Publisher | Querier, advice: str, wait_s: float = WAIT_S) -> None:
     """Wait until somebody wants what a publisher or querier sends.
 
@@ -167,6 +202,26 @@ def require_match(writer: Publisher | Querier, advice: str, wait_s: float = WAIT
 def note(text: str) -> None:
     """A line for people, beside the output."""
     print(f"elea: {text}", file=sys.stderr, flush=True)
+
+
+def _check_keys(args: argparse.Namespace) -> None:
+    """Refuse an invalid key before a connection is tried: that may fail for another reason."""
+    key, selector = getattr(args, "key", None), getattr(args, "selector", None)
+    for one in key if isinstance(key, list) else [key]:
+        if isinstance(one, str):
+            key_text(one)
+    if isinstance(selector, str):
+        selector_parts(selector)
+
+
+def _log_to_stderr() -> None:
+    """Print warnings as a verb prints its own lines, unless logging was set up."""
+    logger = logging.getLogger("elea")
+    if not logger.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setLevel(logging.WARNING)
+        handler.setFormatter(logging.Formatter("elea: %(message)s"))
+        logger.addHandler(handler)
 
 
 def _tell(event: TransportEvent) -> None:

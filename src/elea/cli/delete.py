@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from elea.cli.connection import add_connection_options, open_session, require_neighbour
+from elea.cli.connection import (
+    add_connection_options,
+    is_accepted,
+    open_session,
+    require_neighbour,
+)
+from elea.cli.exit_codes import DONE, FAILED
+from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import add_quality_options, qualities
 from elea.cli.samples import Printer, add_output_options
 
@@ -15,7 +22,7 @@ SUMMARY: Final = "publish the end of a value"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("key", metavar="KEY", help="the key, or all keys of an expression")
+    add_key_argument(parser, help="the key, or all keys of an expression")
     parser.add_argument("--attachment", metavar="TEXT", help="travels with it")
     add_quality_options(parser)
     add_output_options(parser)
@@ -23,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Publish; 0 if it was handed to a neighbour."""
+    """Publish; 1 if a router refused it."""
     quality = qualities(args)
     with open_session(args) as session:
         require_neighbour(session)
@@ -34,5 +41,7 @@ def run(args: argparse.Namespace) -> int:
             congestion_control=quality.congestion_control,
             express=quality.express,
         )
+        if not is_accepted(session, args.key, "delete"):
+            return FAILED
     Printer.of(args).done("delete", args.key)
-    return 0
+    return DONE

@@ -28,7 +28,8 @@ _EPILOG: Final = """\
 Everything listens on loopback, at a free port. The fleet has faults on purpose: two robots with a
 bad radio, one that restarts, one that overheats, one whose payloads are garbled now and then. Two
 tiny devices are beside them, which speak XRCE over UDP in frames of 64 octets: one moves to another
-address, one sleeps for a while.
+address, one sleeps for a while; and a ROS 2 node on rmw_zenoh, and a DDS robot behind a bridge (if
+elea[dds] is installed).
 Ctrl-C ends it early; what was sent is drained and counted all the same.
 
 exit status:
@@ -255,7 +256,9 @@ def summary_lines(summary: Summary, paint: Painter) -> Iterator[str]:
     yield f"  files          {directory}"
     if (directory / queries.PLOT).exists():
         yield f"  one robot      {directory / queries.PLOT}"
-    yield f"  with DuckDB    python {directory / queries.DUCKDB}"
+    # No part of the extra `demo`: what is printed works where it is printed.
+    install = "" if find_spec("duckdb") else "pip install duckdb && "
+    yield f"  with DuckDB    {install}python {directory / queries.DUCKDB}"
     yield f"  with Spark     python {directory / queries.SPARK}"
     yield f"  go on with it  elea up {directory / 'router.json5'}"
     yield ""

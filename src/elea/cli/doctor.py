@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from importlib import metadata
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 from elea import version
@@ -42,6 +44,7 @@ _SKEW_NS_MAX: Final = 500_000_000  # a clock further ahead has its timestamps re
 _POLL_S: Final = 0.01
 _ANSWERS_S: Final = 0.5  # on one network they come within milliseconds
 _OVER_TCP: Final = ("tcp", "tls", "ws")
+_DDS_BUFFER_LEN: Final = 4 * 1024 * 1024  # that Cyclone DDS recommends
 _EXTRAS: Final = {"compression": "lz4", "yaml": "yaml", "ws": "websockets"}
 _ALL_POINTS: Final = TimestampInstrumentation(
     InterceptionPoint.SEND | InterceptionPoint.ROUTE | InterceptionPoint.RECEIVE
@@ -127,6 +130,7 @@ def _checks(args: argparse.Namespace) -> Iterator[Check]:
     yield _software()
     yield _extras()
     yield _spark()
+    yield _dds()
     yield _interfaces()
     try:
         config = config_of(args)
@@ -197,6 +201,24 @@ def _spark() -> Check:
     cache = cache_file(java)
     has_cache = cache is not None and cache.exists()
     return Check("spark", Status.OK, f"{java}, start-up cache: {cache if has_cache else 'none'}")
+
+
+def _dds() -> Check:
+    """Whether a DDS domain can be bridged, and how much its sockets may hold."""
+    try:
+        version_found = metadata.version("cyclonedds")
+    except metadata.PackageNotFoundError:
+        return Check("dds", Status.NOTE, "not installed", "pip install 'elea[dds]' to bridge DDS")
+    found = f"cyclonedds {version_found}"
+    try:
+        most = int(Path("/proc/sys/net/core/rmem_max").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return Check("dds", Status.OK, found)
+    found += f", receive buffers up to {most} bytes"
+    if most >= _DDS_BUFFER_LEN:
+        return Check("dds", Status.OK, found)
+    advice = f"large samples may be lost: sysctl -w net.core.rmem_max={_DDS_BUFFER_LEN}"
+    return Check("dds", Status.NOTE, found, advice)
 
 
 def _interfaces() -> Check:
@@ -275,13 +297,39 @@ def _node(config: Config, node: Node, timeout_s: float) -> Check:
     if not endpoints:
         found = f"{told} is not dialled: a node of another host told of it"
         return Check(name, Status.NOTE, found, f"give --connect {node.locators[0]} if it is yours")
+    problem = "nothing takes connections there"
     for endpoint in endpoints:
-        if endpoint.protocol not in _OVER_TCP:
-            return Check(name, Status.OK, f"{endpoint.locator()} would be dialled")
-        if _reach(endpoint, told, timeout_s).status is Status.OK:
-            return Check(name, Status.OK, f"{endpoint.locator()} takes connections")
-    advice = "check the firewalls on the way"
-    return Check(name, Status.NOTE, f"nothing takes connections at {told}", advice)
+        where = str(endpoint.locator())
+        if endpoint.protocol in _OVER_TCP and _reach(endpoint, where, timeout_s).status is not (
+            Status.OK
+        ):
+            continue
+        try:
+            with open(_client_of(config, endpoint, timeout_s)) as session:
+                shaken = _who(session, where, timeout_s)
+        except EleaError as error:
+            problem = str(error)
+            continue
+        if shaken.status is Status.OK:
+            return Check(name, Status.OK, f"{where}: {shaken.found}")
+        problem = shaken.found
+    advice = "check the firewalls on the way, and its log: it may refuse this node"
+    return Check(name, Status.NOTE, f"{told}: {problem}", advice)
+
+
+def _client_of(config: Config, endpoint: Endpoint, timeout_s: float) -> Config:
+    """The configuration of a client that connects to an endpoint and does nothing else."""
+    client = config.__copy__()
+    for key, value in {
+        "mode": "client",
+        "connect/endpoints": [str(endpoint)],
+        "connect/timeout_ms": 0,
+        "listen/endpoints": [],
+        "scouting/multicast/enabled": False,
+        "transport/unicast/open_timeout": round(timeout_s * 1_000),
+    }.items():
+        client.insert_json5(key, json.dumps(value))
+    return client
 
 
 def _listening(config: Config) -> Check:
@@ -293,8 +341,7 @@ def _listening(config: Config) -> Check:
     try:
         open(alone).close()
     except EleaError as error:
-        advice = "choose another address, or end what uses it"
-        return Check("listen", Status.PROBLEM, str(error), advice)
+        return _refused("listen", error, "correct what it names")
     return Check("listen", Status.OK, f"{shown} can be bound")
 
 
@@ -306,23 +353,19 @@ def _endpoint(config: Config, endpoint: Endpoint, timeout_s: float) -> Iterator[
         yield reached
         if reached.status is Status.PROBLEM:
             return
-    client = config.__copy__()
-    for key, value in {
-        "mode": "client",
-        "connect/endpoints": [str(endpoint)],
-        "connect/timeout_ms": 0,
-        "listen/endpoints": [],
-        "scouting/multicast/enabled": False,
-        "transport/unicast/open_timeout": round(timeout_s * 1_000),
-    }.items():
-        client.insert_json5(key, json.dumps(value))
+    client = _client_of(config, endpoint, timeout_s)
     try:
         with open(client) as session, open(client) as second:
             yield _who(session, where, timeout_s)
             yield _clock(session, second, where, timeout_s)
     except EleaError as error:
-        advice = "something else listens there, or it refuses this node; its log tells why"
-        yield Check(f"handshake {where}", Status.PROBLEM, str(error), advice)
+        yield _refused(f"handshake {where}", error, "the log of the node there tells more")
+
+
+def _refused(name: str, error: EleaError, advice: str) -> Check:
+    """A problem with the advice that its error gives, else with `advice`."""
+    found, separator, remedy = str(error).partition("; ")
+    return Check(name, Status.PROBLEM, found, remedy if separator else advice)
 
 
 def _reach(endpoint: Endpoint, where: str, timeout_s: float) -> Check:
@@ -332,7 +375,8 @@ def _reach(endpoint: Endpoint, where: str, timeout_s: float) -> Check:
         socket.create_connection(endpoint.host_port(), timeout=timeout_s).close()
     except (EleaError, OSError) as error:
         advice = "start the other node, check host and port, and the firewalls on the way"
-        return Check(name, Status.PROBLEM, str(error), advice)
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        return Check(name, Status.PROBLEM, reason, advice)
     taken_ms = (time.perf_counter() - start_s) * 1_000
     return Check(name, Status.OK, f"connected in {taken_ms:.1f} ms")
 

@@ -93,7 +93,12 @@ def _read_input(words: list[str]) -> tuple[bytes, bool]:
     if len(words) == 1 and text != "-" and Path(text).is_file():
         return _sort_out(Path(text).read_bytes())
     if text in ("", "-"):
-        return _sort_out(sys.stdin.buffer.read())
+        if sys.stdin.isatty():
+            print("elea: reading hex digits or a capture; end with Ctrl-D", file=sys.stderr)
+        data = sys.stdin.buffer.read()
+        if not data:
+            raise EleaError("no input: give hex digits, a file, or bytes on standard input")
+        return _sort_out(data)
     if not _HEX.fullmatch(text):
         raise EleaError(f"{text!r} is neither a file nor hex digits")
     return _from_hex(text), True

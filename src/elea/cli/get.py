@@ -6,7 +6,15 @@ import argparse
 from collections.abc import Iterable
 from typing import Final
 
-from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.connection import (
+    add_connection_options,
+    is_refused,
+    note,
+    open_session,
+    require_neighbour,
+)
+from elea.cli.exit_codes import DONE, FAILED
+from elea.cli.parsing import add_selector_argument
 from elea.cli.payloads import (
     add_payload_options,
     add_quality_options,
@@ -26,9 +34,7 @@ SUMMARY: Final = "ask queryables, print their replies"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument(
-        "selector", metavar="SELECTOR", help="KEY, or KEY?PARAMETERS such as 'room/*?unit=K'"
-    )
+    add_selector_argument(parser, help="KEY, or KEY?PARAMETERS such as 'room/*?unit=K'")
     add_payload_options(parser)
     add_query_options(parser)
     parser.add_argument(
@@ -40,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask; 1 if a reply is an error."""
+    """Ask; 1 if there is no reply, or one that is an error."""
     payload, quality = read_payload(args), qualities(args)
     with open_session(args) as session:
         require_neighbour(session)
@@ -58,9 +64,10 @@ def run(args: argparse.Namespace) -> int:
             express=quality.express,
         )
         good_count, bad_count = print_replies(replies, Printer.of(args))
-    if not good_count + bad_count:
-        note("no reply: nobody answers queries on this key, or nobody has a value for it")
-    return 1 if bad_count else 0
+        refused = is_refused(session, args.selector.partition("?")[0], "query")
+    if not (good_count + bad_count or refused):
+        note("no reply: nobody answers queries on this key, has a value for it, or may answer you")
+    return FAILED if bad_count or not good_count else DONE
 
 
 def print_replies(replies: Iterable[Reply], printer: Printer) -> tuple[int, int]:

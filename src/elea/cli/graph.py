@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import escape as xml
 
-from elea.cli.admin_space import Node, add_timeout_option, nodes
+from elea.cli.admin_space import SILENCE, Node, add_timeout_option, nodes
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
 from elea.cli.output import escape, json_line
 
@@ -41,11 +41,11 @@ def run(args: argparse.Namespace) -> int:
     with open_session(args) as session:
         require_neighbour(session)
         found = nodes(session, args.timeout)
+        if not found:
+            note(SILENCE)
     writer = {"text": _text, "dot": _dot, "svg": _svg, "json": _json}[args.format]
     for line in writer(found):
         print(line)
-    if not found:
-        note("nobody answers: no node has an admin space (adminspace/enabled)")
     return 0 if found else 1
 
 

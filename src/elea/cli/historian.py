@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from elea.cli.connection import add_connection_options, note, open_session
-from elea.cli.output import escape
+from elea.cli.output import counted, escape
 from elea.cli.progress import Span, add_ending_options
 from elea.config.kinds import Value
 from elea.errors import EleaError
@@ -40,6 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a table that a log was archived to, for rows that it has no more; may be repeated",
     )
     parser.add_argument(
+        "-k",
         "--key-expr",
         action="append",
         metavar="KEYEXPR",
@@ -81,6 +82,12 @@ def run(args: argparse.Namespace) -> int:
         finally:
             historian.stop()
             counts = historian.counts
-            told = f"{counts.queries} queries, {counts.replies} replies, {counts.cut} cut"
+            told = ", ".join(
+                (
+                    counted(counts.queries, "query"),
+                    counted(counts.replies, "reply"),
+                    f"{counts.cut} cut",
+                )
+            )
             note(f"{told}, {counts.busy + counts.invalid + counts.errors} refused")
     return span.code

@@ -7,6 +7,8 @@ import threading
 from typing import Final
 
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.exit_codes import DONE, FAILED
+from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import seconds
 from elea.cli.progress import Span, add_ending_options, summarise
 from elea.cli.samples import Printer, add_output_options
@@ -29,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_ending_options(sub, "changes")
     sub.set_defaults(act=_sub)
     for verb in (token, get, sub):
-        verb.add_argument("key", metavar="KEY", help="the key, or an expression")
+        add_key_argument(verb, help="the key, or an expression")
         add_output_options(verb)
         add_connection_options(verb)
 
@@ -52,7 +54,7 @@ def _token(args: argparse.Namespace) -> int:
 
 
 def _get(args: argparse.Namespace) -> int:
-    """Print tokens; 1 if it could not be known."""
+    """Print tokens; 1 if there is none, or it could not be known."""
     printer, errors_count, found_count = Printer.of(args), 0, 0
     with open_session(args) as session:
         require_neighbour(session)
@@ -65,7 +67,7 @@ def _get(args: argparse.Namespace) -> int:
                 errors_count += 1
     if not found_count + errors_count:
         note("nothing is there under this key")
-    return 1 if errors_count else 0
+    return FAILED if errors_count or not found_count else DONE
 
 
 def _sub(args: argparse.Namespace) -> int:
@@ -80,5 +82,5 @@ def _sub(args: argparse.Namespace) -> int:
             for sample in span.receive(subscriber):
                 printer.token(sample)
         finally:
-            summarise("changes", span, dropped_count=subscriber.dropped_count)
+            summarise("change", span, dropped_count=subscriber.dropped_count)
     return span.code

@@ -6,15 +6,17 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from elea.cli.connection import note
-from elea.cli.output import escape, json_line
+from elea.cli.output import Json, counted, escape, json_line
 from elea.cli.progress import Progress
-from elea.errors import EleaError
+from elea.errors import EleaError, MissingDependencyError
+from elea.ros.formats.kept import Entries
 from elea.store.exchange.formats import EXPORTED, IMPORTED, TEXTS, format_of
 
 if TYPE_CHECKING:
+    from elea.store.exchange.transfer import Reading
     from elea.store.log.reader import LogReader
 
 EXPORT_EPILOG: Final = """\
@@ -57,6 +59,20 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--columns", metavar="NAME,...", help="these columns only; not with mcap (default: all)"
     )
+    parser.add_argument(
+        "--profile",
+        choices=["ros2"],
+        help="for mcap: messages of ROS 2 alone, in the form of ROS bags",
+    )
+    parser.add_argument(
+        "--bag", action="store_true", help="with --profile ros2: FILE is a directory, as a bag is"
+    )
+    parser.add_argument(
+        "--types",
+        action="append",
+        metavar="PATH",
+        help="definitions of ROS 2 beyond those that are shipped or kept with the log",
+    )
     parser.add_argument("--replace", action="store_true", help="replace a file that exists")
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
 
@@ -75,6 +91,12 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=IMPORTED, help="what it is (default: by the name of the file)"
     )
+    parser.add_argument(
+        "--ros2", action="store_true", help="a bag of ROS 2: keys as rmw_zenoh has them"
+    )
+    parser.add_argument(
+        "--domain", type=int, default=0, metavar="N", help="of these keys (default: 0)"
+    )
     parser.add_argument("--append", action="store_true", help="append to the log that is there")
     parser.add_argument(
         "--shards", type=int, default=1, metavar="N", help="shards of a new log (default: 1)"
@@ -88,6 +110,8 @@ def run_export(args: argparse.Namespace) -> int:
     from elea.store.exchange.transfer import Selection, export_file, export_to
     from elea.store.log.reader import LogReader
 
+    if args.profile is not None or args.bag:
+        return run_ros_export(args)
     format = format_of(args.to, args.format, EXPORTED)
     reader = LogReader(args.directory, tell_damage)
     since_ns, until_ns = _span(reader, args)
@@ -108,7 +132,7 @@ def run_export(args: argparse.Namespace) -> int:
         if args.json:
             print(json_line({"done": "export", "file": str(args.to), "rows": count}))
         else:
-            note(f"{count} rows in {escape(str(args.to))}, {reader.lost_count} lost")
+            note(f"{counted(count, 'row')} in {escape(str(args.to))}, {reader.lost_count} lost")
     return 0
 
 
@@ -118,6 +142,7 @@ def run_import(args: argparse.Namespace) -> int:
     from elea.store.log.settings import LogSettings
 
     format = format_of(args.file, args.format, IMPORTED)
+    reading, kept = _ros_reading(args.domain) if args.ros2 else (None, {})
     progress = _Shown(args)
     try:
         count = import_file(
@@ -128,14 +153,87 @@ def run_import(args: argparse.Namespace) -> int:
             settings=LogSettings(shards_count=args.shards),
             tell=lambda line: note(escape(line)),
             progress=progress,
+            reading=reading,
         )
     finally:
         progress.end()
+    if kept:
+        from elea.ros.catalog import keep_definitions
+
+        keep_definitions(args.directory, kept)
     if args.json:
         print(json_line({"done": "import", "log": str(args.directory), "rows": count}))
     else:
-        note(f"{count} rows in {escape(str(args.directory))}")
+        note(f"{counted(count, 'row')} in {escape(str(args.directory))}")
     return 0
+
+
+def run_ros_export(args: argparse.Namespace) -> int:
+    """Write messages of ROS as a file, or as the directory of a bag, that ROS tools read."""
+    try:
+        from elea.store.exchange.mcap_ros import RosMcapRows, write_metadata
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError("MCAP", "mcap") from error
+    from elea.errors import UnknownTypeError
+    from elea.ros.catalog import Types
+    from elea.store.exchange.transfer import Selection, export_file
+    from elea.store.log.reader import LogReader
+
+    if args.to is None:
+        raise EleaError("MCAP is no text; give --to FILE")
+    types = Types(args.types or ())
+    directory = Path(args.directory)
+    if directory.is_dir():
+        types.load(directory)
+    reader = LogReader(args.directory, tell_damage)
+    selection = Selection(args.key_expr, *_span(reader, args), by_reception=True)
+    made: list[RosMcapRows] = []
+
+    def define(type: str, hash: str) -> str | None:
+        try:
+            return types.message(type, hash).text
+        except UnknownTypeError:
+            return None
+
+    def make_sink(stream: BinaryIO) -> RosMcapRows:
+        tokens = reader.keys("@ros2_lv/**")
+        made.append(RosMcapRows(stream, define, tokens, lambda line: note(escape(line))))
+        return made[0]
+
+    file = args.to / f"{args.to.name}_0.mcap" if args.bag else args.to
+    if args.bag:
+        args.to.mkdir(parents=True, exist_ok=True)
+    progress = _Shown(args)
+    try:
+        export_file(
+            reader, file, "mcap", selection, progress, replace=args.replace, make_sink=make_sink
+        )
+    finally:
+        progress.end()
+    [rows] = made
+    if args.bag:
+        write_metadata(args.to, rows, file.name)
+    if args.json:
+        told: dict[str, Json] = {"done": "export", "file": str(args.to), "rows": rows.count}
+        print(json_line({**told, "left_out": rows.left_out}))
+    else:
+        note(f"{rows.count} messages in {escape(str(args.to))}, {reader.lost_count} lost")
+    return 0
+
+
+def _ros_reading(domain: int) -> tuple[Reading, Entries]:
+    """What reads a bag, and the definitions that it finds on the way."""
+    from elea.ros.formats.keys import checked_domain
+    from elea.ros.formats.library import Library
+    from elea.store.exchange.mcap_ros import ros_reading
+
+    kept: Entries = {}
+
+    def keep(name: str, text: str) -> None:
+        kind = Library.of_text(text, name).message(name)
+        kept[kind.hash] = {"name": kind.name, "text": kind.text, "source": "bag"}
+
+    return ros_reading(checked_domain(domain), keep), kept
 
 
 class _Shown:

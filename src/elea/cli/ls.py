@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from elea.cli.admin_space import KINDS, add_timeout_option, sources
+from elea.cli.admin_space import KINDS, SILENCE, add_timeout_option, sources
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
 from elea.cli.output import Json, escape
+from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import seconds
 from elea.cli.samples import Printer, add_output_options
 from elea.keyexpr.keyexpr import KeyExpr
@@ -37,8 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Asks the admin space of every node that can be reached: `elea router` has one, and zenohd."
         " Exit code 1 if nothing is found."
     )
-    parser.add_argument(
-        "key_expr", nargs="?", default="**", metavar="KEYEXPR", help="which keys (default: all)"
+    add_key_argument(
+        parser, "key_expr", metavar="KEYEXPR", default="**", help="which keys (default: all)"
     )
     parser.add_argument(
         "--rate",
@@ -64,10 +65,10 @@ def run(args: argparse.Namespace) -> int:
             users.update(dict.fromkeys(one.zids))
         if args.rate:
             _count(session, key_expr, args.rate, rows)
+        if not rows:
+            note(f"no key: nobody uses one, or {SILENCE}")
     for key in sorted(rows):
         printer.record(_values(key, rows[key], args.rate), _line(key, rows[key], args.rate))
-    if not rows:
-        note("no key: nobody uses one, or no node has an admin space (adminspace/enabled)")
     return 0 if rows else 1
 
 

@@ -1,32 +1,39 @@
 """The `elea` command: argument parser, dispatch, exit codes.
 
 Each verb is a module beside this one with `NAME`, `SUMMARY`, `configure(parser)` and
-`run(args) -> int`. Its module is imported when the verb is used, or for the list in `--help`.
-
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+`run(args) -> int`. Its module is imported when the verb is used: `elea put` does not pay for Spark,
+and `elea --help` reads the summaries without importing anything.
 """
 
 from __future__ import annotations
 
 import argparse
-import difflib
+import gc
 import importlib
 import io
 import os
-import platform
+import re
+import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Final, Protocol, cast
 
 from elea import version
 from elea.cli.allocator import use_system_allocator
+from elea.cli.exit_codes import (
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    TERMINATED,
+    WRONG_USAGE,
+    Terminated,
+    summary,
+)
 from elea.cli.output import printable
+from elea.cli.parsing import Parser
 from elea.errors import EleaError
-
-DONE: Final = 0
-FAILED: Final = 1
-WRONG_USAGE: Final = 2
-INTERRUPTED: Final = 130
 
 # Verb to module, in the order of the help.
 VERBS: Final[Mapping[str, str]] = {
@@ -57,6 +64,8 @@ VERBS: Final[Mapping[str, str]] = {
     "record": "elea.cli.record",
     "log": "elea.cli.log",
     "xrce": "elea.cli.xrce",
+    "ros2": "elea.cli.ros2",
+    "dds": "elea.cli.dds",
     "spark": "elea.cli.spark",
     "pipeline": "elea.cli.pipeline",
     "replay": "elea.cli.replay",
@@ -64,7 +73,12 @@ VERBS: Final[Mapping[str, str]] = {
     "sim": "elea.cli.sim",
     "demo": "elea.cli.demo",
     "up": "elea.cli.up",
+    "completion": "elea.cli.completion",
 }
+# What starting makes stays: collections by Python's thresholds would look at it, and find nothing.
+_THRESHOLDS: Final = (20_000, 10, 10)
+_WORDS: Final = {"help": "--help", "version": "--version"}  # verbs of other programs
+_SUMMARY: Final = re.compile(r'^SUMMARY: Final = "([^"\\]*)"$', re.MULTILINE)
 
 
 class Verb(Protocol):
@@ -77,20 +91,38 @@ class Verb(Protocol):
     def run(self, args: argparse.Namespace) -> int: ...
 
 
-def main(argv: Sequence[str] | None = None, verbs: Mapping[str, str] = VERBS) -> int:
-    """Run the command line `argv` (without the program's name) and return its exit code."""
+def main(
+    argv: Sequence[str] | None = None,
+    verbs: Mapping[str, str] = VERBS,
+    *,
+    prog: str | None = None,
+) -> int:
+    """Run a command line and return its exit code.
+
+    Args:
+        argv: The arguments without the program's name; those of this process if not given.
+        verbs: The verbs there are, with their modules.
+        prog: The program's name, if it is a verb under a name of its own: `argv` begins with it.
+    """
     arguments = sys.argv[1:] if argv is None else list(argv)
-    if argv is None and arguments[:1] == ["router"]:
+    is_process = argv is None or prog is not None
+    if is_process:
+        gc.set_threshold(*_THRESHOLDS)
+    if is_process and arguments[:1] == ["router"]:
         use_system_allocator()
+    if is_process and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)  # a verb that ends tells what it has done
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character is no failure
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = _dispatch(arguments, verbs)
+        code = _dispatch(arguments, verbs, prog)
         sys.stdout.flush()  # here, so that a closed pipe is noticed where it can be handled
         return code
     except SystemExit as stop:  # argparse: help was asked for, or the usage is wrong
         return stop.code if isinstance(stop.code, int) else DONE
+    except Terminated:
+        return TERMINATED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -104,57 +136,95 @@ def main(argv: Sequence[str] | None = None, verbs: Mapping[str, str] = VERBS) ->
     except OSError as error:
         _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         return FAILED
+    finally:
+        if argv is None:
+            gc.freeze()  # the process ends: looking for garbage in all of it takes 15 ms
 
 
-def build_parser(names: Sequence[str], verbs: Mapping[str, str] = VERBS) -> argparse.ArgumentParser:
+def build_parser(
+    names: Sequence[str], verbs: Mapping[str, str] = VERBS, prog: str | None = None
+) -> Parser:
     """The parser for the verbs in `names`; only their modules are imported."""
-    parser = argparse.ArgumentParser(
-        prog="elea",
-        allow_abbrev=False,
-        description="Elea, the Zenoh data space in Python.",
-        epilog="`elea VERB --help` tells more. Exit codes: 0 done, 1 failed, 2 wrong usage,"
-        " 130 interrupted.",
-    )
-    parser.add_argument(
-        "--version",
-        action="store_true",
-        help="print the package version, the wire version, whether the hot modules are compiled,"
-        " and the Python version, one per line",
-    )
+    parser = _top_parser()
     commands = parser.add_subparsers(metavar="VERB", title="verbs") if names else None
     for name in names:
         assert commands is not None
         verb = cast(Verb, importlib.import_module(verbs[name]))
-        child = commands.add_parser(
-            name, help=verb.SUMMARY, description=verb.SUMMARY, allow_abbrev=False
-        )
+        child = commands.add_parser(name, help=verb.SUMMARY, description=verb.SUMMARY)
+        child.prog = child.prog if prog is None else prog
         verb.configure(child)
         child.set_defaults(run=verb.run)
     return parser
 
 
-def _dispatch(arguments: list[str], verbs: Mapping[str, str]) -> int:
+def _top_parser() -> Parser:
+    parser = Parser(
+        prog="elea",
+        description="Elea, the Zenoh data space in Python.",
+        epilog=f"`elea VERB --help` tells more. Exit codes: {summary()}.",
+    )
+    parser.add_argument(
+        "-V",
+        "--version",
+        action="store_true",
+        help="print the package version, the wire version, whether the hot modules are compiled,"
+        " and the Python version, one per line",
+    )
+    return parser
+
+
+def _dispatch(arguments: list[str], verbs: Mapping[str, str], prog: str | None) -> int:
     first = next((argument for argument in arguments if not argument.startswith("-")), None)
-    if first is not None and first not in verbs:
-        near = difflib.get_close_matches(first, verbs, n=1)
+    if first is None:
+        return _without_verb(arguments, verbs)
+    if first in _WORDS and first not in verbs:
+        rest = [argument for argument in arguments if argument != first]
+        return _dispatch([*rest, _WORDS[first]], verbs, prog)
+    if first not in verbs:
+        from difflib import get_close_matches  # only mistakes need it
+
+        near = get_close_matches(first, verbs, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "`elea --help` lists the verbs"
         _complain(f"no verb {first!r}; {hint}")
         return WRONG_USAGE
-    parser = build_parser(list(verbs) if first is None else [first], verbs)
-    args = parser.parse_args(arguments)
+    args = build_parser([first], verbs, prog).parse_args(arguments)
     if args.version:
         print(version_text())
         return DONE
-    if first is None:
-        parser.print_help(sys.stderr)
-        return WRONG_USAGE
     code = args.run(args)
     assert isinstance(code, int)
     return code
 
 
+def _without_verb(arguments: list[str], verbs: Mapping[str, str]) -> int:
+    """`elea --version`, `elea --help`, or nothing that could be done."""
+    parser = _top_parser()
+    if verbs:
+        commands = parser.add_subparsers(metavar="VERB", title="verbs")
+        for name, module in verbs.items():
+            commands.add_parser(name, help=_summary_of(module))
+    if parser.parse_args(arguments).version:
+        print(version_text())
+        return DONE
+    parser.print_help(sys.stderr)
+    return WRONG_USAGE
+
+
+def _summary_of(module: str) -> str:
+    """The `SUMMARY` of a verb, from its source if that is there: importing all takes long."""
+    spec = find_spec(module)
+    if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
+        with open(spec.origin, encoding="utf-8") as source:
+            found = _SUMMARY.search(source.read())
+        if found is not None:
+            return found[1]
+    return cast(Verb, importlib.import_module(module)).SUMMARY
+
+
 def version_text() -> str:
     """What `elea --version` prints."""
+    import platform  # which is slow to import, and needed here only
+
     return "\n".join(
         (
             f"elea {version.VERSION}",
@@ -163,6 +233,10 @@ def version_text() -> str:
             f"Python: {platform.python_version()} ({platform.python_implementation()})",
         )
     )
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise Terminated
 
 
 def _complain(text: str) -> None:

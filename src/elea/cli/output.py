@@ -88,6 +88,19 @@ def painter(mode: str, stream: TextIO, environ: Mapping[str, str] = os.environ) 
     return Painter(enabled=stream.isatty() and environ.get("TERM") != "dumb")
 
 
+def counted(number: int, noun: str) -> str:
+    """A number and what it counts, in singular or plural.
+
+    Example:
+        >>> counted(1, "session"), counted(2, "reply"), counted(0, "gateway")
+        ('1 session', '2 replies', '0 gateways')
+    """
+    if number == 1:
+        return f"1 {noun}"
+    is_ies = noun.endswith("y") and noun[-2:-1] not in "aeiou"
+    return f"{number} {noun[:-1]}ies" if is_ies else f"{number} {noun}s"
+
+
 def json_line(value: Json) -> str:
     """One value as one line: ASCII only, keys in the order given."""
     return json.dumps(value, ensure_ascii=True, allow_nan=False)

@@ -21,9 +21,21 @@ _PRIORITIES: Final = tuple(one for one in Priority if one is not Priority.CONTRO
 
 def add_payload_options(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
     """Add the payload as argument, `-` or `--file`, its `--encoding` and an `--attachment`."""
+    parser.set_defaults(payload=None)
     source = parser.add_mutually_exclusive_group(required=required)
     source.add_argument(
-        "payload", nargs="?", metavar="PAYLOAD", help="the payload as text; - reads standard input"
+        "payload",
+        nargs="?",
+        metavar="PAYLOAD",
+        default=argparse.SUPPRESS,
+        help="the payload as text; - reads standard input",
+    )
+    source.add_argument(
+        "-p",
+        "--payload",
+        metavar="PAYLOAD",
+        default=argparse.SUPPRESS,
+        help="the same as PAYLOAD",
     )
     source.add_argument("--file", metavar="FILE", help="read the payload from a file")
     parser.add_argument(
@@ -108,17 +120,23 @@ def consolidation(args: argparse.Namespace) -> ConsolidationMode | None:
 
 def seconds(text: str) -> float:
     """A span of time, for argparse."""
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not (math.isfinite(value) and value >= 0):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"expected a number of seconds, 0 or more, got {text!a}")
     return value
 
 
 def count(text: str) -> int:
     """How many, at least one, for argparse."""
-    value = int(text)
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
     if value < 1:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, got {text!a}")
     return value
 
 

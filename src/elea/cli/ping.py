@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from elea.cli.connection import add_connection_options, note, open_session, require_match
-from elea.cli.output import Json
+from elea.cli.output import Json, counted
 from elea.cli.payloads import count, seconds
 from elea.cli.progress import Span
 from elea.cli.samples import Printer, add_output_options
@@ -81,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
                 note(summary.text())
                 if args.json:
                     printer.record(summary.values(), "")
+            else:
+                note(f"{counted(span.count, 'ping')}, no answer")
     return 0 if len(round_trips_ns) == args.count else 1
 
 
@@ -116,7 +118,7 @@ class Summary:
     def text(self) -> str:
         """One line."""
         return (
-            f"{self.count} answers, {self.lost_count} lost; min {self.min_us:.0f} us,"
+            f"{counted(self.count, 'answer')}, {self.lost_count} lost; min {self.min_us:.0f} us,"
             f" p50 {self.p50_us:.0f} us, p99 {self.p99_us:.0f} us, max {self.max_us:.0f} us"
         )
 

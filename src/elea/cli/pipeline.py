@@ -5,13 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli import pipeline_history, pipeline_runs
 from elea.cli.output import Json, painter
 from elea.cli.samples import Printer, add_output_options
 from elea.errors import EleaError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from elea.spark.pipelines.definition import Pipeline
+    from elea.spark.pipelines.problems import Problem
 
 NAME: Final = "pipeline"
 SUMMARY: Final = "write, check and run a pipeline: tables of a log, kept up to date by Spark"
@@ -37,6 +42,9 @@ examples:
 """
 
 Run = Callable[[argparse.Namespace], int]
+
+_EXTRA: Final = "pipelines"
+_PARTS: Final = ("arrow", "delta", "spark", "yaml")  # what that extra installs
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +74,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     init = add("init", "write a file to begin with, with a comment for each key", _init)
     init.add_argument("--name", default="fleet", help="the name of the pipeline (%(default)s)")
-    add("check", "tell what is wrong with a file, and what it makes", _check)
+    check = add("check", "tell what is wrong with a file, and what it makes", _check)
+    check.add_argument(
+        "--quick",
+        action="store_true",
+        help="leave out what only Spark knows: SQL, and columns of gold tables",
+    )
     summary = "run it until Ctrl-C; it goes on where it ended, each row is in each table once"
     pipeline_runs.configure_run(add("run", summary, pipeline_runs.run))
     summary = "make a table anew from history, or a span of time of it; no row is there twice"
@@ -90,11 +103,38 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do what the command line asked for; returns the exit status."""
     # Modules of Spark are imported by the verbs: the command works without the extra.
+    needed = [] if args.pipeline_verb is _init or args.file.suffix == ".py" else ["yaml"]
+    needed += ["pyspark"] if args.pipeline_verb is pipeline_runs.run else []
+    if any(find_spec(package) is None for package in needed):
+        raise MissingDependencyError("elea pipeline", _EXTRA)
     try:
         status: int = args.pipeline_verb(args)
     except ModuleNotFoundError as error:
-        raise MissingDependencyError("elea pipeline", "spark") from error
+        raise MissingDependencyError("elea pipeline", _EXTRA) from error
+    except MissingDependencyError as error:
+        if error.extra not in _PARTS:
+            raise
+        raise MissingDependencyError("elea pipeline", _EXTRA) from error  # all of them at once
     return status
+
+
+def _refused_by_spark(pipeline: Pipeline) -> list[Problem]:
+    """What Spark says of queries and columns, if there is a Spark to ask."""
+    from elea.spark.jvm import session, silence_threads
+    from elea.spark.pipelines.dry_run import needs_spark, problems_on_spark
+
+    if not needs_spark(pipeline):
+        return []
+    silence_threads()
+    try:
+        spark = session("elea pipeline check", master="local[1]", quick=True)
+    except EleaError as error:
+        print(f"elea: SQL and gold tables were not checked: {error}", file=sys.stderr)
+        return []
+    try:
+        return problems_on_spark(spark, pipeline)
+    finally:
+        spark.stop()
 
 
 def _init(args: argparse.Namespace) -> int:
@@ -122,6 +162,11 @@ def _check(args: argparse.Namespace) -> int:
     for one in problems.found:
         printer.record({"place": one.place, "problem": one.reason}, str(one))
     if problems.found or pipeline is None:
+        return 1
+    refused = [] if args.quick else _refused_by_spark(pipeline)
+    for one in refused:
+        printer.record({"place": one.place, "problem": one.reason}, str(one))
+    if refused:
         return 1
     for one in missing:  # it may be made yet
         print(f"elea: {one}", file=sys.stderr)

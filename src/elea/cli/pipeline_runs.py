@@ -216,7 +216,8 @@ class _Progress:
             return
         stamp = time.strftime("%H:%M:%S", time.gmtime(status.at_s))
         parts = [_short(name, one, self._paint) for name, one in status.tables.items()]
-        self._printer.record({}, f"{stamp} {'  '.join(part for part in parts if part)}")
+        shown = "  ".join(part for part in parts if part) or "starting Spark"
+        self._printer.record({}, f"{stamp} {shown}")
 
 
 def _short(name: str, one: TableStatus, paint: Painter) -> str:

@@ -40,6 +40,6 @@ def run(args: argparse.Namespace) -> int:
             for sample in span.receive(pings):
                 publisher.put(sample.payload)
         finally:
-            summarise("pings", span, dropped_count=pings.dropped_count)
+            summarise("ping", span, dropped_count=pings.dropped_count)
     Printer.of(args).done("pong", args.key, pings=span.count)
     return span.code

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, Protocol, TextIO, TypeVar
 
 from elea.cli.connection import note
+from elea.cli.output import counted
 from elea.cli.payloads import count, seconds
 
 T_co = TypeVar("T_co", covariant=True)
@@ -130,8 +131,9 @@ class Progress:
             self._stream.write("\n")
 
 
-def summarise(counted: str, span: Span, *, dropped_count: int = 0) -> None:
-    """The last line of a long run."""
+def summarise(noun: str, span: Span, *, rest: str = "", dropped_count: int = 0) -> None:
+    """The last line of a long run: how many of `noun`, how long it took, what was dropped."""
     elapsed_s = span.elapsed_s
     rate = f", {span.count / elapsed_s:,.1f}/s" if elapsed_s > 0 else ""
-    note(f"{span.count} {counted} in {elapsed_s:.1f} s{rate}, {dropped_count} dropped")
+    total = counted(span.count, noun)
+    note(f"{total}{rest} in {elapsed_s:.1f} s{rate}, {dropped_count} dropped")

@@ -6,7 +6,9 @@ import argparse
 from typing import Final
 
 from elea.cli.acks import add_ack_options, declare_spool, forward, wants_ack
-from elea.cli.connection import add_connection_options, open_session
+from elea.cli.connection import add_connection_options, is_accepted, open_session
+from elea.cli.exit_codes import FAILED
+from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import (
     add_payload_options,
     add_quality_options,
@@ -23,7 +25,7 @@ SUMMARY: Final = "publish a value again and again"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("key", metavar="KEY", help="the key to publish on")
+    add_key_argument(parser, help="the key to publish on")
     add_payload_options(parser, required=True)
     parser.add_argument(
         "--interval",
@@ -40,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Publish until it is enough; 1 if the time was over before."""
+    """Publish until it is enough; 1 if the time was over before, or a router refused."""
     payload, quality, printer = read_payload(args), qualities(args), Printer.of(args)
     assert payload is not None  # the parser says so
     with (
@@ -64,8 +66,10 @@ def run(args: argparse.Namespace) -> int:
                 progress.update(span.count + 1, f", {publisher.stats.dropped_count} dropped")
         finally:
             progress.end()
-            summarise("values", span, dropped_count=publisher.stats.dropped_count)
+            summarise("value", span, dropped_count=publisher.stats.dropped_count)
         forward(spool)
+        if not is_accepted(session, args.key, "put"):
+            return FAILED
         stats = publisher.stats
         waiting = {} if spool is None else {"waiting": spool.stats().waiting_count}
     printer.done("pub", args.key, sent=stats.sent_count, dropped=stats.dropped_count, **waiting)

@@ -6,8 +6,10 @@ import argparse
 from typing import Final
 
 from elea.cli.acks import ack_json, ack_text, add_ack_options, declare_spool, forward, wants_ack
-from elea.cli.connection import add_connection_options, open_session, require_neighbour
+from elea.cli.connection import add_connection_options, is_accepted, open_session, require_neighbour
+from elea.cli.exit_codes import DONE, FAILED
 from elea.cli.output import Json
+from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import (
     add_payload_options,
     add_quality_options,
@@ -25,7 +27,7 @@ SUMMARY: Final = "publish one value"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("key", metavar="KEY", help="the key to publish on")
+    add_key_argument(parser, help="the key to publish on")
     add_payload_options(parser, required=True)
     add_ack_options(parser)
     parser.add_argument(
@@ -40,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Publish; 0 if it was handed to a neighbour, or, if that is asked for, is on disk."""
+    """Publish; 1 if a router refused it, or, with `--ack`, no recorder has it on disk."""
     payload, quality = read_payload(args), qualities(args)
     assert payload is not None  # the parser says so
     with open_session(args) as session:
@@ -54,8 +56,10 @@ def run(args: argparse.Namespace) -> int:
             return _put_acknowledged(session, args, payload, options)
         require_neighbour(session)
         session.put(args.key, payload, encoding=args.encoding, **options)
+        if not is_accepted(session, args.key, "put"):
+            return FAILED
     Printer.of(args).done("put", args.key, octets=len(payload))
-    return 0
+    return DONE
 
 
 def _put_acknowledged(

@@ -7,6 +7,8 @@ from typing import Final
 
 from elea.cli.connection import add_connection_options, open_session
 from elea.cli.get import print_replies
+from elea.cli.output import counted
+from elea.cli.parsing import add_selector_argument
 from elea.cli.payloads import (
     add_payload_options,
     add_quality_options,
@@ -28,7 +30,7 @@ SUMMARY: Final = "ask the same question again and again"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("selector", metavar="SELECTOR", help="KEY, or KEY?PARAMETERS")
+    add_selector_argument(parser, help="KEY, or KEY?PARAMETERS")
     add_payload_options(parser)
     add_query_options(parser)
     parser.add_argument("--count", type=count, metavar="N", help="end after N questions")
@@ -64,14 +66,16 @@ def run(args: argparse.Namespace) -> int:
         span = Span(args.count, None)
         try:
             for _ in span.paced(args.interval):
-                replies = querier.get(
+                answers = querier.get(
                     parameters=selector.parameters,
                     payload=payload,
                     encoding=args.encoding,
                     attachment=args.attachment,
                 )
-                good, bad = print_replies(replies, printer)
+                good, bad = print_replies(answers, printer)
                 replies_count, errors_count = replies_count + good, errors_count + bad
         finally:
-            summarise(f"questions, {replies_count} replies, {errors_count} errors", span)
+            replies = counted(replies_count, "reply")
+            rest = f", {replies}, {counted(errors_count, 'error')}"
+            summarise("question", span, rest=rest)
     return 1 if errors_count else 0

@@ -6,6 +6,7 @@ import argparse
 from typing import Final
 
 from elea.cli.connection import add_connection_options, open_session
+from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import add_payload_options, read_payload
 from elea.cli.progress import Span, add_ending_options, summarise
 from elea.cli.samples import Printer, add_output_options
@@ -18,10 +19,8 @@ SUMMARY: Final = "answer queries with one value, print the queries"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument(
-        "key",
-        metavar="KEY",
-        help="the key to answer for; an expression answers with the key that is asked for",
+    add_key_argument(
+        parser, help="the key to answer for; an expression answers with the key that is asked for"
     )
     add_payload_options(parser, required=True)
     parser.add_argument("--error", action="store_true", help="answer with the value as an error")
@@ -48,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
                     printer.query(query)
                     _answer(query, queryable.key_expr, payload, args)
         finally:
-            summarise("queries", span, dropped_count=queryable.dropped_count)
+            summarise("query", span, dropped_count=queryable.dropped_count)
     return span.code
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import add_connection_options, note, open_session
-from elea.cli.output import Json, json_line
+from elea.cli.output import Json, counted, json_line
+from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import count, seconds
 from elea.cli.progress import Progress, Span
 from elea.errors import ConfigError, MissingDependencyError
@@ -37,7 +36,7 @@ exit status:
   0    ended by --count or --duration
   1    failed, or --duration was over before --count
   2    wrong usage
-  130  ended by Ctrl-C or SIGTERM
+  130  ended by Ctrl-C, 143 by SIGTERM
   What was received is on disk in all of these.
 
 examples:
@@ -53,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.epilog = _EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("key", metavar="KEYEXPR", nargs="+", help="what to record")
+    add_key_argument(parser, metavar="KEYEXPR", many=True, help="what to record")
     parser.add_argument(
         "--to", metavar="DIR", type=Path, help="the directory of the log (default: its name)"
     )
@@ -142,8 +141,6 @@ def run(args: argparse.Namespace) -> int:
         raise MissingDependencyError("elea record", "arrow") from error
 
     settings, flight = _settings(args), _flight(args)
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as by Ctrl-C
     with open_session(args, long_running=True) as session, closing(Door()) as door:
         if flight is not None:
             door.open(flight)
@@ -254,6 +251,7 @@ def _summarise(recorder: Recorder, span: Span) -> None:
     counts = recorder.counts()
     rate = f", {span.count / span.elapsed_s:,.1f}/s" if span.elapsed_s > 0 else ""
     note(
-        f"{span.count} rows in {span.elapsed_s:.1f} s{rate}, {counts.duplicates} repetitions,"
+        f"{counted(span.count, 'row')} in {span.elapsed_s:.1f} s{rate},"
+        f" {counted(counts.duplicates, 'duplicate')},"
         f" {counts.filled} filled, {counts.gaps} missing, {counts.dropped} dropped"
     )

@@ -10,15 +10,15 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from elea.cli.allocator import use_system_allocator
+from elea.cli.log_options import add_log_options, log_settings_of
 from elea.cli.output import printable
 from elea.cli.presence import ask_who_listens
 from elea.config.config import Config
 from elea.daemon.daemon import Daemon
 from elea.daemon.effective import PERMISSIONS, Options
+from elea.daemon.logs import start_logging
 from elea.errors import LinkError
 from elea.ids import WhatAmI
-from elea.session.logs import log_to
 
 NAME: Final = "router"
 _THRESHOLDS: Final = (20_000, 20, 20)  # a router makes many objects and next to no cycles
@@ -31,19 +31,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config-check",
         action="store_true",
-        help="check the configuration, and end; exit code 1 if it cannot be used",
+        help="check the configuration, name what in it has no effect, and end; exit code 1 if it"
+        " cannot be used",
     )
     parser.add_argument(
         "--ensure",
         action="store_true",
         help="if a router answers where this one would listen, end with exit code 0; run otherwise",
     )
-    parser.add_argument(
-        "--log",
-        choices=("error", "warn", "info", "debug"),
-        default="info",
-        help="what is logged to standard error, unless RUST_LOG says it (default: info)",
-    )
+    parser.add_argument("-V", "--version", action="store_true", help="as `elea --version`")
+    add_log_options(parser, default="info")
 
 
 def add_daemon_options(parser: argparse.ArgumentParser) -> None:
@@ -89,6 +86,14 @@ def add_daemon_options(parser: argparse.ArgumentParser) -> None:
         " repeated. They are served at --listen tcp/... as well",
     )
     parser.add_argument(
+        "--dds",
+        nargs="?",
+        const=0,
+        type=int,
+        metavar="DOMAIN",
+        help="bridge this DDS domain (default: 0) on loopback; needs elea[dds]",
+    )
+    parser.add_argument(
         "-P",
         "--plugin",
         action="append",
@@ -116,6 +121,7 @@ def options_of(args: argparse.Namespace) -> Options:
         adminspace_permissions=args.adminspace_permissions,
         rest_http_port=args.rest_http_port,
         xrce=tuple(args.xrce),
+        dds=args.dds,
         no_multicast_scouting=args.no_multicast_scouting,
         no_timestamp=args.no_timestamp,
         allow_plain=args.allow_plain,
@@ -126,17 +132,25 @@ def run(args: argparse.Namespace) -> int:
     """Run until a signal ends it."""
     daemon = Daemon(options_of(args))
     if args.config_check:
+        daemon.check_all()
+        for line in daemon.notes():
+            print(f"without effect: {printable(line)}")
         print("the configuration can be used")
         return 0
     if args.ensure and _is_there(daemon.config):
         return 0
-    log_to(sys.stderr, args.log)
+    start_logging(log_settings_of(args))
+    return run_daemon(daemon, ensure=args.ensure)
+
+
+def run_daemon(daemon: Daemon, *, ensure: bool = False) -> int:
+    """Start a daemon and run it until a signal ends it."""
     with _Signals(daemon):
         try:
             daemon.start()
         except LinkError:
             # Another one may have been as quick, and have the port now.
-            if args.ensure and _is_there(daemon.config):
+            if ensure and _is_there(daemon.config):
                 return 0
             raise
         try:
@@ -174,8 +188,7 @@ def elead() -> int:
     """The command `elead`: `elea router` under the name of a daemon."""
     from elea.cli.main import main  # which imports the verbs when they are used
 
-    use_system_allocator()
-    return main([NAME, *sys.argv[1:]])
+    return main([NAME, *sys.argv[1:]], prog="elead")
 
 
 class _Signals:

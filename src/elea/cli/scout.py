@@ -6,7 +6,7 @@ import argparse
 from typing import Final
 
 from elea.cli.connection import add_config_options, note, written_config
-from elea.cli.output import Json, escape
+from elea.cli.output import Json, counted, escape
 from elea.cli.payloads import count, seconds
 from elea.cli.progress import Progress, Span
 from elea.cli.samples import Printer, add_output_options
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
                     printer.record(_values(hello), _line(hello))
         finally:
             progress.end()
-            note(f"{len(told)} nodes in {span.elapsed_s:.1f} s, {_where(config)}")
+            note(f"{counted(len(told), 'node')} in {span.elapsed_s:.1f} s, {_where(config)}")
     return span.code if told else 1
 
 

@@ -76,7 +76,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do what the command line asked for; returns the exit status."""
     # Modules of Spark are imported by the verbs: the command works without the extra.
-    status: int = args.spark_verb(args)
+    try:
+        status: int = args.spark_verb(args)
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError("elea spark", "spark") from error
     return status
 
 
@@ -91,11 +94,11 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _prepare(args: argparse.Namespace) -> int:
+    if find_spec("pyspark") is None:
+        raise MissingDependencyError("elea spark prepare", "spark")
     from elea.spark.java import find
     from elea.spark.jvm import prepare
 
-    if find_spec("pyspark") is None:
-        raise MissingDependencyError("elea spark prepare", "spark")
     made = prepare(find())
     size = made.stat().st_size
     Printer.of(args).record({"file": str(made), "octets": size}, f"{made}: {size >> 20} MB")
@@ -103,9 +106,13 @@ def _prepare(args: argparse.Namespace) -> int:
 
 
 def _checks(*, start: bool) -> Iterator[Check]:
+    yield (spark := _spark())
+    if find_spec("pyarrow") is None:  # nothing of `elea.spark` can be imported
+        if spark.status is not Status.PROBLEM:
+            yield Check("arrow", Status.PROBLEM, "not installed", "pip install 'elea[spark]'")
+        return
     from elea.spark.java import cache_directory, find
 
-    yield (spark := _spark())
     try:
         java = find()
     except EleaError as error:

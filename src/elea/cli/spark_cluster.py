@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -43,7 +42,6 @@ def add_verbs(add: Add) -> None:
 def _standalone(args: argparse.Namespace) -> int:
     from elea.spark.standalone import Standalone
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as by Ctrl-C
     cluster = Standalone(
         args.directory,
         workers_count=args.workers,

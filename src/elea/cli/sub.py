@@ -6,7 +6,9 @@ import argparse
 import sys
 from typing import Final
 
-from elea.cli.connection import add_connection_options, open_session
+from elea.cli.connection import add_connection_options, is_accepted, open_session
+from elea.cli.exit_codes import FAILED
+from elea.cli.parsing import add_key_argument
 from elea.cli.progress import Progress, Span, add_ending_options, summarise
 from elea.cli.samples import Printer, add_output_options
 
@@ -16,7 +18,7 @@ SUMMARY: Final = "print what is published"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("key", metavar="KEY", help="the key expression to subscribe to")
+    add_key_argument(parser, help="the key expression to subscribe to")
     parser.add_argument(
         "--since",
         metavar="TIME",
@@ -29,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print samples until it is enough; 1 if the time was over before."""
+    """Print samples until it is enough; 1 if the time was over before, or a router refused."""
     printer = Printer.of(args)
     with (
         open_session(args, long_running=True) as session,
@@ -44,7 +46,10 @@ def run(args: argparse.Namespace) -> int:
                     progress.update(span.count, f", {subscriber.dropped_count} dropped")
         finally:
             progress.end()
-            summarise("samples", span, dropped_count=subscriber.dropped_count)
+            summarise("sample", span, dropped_count=subscriber.dropped_count)
+        # A run that was shorter than the answer of the router: nothing came, and it tells why.
+        if not span.count and not is_accepted(session, args.key, "declare_subscriber"):
+            return FAILED
     return span.code
 
 

@@ -11,9 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TextIO
 
-from elea.cli.admin_space import Neighbour, Node, add_timeout_option, nodes
+from elea.cli.admin_space import SILENCE, Neighbour, Node, add_timeout_option, nodes
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
-from elea.cli.output import Json, Painter, Style, add_color_option, escape, json_line, painter
+from elea.cli.output import (
+    Json,
+    Painter,
+    Style,
+    add_color_option,
+    counted,
+    escape,
+    json_line,
+    painter,
+)
 from elea.cli.payloads import count, seconds
 
 NAME: Final = "top"
@@ -160,15 +169,17 @@ def run(args: argparse.Namespace) -> int:
             _print(now, args, paint, stream, live=live)
             before = now
             shown += 1
-    if not answered:
-        note("nobody answers: no node has an admin space (adminspace/enabled)")
+        if not answered:
+            note(SILENCE)
     return 0 if answered else 1
 
 
 def _interval(text: str) -> float:
     value = seconds(text)
     if value < INTERVAL_MIN_S:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(
+            f"expected a number of seconds, {INTERVAL_MIN_S:g} or more, got {text!r}"
+        )
     return value
 
 
@@ -286,7 +297,7 @@ def _lines(now: Look) -> Iterator[str]:
 def _node_parts(node: Node, cpu_share: float | None) -> Iterator[str]:
     stats = node.stats or {}
     yield f"{node.role} {node.zid}{f' {node.name}' if node.name else ''}"
-    yield f"{len(node.neighbours)} sessions"
+    yield counted(len(node.neighbours), "session")
     uptime, process = stats.get("uptime_seconds"), stats.get("process")
     if isinstance(uptime, (int, float)):
         yield f"up {_span(uptime)}"

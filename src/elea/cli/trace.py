@@ -9,7 +9,8 @@ from typing import Final
 
 from elea.cli.admin_space import Hop, Node, add_timeout_option, nodes, owners, route, successors
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
-from elea.cli.output import Json, escape
+from elea.cli.output import Json, counted, escape
+from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import add_target_option, target
 from elea.cli.samples import Printer, add_output_options
 from elea.errors import EleaError
@@ -49,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         " routers their declarations are read. A publisher is known once it is declared: a put"
         " without one is not seen by --action subscribe. Exit code 1 if nobody gets it."
     )
-    parser.add_argument("key_expr", metavar="KEY", help="a key, or a key expression")
+    add_key_argument(parser, "key_expr", help="a key, or a key expression")
     parser.add_argument(
         "--action",
         choices=tuple(_KINDS),
@@ -91,8 +92,8 @@ def run(args: argparse.Namespace) -> int:
         note(f"{walk.left_out} further nodes are not shown")
     if silent:
         note(f"{silent} on the way do not answer: what they do is not known")
-    who = {"put": "subscribe to", "get": "answer queries on", "subscribe": "publish"}[args.action]
-    note(f"{len(takers)} {who} {escape(key)}" if takers else f"nobody gets {escape(key)}")
+    noun = {"put": "subscriber", "get": "queryable", "subscribe": "publisher"}[args.action]
+    note(f"{counted(len(takers), noun) if takers else f'no {noun}'} for {escape(key)}")
     return 0 if takers else 1
 
 

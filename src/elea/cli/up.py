@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,10 +12,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from elea.cli.log_options import add_log_options, log_settings_of
 from elea.cli.output import Json, json_line, printable
 from elea.cli.payloads import seconds
+from elea.daemon.logs import start_logging
 from elea.errors import ConfigError
-from elea.session.logs import log_to
 
 if TYPE_CHECKING:
     from elea.demo.stack import Stack
@@ -75,12 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="listen without encryption where other hosts can connect; refused otherwise",
     )
     parser.add_argument("--json", action="store_true", help="print status lines as JSON objects")
-    parser.add_argument(
-        "--log",
-        choices=("error", "warn", "info", "debug"),
-        default="warn",
-        help="what is logged to standard error, unless RUST_LOG says it (default: warn)",
-    )
+    add_log_options(parser, default="warn")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -95,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     pipeline = args.pipeline.absolute() if args.pipeline else config.parent / _PIPELINE
     if args.pipeline is not None and not pipeline.is_file():
         raise ConfigError(str(args.pipeline), "is no file; give the file of a pipeline")
-    log_to(sys.stderr, args.log)
+    start_logging(log_settings_of(args))
     os.chdir(config.parent)  # from where the paths in it count
     stack = Stack(Options(config=str(config), allow_plain=args.allow_plain))
     with _signals(stack) as is_ending:

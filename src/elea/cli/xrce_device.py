@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from elea.cli.connection import note
-from elea.cli.output import escape
+from elea.cli.output import counted, escape
 from elea.cli.payloads import count, read_payload, seconds
 from elea.cli.progress import Span, summarise
 from elea.cli.samples import Printer, add_output_options
@@ -191,7 +191,7 @@ def _sub(args: argparse.Namespace) -> int:
                 span.count += 1
                 printer.sample(_sample(sample))
         finally:
-            summarise("samples", span, dropped_count=device.dropped_count)
+            summarise("sample", span, dropped_count=device.dropped_count)
     return span.code
 
 
@@ -202,7 +202,7 @@ def _pull(args: argparse.Namespace) -> int:
         found = device.pull(id_, args.max)
     for sample in found:
         printer.sample(_sample(sample))
-    note(f"{len(found)} samples")
+    note(counted(len(found), "sample"))
     return 0 if found else 1
 
 
@@ -221,7 +221,7 @@ def _scout(args: argparse.Namespace) -> int:
         )
         if span.is_full:
             break
-    note(f"{span.count} gateways, asked {args.connect or args.group}")
+    note(f"{counted(span.count, 'gateway')}, asked {args.connect or args.group}")
     return span.code if span.count else 1
 
 

@@ -8,7 +8,6 @@ schema combines kinds; the reference page prints their `legal`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from math import isfinite
 from typing import Final, NoReturn, Protocol, TypeAlias
 
@@ -16,6 +15,7 @@ from elea.errors import ConfigError, EleaError
 from elea.ids import WhatAmI
 from elea.json5 import Json
 from elea.locator import Endpoint
+from elea.records import dataclass
 from elea.secret import REDACTED, Secret
 
 Value: TypeAlias = (
@@ -26,7 +26,9 @@ MODES: Final = tuple(str(mode) for mode in WhatAmI)
 _SHOWN_LEN_MAX: Final = 40
 _SHOWN_BITS_MAX: Final = 128
 _SHOWN_NUMBER_MAX: Final = 0xFFFF_FFFF  # beyond it a bound is one of storage, not of meaning
-_LIKE: Final = 0.6  # difflib's own idea of a close match
+_LIKE: Final = 0.7  # `stats` is no hint for who wrote `startup`, which is 0.67 of it
+_MUCH_LIKE: Final = 0.8  # for short names, and for whole paths, which have much in common
+_SHORT_LEN_MAX: Final = 4
 # In subtrees that a plugin defines only names can tell what is secret; `private` is Zenoh's own
 # convention for storage volumes.
 _SECRET_WORDS: Final = ("password", "passwd", "secret", "token", "private_key", "credential")
@@ -389,30 +391,43 @@ def has_secret(value: Value) -> bool:
 
 
 def unknown_key(path: str, siblings: Iterable[str], others: Iterable[str] = ()) -> ConfigError:
-    """The error for a path that is not known, with the nearest that is.
+    """The error for a path that is not known: with one that is much like it, or all its siblings.
 
-    A sibling much like it is nearer than any other path.
+    Args:
+        path: What was given.
+        siblings: The paths there are where the path stops being known.
+        others: All paths there are.
     """
-    nearest, likeness = _nearest(path, siblings)
-    if likeness < _LIKE:
-        nearest, _ = _nearest(path, (nearest, *others))
+    siblings, others = list(siblings), list(others)
+    near = [one for one in others if one.endswith(f"/{path}")][:3]  # given without its section
+    if not near:
+        near = _near(path, {one: one for one in others}, _MUCH_LIKE)
+    depth = siblings[0].count("/") if siblings else 0
+    if not near:
+        names = {one.rpartition("/")[2]: one for one in siblings}
+        name = path.split("/")[depth]
+        near = [names[one] for one in names if name and one.startswith(name)][:3]
+        near = near or _near(name, names, _LIKE if len(name) > _SHORT_LEN_MAX else _MUCH_LIKE)
     shown = path if path.isascii() and path.isprintable() else ascii(path)[1:-1]
-    return ConfigError(shown[:200], f"unknown key; the nearest known one is {nearest}")
+    if near:
+        nearest = " or ".join(near)
+        return ConfigError(shown[:200], f"unknown key; the nearest known one is {nearest}")
+    where = siblings[0].rpartition("/")[0] if siblings else ""
+    listed = ", ".join(sorted(one.rpartition("/")[2] for one in siblings))
+    return ConfigError(shown[:200], f"unknown key; {where or 'the top'} has {listed}")
 
 
-def _nearest(path: str, known: Iterable[str]) -> tuple[str, float]:
+def _near(text: str, known: Mapping[str, str], likeness_min: float) -> list[str]:
+    """What stands for the name that is most like a text, if it is much like it."""
     from difflib import SequenceMatcher  # only errors need it, and it is slow to load
 
-    # Hostile names are long, and likeness is quadratic: the end of the path must do.
-    whole = SequenceMatcher(None, "", path[-_SHOWN_LEN_MAX:], autojunk=False)
-    last = SequenceMatcher(None, "", path.rpartition("/")[2][-_SHOWN_LEN_MAX:], autojunk=False)
-    best, likeness = "", -1.0
-    for candidate in known:
-        whole.set_seq1(candidate)
-        last.set_seq1(candidate.rpartition("/")[2])
-        for matcher, weight in ((whole, 1.0), (last, 0.9)):
-            if weight * matcher.quick_ratio() > likeness:
-                exact = weight * matcher.ratio()
-                if exact > likeness:
-                    best, likeness = candidate, exact
-    return best, likeness
+    # Hostile names are long, and likeness is quadratic: the end must do.
+    matcher = SequenceMatcher(None, "", text[-_SHOWN_LEN_MAX:], autojunk=False)
+    best: list[str] = []
+    for candidate, found in known.items():
+        matcher.set_seq1(candidate)
+        if matcher.quick_ratio() >= likeness_min:
+            exact = matcher.ratio()
+            if exact >= likeness_min and (not best or exact > likeness_min):
+                best, likeness_min = [found], exact
+    return best

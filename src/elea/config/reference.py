@@ -14,9 +14,10 @@ _HEAD: Final = """\
 # Configuration
 
 The layout is Eclipse Zenoh 1.10's. A file is JSON5, or YAML if its name ends in `.yaml` or `.yml`.
-An unknown key is an error that names the nearest known one. What is marked *secret* shows as `***`
-and does not pickle; so do texts under names such as `password` or `private` in `metadata` and
-`plugins`. "Per mode" means one value, or an object `{router: ..., peer: ..., client: ...}`.
+An unknown key is an error that names a known one much like it, or those beside it. What is marked
+*secret* shows as `***` and does not pickle; so do texts under names such as `password` or `private`
+in `metadata` and `plugins`. "Per mode" means one value, or an object
+`{router: ..., peer: ..., client: ...}`.
 
 `default` is what is in effect while the key is not set; where Eclipse Zenoh does something else,
 its default follows in parentheses.

@@ -39,7 +39,13 @@ PROTOCOLS: Final = (
     "vsock",
     "ws",
 )
-SERVICE_PROTOCOLS: Final = ("http", "https", "flight", "xrce")  # of users of services
+SERVICE_PROTOCOLS: Final = ("http", "https", "flight", "xrce", "dds")  # of users of services
+
+
+def _path(text: str) -> str:
+    if "\0" in text:
+        raise InvalidValueError("path", "it has a NUL character")
+    return text
 
 
 def _zid(text: str) -> str:
@@ -104,7 +110,7 @@ U32: Final = Integer(0, 0xFFFF_FFFF)
 U64: Final = Integer()
 FLAG: Final = Bool()
 TEXT: Final = Text()
-PATH: Final = Text("a path")
+PATH: Final = Text("a path", _path)
 ZID: Final = Text("an id in lower-case hexadecimal", _zid)
 _KEY_EXPR: Final = Text("a key expression", _key_expr)
 KEY_EXPRS: Final = ListOf(_KEY_EXPR)

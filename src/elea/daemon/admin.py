@@ -34,7 +34,7 @@ from elea.provenance import SampleKind
 from elea.routing.explain import Action
 from elea.routing.tables import Kind
 from elea.routing.trees import WEIGHT_DEFAULT
-from elea.routing.views import Sources, declared, graphs, successors, wanted
+from elea.routing.views import Sources, declared, entries, graphs, router_map, wanted
 from elea.sample import Sample
 from elea.session.ports import DriverPort
 from elea.session.query import Query
@@ -44,6 +44,8 @@ _LOG: Final = logging.getLogger("elea.daemon")
 _JSON: Final = "application/json"
 _TEXT: Final = "text/plain"
 _NO_GRAPH: Final = "graph {}"
+_LOOK_COUNT: Final = 64  # answers between two looks at the one who asked
+_KEYS_COUNT: Final = 256  # looked at under the node's lock at a time
 _GZIP: Final = ";content-encoding=gzip"
 _DECLARED: Final = {
     "subscriber": (declared, Kind.SUBSCRIBER),
@@ -114,8 +116,11 @@ class AdminSpace:
                 _LOG.info("a query on %s was not answered: reading is not allowed", query.key_expr)
                 return
             try:
-                for answer in self.answers(str(query.key_expr), query.parameters):
+                answers = self.answers(str(query.key_expr), query.parameters)
+                for number, answer in enumerate(answers, 1):
                     query.reply(answer.key, answer.payload, encoding=answer.encoding)
+                    if number % _LOOK_COUNT == 0 and not query.is_wanted():
+                        return  # the asker left, or has as many answers as it may
             except ClosedError:  # the daemon ends, and with it the query
                 return
             except ValueError as error:  # a parameter that means nothing
@@ -222,18 +227,27 @@ class AdminSpace:
         prefix = f"{self._root}/{name}/"
         # Most ask for some keys of one kind: then the others need not be looked at.
         among = key.removeprefix(prefix) if key.startswith(prefix) else None
+        routing = self._node.routing
+        if read is wanted:
+            with self._driver.lock:
+                found = wanted(routing, kind, among)
+            yield from (Answer(prefix + one, _sources(told)) for one, told in found.items())
+            return
         with self._driver.lock:
-            found = read(self._node.routing, kind, among)
-        for declared_key, sources in found.items():
-            yield Answer(prefix + declared_key, _sources(sources))
+            there = entries(routing, kind, among)
+        for first in range(0, len(there), _KEYS_COUNT):  # others are served between two parts
+            with self._driver.lock:
+                found = declared(routing, kind, among, there[first : first + _KEYS_COUNT])
+            yield from (Answer(prefix + one, _sources(told)) for one, told in found.items())
 
     def _successors(self, key: str, parameters: Parameters) -> Iterator[Answer]:
         with self._driver.lock:
-            found = successors(self._node.routing)
-        prefix = f"{self._root}/route/successor"
-        for (source, target), hop in found.items():
-            place = f"{prefix}/src/{ZenohId(source)}/dst/{ZenohId(target)}"
-            yield Answer(place, _dumps(str(ZenohId(hop))))
+            routers = router_map(self._node.routing)
+        for source in routers.nodes:
+            place = f"{self._root}/route/successor/src/{ZenohId(source)}/dst"
+            if intersects(key, f"{place}/*"):
+                for target, hop in routers.successors(source).items():
+                    yield Answer(f"{place}/{ZenohId(target)}", _dumps(str(ZenohId(hop))))
 
     def _route(self, action: Action, key: str, parameters: Parameters) -> Iterator[Answer]:
         prefix = f"{self._root}/route/{action}/"

@@ -1,9 +1,9 @@
 """Audit: who came, what was refused, what was changed; one JSON line each, chained by hashes.
 
 A line holds the hash of the line before it, so that none can be changed or taken out unseen. Lines
-never hold payloads, passwords or values of the configuration. Each goes to the logger `elea.audit`
-and, if one is configured, to a file. A neighbour that is refused again and again gets some lines a
-second; the rest is counted, and the count gets a line.
+never hold payloads, passwords or values of the configuration. Each goes to a file, if one is
+configured, and in short to the logger `elea.audit`. A neighbour that is refused again and again
+gets some lines a second; the rest is counted, and the count gets a line.
 
 Events come from threads that must not wait: they are queued, and a thread of the audit writes them.
 """
@@ -26,7 +26,7 @@ from typing import Final
 
 from elea.errors import ConfigError
 from elea.json5 import Json
-from elea.policy.events import LoggedIn, LoginRefused, OverQuota, PolicyEvent, Refused
+from elea.policy.events import LoggedIn, LoggedOut, LoginRefused, OverQuota, PolicyEvent, Refused
 from elea.policy.identity import Identity
 
 FILE: Final = "elea/audit/file"
@@ -102,6 +102,8 @@ class Audit:
                 )
             case LoggedIn():
                 self.note("login", **_who(event.identity))
+            case LoggedOut():
+                self.note("logout", why=event.reason, **_who(event.identity))
             case LoginRefused():
                 self.note("login_refused", address=event.address, why=event.reason)
             case OverQuota():
@@ -165,7 +167,8 @@ class Audit:
                 continue
             self._seq += 1
             line, self._hash = chained({"seq": self._seq, **fields}, self._hash)
-            _LOG.info("%s", line)
+            if fields.get("event") != "started":  # which the daemon's own line says
+                _LOG.info("%s", described(fields), extra={"fields": fields})
             if self._stream is None:
                 continue
             try:
@@ -209,6 +212,31 @@ class Audit:
                 continue
             break
         return stream
+
+
+def described(fields: dict[str, Json]) -> str:
+    """A line of the audit in one of the log: what happened, then what is known of it.
+
+    Example:
+        >>> described({"time": "...", "event": "login", "user": "anna", "links": []})
+        'login user=anna'
+    """
+    event = str(fields.get("event", ""))
+    told = [
+        f"{name}={_shown(value)}"
+        for name, value in fields.items()
+        if name not in ("time", "event") and value not in (None, "", [])
+    ]
+    return " ".join([event, *told])
+
+
+def _shown(value: Json) -> str:
+    """A value of a line, short: links as locators without their ports."""
+    if isinstance(value, list):
+        return ",".join(map(_shown, value))
+    if isinstance(value, dict) and "protocol" in value:
+        return f"{value['protocol']}/{value['address']}"
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 def chained(fields: dict[str, Json], previous: str) -> tuple[str, str]:

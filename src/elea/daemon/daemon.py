@@ -7,14 +7,13 @@ signals and writes to the admin space come in from elsewhere and wait their turn
 from __future__ import annotations
 
 import logging
-import os
 import queue
 from collections.abc import Callable
 from typing import Final
 
 from elea.config.config import Config
 from elea.config.schema import KEYS
-from elea.daemon import exposure, metrics
+from elea.daemon import exposure, metrics, preflight
 from elea.daemon.admin import AdminSpace
 from elea.daemon.audit import FILE, LINES_PER_SECOND, Audit
 from elea.daemon.effective import Effective, Options
@@ -28,7 +27,7 @@ from elea.link.driver import Driver
 from elea.link.settings import LinkSettings
 from elea.link.start import open_driver
 from elea.locator import is_group
-from elea.node.settings import EndpointGroups, NodeSettings, limits_of, unicast
+from elea.node.settings import EndpointGroups, limits_of, unicast
 from elea.policy.policy import KEYS as POLICY_KEYS
 from elea.policy.policy import Policy
 from elea.provenance import SampleKind
@@ -138,7 +137,8 @@ class Daemon:
 
     def _link_changed(self, event: LinkEvent) -> None:
         verb = "opened" if event.kind is SampleKind.PUT else "closed"
-        _LOG.info("link %s: %s to %s", verb, event.link.zid, event.link.dst)
+        # For people the audit's lines of logins and logouts are enough.
+        _LOG.debug("link %s: %s to %s", verb, event.link.zid, event.link.dst)
         if event.kind is SampleKind.DELETE and self._memory.link_closed():
             self._requests.put(lambda: True)  # it waits for that to be over now
 
@@ -153,6 +153,8 @@ class Daemon:
         """
         for endpoint in exposure.check(self.config, allow_plain=self._options.allow_plain):
             _LOG.warning("%s is not encrypted and open to other hosts, as allowed", endpoint)
+        for line in self.notes():
+            _LOG.warning("%s", line)
         own = self.config.__copy__()
         own.remove("namespace")  # which is for applications; a node describes itself under @/
         file = own.get(FILE)
@@ -265,12 +267,21 @@ class Daemon:
             self.audit.note("config", keys=[*changed], policy=bool(policies))
 
     def _checked(self, effective: Effective) -> Effective:
-        exposure.check(effective.config, allow_plain=self._options.allow_plain)
-        self.services.check(effective.config)
-        authorize = read_authorizer(effective.config)
-        NodeSettings.from_config(effective.config, os.urandom, authorize=authorize)
-        LinkSettings.from_config(effective.config)
+        preflight.check(effective.config, self.services, allow_plain=self._options.allow_plain)
         return effective
+
+    def check_all(self) -> None:
+        """Check that every part of the configuration would run.
+
+        Raises:
+            ConfigError: one would be left out.
+        """
+        allow_plain = self._options.allow_plain
+        preflight.check_all(self.config, self.services, allow_plain=allow_plain)
+
+    def notes(self) -> list[str]:
+        """What the configuration asks for and does not get, one line each."""
+        return list(preflight.notes(self.config, self.services))
 
     def _where(self) -> str:
         return ", ".join(self.locators()) or "no endpoint"

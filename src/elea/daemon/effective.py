@@ -42,6 +42,7 @@ class Options:
     adminspace_permissions: str | None = None
     rest_http_port: str | None = None
     xrce: tuple[str, ...] = ()
+    dds: int | None = None  # the domain to bridge
     no_multicast_scouting: bool = False
     no_timestamp: bool = False
     allow_plain: bool = False
@@ -146,6 +147,9 @@ class Effective:
         if port is not None and port.lower() != "none":
             self.insert("plugins/rest/http_port", port, "--rest-http-port")
             self.insert("plugins/rest/__required__", True, "--rest-http-port")
+        if options.dds is not None:
+            self.insert("plugins/dds/domain", options.dds, "--dds")
+            self.insert("plugins/dds/__required__", True, "--dds")
         if options.xrce:
             self.insert("plugins/xrce/listen", list(options.xrce), "--xrce")
             self.insert("plugins/xrce/__required__", True, "--xrce")

@@ -12,6 +12,7 @@ from typing import Final
 
 from elea.config.config import Config
 from elea.config.kinds import Value
+from elea.dds.settings import DdsSettings, ros_section
 from elea.devices.settings import XrceSettings
 from elea.errors import ConfigError, LocatorError
 from elea.locator import Endpoint
@@ -48,6 +49,13 @@ def check(config: Config, *, allow_plain: bool) -> list[Endpoint]:
             f"{rest.url()} is not encrypted and open to other hosts; serve at 127.0.0.1, name"
             " tls_certificate and tls_private_key, or allow it with --allow-plain",
         )
+    for path, one in _dds(config):
+        if not (one.is_loopback or allow_plain):
+            raise ConfigError(
+                path,
+                f"DDS domain {one.domain} is not encrypted and open to other hosts; keep"
+                " localhost_only, or allow it with --allow-plain",
+            )
     return plain
 
 
@@ -94,12 +102,16 @@ def lines(config: Config) -> Iterator[str]:
         read = config.value("adminspace/permissions/read", bool)
         write = config.value("adminspace/permissions/write", bool)
         may = " and ".join(verb for verb, allowed in (("read", read), ("write", write)) if allowed)
-        yield f"admin space: whoever is connected may {may or 'neither read nor write'} it"
+        who = "whoever is connected"
+        if config.value("access_control/enabled", bool) or config.get(AUTHORIZER) is not None:
+            who = "those whom access rules let query @/**"
+        yield f"admin space: {who} may {may or 'neither read nor write'} it"
     else:
         yield "admin space: off"
     yield from _what_rest_opens(config)
     yield from _what_flight_opens(config)
     yield from _what_xrce_opens(config)
+    yield from _what_dds_opens(config)
     if config.value("scouting/multicast/enabled", bool):
         group = config.value("scouting/multicast/address", str)
         interface = config.value("scouting/multicast/interface", str)
@@ -161,6 +173,29 @@ def _what_flight_opens(config: Config) -> Iterator[str]:
     yield f"Flight at {flight.location}: open to {reach}, {secrecy}; {readers} may read every log"
 
 
+def _dds(config: Config) -> Iterator[tuple[str, DdsSettings]]:
+    """The domains that are bridged, each with its part of the configuration."""
+    for name in ("dds", "ros2dds"):
+        section = _section(config, name)
+        if section is not None:
+            said = ros_section(section) if name == "ros2dds" else section
+            for one in DdsSettings.read_all(said, f"plugins/{name}"):
+                yield f"plugins/{name}", one
+
+
+def _what_dds_opens(config: Config) -> Iterator[str]:
+    try:
+        found = list(_dds(config))
+    except ConfigError:
+        return  # it would not start, and `check` says why
+    for _, one in found:
+        reach = "this host only" if one.is_loopback else "other hosts"
+        yield (
+            f"DDS domain {one.domain}: open to {reach}, not encrypted; participants may read and"
+            " write every bridged topic"
+        )
+
+
 def _what_xrce_opens(config: Config) -> Iterator[str]:
     section = _section(config, "xrce")
     if section is None:
@@ -195,7 +230,8 @@ def _what_may_pass(config: Config) -> Iterator[str]:
             _records(config, f"access_control/{name}") for name in ("rules", "subjects")
         )
         yield (
-            f"access control: on, {len(rules)} rules for {len(subjects)} subjects; what no rule"
+            f"access control: on, {_counted(rules, 'rule')} for {_counted(subjects, 'subject')};"
+            " what no rule"
             f" decides is {'allowed' if default == 'allow' else 'denied'}"
         )
         for subject in subjects:
@@ -210,6 +246,10 @@ def _what_may_pass(config: Config) -> Iterator[str]:
         count = len(_records(config, name))
         if count:
             yield f"{name}: {count}"
+
+
+def _counted(listed: list[Record], noun: str) -> str:
+    return f"{len(listed)} {noun}{'' if len(listed) == 1 else 's'}"
 
 
 def _records(config: Config, path: str) -> list[Record]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from elea.daemon.metrics import DROPS, ENCODING, METRICS
+from elea.dds.names import METRICS as DDS_METRICS
 from elea.devices.names import METRICS as XRCE_METRICS
 from elea.routing.stats import Drop
 from elea.store.flight.counts import METRICS as FLIGHT_METRICS
@@ -69,6 +70,11 @@ KEYS: Final = (
         "/status/plugins/sql/sql",
         _JSON,
         "the SQL door: `key`, `tables`, `counts`, `last_error`",
+    ),
+    (
+        "/status/plugins/dds/bridge",
+        _JSON,
+        "a DDS bridge: `domain`, `participants`, `endpoints`, `routes_by_state`, `counts`",
     ),
     (
         "/status/plugins/xrce/gateway",
@@ -189,6 +195,15 @@ Where `plugins/xrce` is configured ([xrce-gateway.md](../howto/xrce-gateway.md))
 | --- | --- | --- |
 """
 
+_DDS: Final = """
+## DDS
+
+Where `plugins/dds` is configured ([dds-bridge.md](../howto/dds-bridge.md)).
+
+| metric | type | what |
+| --- | --- | --- |
+"""
+
 _FLIGHT: Final = """
 ## Arrow Flight
 
@@ -234,6 +249,10 @@ def metrics_markdown() -> str:
         text += f"| `{reason}` | {meaning} |\n"
     text += _XRCE
     for name, (kind, _, meaning) in XRCE_METRICS.items():
+        shown = f"{name}_total" if kind == "counter" else name
+        text += f"| `{shown}` | {kind} | {meaning[0].lower()}{meaning[1:]} |\n"
+    text += _DDS
+    for name, (kind, _, meaning) in DDS_METRICS.items():
         shown = f"{name}_total" if kind == "counter" else name
         text += f"| `{shown}` | {kind} | {meaning[0].lower()}{meaning[1:]} |\n"
     text += _FLIGHT

@@ -11,12 +11,13 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from elea.config.config import Config
 from elea.config.kinds import Value
 from elea.daemon.metrics import Family
-from elea.errors import ConfigError, EleaError
+from elea.errors import ConfigError, EleaError, MissingDependencyError
 from elea.json5 import Json
 from elea.link.guests import Guests
 from elea.session.session import Session
@@ -24,13 +25,30 @@ from elea.session.session import Session
 GROUP: Final = "elea.services"
 _LOG: Final = logging.getLogger("elea.daemon")
 _REQUIRED: Final = "__required__"
+_OTHER_FILE: Final = "__config__"
+_INERT: Final = {  # keys of zenohd's sections that are accepted everywhere, and do nothing here
+    "__path__": "services are Python packages, not shared libraries",
+    "backend_search_dirs": "volumes are Python packages, not shared libraries",
+    "work_thread_num": "a service has one thread",
+    "max_block_thread_num": "a service has one thread",
+}
 BUILT_IN: Final = {
+    "dds": "elea.dds.service:DdsService",
     "historian": "elea.store.historian.service:HistorianService",
     "recorder": "elea.store.recorder.service:RecorderService",
     "rest": "elea.web.service:start",
+    "ros2dds": "elea.dds.service:RosDdsService",
     "sql": "elea.store.sql.service:SqlService",
     "storage_manager": "elea.store.manager:StorageManager",
     "xrce": "elea.devices.service:XrceService",
+}
+
+# What services of Elea need besides Elea: a package, and the extra that brings it.
+_NEEDED: Final = {
+    "historian": ("pyarrow", "arrow"),
+    "recorder": ("pyarrow", "arrow"),
+    "rest": ("uvicorn", "web"),
+    "sql": ("duckdb", "sql"),
 }
 
 Settings: TypeAlias = dict[str, Value]
@@ -64,6 +82,14 @@ class Checking(Protocol):
 
     def check(self, settings: Settings) -> None:
         """Raise a ConfigError if they are not."""
+
+
+@runtime_checkable
+class CheckingParts(Protocol):
+    """A start that knows parts of settings without which the service runs all the same."""
+
+    def check_parts(self, settings: Settings) -> None:
+        """Raise a ConfigError if one of them would be left out."""
 
 
 class Collect(Protocol):
@@ -154,13 +180,46 @@ class Services:
         """
         for name, settings in _wanted(config).items():
             found = self._find(name)
+            if settings.get(_OTHER_FILE) is not None:
+                raise ConfigError(
+                    f"plugins/{name}/{_OTHER_FILE}",
+                    f"sections in files of their own are not read; write it into plugins/{name}",
+                )
             if found is not None:
-                _check(found, settings)
+                start = _loaded(found)
+                if isinstance(start, Checking):
+                    start.check(settings)
             elif settings.get(_REQUIRED) is True:
                 raise ConfigError(
                     f"plugins/{name}",
                     "it is required and not installed; services are Python packages with an entry"
                     f" point in the group {GROUP}",
+                )
+
+    def check_parts(self, config: Config) -> None:
+        """Whether every part of every service would run.
+
+        Raises:
+            ConfigError: one would be left out.
+        """
+        for name, settings in _wanted(config).items():
+            package, extra = _NEEDED.get(name, (None, ""))
+            if package is not None and find_spec(package) is None:
+                missing = MissingDependencyError(f"the service {name}", extra)
+                raise ConfigError(f"plugins/{name}", str(missing))
+            start = _loaded(self._find(name))
+            if isinstance(start, CheckingParts):
+                start.check_parts(settings)
+
+    def notes(self, config: Config) -> Iterator[str]:
+        """Which services are configured and not there, one line each."""
+        for name, settings in _wanted(config).items():
+            for key in _INERT.keys() & settings.keys():
+                yield f"plugins/{name}/{key} has no effect: {_INERT[key]}"
+            if self._find(name) is None:
+                yield (
+                    f"plugins/{name}: no such service is installed; it is left out. Those of Elea"
+                    f" are {', '.join(BUILT_IN)}"
                 )
 
     def apply(self, session: Session, config: Config, *, strict: bool = False) -> None:
@@ -200,8 +259,7 @@ class Services:
     def _start(self, name: str, settings: Settings, session: Session, required: bool) -> None:
         found = self._find(name)
         if found is None:
-            _LOG.warning("plugins/%s: no such service is installed; it is left out", name)
-            return
+            return  # `notes` says so
         try:
             service: Service = found.load()(session, settings)
             if self._collect is not None and isinstance(service, Watching):
@@ -229,13 +287,12 @@ class Services:
             _LOG.info("service %s stopped", running.name)
 
 
-def _check(found: Found | EntryPoint, settings: Settings) -> None:
+def _loaded(found: Found | EntryPoint | None) -> object:
+    """What starts a service; None if it cannot be imported."""
     try:
-        start = found.load()
+        return None if found is None else found.load()
     except Exception:  # somebody else's code; its start says what is wrong
-        return
-    if isinstance(start, Checking):
-        start.check(settings)
+        return None
 
 
 def _changed(running: Running, settings: Settings | None) -> bool:

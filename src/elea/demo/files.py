@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,8 @@ PIPELINE: Final = "pipeline.yaml"
 NAMES: Final = (ROUTER, PIPELINE, "PoseStamped.msg")
 ENDPOINT: Final = "tcp/127.0.0.1:7447"  # in the files; others are put in its place
 GATEWAY: Final = "udp/127.0.0.1:7447"
+DOMAIN: Final = "domain: 93"
+_DDS_PART: Final = re.compile(r"^ *// DDS .*\n(?: *//.*\n)* *dds: .*\n", re.MULTILINE)
 
 
 def text(name: str) -> str:
@@ -18,12 +21,23 @@ def text(name: str) -> str:
     return (files("elea.demo") / "data" / name).read_text(encoding="utf-8")
 
 
-def lay_out(directory: Path, endpoint: str = ENDPOINT, gateway: str = GATEWAY) -> None:
+def lay_out(
+    directory: Path,
+    endpoint: str = ENDPOINT,
+    gateway: str = GATEWAY,
+    *,
+    domain: int | None = None,
+) -> None:
     """Write all of them to a directory, for a router that is at an endpoint.
 
     Args:
         gateway: And serves tiny devices there.
+        domain: The DDS domain that it bridges; None: it bridges none.
     """
     for name in NAMES:
         placed = text(name).replace(ENDPOINT, endpoint).replace(GATEWAY, gateway)
+        if domain is None:
+            placed = _DDS_PART.sub("", placed)
+        else:
+            placed = placed.replace(DOMAIN, f"domain: {domain}")
         (directory / name).write_text(placed, encoding="utf-8")

@@ -1,12 +1,13 @@
 """Fleet: simulated robots as Zenoh clients, in a process of their own.
 
-    python -m elea.demo.fleet ENDPOINT GATEWAY DIRECTORY PLAN
+    python -m elea.demo.fleet ENDPOINT GATEWAY DOMAIN DIRECTORY PLAN
 
 Each robot has a session, a liveliness token and a thread that publishes what the plan says, when it
 says so; what is late is made up for. Poses and batteries are acknowledged puts, and wait on the
-robot's disk while no recorder answers. Tiny devices are beside them, which speak XRCE. A JSON line
-every second tells how many were sent. A line on standard input ends that early. Robots stay, so
-that their caches can be asked, until it is closed.
+robot's disk while no recorder answers. Beside them are tiny devices, which speak XRCE, a ROS 2 node
+on rmw_zenoh, and a DDS participant unless DOMAIN is `-`. A JSON line every second tells how many
+were sent. A line on standard input ends that early. Robots stay, so that their caches can be asked,
+until it is closed.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from elea.config.config import Config
+from elea.demo.dds_robot import DdsRobot
 from elea.demo.ledger import REFUSED, SENT, STORED, WAITING, Id, LedgerWriter
+from elea.demo.member import Member
 from elea.demo.plan import RADIO, ROOT, STREAMS, TINY_COUNT, Plan, Stream, key_of, name_of
+from elea.demo.ros_robot import RosRobot
 from elea.demo.tiny import Tiny
 from elea.errors import LinkError, StoreError
 from elea.provenance import SourceInfo
@@ -34,6 +38,7 @@ from elea.session.publisher import Publisher
 from elea.session.session import Session, open
 
 LEDGER: Final = "ledger.csv"
+NO_DOMAIN: Final = "-"
 _CACHED_COUNT: Final = 2_000  # samples; more than a minute of them
 _BEAT_S: Final = 0.5
 _MATCH_S: Final = 30.0
@@ -45,24 +50,30 @@ _ORPHAN_S: Final = 3.0  # to say goodbye, if whoever started this is gone
 
 
 class Fleet:
-    """All robots, and the tiny devices.
+    """All robots, the tiny devices, the ROS 2 node and the DDS participant.
 
     Args:
         plan: What they do.
         endpoint: Where they connect to.
         gateway: Where the tiny devices do.
         directory: Of the ledger, and of what waits to be stored.
+        domain: The DDS domain, if the plan has a DDS robot.
     """
 
-    def __init__(self, plan: Plan, endpoint: str, gateway: str, directory: Path) -> None:
+    def __init__(
+        self, plan: Plan, endpoint: str, gateway: str, directory: Path, domain: int | None = None
+    ) -> None:
+        assert plan.dds == (domain is not None)
         self.plan = plan
         self.endpoint = endpoint
         self.gateway = gateway
+        self.domain = domain
         self.directory = directory
         self.ledger = LedgerWriter(directory / LEDGER)
         self.is_ending = threading.Event()  # publish no more
         self.may_leave = threading.Event()  # and close the sessions
-        self.ready = threading.Barrier(plan.robots + TINY_COUNT, self._start)
+        members_count = plan.robots + TINY_COUNT + 1 + plan.dds
+        self.ready = threading.Barrier(members_count, self._start)
         self.start_s = 0.0
         self.late_s = 0.0  # the last sample that was published
 
@@ -75,8 +86,11 @@ class Fleet:
         Raises:
             EleaError: what ended a robot.
         """
-        robots: list[Robot | Tiny] = [Robot(self, one + 1) for one in range(self.plan.robots)]
+        robots: list[Member] = [Robot(self, one + 1) for one in range(self.plan.robots)]
         robots += [Tiny(self, one + 1) for one in range(TINY_COUNT)]
+        robots.append(RosRobot(self, open(_config(self.endpoint))))
+        if self.domain is not None:
+            robots.append(DdsRobot(self, self.domain))
         with self.ledger:
             for robot in robots:
                 robot.start()
@@ -106,7 +120,7 @@ class Fleet:
         told.flush()
 
 
-class Robot(threading.Thread):
+class Robot(Member):
     """One robot: it comes, publishes what is due, and may go and come again.
 
     Args:
@@ -115,30 +129,18 @@ class Robot(threading.Thread):
     """
 
     def __init__(self, fleet: Fleet, number: int) -> None:
-        super().__init__(name=name_of(number))
+        super().__init__(fleet, name_of(number))
         self.number = number
-        self.done = threading.Event()
-        self.failure: Exception | None = None
-        self._fleet = fleet
 
-    def run(self) -> None:
+    def live(self) -> None:
         """All its lives."""
         fleet = self._fleet
         first, *others = fleet.plan.lives(self.number)
-        try:
-            self._live(first, is_last=not others)
-            for life in others:
-                if not self._waited(fleet.start_s + life[0]):
-                    return
-                self._live(life, is_last=True)
-        except threading.BrokenBarrierError:
-            return  # another one failed, and says why
-        except Exception as error:
-            self.failure = error
-            fleet.is_ending.set()
-            fleet.ready.abort()
-        finally:
-            self.done.set()
+        self._live(first, is_last=not others)
+        for life in others:
+            if not self.waited(fleet.start_s + life[0]):
+                return
+            self._live(life, is_last=True)
 
     def _live(self, life: tuple[float, float], *, is_last: bool) -> None:
         fleet, own = self._fleet, self._fleet.directory / "robots" / self.name
@@ -151,7 +153,7 @@ class Robot(threading.Thread):
             if life[0] == 0:
                 fleet.ready.wait()
             for due in fleet.plan.samples(life):
-                if not self._waited(fleet.start_s + due.at_s):
+                if not self.waited(fleet.start_s + due.at_s):
                     break
                 payload = fleet.plan.payload(self.number, due, time.time_ns())
                 voices[due.stream].say(payload)
@@ -181,10 +183,6 @@ class Robot(threading.Thread):
             sample_miss_detection=MissDetectionConfig(sporadic_heartbeat=_BEAT_S),
         )
         return Voice(numbered, key, ledger)
-
-    def _waited(self, at_s: float) -> bool:
-        """Whether it is to go on when that time has come."""
-        return not self._fleet.is_ending.wait(max(0.0, at_s - time.monotonic()))
 
 
 class Voice:
@@ -260,8 +258,9 @@ def _config(endpoint: str) -> Config:
 
 def main(arguments: Sequence[str]) -> int:
     """Run a fleet; returns the exit code."""
-    endpoint, gateway, directory, plan = arguments
-    fleet = Fleet(Plan(**json.loads(plan)), endpoint, gateway, Path(directory))
+    endpoint, gateway, domain, directory, plan = arguments
+    number = None if domain == NO_DOMAIN else int(domain)
+    fleet = Fleet(Plan(**json.loads(plan)), endpoint, gateway, Path(directory), number)
 
     starter = os.getppid()
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from elea.demo.fleet import NO_DOMAIN
 from elea.demo.plan import Plan
 
 OUTPUT: Final = "fleet.log"
@@ -36,12 +37,16 @@ class FleetProcess:
         endpoint: Where it connects to.
         gateway: Where its tiny devices do.
         directory: Of its ledger and what it says beside that.
+        domain: The DDS domain, if the plan has a DDS robot.
     """
 
-    def __init__(self, plan: Plan, endpoint: str, gateway: str, directory: Path) -> None:
+    def __init__(
+        self, plan: Plan, endpoint: str, gateway: str, directory: Path, domain: int | None = None
+    ) -> None:
         self.output = directory / OUTPUT
         self.said = Said()
-        arguments = (endpoint, gateway, str(directory), json.dumps(asdict(plan)))
+        number = NO_DOMAIN if domain is None else str(domain)
+        arguments = (endpoint, gateway, number, str(directory), json.dumps(asdict(plan)))
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(  # noqa: S603  # ourselves, no shell
                 [sys.executable, "-m", "elea.demo.fleet", *arguments],

@@ -31,12 +31,17 @@ class Id(NamedTuple):
     sn: int
 
 
-def tiny_id(key: str, number: int) -> Id:
-    """The identity of a sample of a tiny device, by its key and what is in it.
+def numbered_id(key: str, number: int) -> Id:
+    """The identity of a sample by its key and the number in its payload.
 
-    Such a device does not know as which publisher the gateway presents it.
+    Tiny devices and DDS writers do not know as which publisher gateway and bridge present them.
     """
     return Id(key, 0, number)
+
+
+def ros_id(gid: bytes, number: int) -> Id:
+    """The identity of a ROS message: its publisher's gid and sequence number."""
+    return Id(gid.hex(), 0, number)
 
 
 class LedgerWriter:

@@ -32,6 +32,14 @@ TINY_COUNT: Final = 2
 MOVES: Final = 1  # to another address, in the middle
 SLEEPS: Final = 2  # what it measured meanwhile, it says when it wakes
 
+# A robot that speaks DDS, and a node of ROS 2 on rmw_zenoh.
+DDS_NAME: Final = "dds-01"
+ARM_TOPIC: Final = f"{DDS_NAME}/arm"
+ARM_KEY: Final = f"{ROOT}/{ARM_TOPIC}"  # the bridge puts the scope before the topic
+ROS_NAME: Final = "ros_01"  # names of ROS have no dash
+ROS_DOMAIN: Final = 0
+ODOM_TYPE: Final = "nav_msgs/msg/Odometry"
+
 LENGTH_MAX: Final = 512  # octets of a sample that pass a bad radio; the router's filter says so
 _LONG_EVERY: Final = 40
 _GARBLED_EVERY: Final = 100
@@ -40,6 +48,7 @@ _DOWN: Final = (0.45, 0.55)  # the part of the time in which the one that restar
 _HOT: Final = (0.35, 0.60)
 _ASLEEP: Final = (0.40, 0.60)
 _TRACE_LEN: Final = 24  # values of a reading: longer than several frames of a device
+_JOINTS_COUNT: Final = 6
 _WARM_C: Final = 45.0
 _HEAT_C: Final = 50.0
 
@@ -66,6 +75,9 @@ POSE: Final = Stream("pose", 5.0, "application/cdr", acknowledged=True)
 BATTERY: Final = Stream("battery", 1.0, "application/cbor", acknowledged=True)
 STREAMS: Final = (IMU, POSE, BATTERY)
 SOIL: Final = Stream("soil", 4.0, "application/json", acknowledged=False)  # of tiny devices
+ARM: Final = Stream("arm", 10.0, "application/cdr;fleet::Arm", acknowledged=False)  # of DDS
+ODOM: Final = Stream("odom", 10.0, "zenoh/bytes", acknowledged=False)  # of ROS 2
+BESIDE: Final = (SOIL, ARM, ODOM)  # streams of members that are not Zenoh robots
 
 
 class Due(NamedTuple):
@@ -85,6 +97,7 @@ class Plan:
         duration_s: For how long.
         rate: How many times as many samples as usual.
         seed: Of all that looks random.
+        dds: Whether there is a DDS robot.
 
     Raises:
         InvalidValueError: there are too few robots or too many, or no time.
@@ -94,6 +107,7 @@ class Plan:
     duration_s: float = 60.0
     rate: float = 1.0
     seed: int = 1
+    dds: bool = False
 
     def __post_init__(self) -> None:
         if not ROBOTS_MIN <= self.robots <= ROBOTS_MAX:
@@ -118,6 +132,10 @@ class Plan:
         for number in range(math.ceil(start_s * hertz), math.ceil(end_s * hertz)):
             yield Due(number / hertz, stream, number)
 
+    def due_of(self, stream: Stream) -> Iterator[Due]:
+        """All samples of a stream that one robot publishes all the time, in order."""
+        return self._of(stream, 0.0, self.duration_s)
+
     def readings(self, device: int) -> Iterator[Due]:
         """All samples of one tiny device, in order."""
         asleep_s, awake_s = (part * self.duration_s for part in _ASLEEP)
@@ -133,12 +151,22 @@ class Plan:
             for life in self.lives(robot)
             for due in self.samples(life)
         )
-        return robots if acknowledged_only else robots + self.tiny_count()
+        if acknowledged_only:
+            return robots
+        return robots + self.tiny_count() + self.dds_count() + self.ros_count()
 
     def tiny_count(self) -> int:
         """How many of those are of tiny devices."""
         devices = range(1, TINY_COUNT + 1)
         return sum(1 for device in devices for _ in self.readings(device))
+
+    def dds_count(self) -> int:
+        """How many of those are of the DDS robot."""
+        return sum(1 for _ in self.due_of(ARM)) if self.dds else 0
+
+    def ros_count(self) -> int:
+        """How many of those are of the ROS 2 node."""
+        return sum(1 for _ in self.due_of(ODOM))
 
     def lost_count(self) -> int:
         """How many of those nobody will ever have: a radio lost them, and there is no cache."""
@@ -174,6 +202,29 @@ class Plan:
         dice = random.Random(f"{self.seed}/tiny/{device}/{due.number}")
         trace = [round(0.3 + dice.gauss(0, 0.02), 4) for _ in range(_TRACE_LEN)]
         return to_json({"n": due.number, "moisture": trace[-1], "trace": trace})
+
+    def arm(self, due: Due) -> dict[str, int | float | str | list[float]]:
+        """The members of a sample of the DDS robot."""
+        dice = random.Random(f"{self.seed}/{DDS_NAME}/{due.number}")
+        joints = [round(math.sin(due.at_s / 3 + joint), 4) for joint in range(_JOINTS_COUNT)]
+        load = round(2.5 + dice.gauss(0, 0.1), 4)
+        return {"n": due.number, "joints": joints, "load": load, "mode": "auto"}
+
+    def odometry(self, due: Due, time_ns: int) -> dict[str, object]:
+        """The members of a message of the ROS 2 node; all others are zero."""
+        seconds, nanoseconds = divmod(time_ns, 1_000_000_000)
+        angle = due.at_s / 8
+        pose = {
+            "position": {"x": 20 * math.cos(angle), "y": 20 * math.sin(angle)},
+            "orientation": {"z": math.sin(angle / 2), "w": math.cos(angle / 2)},
+        }
+        stamp = {"sec": seconds, "nanosec": nanoseconds}
+        return {
+            "header": {"stamp": stamp, "frame_id": "odom"},
+            "child_frame_id": "base_link",
+            "pose": {"pose": pose},
+            "twist": {"twist": {"linear": {"x": 2.5}, "angular": {"z": 0.125}}},
+        }
 
     def _imu(self, robot: int, due: Due, dice: random.Random, phase: float) -> bytes:
         said: dict[str, float | int | str] = {

@@ -18,17 +18,21 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from elea.demo.ledger import STORED, WAITING, Id, Ledger, tiny_id
-from elea.demo.plan import ROOT, TINY, Stream
+from elea.demo.ledger import STORED, WAITING, Id, Ledger, numbered_id, ros_id
+from elea.demo.plan import ARM_KEY, ROOT, ROS_DOMAIN, TINY, Stream
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 
 _IDS: Final = ("zid", "eid", "sn")
-_COLUMNS: Final = ("kind", "key", *_IDS, "payload")
+_COLUMNS: Final = ("kind", "key", *_IDS, "payload", "attachment")
 _SHOWN: Final = 3
 _TINY_KEYS: Final = f"{ROOT}/{TINY}"
-_NUMBERS: Final = ("n", "payload")  # columns that have the number that a tiny device gave a sample
+_ROS_KEYS: Final = f"{ROS_DOMAIN}/"
+_NUMBERS: Final = ("n", "payload")  # columns that hold the number that a device gave a sample
 _NO_NUMBER: Final = -1  # of a sample that does not say its own
+_CDR_MARK: Final = b"\x00"  # CDR begins with it, JSON does not
+_ATTACHMENT_LEN: Final = 33  # of rmw_zenoh: number, time, a length, gid
+_RIHS: Final = "RIHS01_"
 
 
 @dataclass(slots=True)
@@ -39,6 +43,8 @@ class Evidence:
     told_lost: set[Id] = field(default_factory=set)
     rows: int = 0
     tiny: int = 0  # those of tiny devices
+    dds: int = 0  # those of the DDS robot
+    ros: int = 0  # those of the ROS 2 node
 
     @classmethod
     def of_log(cls, directory: Path) -> Self:
@@ -64,7 +70,8 @@ class Evidence:
             rows = rows_of(path)
             if rows is not None:
                 numbers = [name for name in _NUMBERS if name in rows.schema.names]
-                for batch in rows.to_batches(columns=["key", *_IDS, *numbers[:1]]):
+                columns = ["key", *_IDS, "attachment", *numbers[:1]]
+                for batch in rows.to_batches(columns=columns):
                     made._samples(batch)
         return made
 
@@ -81,13 +88,23 @@ class Evidence:
 
     def _samples(self, batch: pa.RecordBatch) -> None:
         self.rows += batch.num_rows
-        is_tiny = pc.starts_with(batch.column("key").cast(pa.string()), _TINY_KEYS)
-        of_tiny, others = batch.filter(is_tiny), batch.filter(pc.invert(is_tiny))
+        keys = batch.column("key").cast(pa.string())
+        is_tiny, is_dds = pc.starts_with(keys, _TINY_KEYS), pc.equal(keys, ARM_KEY)
+        is_ros = pc.starts_with(keys, _ROS_KEYS)
+        is_numbered = pc.or_(is_tiny, is_dds)
+        others = batch.filter(pc.invert(pc.or_(is_numbered, is_ros)))
         columns = (others.column(name).to_pylist() for name in _IDS)
         self.found.update(map(Id._make, zip(*columns, strict=True)))
-        keys, said = of_tiny.column("key").to_pylist(), of_tiny.columns[-1].to_pylist()
-        self.found.update(map(tiny_id, keys, map(_number_in, said)))
-        self.tiny += of_tiny.num_rows
+        numbered, of_ros = batch.filter(is_numbered), batch.filter(is_ros)
+        if numbered.num_rows:
+            number = next(name for name in _NUMBERS if name in batch.schema.names)
+            numbers = map(_number_in, numbered.column(number).to_pylist())
+            self.found.update(map(numbered_id, numbered.column("key").to_pylist(), numbers))
+        self.found.update(map(_attached_id, of_ros.column("attachment").to_pylist()))
+        dds = pc.sum(is_dds).as_py() or 0
+        self.dds += dds
+        self.tiny += numbered.num_rows - dds
+        self.ros += of_ros.num_rows
 
     @property
     def repeated(self) -> int:
@@ -146,6 +163,8 @@ class Expected:
     lost: int
     garbled: int
     tiny: int = 0
+    dds: int = 0
+    ros: int = 0
 
 
 def missing(ledger: Ledger, evidence: Evidence) -> list[Id]:
@@ -191,6 +210,18 @@ def prove(ledger: Ledger, bronze: Evidence, expected: Expected | None) -> list[C
             expected.tiny if expected else sum(_is_tiny(key) for key in ledger.keys.values()),
             "known by the numbers in them",
         ),
+        Check(
+            "of the DDS robot, bridged",
+            bronze.dds,
+            expected.dds if expected else sum(key == ARM_KEY for key in ledger.keys.values()),
+            "known by the numbers in them",
+        ),
+        Check(
+            "of the ROS 2 node",
+            bronze.ros,
+            expected.ros if expected else sum(map(_is_ros, ledger.keys.values())),
+            "known by gid and number",
+        ),
         Check("missing", len(gone), 0, _some(ledger, gone)),
         Check("duplicates", bronze.repeated, 0),
         Check("acknowledged and not there", len(not_there), 0, _some(ledger, not_there)),
@@ -207,7 +238,7 @@ def prove_encodings(bronze: Path, streams: Iterable[Stream]) -> list[Check]:
         puts = pa.table(batch.filter(pc.equal(batch.column("kind"), int(RowKind.PUT))))
         found = puts.group_by(["key", "encoding"]).aggregate([([], "count_all")])
         for row in found.to_pylist():
-            if row["encoding"] != wanted.get(row["key"].rpartition("/")[2]):
+            if row["encoding"] != wanted.get(_stream_of(row["key"])):
                 wrong[f"{row['key']} {row['encoding']}"] += row["count_all"]
     shown = ", ".join(sorted(wrong)[:_SHOWN])
     return [Check("of another encoding", wrong.total(), 0, shown)]
@@ -217,8 +248,7 @@ def prove_decoded(
     name: str, ledger: Ledger, bronze: Evidence, good: Path, bad: Path
 ) -> list[Check]:
     """That a decoded table has each sample of its stream once, or those that are bad have it."""
-    chunk = f"/{name}"
-    wanted = {id for id in bronze.found if ledger.keys.get(id, "").endswith(chunk)}
+    wanted = {id for id in bronze.found if _stream_of(ledger.keys.get(id, "")) == name}
     found = Evidence.of_decoded(good, bad)
     return [
         Check(f"rows of {name}", len(found.found.keys() & wanted), len(wanted), "as in bronze"),
@@ -230,10 +260,29 @@ def _is_tiny(key: str) -> bool:
     return key.startswith(_TINY_KEYS)
 
 
+def _is_ros(key: str) -> bool:
+    return key.startswith(_ROS_KEYS)
+
+
+def _stream_of(key: str) -> str:
+    """The name of a stream: the last chunk; of a ROS topic, the one before type and hash."""
+    chunks = key.split("/")
+    return chunks[-3] if chunks[-1].startswith(_RIHS) and _is_ros(key) else chunks[-1]
+
+
+def _attached_id(attachment: bytes | None) -> Id:
+    """The identity that the attachment of a ROS message says."""
+    if attachment is None or len(attachment) != _ATTACHMENT_LEN:
+        return ros_id(b"", _NO_NUMBER)
+    return ros_id(attachment[17:], int.from_bytes(attachment[:8], "little", signed=True))
+
+
 def _number_in(said: bytes | int | None) -> int:
-    """The number that a tiny device gave a sample: from a column, or a payload in JSON."""
+    """The number that a device gave a sample: from a column, or a payload in JSON or CDR."""
     if isinstance(said, int):
         return said
+    if said is not None and said.startswith(_CDR_MARK):
+        return int.from_bytes(said[4:8], "little", signed=True)
     try:
         number = json.loads(said or b"")["n"]
     except (ValueError, KeyError, TypeError):

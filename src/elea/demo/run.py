@@ -7,17 +7,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from elea.daemon.effective import Options
 from elea.demo import files, queries
+from elea.demo.dds_robot import NOT_INSTALLED, is_installed, reserved_domain
 from elea.demo.fleet import LEDGER
 from elea.demo.fleet_process import FleetProcess
 from elea.demo.gold import prove_gold, some_rows
 from elea.demo.ledger import Ledger
-from elea.demo.plan import OVERHEATS, SOIL, STREAMS, TINY_COUNT, Plan
+from elea.demo.plan import BESIDE, OVERHEATS, STREAMS, TINY_COUNT, Plan
 from elea.demo.progress import Progress
 from elea.demo.progress import read as read_progress
 from elea.demo.proof import (
@@ -137,22 +138,28 @@ class Run:
         Raises:
             EleaError: a part cannot be started, or falls again and again.
         """
+        with reserved_domain() as domain:
+            return self._run(domain)
+
+    def _run(self, domain: int | None) -> Summary:
+        self._plan = replace(self._plan, dds=domain is not None)
         self._directory.mkdir(parents=True)
         summary = Summary(self._directory)
         recorder = json.dumps(str(self._directory / LOG.parts[0]))
         router = self._directory / files.ROUTER
-        files.lay_out(self._directory)
+        files.lay_out(self._directory, domain=domain)
         queries.write(self._directory)
         cfg = (f"plugins/recorder/directory:{recorder}", _GATEWAY)
         stack = Stack(Options(config=str(router), listen=(_LISTEN,), cfg=cfg))
         with self._running(stack):
             summary.endpoint = stack.start_router()
             gateway = stack.gateway()
-            files.lay_out(self._directory, summary.endpoint, gateway)
+            files.lay_out(self._directory, summary.endpoint, gateway, domain=domain)
             self._step(f"router and recorder at {summary.endpoint}, tiny devices at {gateway}")
+            self._step(_dds_line(domain))
             self._start_pipeline(stack)
             if not self._interrupted.is_set():
-                self._watch_fleet(stack, summary.endpoint, gateway)
+                self._watch_fleet(stack, summary.endpoint, gateway, domain)
                 self._drain(stack)
                 self._step("gold tables of the last rows")
                 if not stack.stop_pipeline(_STOP_S):
@@ -189,15 +196,16 @@ class Run:
         )
         self._step(f"pipeline runs after {time.monotonic() - began_s:.0f} s")
 
-    def _watch_fleet(self, stack: Stack, endpoint: str, gateway: str) -> None:
+    def _watch_fleet(self, stack: Stack, endpoint: str, gateway: str, domain: int | None) -> None:
         session = stack.router.session
         for key_expr in RESULTS:
             heard = once(self._heard, self._repeats)
             session.declare_subscriber(key_expr, Callback(heard, indirect=False))
-        fleet_of = f"{self._plan.robots} robots and {TINY_COUNT} tiny devices"
+        beside = "a ROS 2 node" if domain is None else "a ROS 2 node and a DDS robot"
+        fleet_of = f"{self._plan.robots} robots, {TINY_COUNT} tiny devices, {beside}"
         self._step(f"{fleet_of} for {self._plan.duration_s:g} s")
         self._start_s = time.monotonic()
-        fleet = self._fleet = FleetProcess(self._plan, endpoint, gateway, self._directory)
+        fleet = self._fleet = FleetProcess(self._plan, endpoint, gateway, self._directory, domain)
         while not fleet.is_over:
             self._show(stack, fleet)
             if self._interrupted.wait(_TICK_S):
@@ -281,13 +289,15 @@ class Run:
             lost=plan.lost_count(),
             garbled=plan.garbled_count(),
             tiny=plan.tiny_count(),
+            dds=plan.dds_count(),
+            ros=plan.ros_count(),
         )
         if summary.interrupted:
             summary.checks = prove(ledger, bronze, None)
         else:
             summary.checks = prove(ledger, bronze, expected)
-        summary.checks += prove_encodings(lake / BRONZE, (*STREAMS, SOIL))
-        for stream in (*STREAMS, SOIL):
+        summary.checks += prove_encodings(lake / BRONZE, (*STREAMS, *BESIDE))
+        for stream in (*STREAMS, *BESIDE):
             good, bad = lake / stream.name, lake / f"{stream.name}_bad"
             if is_table(good):
                 summary.checks += prove_decoded(stream.name, ledger, bronze, good, bad)
@@ -307,6 +317,12 @@ class Run:
         (self._directory / queries.PLOT).write_text(text, encoding="utf-8")
 
 
+def _dds_line(domain: int | None) -> str:
+    if domain is not None:
+        return f"DDS bridge in domain {domain}, on loopback"
+    return "no DDS robot: all its domains are taken" if is_installed() else NOT_INSTALLED
+
+
 def _covers(log: Path, sent: int) -> bool:
     try:
         evidence = Evidence.of_log(log)
@@ -321,7 +337,7 @@ def _is_drained(ledger: Ledger, log: Path, lake: Path) -> bool:
         return False
     return all(
         check.holds
-        for stream in (*STREAMS, SOIL)
+        for stream in (*STREAMS, *BESIDE)
         if is_table(lake / stream.name)
         for check in prove_decoded(
             stream.name, ledger, bronze, lake / stream.name, lake / f"{stream.name}_bad"

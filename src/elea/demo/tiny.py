@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from elea.demo.ledger import SENT, tiny_id
+from elea.demo.ledger import SENT, numbered_id
+from elea.demo.member import Member
 from elea.demo.plan import MOVES, SLEEPS, SOIL, Due, tiny_key, tiny_name
 from elea.devices.device import Device, device_settings, encoding_property
 from elea.encoding import Encoding
@@ -21,7 +21,7 @@ _POLL_S: Final = 0.2
 _AWAY_S: Final = 0.5  # what is due later than that is slept for
 
 
-class Tiny(threading.Thread):
+class Tiny(Member):
     """One device: it opens a session, and writes what is due, each reliably.
 
     Args:
@@ -30,26 +30,14 @@ class Tiny(threading.Thread):
     """
 
     def __init__(self, fleet: Fleet, number: int) -> None:
-        super().__init__(name=tiny_name(number))
+        super().__init__(fleet, tiny_name(number))
         self.number = number
-        self.done = threading.Event()
-        self.failure: Exception | None = None
-        self._fleet = fleet
 
-    def run(self) -> None:
+    def live(self) -> None:
         """Write everything, and wait until the gateway has it."""
-        try:
-            settings = device_settings(lease_s=_ENDLESS_S, frame_len=FRAME_LEN)
-            with Device(self._fleet.gateway, settings, timeout_s=_TIMEOUT_S) as device:
-                self._live(device)
-        except threading.BrokenBarrierError:
-            return  # a robot failed, and says why
-        except Exception as error:
-            self.failure = error
-            self._fleet.is_ending.set()
-            self._fleet.ready.abort()
-        finally:
-            self.done.set()
+        settings = device_settings(lease_s=_ENDLESS_S, frame_len=FRAME_LEN)
+        with Device(self._fleet.gateway, settings, timeout_s=_TIMEOUT_S) as device:
+            self._live(device)
 
     def _live(self, device: Device) -> None:
         fleet, plan, key = self._fleet, self._fleet.plan, tiny_key(self.number)
@@ -65,7 +53,7 @@ class Tiny(threading.Thread):
                 device.move()
                 moves_s = None
             device.write(soil, plan.reading(self.number, due))
-            fleet.ledger.write(key, [tiny_id(key, due.number)], SENT)
+            fleet.ledger.write(key, [numbered_id(key, due.number)], SENT)
         device.flush()
 
     def _waited(self, device: Device, due: Due) -> bool:

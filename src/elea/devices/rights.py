@@ -21,26 +21,33 @@ _NEEDED = {
 }
 
 
-def within_rules(session: Session, allows: Allows | None, *, is_proven: bool) -> Allows:
-    """Whether both the section and the rules of the node allow something to a device.
+class DeviceRights:
+    """What the section `access` and the rules of the node together allow to devices.
 
     Args:
         session: Of the node.
         allows: What the section says; None: everything.
         is_proven: Whether devices prove their ids, which are then names of users, in hexadecimal.
     """
-    rights = Rights(session)
 
-    def both(pid: bytes, action: Action, key_exprs: tuple[str, ...]) -> bool:
-        if allows is not None and not allows(pid, action, key_exprs):
+    def __init__(self, session: Session, allows: Allows | None, *, is_proven: bool) -> None:
+        self._rights = Rights(session)
+        self._allows = allows
+        self._is_proven = is_proven
+
+    def revision(self) -> object:
+        """What the rules are now: another object as soon as they changed."""
+        return self._rights.revision()
+
+    def allow(self, pid: bytes, action: Action, key_exprs: tuple[str, ...]) -> bool:
+        """Whether a device may do something with all keys of these key expressions."""
+        if self._allows is not None and not self._allows(pid, action, key_exprs):
             return False
-        if not rights.are_limited:
+        if not self._rights.are_limited:
             return True
-        identity = identity_of("xrce", "", user=pid.hex() if is_proven else None)
+        identity = identity_of("xrce", "", user=pid.hex() if self._is_proven else None)
         return all(
-            rights.refusal(identity, needed, key, flow=flow) is None
+            self._rights.refusal(identity, needed, key, flow=flow) is None
             for key in key_exprs
             for needed, flow in _NEEDED[action]
         )
-
-    return both

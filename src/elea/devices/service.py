@@ -18,7 +18,7 @@ from elea.devices.hub import Hub
 from elea.devices.names import METRICS
 from elea.devices.persistent import PersistentStore
 from elea.devices.ports import Place, is_loopback, udp_socket
-from elea.devices.rights import within_rules
+from elea.devices.rights import DeviceRights
 from elea.devices.settings import PATH, SHARED, XrceSettings
 from elea.devices.space import Space
 from elea.errors import ConfigError, LinkError
@@ -177,6 +177,11 @@ class XrceService:
             conduits_count=limits.xrce_conduits_count,
             capabilities=ACCEPTS_BATCHES | ACCEPTS_FRAGMENTS | SELECTS,
         )
+        rights = DeviceRights(
+            self._session,
+            None if settings.access is None else settings.access.allows,
+            is_proven=settings.keys_file is not None,
+        )
         roles = Role.BROKER | (Role.DURABILITY if self._keeps else Role(0))
         self._scouts = ScoutAnswerer(roles, (), limits)
         return Gateway(
@@ -191,11 +196,8 @@ class XrceService:
                 transient=self._transient,
                 persistent=self._persistent,
                 interest_always=settings.interest_always,
-                allows=within_rules(
-                    self._session,
-                    None if settings.access is None else settings.access.allows,
-                    is_proven=settings.keys_file is not None,
-                ),
+                allows=rights.allow,
+                revision=rights.revision,
                 presets_of=settings.resources.of,
                 limits=limits,
             ),

@@ -112,11 +112,18 @@ class AcceptLoop:
         deadline_ns = self._clock() + self._limits.accept_handshake_ns
         try:
             handshake.timer = self._timers.call_at(deadline_ns, handshake.late)
-        except ClosedError:  # the loop is being stopped: this newcomer is too late
-            self._handshakes.discard(handshake)
-            pending.close()
+        except ClosedError:
+            self._refuse_late(handshake)
+            return
+        if self._timers.stopped:
+            self._refuse_late(handshake)
             return
         handshake.step()
+
+    def _refuse_late(self, handshake: _Handshake) -> None:
+        """The loop is being stopped: close a link that came too late."""
+        self._handshakes.discard(handshake)
+        handshake.pending.close()
 
     def _rest(self) -> None:
         self._resting = True

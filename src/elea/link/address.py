@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from dataclasses import dataclass
 from typing import Final
 
 from elea.errors import LinkError
 from elea.limits import DEFAULT_LIMITS
 from elea.locator import Endpoint, Locator
+from elea.records import dataclass
 
 IpSocketAddress = tuple[str, int] | tuple[str, int, int, int]
 SocketAddress = IpSocketAddress | str
@@ -124,9 +124,10 @@ def resolve_ip(
         return [Address(socket.AF_INET6, (host, port, 0, scope)) for scope in scopes][:count_max]
     kind = _SOCKET_TYPES.get(endpoint.protocol, socket.SOCK_STREAM)
     try:
-        found = socket.getaddrinfo(
-            host, port, type=kind, flags=socket.AI_PASSIVE if listening else 0
-        )
+        # As bytes, a name does not make Python import tables of Unicode, nor raise a UnicodeError.
+        name = host.encode() if host.isascii() else host
+        flags = socket.AI_PASSIVE if listening else 0
+        found = socket.getaddrinfo(name, port, type=kind, flags=flags)
     except OSError as error:
         raise LinkError(
             f"{endpoint.locator()}: the name {host!r} leads nowhere ({error.strerror or error});"

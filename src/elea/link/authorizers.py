@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import Final
 
 from elea.config.config import Config
@@ -32,6 +31,8 @@ def read_authorizer(config: Config) -> Authorize | None:
     name = config.get(AUTHORIZER)
     if not isinstance(name, str):
         return None
+    from importlib.metadata import entry_points  # late: slow to import, and few name one
+
     found = next(iter(entry_points(group=GROUP, name=name)), None)
     if found is None:
         known = ", ".join(sorted(one.name for one in entry_points(group=GROUP))) or "none"

@@ -55,6 +55,16 @@ class Link(Protocol):
             LinkError: if the link broke.
         """
 
+    def part(self) -> bool:
+        """Say goodbye, and that nothing more is written; False if the scheme knows no such end.
+
+        The peer reads everything that was written, and then closes too: see `is_over`. Closed
+        before that, what it sends meanwhile would reset the link and what it has not read yet.
+        """
+
+    def is_over(self) -> bool:
+        """After `part`: drop what has arrived; whether the peer has closed, too."""
+
     def close(self) -> None:
         """Say goodbye if the scheme knows how, and give up the descriptor. Legal twice."""
 

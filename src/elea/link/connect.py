@@ -10,7 +10,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from elea.errors import ClosedError, ConfigError, EleaError, LinkError
@@ -23,6 +22,7 @@ from elea.link.settings import LinkSettings
 from elea.link.timers import Timer, Timers
 from elea.locator import Endpoint
 from elea.node.ports import Teller
+from elea.records import dataclass
 
 _LOOKUPS_COUNT_MAX: Final = 4  # threads; a name service that hangs must not take them all
 

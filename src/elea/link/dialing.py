@@ -50,7 +50,11 @@ class Dialing:
             endpoints = dialable(endpoints, effect.teller, self._limits, allow=allow)
         if not endpoints:
             self._stats.refuse(Refusal.LEARNED)
-            why = LinkError(f"none of {', '.join(map(str, effect.endpoints))} may be dialled")
+            places = ", ".join(str(one.locator()) for one in effect.endpoints)
+            why = LinkError(
+                f"found a node at {places} and did not connect: a node of another host told of it,"
+                " and only configured endpoints may lead there; give --connect ENDPOINT"
+            )
             self._connector.poller.call_soon_threadsafe(lambda: self._done(connector_id, why))
             return
         self._attempts[connector_id] = self._connector.connect(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from elea.errors import ConfigError, LinkError
@@ -20,6 +19,7 @@ from elea.link.scouting_socket import ScoutingDatagram, ScoutingSockets
 from elea.link.settings import ScoutingSettings
 from elea.link.timers import Timer, Timers
 from elea.node.ports import Teller, Told
+from elea.records import dataclass
 from elea.transport.scouting import PERIOD_MAX_NS, SECOND_NS, Responder, Scouter
 
 OpenSockets = Callable[..., ScoutingSockets]

@@ -35,6 +35,7 @@ from elea.link.multicast import GroupLink, GroupPump
 from elea.link.opening import Opening
 from elea.link.poller_hot import Poller
 from elea.link.pump_hot import LinkPump
+from elea.link.refusal_log import RefusalLog
 from elea.link.registry import Registry
 from elea.link.settings import LinkSettings
 from elea.link.timers import Timer, Timers
@@ -53,6 +54,7 @@ from elea.node.ports import (
 )
 from elea.node.settings import EndpointGroups
 from elea.policy.policy import Policy
+from elea.routing.refusals import Refused
 
 _LOG: Final = logging.getLogger("elea.link")
 _REJOIN_NS: Final = 1_000_000_000  # after a group was lost, as when an interface went down
@@ -86,6 +88,7 @@ class Driver:
         self.now_ns = clock
         self.wall_ns = wall_clock
         node.tell_time(wall_clock)
+        node.routing.refusals.on_refused = RefusalLog()
         self._poller = poller
         self._settings = settings
         self._timers = Timers(poller, clock)
@@ -176,6 +179,7 @@ class Driver:
         """Close what is open still, and end."""
         with self.lock:
             pumps = list(self._pumps.values())
+            self._timers.stop()
         for pump in pumps:
             pump.close()
         self._poller.stop()
@@ -192,6 +196,10 @@ class Driver:
     def locators(self) -> tuple[str, ...]:
         """Where others can reach this node."""
         return self._listeners.locators(asker_loopback=False)
+
+    def refusals(self) -> tuple[Refused, ...]:
+        """Return what neighbours told that their access rules refused."""
+        return self.node.routing.refusals.known()
 
     def change_endpoints(
         self,
@@ -375,7 +383,7 @@ class Driver:
             return self.node.admission.greet(remote, batch_len_max, data, self.now_ns())
 
     def _not_accepted(self, source: str, error: LinkError) -> None:
-        _LOG.info("a link from %s came to nothing: %s", source, error)
+        _LOG.info("rejected connection from %s: %s", source, error)
 
     def _connected(self, connector_id: int, outcome: Connected | LinkError) -> None:
         if isinstance(outcome, LinkError):

@@ -12,12 +12,12 @@ import struct
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from elea.link.address import join_host
 from elea.locator import Locator
+from elea.records import dataclass
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 

@@ -1,7 +1,12 @@
-"""Opening: when `open` may return, and why it may not. behaviour.md 1.11, 1.12."""
+"""Opening: when `open` may return, and why it may not. behaviour.md 1.11, 1.12.
+
+A failure that `open` does not raise is logged, once for each reason: a router goes on without its
+upstream, and its operator has to know.
+"""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -9,10 +14,12 @@ from typing import Final
 from elea.errors import LinkError
 from elea.ids import WhatAmI
 from elea.link.discovery import Discovery
+from elea.link.pump_hot import PEER_CLOSED
 from elea.node.neighbour import ConnectionState
 from elea.node.node import Node
 from elea.node.ports import ConnectFailed, NeighbourUp
 
+_LOG: Final = logging.getLogger("elea.link")
 _TICK_S: Final = 0.02  # declarations of a peer are no event of their own
 
 
@@ -42,6 +49,7 @@ class Opening:
         self._search_end_ns = clock() + search_ns
         self._failures: dict[int, str] = {}  # by connector: why its last attempt failed
         self._ready = threading.Event()  # something came of an attempt to connect
+        self._has_opened = False
 
     @property
     def must_find(self) -> bool:
@@ -51,7 +59,10 @@ class Opening:
     def noticed(self, event: NeighbourUp | ConnectFailed) -> None:
         """Something came of an attempt."""
         if isinstance(event, ConnectFailed):
-            self._failures[event.connector_id] = event.reason
+            self._failures[event.connector_id] = _reason(event)
+            raises = self.must_find or self._node.settings.exit_on_failure
+            if event.is_news and (self._has_opened or not raises):
+                _log(event)
         self._ready.set()
 
     def wait(self, discovery: Discovery | None) -> None:
@@ -66,6 +77,10 @@ class Opening:
 
     def is_over(self, deadline_ns: int, discovery: Discovery | None) -> bool:
         """Whether `open` may return now; raises as `wait`."""
+        self._has_opened = self._has_opened or self._may_return(deadline_ns, discovery)
+        return self._has_opened
+
+    def _may_return(self, deadline_ns: int, discovery: Discovery | None) -> bool:
         if not self._bound():
             return False
         settings = self._node.settings
@@ -92,3 +107,20 @@ class Opening:
         if self._now_ns() >= self._search_end_ns:
             reached = [f"not connected: {why}" for why in self._failures.values()]
             raise LinkError("; ".join([discovery.nobody(), *reached]))
+
+
+def _reason(failure: ConnectFailed) -> str:
+    if failure.reason != PEER_CLOSED:
+        return failure.reason
+    return (
+        "the peer closed the link in the handshake; it may expect another scheme, as tls/, or be"
+        " no Zenoh node: its log tells more"
+    )
+
+
+def _log(failure: ConnectFailed) -> None:
+    places = ", ".join(str(one.locator()) for one in failure.endpoints)
+    # Nodes that others told of come and go, and nobody asked for them by name.
+    level = logging.DEBUG if failure.is_learned else logging.WARNING
+    rest = "gave up" if failure.is_final else "retrying"
+    _LOG.log(level, "cannot connect to %s: %s; %s", places, _reason(failure), rest)

@@ -81,11 +81,15 @@ class LinkPump:
         self._behind = False  # what was read is not done with yet
         self._ending: str | None = None  # why it ends, once that is certain
         self._draining: str | None = None  # why it ends, after the queue is written
+        self._broken: str | None = None  # why it ends, after everything that arrived is read
+        self._parted = False  # nothing is written any more, and the peer's end is waited for
+        self._started = False
         self._closed = False  # the descriptor is given up
 
     def start(self) -> None:
         """Begin to read; callbacks may run before this returns."""
         with self._lock:  # so that nobody changes the interest before it is registered
+            self._started = True
             self._interest = self._watched()
             if self._fd >= 0:
                 self._poller.register(self._fd, self._readable, self._writable, self._interest)
@@ -115,14 +119,14 @@ class LinkPump:
         """
         self._poller.said()
         with self._lock:
-            if self._ending is not None or self._draining is not None:
+            if self._ends():
                 return 0
             if self._queued_len:
                 return self._enqueue(buffers)
             try:
                 taken = self._write(buffers)
             except LinkError as error:
-                self._end(str(error))
+                self._break(str(error))
                 return 0
             self._written_len += taken
             left = _after(buffers, taken)
@@ -163,13 +167,18 @@ class LinkPump:
 
         Args:
             reason: for `on_closed`.
-            drain: first write what waits. A second call without it ends the wait.
+            drain: first write what waits, and let the peer read it: the link ends when the peer
+                closes, too. A second call without it ends the wait.
         """
         with self._lock:
-            if drain and self._ending is None and self._unwritten():
-                self._draining = reason
-                self._watch()
-                return
+            if drain and self._ending is None and self._broken is None:
+                if self._draining is None:
+                    self._draining = reason
+                if self._unwritten():
+                    self._watch()
+                    return
+                if self._part():
+                    return
             self._end(reason)
 
     def abort(self) -> None:
@@ -182,6 +191,10 @@ class LinkPump:
     # On the poller.
 
     def _readable(self) -> None:
+        if self._parted:
+            if self.link.is_over():
+                self._end_now(self._draining or CLOSED_HERE)
+            return
         if self._queued_len and not self._wants(True) & WRITE:
             self._writable()  # a write that waits for something to read
         turn_len = self._limits.link_turn_len
@@ -192,12 +205,15 @@ class LinkPump:
             try:
                 data = self.link.read(read_len)
             except LinkError as error:
-                self._end_now(str(error))
+                self._end_now(self._broken or str(error))
                 return
             if data is None:
+                if self._broken is not None:
+                    self._end_now(self._broken)
+                    return
                 break
             if not data:
-                self._end_now(PEER_CLOSED)
+                self._end_now(self._broken or PEER_CLOSED)
                 return
             full = len(data) == read_len
             read_len = self._deliver(data)
@@ -207,13 +223,16 @@ class LinkPump:
                 break
             self._wanted_len = read_len
             if not self._poller.in_loop():
+                if self._broken is not None:
+                    self._soon(self._readable)  # it is not watched any more
                 return  # relieved meanwhile: another thread reads on
             turn_len -= len(data)
             turn_count -= not self._stream
-            if self._stream and not full and not self._wants(False) & BUFFERED:
+            empty = self._stream and not full and not self._wants(False) & BUFFERED
+            if empty and self._broken is None:
                 break  # the socket is empty: asking once more would cost a call to learn it
             if turn_len <= 0 or turn_count <= 0 or self._clock() >= until_ns:
-                if self._wants(False) & BUFFERED:
+                if self._broken is not None or self._wants(False) & BUFFERED:
                     self._soon(self._readable)
                 break
         if self._watched() != self._interest:
@@ -245,16 +264,17 @@ class LinkPump:
     def _writable(self) -> None:
         waited = self._queued_len > 0
         with self._lock:
-            if self._ending is not None:
+            if self._ending is not None or self._broken is not None:
                 return
             try:
                 self._flush()
             except LinkError as error:
-                self._end(str(error))
+                self._break(str(error))
                 return
             drained = not self._queued_len
             if self._draining is not None and not self._unwritten():
-                self._end(self._draining)
+                if not self._part():
+                    self._end(self._draining)
                 return
             self._watch()
         if waited and drained and self._on_drained is not None:
@@ -296,15 +316,46 @@ class LinkPump:
         return wanted & ~READ if self._deaf() else wanted
 
     def _deaf(self) -> bool:
+        if self._parted:
+            return self._ending is not None
         stopped = self._paused or self._behind
         return stopped or self._draining is not None or self._ending is not None
 
+    def _part(self) -> bool:
+        """With the lock, everything is written: wait for the peer's end; False if there is none."""
+        if not self._parted and self._started and self._fd >= 0 and self.link.part():
+            self._parted = True
+            self._watch()
+        return self._parted
+
     def _watch(self) -> None:
         wanted = self._watched()
-        if wanted != self._interest and self._ending is None:
+        if wanted != self._interest and self._ending is None and self._broken is None:
             self._interest = wanted
             if self._fd >= 0:
                 self._poller.modify(self._fd, wanted)
+
+    def _ends(self) -> bool:
+        """Whether nothing is written any more, apart from what is queued."""
+        ends = self._ending is not None or self._draining is not None
+        return ends or self._broken is not None
+
+    def _break(self, reason: str) -> None:
+        """With the lock: a write failed. A peer that closed after its last samples does that too.
+
+        What it sent before has arrived, and the system gives it to readers still.
+        """
+        if self._draining is not None:
+            self._end(reason)  # nothing is read any more
+        elif self._ending is None and self._broken is None:
+            self._broken = reason
+            self._queue.clear()
+            self._queued_len = 0
+            self._soon(self._read_rest)
+
+    def _read_rest(self) -> None:
+        self._poller.unregister(self._fd)  # it would be ready for ever
+        self._readable()
 
     def _end_now(self, reason: str) -> None:
         with self._lock:
@@ -320,7 +371,7 @@ class LinkPump:
         try:
             self._poller.call_soon_threadsafe(call)
         except ClosedError:
-            if call == self._teardown:
+            if call in (self._teardown, self._read_rest):
                 self._give_up()  # no loop is left to tell
 
     def _teardown(self) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.errors import LinkError, MissingDependencyError
 from elea.link.base import Scheme
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP: Final = "elea.links"
 
@@ -100,5 +102,7 @@ class Registry:
 
     def _others(self) -> dict[str, EntryPoint]:
         if self._entries is None:
+            from importlib.metadata import entry_points  # late: few use schemes of other packages
+
             self._entries = {entry.name: entry for entry in entry_points(group=GROUP)}
         return self._entries

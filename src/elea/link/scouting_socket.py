@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from elea.limits import DEFAULT_LIMITS, Limits
@@ -25,6 +24,7 @@ from elea.link.multicast import (
     own_addresses,
 )
 from elea.link.poller_hot import Poller
+from elea.records import dataclass
 
 _DATAGRAM_LEN_MAX: Final = 65_535
 

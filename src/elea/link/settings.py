@@ -7,8 +7,7 @@ An endpoint's option has the name of the configuration key, as in
 from __future__ import annotations
 
 import base64
-import binascii
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from typing import Final, Self
 
 from elea.config.config import Config
@@ -17,6 +16,7 @@ from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.locator import Endpoint
 from elea.node.settings import role_bits
+from elea.records import dataclass, replace
 from elea.secret import Secret
 
 _FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
@@ -24,6 +24,7 @@ _TLS: Final = "transport/link/tls"
 _ALLOWED_NAMES: Final = "elea/tls/allowed_names"
 _NO_PEM: Final = ("version_1_2", "allowed_names")  # of TlsSettings; neither file nor flag
 _SCOUTING: Final = "scouting/multicast"
+_BUFFER_LEN_MAX: Final = 0x7FFF_FFFF  # a C int; the system allows less anyway
 _DSCP_MAX: Final = 63
 
 
@@ -44,7 +45,7 @@ class Pem:
         encoded = value.reveal() if isinstance(value, Secret) else value
         try:
             return cls(text=Secret(base64.b64decode(encoded, validate=True).decode("ascii")))
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:  # characters that are none of base64, or bytes that are no text
             raise ConfigError(where, "is no base64 of a PEM text") from None
 
 
@@ -225,8 +226,8 @@ class SocketOptions:
         if dscp is not None and dscp > _DSCP_MAX:
             raise ConfigError(f"{endpoint}", f"dscp is 0 to {_DSCP_MAX}, saw {dscp}")
         return cls(
-            so_sndbuf=sndbuf,
-            so_rcvbuf=rcvbuf,
+            so_sndbuf=None if sndbuf is None else min(sndbuf, _BUFFER_LEN_MAX),
+            so_rcvbuf=None if rcvbuf is None else min(rcvbuf, _BUFFER_LEN_MAX),
             dscp=dscp,
             interface=text_option(endpoint, "iface"),
             bind=text_option(endpoint, "bind"),

@@ -6,7 +6,6 @@ import errno
 import os
 import socket
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from elea.errors import LinkError
@@ -20,6 +19,7 @@ from elea.locator import Locator
 _BUFFERS_COUNT_MAX: Final = os.sysconf("SC_IOV_MAX") if hasattr(os, "sysconf") else 16
 
 _DRAIN_LEN: Final = 65_536
+_DRAIN_COUNT: Final = 64  # reads of a socket that is closed: more than its buffer holds by default
 
 
 class StreamLink:
@@ -62,8 +62,14 @@ class StreamLink:
         except OSError as error:
             raise link_error(f"write to {self.info.remote}", error) from error
 
+    def part(self) -> bool:
+        return shut(self._socket)
+
+    def is_over(self) -> bool:
+        return drop_arrived(self._socket)
+
     def close(self) -> None:
-        part(self._socket)
+        leave(self._socket)
 
     def abort(self) -> None:
         self._socket.close()
@@ -211,11 +217,32 @@ class Connecting:
         return link_error(f"connect to {self._remote}", error)
 
 
-def part(sock: socket.socket) -> None:
-    """End a conversation so that the last octets arrive: unread ones would make a reset of them."""
-    with suppress(OSError):  # gone already, or nothing to read
+def shut(sock: socket.socket) -> bool:
+    """Write no more; whether the peer may still be there to read what was written."""
+    try:
         sock.shutdown(socket.SHUT_WR)
-        sock.recv(_DRAIN_LEN)
+    except OSError:  # gone already
+        return False
+    return True
+
+
+def drop_arrived(sock: socket.socket) -> bool:
+    """Read what has arrived, and drop it; whether that was the end, or an error."""
+    try:
+        for _ in range(_DRAIN_COUNT):
+            if not sock.recv(_DRAIN_LEN):
+                return True
+    except (BlockingIOError, InterruptedError):
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def leave(sock: socket.socket) -> None:
+    """Close without waiting for the peer; unread bytes would reset what it has not read yet."""
+    if shut(sock):
+        drop_arrived(sock)
     sock.close()
 
 

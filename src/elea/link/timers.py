@@ -60,10 +60,20 @@ class Timers:
         self._heap: list[Timer] = []
         self._orders = count()  # equal times are called in the order they were asked for
         self._sweep_at = _SWEEP_COUNT_MIN
+        self.stopped = False
+
+    def stop(self) -> None:
+        """Set no timer from now on: the poller is about to be stopped, with calls under way."""
+        self.stopped = True
 
     def call_at(self, at_ns: int, call: Callback) -> Timer:
-        """Call something on the poller when the monotonic clock reaches `at_ns`."""
+        """Call something on the poller when the monotonic clock reaches `at_ns`.
+
+        After `stop` it is never called.
+        """
         timer = Timer(at_ns, next(self._orders), call)
+        if self.stopped:
+            return timer
         with self._lock:
             if len(self._heap) >= self._sweep_at:
                 self._sweep()

@@ -19,7 +19,7 @@ from elea.link.address import Address, resolve_ip
 from elea.link.base import BUFFERED, READ, WRITE, Buffer, Link, LinkInfo, PendingLink
 from elea.link.failure import link_error
 from elea.link.settings import LinkSettings, TlsSettings
-from elea.link.stream import Outbox, part
+from elea.link.stream import Outbox, drop_arrived, leave, shut
 from elea.link.tcp import TcpListener, dial, tcp_info
 from elea.link.tls_context import client_context, own_expiry_s, server_context
 from elea.locator import Endpoint
@@ -190,11 +190,19 @@ class TlsLink:
         except OSError as error:
             raise link_error(f"write to {self.info.remote}", error) from error
 
+    def part(self) -> bool:
+        with self._lock:
+            self._machine.say_goodbye()
+        return shut(self._socket)
+
+    def is_over(self) -> bool:
+        return drop_arrived(self._socket)
+
     def close(self) -> None:
         if self._socket.fileno() >= 0:
             with self._lock:
                 self._machine.say_goodbye()
-            part(self._socket)
+            leave(self._socket)
 
     def abort(self) -> None:
         self._socket.close()

@@ -99,6 +99,12 @@ class UdpLink:
     def write(self, buffers: Sequence[Buffer]) -> int:
         return _write_each(self._socket.send, buffers, self.info)
 
+    def part(self) -> bool:
+        return False  # datagrams have no end
+
+    def is_over(self) -> bool:
+        return True
+
     def close(self) -> None:
         self._socket.close()
 
@@ -291,6 +297,12 @@ class UdpSourceLink:
         if self._closed or self._ended:
             raise LinkError(f"write to {self.info.remote}: the link is closed")
         return self._listener.send_to(self, buffers)
+
+    def part(self) -> bool:
+        return False  # datagrams have no end
+
+    def is_over(self) -> bool:
+        return True
 
     def close(self) -> None:
         self._closed = True

@@ -30,7 +30,7 @@ from elea.link.address import Address, join_host, resolve_ip
 from elea.link.base import BUFFERED, READ, WRITE, Buffer, Link, LinkInfo, PendingLink
 from elea.link.failure import link_error
 from elea.link.settings import LinkSettings, text_option
-from elea.link.stream import Outbox, part
+from elea.link.stream import Outbox, drop_arrived, leave, shut
 from elea.link.tcp import TcpListener, dial, tcp_info
 from elea.locator import Endpoint
 
@@ -218,16 +218,26 @@ class WsLink:
         except OSError as error:
             raise link_error(f"write to {self.info.remote}", error) from error
 
+    def part(self) -> bool:
+        self._say_goodbye()
+        return shut(self._socket)
+
+    def is_over(self) -> bool:
+        return drop_arrived(self._socket)
+
     def close(self) -> None:
         if self._socket.fileno() >= 0:
-            with self._lock, suppress(OSError):
-                if self._protocol.state is State.OPEN:
-                    self._protocol.send_close(CloseCode.NORMAL_CLOSURE)
-                self._pass_on()
-            part(self._socket)
+            self._say_goodbye()
+            leave(self._socket)
 
     def abort(self) -> None:
         self._socket.close()
+
+    def _say_goodbye(self) -> None:
+        with self._lock, suppress(OSError):
+            if self._protocol.state is State.OPEN:
+                self._protocol.send_close(CloseCode.NORMAL_CLOSURE)
+            self._pass_on()
 
     def _receive(self) -> bytes | None:
         try:

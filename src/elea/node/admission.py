@@ -34,6 +34,7 @@ from elea.wire.transport.close import Close, CloseReason
 from elea.wire.transport.init import Init
 from elea.wire.transport.open import Open
 
+_SAME_ID = "it has the same id as this node: it is this node, or one of two nodes needs another id"
 GiveUp = Callable[[Neighbour, str, int, CloseReason], None]
 
 
@@ -166,7 +167,7 @@ class Admission:
         zid = terms.peer_zid
         known = self._neighbours.get(zid) or self.upstream()
         if zid == self._settings.zid:
-            handshake.refuse(CloseReason.CONNECTION_TO_SELF)
+            handshake.refuse(CloseReason.CONNECTION_TO_SELF, _SAME_ID)
         elif known is not None and (known.zid != zid or not _may_join(link, known)):
             # Connected already, or found by scouting and connected meanwhile: one link is enough.
             content(link, known)
@@ -181,7 +182,7 @@ class Admission:
         known = self._neighbours.get(zid)
         if zid == self._settings.zid:
             self.stats.refuse(Refusal.SELF)
-            handshake.refuse(CloseReason.CONNECTION_TO_SELF)
+            handshake.refuse(CloseReason.CONNECTION_TO_SELF, _SAME_ID)
         elif not self._may_have_role(link.info, handshake.proposed):
             self.stats.refuse(Refusal.ROLE)
             handshake.refuse(CloseReason.INVALID)

@@ -11,9 +11,10 @@ links that its messages come from are not read until half of it is gone (threat 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from elea.records import dataclass
 from elea.transport.batching_hot import DROPPED, FULL
 from elea.transport.multicast import GroupTransport
 from elea.transport.unicast_hot import Transport

@@ -51,6 +51,7 @@ class Connector:
         "_deadline_ns",
         "_head_start_ns",
         "_pause_ns",
+        "_reported",
         "_retry",
         "_rng",
         "due_ns",
@@ -83,6 +84,7 @@ class Connector:
         self.expected_zid = expected_zid
         self.teller = teller
         self._head_start_ns = head_start_ns
+        self._reported: frozenset[str] | None = None  # the failure that was reported last
         self._retry = retry
         self._rng = rng
         self._pause_ns = retry.init_ns
@@ -95,6 +97,7 @@ class Connector:
     def connected(self) -> None:
         """The attempt succeeded; from now on a loss is repaired for ever."""
         self.phase = Phase.CONNECTED
+        self._reported = None
         self._pause_ns = self._retry.init_ns
         self._deadline_ns = None
 
@@ -115,6 +118,13 @@ class Connector:
             self.phase = Phase.GIVEN_UP
         else:
             self.phase = Phase.WAITING
+
+    def take_news(self) -> bool:
+        """Whether the failure is another one than the last time this was asked."""
+        # Addresses that are tried at once fail in any order.
+        reasons = frozenset(self.failure.split("; "))
+        is_new, self._reported = reasons != self._reported, reasons
+        return is_new
 
     def lost(self, now_ns: int) -> None:
         """The link is gone, or it is this one's turn: try at once."""

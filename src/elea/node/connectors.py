@@ -176,6 +176,15 @@ class Connectors:
 
     def _report(self, connector: Connector) -> None:
         """Say why; a node that was told of is forgotten once it is given up."""
-        self._ask(ConnectFailed(connector.id, connector.failure))
+        self._ask(
+            ConnectFailed(
+                connector.id,
+                connector.failure,
+                connector.endpoints,
+                is_news=connector.take_news(),
+                is_learned=connector.expected_zid is not None,
+                is_final=connector.phase is Phase.GIVEN_UP,
+            )
+        )
         if connector.expected_zid is not None and connector.phase is Phase.GIVEN_UP:
             self._by_id.pop(connector.id, None)

@@ -16,10 +16,11 @@ from elea.wire.buffer_hot import OCTETS, Writer
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import FLAG_T, Put
 from elea.wire.data.put_hot import encode as encode_put
-from elea.wire.fields_hot import Stamp, write_stamp
+from elea.wire.fields_hot import FLAG_Z, Stamp, write_stamp
 from elea.wire.network.push_hot import Push
 from elea.wire.network.push_hot import encode as encode_push
 from elea.wire.plain_hot import PlainPush
+from elea.wire.shared_extensions import SOURCE_INFO, SourceRef, write_entity
 
 SENT: Final = 0
 DROPPED: Final = 1
@@ -104,14 +105,41 @@ class Outlet:
         self.stuck = False  # messages wait for room, and others of their priority behind them
 
 
+class Origin:
+    """A source that numbers its samples: the next one has the number `sn`."""
+
+    __slots__ = ("_entity", "_header", "eid", "sn", "zid")
+
+    def __init__(self, zid: bytes, eid: int, sn: int = 0) -> None:
+        self.zid = zid
+        self.eid = eid
+        self.sn = sn
+        writer = Writer()
+        write_entity(writer, zid, eid)
+        self._entity = writer.to_bytes()
+        self._header = SOURCE_INFO.header
+
+    def ref(self) -> SourceRef:
+        """Who produced the next sample."""
+        return SourceRef(self.zid, self.eid, self.sn)
+
+    def write(self, writer: Writer) -> None:
+        """The same as the only extension of a PUT."""
+        number = Writer()
+        number.z64(self.sn)
+        writer.u8(self._header)
+        writer.block(self._entity + number.to_bytes())
+
+
 class Way:
     """How the values of one publisher leave through one face: `head`, their length, their octets.
 
-    If they have timestamps: `stamped_head`, that, `rest`, their length, their octets. `message` is
-    an empty one of them, and `body` the same.
+    If they have timestamps: `stamped_head`, that, `rest`, their length, their octets; with a source
+    as well `sourced_head`, the stamp, `rest`, the source, the rest. `message` is an empty one of
+    them, and `body` the same.
     """
 
-    __slots__ = ("body", "head", "message", "outlet", "rest", "stamped_head")
+    __slots__ = ("body", "head", "message", "outlet", "rest", "sourced_head", "stamped_head")
 
     def __init__(self, outlet: Outlet, message: Push, body: Put) -> None:
         self.outlet = outlet
@@ -125,6 +153,7 @@ class Way:
         self.rest = put.to_bytes()[1:-1]
         before = len(self.head) - len(self.rest) - 1
         self.stamped_head = self.head[:before] + OCTETS[self.head[before] | FLAG_T]
+        self.sourced_head = self.head[:before] + OCTETS[self.head[before] | FLAG_T | FLAG_Z]
 
 
 class Egress:
@@ -210,24 +239,38 @@ class Egress:
             ways.append(Way(outlet, message, body))
         return ways
 
-    def send_value(self, way: Way, payload: bytes, stamp: Stamp | None, reliable: bool) -> int:
-        """Let a value leave."""
+    def send_value(
+        self,
+        way: Way,
+        payload: bytes,
+        stamp: Stamp | None,
+        reliable: bool,
+        origin: Origin | None = None,
+    ) -> int:
+        """Let a value leave; one of an origin has a stamp as well."""
         outlet = way.outlet
         queues = outlet.queues
         qos = way.message.qos
         if outlet.stuck or queues is None or outlet.guard is not None:
             result = UNFIT
-        elif stamp is None:
+        elif stamp is None and origin is None:
             result = queues.send_value(way.head, payload, qos, reliable)
+        elif stamp is None:
+            result = UNFIT
         else:
             writer = Writer()
             write_stamp(writer, stamp)
             writer.raw(way.rest)
+            head = way.stamped_head
+            if origin is not None:
+                head = way.sourced_head
+                origin.write(writer)
             writer.block(payload)
-            result = queues.forward(way.stamped_head, b"", writer.to_bytes(), qos, reliable)
+            result = queues.forward(head, b"", writer.to_bytes(), qos, reliable)
         if result == UNFIT:
             empty = way.message
-            body = Put(payload, stamp, way.body.encoding)
+            source = None if origin is None else origin.ref()
+            body = Put(payload, stamp, way.body.encoding, None, source)
             message = Push(empty.key, body, qos, None, empty.node_id)
             return self.send(outlet.face_id, message, reliable)
         if not outlet.dirty:

@@ -8,17 +8,18 @@ too, and when the rules change it may pass after all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from elea.node.egress_hot import Egress, Outlet
 from elea.node.receive_hot import FaceSink
 from elea.policy.access import Verdict
-from elea.policy.actions import Action, Flow, classify, sizes, undeclares
+from elea.policy.actions import ACTIONS, Action, Flow, classify, sizes, undeclares
 from elea.policy.chain import Chain, Reason, Refusal
 from elea.policy.identity import Identity
 from elea.policy.owners import Owners
 from elea.policy.quota import Account
 from elea.policy.service_keys import consumer_of
+from elea.records import dataclass
 from elea.routing.core import Routing
 from elea.routing.tables import Kind, distance_of, is_complete
 from elea.wire.codec_hot import NetworkMessage
@@ -31,11 +32,14 @@ from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest, InterestMode
 from elea.wire.network.oam import Oam
+from elea.wire.network.refused import refused
 from elea.wire.network.request import Request
 from elea.wire.network.response_final import ResponseFinal
 
 _HEADER_LEN = 16  # about what a message has besides its key, payload and attachment
 _RULES = (Reason.ACCESS, Reason.AUTHORIZER)  # what a change of rules may undo
+_TOLD = (*_RULES, Reason.QUOTA)  # what a neighbour is told that it may not do
+_TOLD_COUNT_MAX = 64  # of one neighbour: who goes on all the same knows enough
 _KINDS = {
     Action.DECLARE_SUBSCRIBER: Kind.SUBSCRIBER,
     Action.DECLARE_QUERYABLE: Kind.QUERYABLE,
@@ -56,6 +60,11 @@ class Guarded:
     links: dict[int, None]
     account: Account | None = None
     refused_count: int = 0
+    # What a router told, or was to be told, and was refused; it is said once, and by key.
+    unsaid: dict[Flow, set[tuple[Action, str]]] = field(
+        default_factory=lambda: {flow: set() for flow in Flow}
+    )
+    told: set[tuple[Action, str]] = field(default_factory=set)  # what it knows that it may not do
     withheld: dict[Flow, Withheld] = field(default_factory=lambda: {flow: {} for flow in Flow})
 
 
@@ -119,6 +128,25 @@ class FaceGuard:
     def verdict(self, action: Action, key: str) -> Verdict:
         """What access control says of an action, for operators; nothing is counted."""
         return self._chain.verdict(action, key, self._around.now_ns())
+
+    def must_retell(self) -> bool:
+        """Whether the rules, which changed, apply to what was exchanged with a router.
+
+        Routers tell each other by key, once, and of many others: they have to connect again.
+        """
+        flooding = self._around.routing.flooding
+        now_ns, face_id = self._around.now_ns(), self._face.face_id
+        unsaid = self._face.unsaid[self._chain.flow]
+        if any(self._chain.allows(action, key, now_ns) for action, key in unsaid):
+            return True
+        if flooding is None or not self._chain:
+            return False
+        known = flooding.said_by(face_id) if self._is_ingress else flooding.told_to(face_id)
+        return any(
+            not self._chain.allows(_action(kind), key, now_ns)
+            for kind, key in known
+            if (_action(kind), key) not in unsaid
+        )
 
     def review(self) -> None:
         """The rules changed: what they forbid now is taken back, what they allow now is given."""
@@ -188,6 +216,8 @@ class FaceGuard:
     def _refuse(self, message: NetworkMessage, refusal: Refusal) -> None:
         self._face.refused_count += 1
         self._around.on_refusal(self._face, refusal)
+        if self._is_ingress and refusal.reason in _TOLD and refusal.action in ACTIONS:
+            self._tell(refusal)
         if isinstance(message, Request):
             self._answer(ResponseFinal(message.id, QOS_REQUEST))
         elif isinstance(message, Interest):
@@ -197,6 +227,22 @@ class FaceGuard:
             body = _with_key(message.body, refusal.key)
             if body is not None and body.id != 0:
                 self._withhold(refusal.action, Declare(body, None, message.qos))
+            elif body is not None:
+                unsaid = self._face.unsaid[self._chain.flow]
+                if len(unsaid) < self._around.withheld_count:
+                    unsaid.add((refusal.action, refusal.key))
+
+    def _tell(self, refusal: Refusal) -> None:
+        """Let a neighbour know what it may not do, once: silence would look like nobody is there.
+
+        Zenoh has no answer to a declaration, and a refused query just ends; so it is a word between
+        nodes of Elea, which others ignore. Which rule it was stays here.
+        """
+        face, told = self._face, (refusal.action, refusal.key)
+        if not face.identity.zid or told in face.told or len(face.told) >= _TOLD_COUNT_MAX:
+            return  # a group is nobody
+        face.told.add(told)
+        self._around.egress.send(face.face_id, refused(refusal.action.value, refusal.key), True)
 
     def _withhold(self, action: Action, declare: Declare) -> None:
         if len(self._withheld) < self._around.withheld_count:

@@ -7,7 +7,7 @@ neighbour, by the address its datagrams come from.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from elea.ids import Rng
 from elea.limits import Limits
@@ -18,6 +18,7 @@ from elea.node.guards import Guards
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
+from elea.records import dataclass
 from elea.routing.core import Routing
 from elea.routing.face import FaceSpec
 from elea.transport.events import GroupEvents, JoinDue, MemberJoined, MemberLost

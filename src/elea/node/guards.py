@@ -14,19 +14,22 @@ from elea.limits import Limits
 from elea.node.egress_hot import Egress, Outlet
 from elea.node.face_guard import FaceGuard, Guarded, Surroundings
 from elea.node.holding import Holding
+from elea.node.logins import bucket_of, is_here
 from elea.node.neighbour import Neighbour, NodeLink
 from elea.node.ports import LinkInfo
 from elea.node.receive_hot import FaceSink
 from elea.policy.access import Verdict
 from elea.policy.actions import Action, Flow
 from elea.policy.chain import Reason, Refusal
-from elea.policy.events import LoggedIn, LoginRefused, OverQuota, PolicyEvent, Refused
+from elea.policy.events import LoggedIn, LoggedOut, LoginRefused, OverQuota, PolicyEvent, Refused
 from elea.policy.identity import Identity, LinkIdentity
 from elea.policy.owners import Owners
 from elea.policy.policy import Policy
 from elea.policy.quota import Account
 from elea.routing.core import Routing
 
+_OVER_QUOTA = "closed here: over its quota"
+_RULES_CHANGED = "closed here: access rules changed; it is told everything when it connects again"
 _PROTOCOLS = {"wss": "ws"}  # one word for both, as in Eclipse
 
 
@@ -63,6 +66,7 @@ class Guards:
         self._faces: dict[int, Guarded] = {}
         self._accounts: dict[tuple[str, str], Account] = {}  # by quota and identity
         self._held: dict[int, int] = {}  # faces that are not read, until when
+        self._changed: set[int] = set()  # routers that have to connect again: rules changed
         self._around = Surroundings(
             routing, egress, now_ns, limits.withheld_count, self._refusal, self._excess, self.owners
         )
@@ -100,16 +104,22 @@ class Guards:
                 self._tell(LoggedIn(identity))
         face.identity = identity
         self._guard(face)
-        if sink.face_id in self._held:  # a new link of who has sent too much is not read either
-            for link_id in links:
-                self._holding.pause(link_id, True)
+        now_ns = self._around.now_ns()
+        until_ns = self._held.get(sink.face_id, 0)
+        if face.account is not None:  # who comes back does not begin with a debt that is paid
+            until_ns = max(until_ns, now_ns + face.account.wait_ns(now_ns))
+        if until_ns > now_ns:  # a new link of who has sent too much is not read either
+            self._hold(face, until_ns)
 
-    def leave(self, face_id: int) -> None:
+    def leave(self, face_id: int, reason: str = "") -> None:
         """A neighbour is gone."""
         face = self._faces.pop(face_id, None)
         if face is not None:
+            if face.identity.zid:  # a group is nobody
+                self._tell(LoggedOut(face.identity, reason))
             self._leave_account(face)
             self._held.pop(face_id, None)
+            self._changed.discard(face_id)
             self._forget_accounts()
 
     def login_refused(self, info: LinkInfo, reason: str) -> None:
@@ -120,11 +130,19 @@ class Guards:
         """Another policy applies from now on; neighbours stay."""
         self._policy = policy
         for face in self._faces.values():
+            face.told.clear()
             self._leave_account(face)
             self._release(face)
         self._accounts.clear()
+        faces = self._around.routing.tables.faces
         for face in list(self._faces.values()):
-            for guard in self._guard(face):
+            guards = self._guard(face)
+            known = faces.get(face.face_id)
+            if known is not None and known.is_router:
+                if any(guard.must_retell() for guard in guards):
+                    self._changed.add(face.face_id)
+                continue
+            for guard in guards:
                 guard.review()
 
     def verdict(self, face_id: int, flow: Flow, action: Action, key: str) -> Verdict | None:
@@ -138,6 +156,21 @@ class Guards:
         face = self._faces.get(face_id)
         return 0 if face is None else face.refused_count
 
+    def asker(self, face_id: int, request_id: int) -> str:
+        """The one who waits for a session's answers: what it has proven, else where it is.
+
+        Addresses of this host are no names: sessions are, as those of this process.
+        """
+        asking = self._around.routing.queries.asker(face_id, request_id)
+        face = None if asking is None else self._faces.get(asking)
+        if face is None:
+            return f"face:{asking}"
+        identity = face.identity
+        address = identity.links[0].address if identity.links else ""
+        if identity.user is not None or identity.common_names:
+            return identity.name
+        return f"session:{identity.zid}" if is_here(address) else f"address:{bucket_of(address)}"
+
     def hold_debtors(self, debts: dict[int, int]) -> None:
         """Do not read faces for as many nanoseconds as stand beside them; then `debts` are paid."""
         now_ns = self._around.now_ns()
@@ -149,11 +182,14 @@ class Guards:
 
     def next_timer_ns(self) -> int | None:
         """When `overdue` wants to be called."""
+        if self._changed:
+            return self._around.now_ns()
         return min(self._held.values(), default=None)
 
-    def overdue(self, now_ns: int) -> list[int]:
-        """Read those again who have waited long enough; the faces that are to be closed."""
-        found = []
+    def overdue(self, now_ns: int) -> list[tuple[int, str]]:
+        """Read those again who have waited long enough; the faces to be closed, and why."""
+        found = [(face_id, _RULES_CHANGED) for face_id in sorted(self._changed)]
+        self._changed.clear()
         for face_id, until_ns in list(self._held.items()):
             face = self._faces[face_id]
             if now_ns < until_ns:
@@ -164,7 +200,7 @@ class Guards:
             wait_ns = face.account.wait_ns(now_ns)
             if face.account.is_overdue(now_ns):
                 self._tell(OverQuota(face.identity, face.account.quota.id, True))
-                found.append(face_id)
+                found.append((face_id, _OVER_QUOTA))
             elif wait_ns > 0:
                 self._held[face_id] = now_ns + wait_ns
             else:

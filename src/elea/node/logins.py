@@ -72,3 +72,17 @@ def bucket_of(source: str) -> str:
     if address.version == 4:
         return str(address)
     return str(ipaddress.ip_network((address, _IPV6_NETWORK_LEN), strict=False))
+
+
+def is_here(source: str) -> bool:
+    """Whether an address is one of this host: loopback, or the path of a socket.
+
+    Example:
+        >>> [is_here(one) for one in ("127.0.0.1", "::1", "unix user 0", "10.0.0.1")]
+        [True, True, True, False]
+    """
+    try:
+        address = ipaddress.ip_address(source.partition("%")[0])
+    except ValueError:
+        return True
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Protocol, Self
 
@@ -16,6 +16,7 @@ from elea.node.intake_hot import Intake
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
+from elea.records import dataclass
 from elea.transport.handshake import Acceptor, Opener
 from elea.transport.negotiation import Agreed
 from elea.transport.stats_hot import TransportStats

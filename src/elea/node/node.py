@@ -86,6 +86,7 @@ class Node:
         self.guards = Guards(
             settings.policy, self.routing, self.egress, self.holding, self._told_ns, limits
         )
+        self.asker = self.guards.asker
         self._fragments = FragmentPool(limits.fragments_node_len)
         self._dirty: dict[int, None] = {}
         self._last_id = self._now_ns = 0
@@ -182,8 +183,8 @@ class Node:
                 self._advance(link, now_ns)
         for neighbour in list(self._neighbours.values()):
             self._time_neighbour(neighbour, now_ns)
-        for face_id in self.guards.overdue(now_ns):
-            self._give_up(self._by_face[face_id], "closed here: over its quota", now_ns)
+        for face_id, reason in self.guards.overdue(now_ns):
+            self._give_up(self._by_face[face_id], reason, now_ns)
         fat = self.holding.excess(list(self._neighbours.values()))
         if fat is not None:
             self._give_up(fat, "too much waits for it", now_ns, CloseReason.UNRESPONSIVE)
@@ -567,7 +568,7 @@ class Node:
                 self._give_up(neighbour, reason, now_ns)
             return
         del self._by_face[neighbour.face_id]
-        self.guards.leave(neighbour.face_id)
+        self.guards.leave(neighbour.face_id, reason)
         self._mute(neighbour)
         self.departed.add(self._neighbours.pop(neighbour.zid))
         self.routing.close_face(neighbour.face_id, now_ns)

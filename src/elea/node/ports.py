@@ -7,11 +7,11 @@ link and reads no clock. `LinkInfo` goes in, effects come out.
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from enum import Enum
 from typing import Self
 
 from elea.locator import Endpoint, Locator
+from elea.records import dataclass
 
 
 class CallbackThread(Enum):
@@ -150,10 +150,14 @@ class NeighbourDown:
 
 @dataclass(slots=True)
 class ConnectFailed:
-    """A connector gave up: what was tried and why it failed."""
+    """An attempt to connect failed."""
 
     connector_id: int
     reason: str
+    endpoints: tuple[Endpoint, ...]
+    is_news: bool  # the attempt before it had another reason, or succeeded
+    is_learned: bool  # others told of the node; else it is configured
+    is_final: bool  # there is no other attempt
 
 
 Effect = Connect | CloseLink | HoldReading | NeighbourUp | NeighbourDown | ConnectFailed

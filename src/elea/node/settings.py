@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from elea.config.config import Config
@@ -14,6 +13,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.locator import Endpoint, is_group
 from elea.policy.chain import Authorize
 from elea.policy.policy import OPEN_POLICY, Policy
+from elea.records import dataclass, replace
 from elea.routing.roles.role import Role
 from elea.routing.roles.roles import ROLES
 from elea.routing.roles.subregions import Filter, Subregion
@@ -301,6 +301,8 @@ def limits_of(config: Config, limits: Limits = DEFAULT_LIMITS) -> Limits:
     """
     message_len = config.value("transport/link/rx/max_message_size", int)
     read_len = config.value("transport/link/rx/buffer_size", int)
+    if config.mode is WhatAmI.CLIENT:  # its router stands for all that is behind it
+        limits = replace(limits, declarations_count=limits.router_declarations_count)
     return replace(
         limits,
         message_len=message_len,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from elea.node.group import Groups
 from elea.node.guards import Guards
 from elea.node.neighbour import Neighbour, NodeLink
 from elea.node.ports import LinkInfo
+from elea.records import dataclass
 from elea.routing.core import Routing
 from elea.routing.views import region_of, weights
 from elea.transport.stats_hot import TransportStats

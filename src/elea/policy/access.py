@@ -4,12 +4,14 @@ The configuration is Eclipse Zenoh's; the answer is stricter where Eclipse would
 around a rule (threat T32). A key is denied as soon as it *intersects* a deny rule, of whichever
 subject the neighbour matches; it is allowed only if an allow rule *includes* it. Eclipse denies by
 inclusion, and lets one subject that allows overrule another that denies.
+
+A subscription that a deny rule covers in part is accepted: the neighbour gets no sample whose key
+intersects the rule (docs/adr/0018). Eclipse accepts it as well, and sends those samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Self
 
 from elea.config.config import Config
@@ -21,6 +23,7 @@ from elea.policy.actions import Action, Flow
 from elea.policy.identity import Identity, LinkIdentity, Selection
 from elea.policy.records import Record, records, text, texts
 from elea.policy.service_keys import Demand
+from elea.records import dataclass
 
 _PATH: Final = "access_control"
 _ANY: Final = "$*"  # what a placeholder becomes in a deny rule if there is no value for it
@@ -30,6 +33,7 @@ _HIDING: Final = {
     Flow.INGRESS: frozenset({Action.QUERY, Action.DECLARE_SUBSCRIBER}),
     Flow.EGRESS: frozenset({Action.REPLY, Action.PUT, Action.DELETE}),
 }
+_SAMPLES: Final = frozenset({Action.PUT, Action.DELETE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +91,11 @@ class Access:
         identity: Of the neighbour.
         default: Whether what no rule decides is allowed.
         hiding: Rules of either way that deny reading.
+        unseen: Rules that deny subscriptions of the neighbour: no sample that they are about goes
+            to it. Of the way to it alone.
     """
 
-    __slots__ = ("_allow", "_default", "_deny", "_hiding", "rules")
+    __slots__ = ("_allow", "_default", "_deny", "_hiding", "_unseen", "rules")
 
     def __init__(
         self,
@@ -98,16 +104,18 @@ class Access:
         *,
         default: bool,
         hiding: Iterable[Rule] = (),
+        unseen: Iterable[Rule] = (),
     ) -> None:
         self.rules = tuple(rules)
         self._default = default
         self._hiding = [_Bound(rule, _bind(rule, identity)) for rule in hiding]
+        self._unseen = [_Bound(rule, _bind(rule, identity)) for rule in unseen]
         bound = [_Bound(rule, _bind(rule, identity)) for rule in self.rules]
         self._deny = [one for one in bound if not one.rule.allows]
         self._allow = [one for one in bound if one.rule.allows]
 
     def decide(self, action: Action, key: str) -> Verdict:
-        """Whether the neighbour may do `action` on `key`, which is canonical."""
+        """Whether the neighbour may do `action` on all of `key`, which is canonical."""
         if action is Action.UNKNOWN:
             return Verdict(False, None, "a message of a kind that no rule can name")
         for one in self._deny:
@@ -115,6 +123,37 @@ class Access:
                 for denied in one.keys:
                     if intersects(denied, key):
                         return Verdict(False, one.rule.id, f"denied on {denied}")
+        if action in _SAMPLES:
+            for one in self._unseen:
+                for denied in one.keys:
+                    if intersects(denied, key):
+                        why = f"{Action.DECLARE_SUBSCRIBER} is denied on {denied}"
+                        return Verdict(False, one.rule.id, why)
+        return self._undenied(action, key)
+
+    def subscribe(self, key: str) -> Verdict:
+        """Whether a subscription of the neighbour is accepted.
+
+        Only a deny rule for all of `key` refuses it. `decide`, asked about samples to this
+        neighbour, refuses those that a deny rule for subscriptions is about.
+        """
+        action = Action.DECLARE_SUBSCRIBER
+        filtered: list[str] = []
+        for one in self._deny:
+            if action in one.rule.actions:
+                for denied in one.keys:
+                    if includes(denied, key):
+                        return Verdict(False, one.rule.id, f"denied on {denied}")
+                    if intersects(denied, key):
+                        filtered.append(denied)
+        verdict = self._undenied(action, key)
+        if not (filtered and verdict.allowed):
+            return verdict
+        why = f"allowed without samples on {', '.join(filtered)}, where it is denied"
+        return Verdict(True, verdict.rule_id, why)
+
+    def _undenied(self, action: Action, key: str) -> Verdict:
+        """What allow rules and the default say."""
         if self._default:
             return Verdict(True, None, "no deny rule intersects it; the default is allow")
         for one in self._allow:
@@ -229,6 +268,9 @@ class AccessControl:
             identity,
             default=self._default,
             hiding=[rule for rule in chosen.values() if _hides(rule)],
+            unseen=[
+                rule for rule in chosen.values() if flow is Flow.EGRESS and _denies_reading(rule)
+            ],
         )
 
 
@@ -237,6 +279,12 @@ def _hides(rule: Rule) -> bool:
         flow in rule.flows and not rule.actions.isdisjoint(actions)
         for flow, actions in _HIDING.items()
     )
+
+
+def _denies_reading(rule: Rule) -> bool:
+    """Whether a rule denies subscriptions that a neighbour declares."""
+    subscribes = Action.DECLARE_SUBSCRIBER in rule.actions and Flow.INGRESS in rule.flows
+    return subscribes and not rule.allows
 
 
 def _by_id(name: str, entries: list[Record]) -> list[tuple[str, Record]]:

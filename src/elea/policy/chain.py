@@ -7,8 +7,9 @@ depends on the key alone is looked up once and remembered; the rest is a compari
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
+from functools import partial
 from typing import Final, TypeAlias
 
 from elea.errors import KeyExprError, LimitError
@@ -18,6 +19,7 @@ from elea.policy.actions import Action, Flow, sizes
 from elea.policy.filters import Downsampler, Limiter, LowPass, Overwrite
 from elea.policy.identity import Identity
 from elea.policy.service_keys import Demand, demands, is_service_key
+from elea.records import dataclass
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.query import Query
 from elea.wire.network.request import Request
@@ -66,6 +68,7 @@ class Chain:
         flow: Which way.
         plans_max: Of so many pairs of action and key it is remembered what applies.
         takes_link_state: Whether it may say who is connected to whom.
+        is_router: Whether it may tell of services elsewhere: `elea/roles` names it as a router.
     """
 
     identity: Identity
@@ -77,6 +80,7 @@ class Chain:
     overwrites: Sequence[Overwrite] = ()
     low_passes: Sequence[LowPass] = ()
     takes_link_state: bool = True
+    is_router: bool = False
     _plans: dict[tuple[Action, str], _Plan] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -146,13 +150,24 @@ class Chain:
                 verdict = self.access.opens(action, key, one)
                 reason = Reason.ACCESS
             else:
-                found = [self.verdict(each, one.key, now_ns) for each in one.actions]
+                found = [self._whole(each, one.key, now_ns) for each in one.actions]
                 verdict = next((each for each in found if each.allowed), found[0])
                 reason = self._plan(one.actions[0], one.key, now_ns).reason
                 verdict = replace(verdict, why=f"{one.actions[0]} on {one.key}: {verdict.why}")
             if not verdict.allowed:
                 return verdict, reason
         return verdict, Reason.ACCESS
+
+    def _whole(self, action: Action, key: str, now_ns: int) -> Verdict:
+        """What access control says of an action on all keys of `key`.
+
+        What a service answers is not filtered as the samples of a subscription are.
+        """
+        verdict = self.verdict(action, key, now_ns)
+        if verdict.allowed and self.access is not None and action is Action.DECLARE_SUBSCRIBER:
+            whole = self.access.decide(action, key)
+            return verdict if whole.allowed else whole
+        return verdict
 
     def _refuse(
         self, reason: Reason, action: Action, key: str, rule_id: str | None, why: str
@@ -177,7 +192,9 @@ class Chain:
         verdict, reason = _OPEN, Reason.ACCESS
         until_ns: int | None = None
         if self.access is not None:
-            verdict = self.access.decide(action, key)
+            subscribes = action is Action.DECLARE_SUBSCRIBER and self.flow is Flow.INGRESS
+            decide = self.access.subscribe if subscribes else partial(self.access.decide, action)
+            verdict = decide(key)
         if verdict.allowed and self.authorizer is not None and action is not Action.UNKNOWN:
             verdict = self.authorizer.authorize(self.identity, action.value, key)
             reason = Reason.AUTHORIZER
@@ -189,6 +206,8 @@ class Chain:
         low_pass = min(bounds, key=lambda one: one.len_max, default=None)
         guarded = self.access is not None or self.authorizer is not None
         is_service = guarded and self.flow is Flow.INGRESS and is_service_key(action, key)
+        if action is Action.DECLARE_QUERYABLE and self.is_router:
+            is_service = False
         is_clear = not (limiters or overwrites or low_pass or is_service) and verdict.allowed
         return _Plan(
             verdict, reason, limiters, overwrites, low_pass, until_ns, is_clear, is_service

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from elea.policy.chain import Refusal
 from elea.policy.identity import Identity
+from elea.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,14 @@ class LoggedIn:
     """Somebody became a neighbour."""
 
     identity: Identity
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedOut:
+    """A neighbour is gone."""
+
+    identity: Identity
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +49,4 @@ class OverQuota:
     closed: bool
 
 
-PolicyEvent: TypeAlias = Refused | LoggedIn | LoginRefused | OverQuota
+PolicyEvent: TypeAlias = Refused | LoggedIn | LoggedOut | LoginRefused | OverQuota

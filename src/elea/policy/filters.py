@@ -5,7 +5,7 @@ Each is configured as in Eclipse Zenoh, by neighbours (`Selection`), kinds of me
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Self
 
 from elea.config.config import Config
@@ -14,6 +14,7 @@ from elea.policy.actions import Action, Flow, sizes
 from elea.policy.identity import Identity, Selection
 from elea.policy.records import Record, inner, records, text, texts
 from elea.qos import CongestionControl, Priority, QoS
+from elea.records import dataclass
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.network.push_hot import Push
 from elea.wire.network.request import Request

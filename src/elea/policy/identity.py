@@ -6,10 +6,10 @@ Zenoh, but it is no identity that quotas or the audit go by.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
 from elea.policy.records import Record, texts
+from elea.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Self
 
 from elea.config.config import Config
@@ -15,6 +14,7 @@ from elea.policy.identity import Identity
 from elea.policy.quota import Quota
 from elea.policy.roles import EVERYBODY, Roles
 from elea.policy.roles import PATH as ROLES
+from elea.records import dataclass
 
 AUTHORIZER: Final = "elea/authorizer"
 KEYS: Final = (  # of the configuration, that a policy is read from
@@ -79,6 +79,7 @@ class Policy:
             [one for one in self.overwrites if one.scope.selects(identity, flow)],
             [one for one in self.low_pass if one.scope.selects(identity, flow)],
             flow is Flow.EGRESS or self.roles.believe(identity),
+            self.roles.is_router(identity),
         )
 
     def quota(self, identity: Identity) -> Quota | None:

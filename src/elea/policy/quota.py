@@ -7,12 +7,12 @@ slow link; who keeps it empty for too long is closed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Self
 
 from elea.config.config import Config
 from elea.policy.identity import Selection
 from elea.policy.records import integer, records, text
+from elea.records import dataclass
 
 PATH: Final = "elea/quotas"
 _SECOND_NS: Final = 1_000_000_000

@@ -6,12 +6,12 @@ says of the network, so a network with strangers in it names its routers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Self
 
 from elea.config.config import Config
 from elea.ids import WhatAmI
 from elea.policy.identity import Identity, Selection
+from elea.records import dataclass
 
 PATH: Final = "elea/roles"
 _LINK_STATE: Final = "linkstate"
@@ -47,6 +47,11 @@ class Roles:
     def admit(self, identity: Identity, whatami: WhatAmI) -> bool:
         """Whether a neighbour may have the role that it claims."""
         return self._names(str(whatami), identity)
+
+    def is_router(self, identity: Identity) -> bool:
+        """Whether a neighbour is named as one that may be a router; False if nobody is."""
+        named = self.selections.get(str(WhatAmI.ROUTER), ())
+        return any(one.matches(identity) for one in named)
 
     def believe(self, identity: Identity) -> bool:
         """Whether a neighbour may say who is connected to whom."""

@@ -6,22 +6,30 @@ goes: the node at which a client connects decides, and the service may be severa
 
     @elea/log/NAME/info         tells what a log is
     @elea/log/NAME/put/KEY      publishes on KEY and records it, or deletes it
+    @elea/log/NAME/puts/KEY     records samples on KEY, which may be deletions
     @elea/log/NAME/read/SHARD   gives rows of any key; of some with the parameter `keyexpr`
     @elea/log/NAME/commit/WHO   moves the offsets of a consumer
     @elea/replay/ID/status      tells how a replay is
     @elea/replay/ID/VERB        controls it, which may publish on any key; a put does so, too
     @sql/NAME                   gives rows of any key
     KEY/@adv/...                gives samples of KEY that an advanced publisher keeps
+    KEY/@dds_pub_cache/ZID      gives samples of KEY that a bridge to DDS keeps
     @/ZID/ROLE/config/...       a put or delete changes the configuration, its rules among it
 
 A chunk that begins with `@` is matched by no wildcard. Whatever reaches a service therefore has the
 service's first chunk, and is found by it. What stands before it is the namespace of a session.
+
+A queryable on `@elea/...` or `@sql/...` answers in the place of a service: it is told what others
+put, and believed what it says is stored. It needs a rule that names the service.
+
+What a cache answers for KEY is taken for samples of KEY, and what `KEY/@adv/pub/...` says for the
+word of its publisher. Whoever declares or says it has to be allowed to put on KEY. An answer may
+have a key that nobody asked for: whoever may neither put on that key nor answer for it gives none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from elea.errors import KeyExprError, LimitError
@@ -29,10 +37,12 @@ from elea.keyexpr.canon import canonize
 from elea.keyexpr.match_hot import includes, intersects
 from elea.parameters import Parameters
 from elea.policy.actions import Action
+from elea.records import dataclass
 
 ELEA: Final = "@elea"
 SQL: Final = "@sql"
 ADVANCED: Final = "@adv"
+DDS_CACHE: Final = "@dds_pub_cache"
 ADMIN: Final = "@"
 READ: Final = "read"
 COMMIT: Final = "commit"
@@ -40,14 +50,19 @@ REPLAY: Final = "replay"
 EVERYTHING: Final = "**"
 
 PUT: Final = "put"
+PUTS: Final = "puts"
 _LOG: Final = "log"
 _CONFIG: Final = "*/*/config/**"
 _HARMLESS: Final = ("log/*/info", "log/*/read/*", "replay/*/status")  # queries that only read
 _VERBS: Final = "replay/*/*"
 _STATUS: Final = "status"
+_CACHES: Final = (ADVANCED, DDS_CACHE)  # chunks after a key whose samples are kept
 _HEAD_COUNT: Final = 3  # chunks between `@elea` and the key of a put
 _WRITES: Final = (Action.PUT, Action.DELETE)
+_PUT: Final = (Action.PUT,)
 _READS: Final = (Action.DECLARE_SUBSCRIBER, Action.QUERY)
+_ANSWERS: Final = (Action.DECLARE_QUERYABLE, Action.PUT)
+_PUBLISHER: Final = "pub/**"
 _ALL: Final = (Action.PUT, Action.DELETE, Action.QUERY, Action.DECLARE_SUBSCRIBER)
 
 
@@ -73,8 +88,14 @@ _CONTROL: Final = [Demand((one,), EVERYTHING, REPLAY) for one in _WRITES]
 def is_service_key(action: Action, key: str) -> bool:
     """Whether a message of this kind on this key may need more than permission for its key."""
     if action is Action.QUERY:
-        return ELEA in key or SQL in key or ADVANCED in key
-    return action in _WRITES and ("@/" in key or ELEA in key)
+        return any(one in key for one in (ELEA, SQL, *_CACHES))
+    if action is Action.DECLARE_QUERYABLE:
+        return any(one in key for one in (ELEA, SQL, *_CACHES))
+    if action is Action.LIVELINESS_TOKEN:
+        return ADVANCED in key
+    if action is Action.REPLY:
+        return True
+    return action in _WRITES and ("@/" in key or ELEA in key or ADVANCED in key)
 
 
 def demands(
@@ -100,8 +121,19 @@ def demands(
             found += _of_elea(before, rest, Parameters(parameters), has_payload=has_payload)
         if any(True for _ in _after(key, SQL)):
             found.append(Demand((Action.QUERY,), EVERYTHING, SQL))
-        found += [Demand(_READS, before) for before, _ in _after(key, ADVANCED) if before]
+        for cache in _CACHES:
+            found += [Demand(_READS, before) for before, _ in _after(key, cache) if before]
+    elif action is Action.DECLARE_QUERYABLE:
+        for door in (ELEA, SQL):
+            found += [Demand((), rest, door) for _, rest in _after(key, door, bare=True)]
+        for cache in _CACHES:
+            found += [Demand(_PUT, before) for before, _ in _after(key, cache) if before]
+    elif action is Action.LIVELINESS_TOKEN:
+        found += _of_publisher(key)
+    elif action is Action.REPLY:
+        found.append(Demand(_ANSWERS, key))
     elif action in _WRITES:
+        found += _of_publisher(key)
         for _, rest in _after(key, ADMIN):
             if intersects(rest, _CONFIG):
                 found += [Demand((one,), EVERYTHING, ADMIN) for one in _ALL]
@@ -134,12 +166,16 @@ def _of_elea(
     before: str, rest: str, parameters: Parameters, *, has_payload: bool
 ) -> Iterator[Demand]:
     chunks = rest.split("/")
-    if _reaches(chunks, PUT):
+    for verb in (PUT, PUTS):
+        if not _reaches(chunks, verb):
+            continue
         embedded = "/".join(chunks[_HEAD_COUNT:])
         if EVERYTHING in chunks[:_HEAD_COUNT]:
-            yield Demand((), rest, PUT)  # open where the key begins: name the service
-        elif embedded:
+            yield Demand((), rest, verb)  # open where the key begins: name the service
+        elif embedded and verb == PUT:
             yield from _of_put(_joined(before, embedded), parameters, has_payload=has_payload)
+        elif embedded:
+            yield from _of_puts(_joined(before, embedded), parameters)
     if _reaches(chunks, READ):
         wanted = [one for name, text in parameters if name == "keyexpr" for one in text.split("|")]
         for one in wanted or [EVERYTHING]:
@@ -177,6 +213,22 @@ def _of_put(key: str, parameters: Parameters, *, has_payload: bool) -> Iterator[
         yield Demand((Action.PUT,), key)
     if not kinds and not has_payload:  # asks where a sample is that was put or deleted
         yield Demand(_WRITES, key)
+
+
+def _of_puts(key: str, parameters: Parameters) -> Iterator[Demand]:
+    """Of a batch, whose samples are of the kind that it says; of both kinds if it says none."""
+    kinds = {value for name, value in parameters if name == "kind"}
+    if kinds != {"delete"}:
+        yield Demand((Action.PUT,), key)
+    if kinds != {"put"}:
+        yield Demand((Action.DELETE,), key)
+
+
+def _of_publisher(key: str) -> Iterator[Demand]:
+    """Of what is said in the name of an advanced publisher."""
+    for before, rest in _after(key, ADVANCED):
+        if before and intersects(rest, _PUBLISHER):
+            yield Demand(_PUT, before)
 
 
 def _joined(before: str, key: str) -> str:

@@ -1,17 +1,23 @@
 """Layouts: what the octets of a payload are, for formats that do not say it themselves.
 
-    type      = primitive / list / array / tuple / map / structure / enumeration
+    type      = plain [ "?" ]
+    plain     = primitive / list / array / tuple / map / structure / union / enumeration
     primitive = "bool" / "i8" ... "i128" / "u8" ... "u128" / "f32" / "f64" / "char" / "string"
-                / "bytes"
+                / "wstring" / "bytes"
     list      = "[" type "]"
     array     = "[" type ";" 1*DIGIT "]"
     tuple     = "(" type *( "," type ) ")"
     map       = "map" "(" type "," type ")"
     structure = [ "appendable" ] "{" name ":" type *( "," name ":" type ) "}"
-    enumeration = "enum" "{" name [ "=" integer ] *( "," name [ "=" integer ] ) "}"
+              / "mutable" "{" name "@" id ":" type *( "," name "@" id ":" type ) "}"
+    union     = [ "appendable" ] "union" "(" type ")" "{" case *( "," case ) "}"
+    case      = ( label *( "," label ) / "default" ) ":" name ":" type
+    label     = [ "-" ] integer / name of an enumerator
+    enumeration = ( "enum" / "enum8" / "enum16" )
+                  "{" name [ "=" integer ] *( "," name [ "=" integer ] ) "}"
 
-Every type takes one octet at least, so that a count in a payload can be held against the octets
-that are left.
+`T?` may be absent. Every type takes one octet at least, so that a count in a payload can be held
+against the octets that are left.
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ from typing import Final, NoReturn, TypeAlias
 from elea.errors import LimitError, PredicateError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.predicate.lexer import Lexeme, Token, next_lexeme
-from elea.predicate.model import Kind, Path
+from elea.predicate.model import Kind, Path, name_text
 
 ARRAY_COUNT_MAX: Final = 1 << 20  # of a declaration; what a payload counts is held against it
 
@@ -63,20 +69,68 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Members by name, in their order; an appendable one says its own length in CDR 2."""
+    """Members by name, in their order; an appendable one says its own length in CDR 2.
+
+    A mutable one has the id of each member, and is read by ids.
+    """
 
     members: tuple[tuple[str, Layout], ...]
     appendable: bool = False
+    ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalOf:
+    """A value that may be absent."""
+
+    item: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One member of a union, and the discriminators that select it; none for the default."""
+
+    name: str
+    item: Layout
+    labels: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnionOf:
+    """One of several members, by a discriminator: a structure whose other members are null."""
+
+    discriminator: Layout
+    cases: tuple[Case, ...]
+    appendable: bool = False
+
+    @property
+    def members(self) -> tuple[tuple[str, Layout], ...]:
+        """The members as those of a structure."""
+        return tuple((case.name, case.item) for case in self.cases)
+
+    def chosen(self, discriminator: int) -> Case | None:
+        """The member that a discriminator selects; None if it selects none."""
+        default = None
+        for case in self.cases:
+            if discriminator in case.labels:
+                return case
+            if not case.labels:
+                default = case
+        return default
 
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """Names for numbers."""
+    """Names for numbers of one, two or four octets."""
 
     members: Mapping[str, int]
+    width: int = 4
 
 
-Layout: TypeAlias = Primitive | ListOf | TupleOf | MapOf | Structure | Enumeration
+Layout: TypeAlias = (
+    Primitive | ListOf | TupleOf | MapOf | Structure | OptionalOf | UnionOf | Enumeration
+)
+ENUMERATIONS: Final = {"enum": 4, "enum8": 1, "enum16": 2}
 
 PRIMITIVES: Final = {
     primitive.name: primitive
@@ -91,6 +145,7 @@ PRIMITIVES: Final = {
         Primitive("f64", Kind.FLOAT, 8, "d"),
         Primitive("char", Kind.TEXT, 1),
         Primitive("string", Kind.TEXT),
+        Primitive("wstring", Kind.TEXT),
         Primitive("bytes", Kind.BYTES),
     )
 }
@@ -105,8 +160,10 @@ def kind_of(layout: Layout) -> Kind:
             return Kind.ENUMERATION
         case ListOf() | TupleOf():
             return Kind.LIST
-        case Structure() | MapOf():
+        case Structure() | MapOf() | UnionOf():
             return Kind.STRUCTURE
+        case OptionalOf():
+            return kind_of(layout.item)
 
 
 def below(layout: Layout, path: Path) -> Layout | None:
@@ -118,8 +175,10 @@ def below(layout: Layout, path: Path) -> Layout | None:
     """
     found: Layout | None = layout
     for step in path:
+        if isinstance(found, OptionalOf):
+            found = found.item
         match found:
-            case Structure():
+            case Structure() | UnionOf():
                 found = dict(found.members).get(str(step)) if isinstance(step, str) else None
             case MapOf():
                 found = found.value
@@ -144,8 +203,8 @@ def parse_layout(text: str, *, limits: Limits = DEFAULT_LIMITS) -> Layout:
         ('room', Primitive(name='string', kind=<Kind.TEXT: 'text'>, width=0, code=''))
     """
     length = len(text.encode("utf-8", "surrogatepass"))
-    if length > limits.predicate_len:
-        raise LimitError("predicate_len", length, limits.predicate_len)
+    if length > limits.layout_len:
+        raise LimitError("layout_len", length, limits.layout_len)
     return _Parser(text, limits.predicate_depth).whole()
 
 
@@ -166,6 +225,10 @@ class _Parser:
         return layout
 
     def _type(self, depth: int) -> Layout:
+        layout = self._plain(depth)
+        return OptionalOf(layout) if self._skip("?") else layout
+
+    def _plain(self, depth: int) -> Layout:
         if depth > self._depth_max:
             raise LimitError("predicate_depth", depth, self._depth_max)
         if self._skip("["):
@@ -177,8 +240,18 @@ class _Parser:
         word = self._lexeme.text if self._lexeme.token is Token.NAME else ""
         if word == "appendable":
             self._advance()
+            if self._lexeme.text == "union":
+                return self._union(depth, appendable=True)
             self._expect("{")
             return Structure(self._members(depth), appendable=True)
+        if word == "mutable":
+            self._advance()
+            self._expect("{")
+            ids: list[int] = []
+            members = self._members(depth, ids)
+            return Structure(members, ids=tuple(ids))
+        if word == "union":
+            return self._union(depth, appendable=False)
         if word == "map":
             at = self._lexeme.at
             self._advance()
@@ -187,12 +260,13 @@ class _Parser:
             if len(items) != 2:
                 raise PredicateError(self._text, at, "a map has two types, of names and of values")
             return MapOf(*items)
-        if word == "enum":
+        if word in ENUMERATIONS:
             self._advance()
             self._expect("{")
-            return Enumeration(self._enumerators())
+            return Enumeration(self._enumerators(), ENUMERATIONS[word])
         if word not in PRIMITIVES:
-            self._refuse(f"[, (, {{, appendable, map, enum or one of {', '.join(PRIMITIVES)}")
+            begins = "[, (, {, appendable, mutable, map, union, enum"
+            self._refuse(f"{begins} or one of {', '.join(PRIMITIVES)}")
         self._advance()
         return PRIMITIVES[word]
 
@@ -214,10 +288,49 @@ class _Parser:
         self._expect(")")
         return tuple(items)
 
-    def _members(self, depth: int) -> tuple[tuple[str, Layout], ...]:
+    def _union(self, depth: int, *, appendable: bool) -> Layout:
+        self._advance()
+        self._expect("(")
+        discriminator = self._type(depth + 1)
+        self._expect(")")
+        self._expect("{")
+        names = discriminator.members if isinstance(discriminator, Enumeration) else {}
+        cases: dict[str, Case] = {}
+        while True:
+            labels = self._labels(names)
+            name = self._name(cases)
+            self._expect(":")
+            cases[name] = Case(name, self._type(depth + 1), labels)
+            if not self._skip(","):
+                self._expect("}")
+                return UnionOf(discriminator, tuple(cases.values()), appendable)
+
+    def _labels(self, names: Mapping[str, int]) -> tuple[int, ...]:
+        if self._lexeme.text == "default":
+            self._advance()
+            self._expect(":")
+            return ()
+        labels = []
+        while True:
+            if self._lexeme.text in names:
+                labels.append(names[self._lexeme.text])
+                self._advance()
+            else:
+                labels.append(self._signed())
+            if not self._skip(","):
+                self._expect(":")
+                return tuple(labels)
+
+    def _signed(self) -> int:
+        return -self._number() if self._skip("-") else self._number()
+
+    def _members(self, depth: int, ids: list[int] | None = None) -> tuple[tuple[str, Layout], ...]:
         members: dict[str, Layout] = {}
         while True:
             name = self._name(members)
+            if ids is not None:
+                self._expect("@")
+                ids.append(self._number())
             self._expect(":")
             members[name] = self._type(depth + 1)
             if not self._skip(","):
@@ -230,7 +343,7 @@ class _Parser:
         while True:
             name = self._name(members)
             if self._skip("="):
-                number = self._number()
+                number = self._signed()
             members[name] = number
             number += 1
             if not self._skip(","):
@@ -270,3 +383,49 @@ class _Parser:
     def _refuse(self, legal: str) -> NoReturn:
         reason = f"expected {legal}, found {self._lexeme.shown}"
         raise PredicateError(self._text, self._lexeme.at, reason)
+
+
+def layout_text(layout: Layout) -> str:
+    """The text that `parse_layout` reads as this layout.
+
+    Example:
+        >>> layout_text(parse_layout("{a:u8,b:[string]?}"))
+        '{a: u8, b: [string]?}'
+    """
+    match layout:
+        case Primitive():
+            return layout.name
+        case ListOf():
+            count = "" if layout.count is None else f"; {layout.count}"
+            return f"[{layout_text(layout.item)}{count}]"
+        case TupleOf():
+            return f"({', '.join(map(layout_text, layout.items))})"
+        case MapOf():
+            return f"map({layout_text(layout.name)}, {layout_text(layout.value)})"
+        case Structure():
+            return _structure_text(layout)
+        case OptionalOf():
+            return f"{layout_text(layout.item)}?"
+        case UnionOf():
+            cases = ", ".join(map(_case_text, layout.cases))
+            begin = "appendable union" if layout.appendable else "union"
+            return f"{begin} ({layout_text(layout.discriminator)}) {{{cases}}}"
+        case Enumeration():
+            named = (f"{name_text(name)} = {number}" for name, number in layout.members.items())
+            word = next(one for one, width in ENUMERATIONS.items() if width == layout.width)
+            return f"{word} {{{', '.join(named)}}}"
+
+
+def _structure_text(layout: Structure) -> str:
+    ids = layout.ids or (None,) * len(layout.members)
+    inner = ", ".join(
+        f"{name_text(name)}{'' if id_ is None else f'@{id_}'}: {layout_text(member)}"
+        for (name, member), id_ in zip(layout.members, ids, strict=True)
+    )
+    begin = "appendable " if layout.appendable else "mutable " if layout.ids else ""
+    return f"{begin}{{{inner}}}"
+
+
+def _case_text(case: Case) -> str:
+    labels = ", ".join(map(str, case.labels)) or "default"
+    return f"{labels}: {name_text(case.name)}: {layout_text(case.item)}"

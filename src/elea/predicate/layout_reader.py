@@ -15,32 +15,42 @@ from elea.predicate.layout import (
     Layout,
     ListOf,
     MapOf,
+    OptionalOf,
     Primitive,
     Structure,
     TupleOf,
+    UnionOf,
 )
 
 # Encapsulation identifiers: (little endian, version). RTPS and XTypes number version 2 differently.
 _ENCAPSULATIONS: Final = {
     0x0000: (False, 1),
     0x0001: (True, 1),
+    0x0002: (False, 1),
+    0x0003: (True, 1),
     0x0006: (False, 2),
     0x0007: (True, 2),
     0x0008: (False, 2),
     0x0009: (True, 2),
+    0x000A: (False, 2),
+    0x000B: (True, 2),
     0x0010: (False, 2),
     0x0011: (True, 2),
     0x0014: (False, 2),
     0x0015: (True, 2),
 }
+_PARAMETER_LISTS: Final = frozenset({0x0002, 0x0003, 0x000A, 0x000B})
 _HEADER_LEN: Final = 4
+_PID_EXTENDED: Final = 0x3F01
+_PID_END: Final = 0x3F02
+_PID_SENTINEL: Final = 1  # the end of a list in RTPS; as the id of a member it has a length
 _LENGTH_BITS: Final = 64
 
 
 def read_cdr(layout: Layout, payload: bytes) -> object:
     """The value of a payload in CDR: encapsulation header, then octets by the layout.
 
-    Plain CDR 1 and 2 and delimited CDR 2 in both orders of octets; parameter lists are not read.
+    Plain CDR 1 and 2, delimited CDR 2 and parameter lists of both, in both orders of octets.
 
     Raises:
         ValueError: the payload is no such value.
@@ -55,6 +65,8 @@ def read_cdr(layout: Layout, payload: bytes) -> object:
     identifier = int.from_bytes(payload[:2], "big")
     if identifier not in _ENCAPSULATIONS:
         raise ValueError(f"encapsulation {identifier:#06x} is not read")
+    if identifier in _PARAMETER_LISTS and isinstance(layout, Structure) and not layout.ids:
+        raise ValueError(f"encapsulation {identifier:#06x} is of types whose members have ids")
     little, version = _ENCAPSULATIONS[identifier]
     return _CdrReader(payload[_HEADER_LEN:], little=little, version=version).value(layout)
 
@@ -98,7 +110,31 @@ class _Reader:
             case MapOf():
                 return dict(self._pair(layout) for _ in range(self.count()))
             case Enumeration():
-                return Enumerator(self.enumerator(), layout.members)
+                return Enumerator(self.enumerator(layout.width), layout.members)
+            case OptionalOf():
+                return self.value(layout.item) if self._is_present() else None
+            case UnionOf():
+                return self._union(layout)
+
+    def _is_present(self) -> bool:
+        octet = self.take(1)[0]
+        if octet > 1:
+            raise ValueError(f"an optional member is there or not, got {octet}")
+        return octet == 1
+
+    def _union(self, layout: UnionOf) -> object:
+        told = self.value(layout.discriminator)
+        if isinstance(told, Enumerator):
+            told = told.number
+        elif isinstance(told, str):
+            told = ord(told)
+        if not isinstance(told, int):
+            raise ValueError("a discriminator is an integer")
+        found: dict[str, object] = {case.name: None for case in layout.cases}
+        chosen = layout.chosen(told)
+        if chosen is not None:
+            found[chosen.name] = self.value(chosen.item)
+        return found
 
     def _pair(self, layout: MapOf) -> tuple[object, object]:
         name = self.value(layout.name)
@@ -110,6 +146,8 @@ class _Reader:
         match primitive.name:
             case "string":
                 return self.text()
+            case "wstring":
+                return self.wide_text()
             case "bytes":
                 return self.take(self.count())
             case "char":
@@ -135,7 +173,10 @@ class _Reader:
     def text(self) -> str:
         return self.take(self.count()).decode()
 
-    def enumerator(self) -> int:
+    def wide_text(self) -> str:
+        raise ValueError("there are no wide strings in this format")
+
+    def enumerator(self, width: int) -> int:
         raise ValueError("there are no enumerations in this format")
 
     def check_room(self, count: int) -> int:
@@ -173,17 +214,24 @@ class _CdrReader(_Reader):
         self.order = "<" if little else ">"
         self._version = version
         self._align_max = 8 if version == 1 else 4
+        self._origin = 0  # alignment counts from here
 
     def value(self, layout: Layout) -> object:
+        if isinstance(layout, Structure) and layout.ids:
+            return self._mutable(layout) if self._version == 2 else self._parameters(layout)
         if self._version == 2:
             if isinstance(layout, Structure) and layout.appendable:
                 return self._appendable(layout)
+            if isinstance(layout, UnionOf) and layout.appendable:
+                return self._whole(layout)
             if isinstance(layout, MapOf) or _is_list_of_composites(layout):
                 return self._delimited(layout)
+        elif isinstance(layout, OptionalOf):
+            return self._optional_parameter(layout)
         return super().value(layout)
 
     def number(self, width: int) -> bytes:
-        self._at += -self._at % min(width, self._align_max)
+        self._at += -(self._at - self._origin) % min(width, self._align_max)
         return self.take(width)
 
     def count(self) -> int:
@@ -195,8 +243,14 @@ class _CdrReader(_Reader):
             raise ValueError("a string does not end in NUL")
         return octets[:-1].decode()
 
-    def enumerator(self) -> int:
-        (number,) = struct.unpack(self.order + "i", self.number(4))
+    def wide_text(self) -> str:
+        octets = self.take(self.count())
+        text = octets.decode("utf-16-le" if self.order == "<" else "utf-16-be")
+        return text.removesuffix("\0")
+
+    def enumerator(self, width: int) -> int:
+        code = {1: "b", 2: "h", 4: "i"}[width]
+        (number,) = struct.unpack(self.order + code, self.number(width))
         assert isinstance(number, int)
         return number
 
@@ -204,6 +258,91 @@ class _CdrReader(_Reader):
         (word,) = struct.unpack(self.order + "I", self.number(4))
         assert isinstance(word, int)
         return word
+
+    def _short(self) -> int:
+        (short,) = struct.unpack(self.order + "H", self.number(2))
+        assert isinstance(short, int)
+        return short
+
+    def _mutable(self, layout: Structure) -> object:
+        """Members behind their ids, in any order; unknown ones are passed over."""
+        end = self.check_room(self._word()) + self._at
+        by_id = dict(zip(layout.ids, layout.members, strict=True))
+        found: dict[str, object] = dict.fromkeys(name for name, _ in layout.members)
+        while self._at < end:
+            header = self._word()
+            code, id_ = header >> 28 & 7, header & 0xFFF_FFFF
+            if code < 4:
+                length = 1 << code
+                start = self._at
+            else:
+                told = self._word()
+                start = self._at if code == 4 else self._at - 4
+                length = told if code == 4 else 4 + told * (1, 4, 8)[code - 5]
+            if length > end - start:
+                raise ValueError("a member runs past the end of its structure")
+            self._at = start
+            self._member(by_id.get(id_), found, start + length)
+            if self._at < end:
+                self._at += -(self._at - self._origin) % 4
+        self._at = end
+        return found
+
+    def _member(
+        self, member: tuple[str, Layout] | None, found: dict[str, object], end: int
+    ) -> None:
+        """Read one member of a mutable structure, which ends at `end`."""
+        if member is not None:
+            name, layout = member
+            item = layout.item if isinstance(layout, OptionalOf) else layout
+            found[name] = self.value(item)
+            if self._at > end:
+                raise ValueError("a member runs past its length")
+        self._at = end
+
+    def _parameter(self) -> tuple[int, int]:
+        """The id and length of a parameter of CDR 1; the id of the end is -1."""
+        self._at += -(self._at - self._origin) % 4
+        word, length = self._short(), self._short()
+        id_ = word & 0x3FFF
+        if id_ == _PID_END or (word == _PID_SENTINEL and not length):
+            return -1, 0
+        if id_ == _PID_EXTENDED:
+            id_, length = self._word() & 0xFFF_FFFF, self._word()
+        return id_, self.check_room(length)
+
+    def _parameters(self, layout: Structure) -> object:
+        by_id = dict(zip(layout.ids, layout.members, strict=True))
+        found: dict[str, object] = dict.fromkeys(name for name, _ in layout.members)
+        while True:
+            id_, length = self._parameter()
+            if id_ < 0:
+                return found
+            self._inside(by_id.get(id_), found, length)
+
+    def _inside(
+        self, member: tuple[str, Layout] | None, found: dict[str, object], length: int
+    ) -> None:
+        """Read the value of a parameter, whose alignment counts from its begin."""
+        before, self._origin = self._origin, self._at
+        self._member(member, found, self._at + length)
+        self._origin = before
+
+    def _optional_parameter(self, layout: OptionalOf) -> object:
+        _, length = self._parameter()
+        if not length:
+            return None
+        found: dict[str, object] = {}
+        self._inside(("", layout.item), found, length)
+        return found[""]
+
+    def _whole(self, layout: UnionOf) -> object:
+        end = self.check_room(self._word()) + self._at
+        found = super().value(layout)
+        if self._at > end:
+            raise ValueError("a union runs past its length")
+        self._at = end
+        return found
 
     def _delimited(self, layout: Layout) -> object:
         self.check_room(self._word())  # how long it is; it is read item by item anyway
@@ -228,4 +367,4 @@ def _is_list_of_composites(layout: Layout) -> bool:
     if not isinstance(layout, ListOf):
         return False
     item = layout.item
-    return not isinstance(item, Primitive) or item.name in ("string", "bytes")
+    return not isinstance(item, Primitive) or item.name in ("string", "wstring", "bytes")

@@ -6,6 +6,7 @@ from elea.limits import Limits
 from elea.routing.demands import Demands
 from elea.routing.effects import Candidate, Output
 from elea.routing.egress import Egress
+from elea.routing.refusals import Refusals
 from elea.routing.roles.role import Role
 from elea.routing.settings import RoutingSettings
 from elea.routing.stats import RoutingStats
@@ -23,6 +24,7 @@ class Context:
         "egress",
         "limits",
         "output",
+        "refusals",
         "role",
         "settings",
         "stats",
@@ -40,6 +42,7 @@ class Context:
         self.limits = limits
         self.settings = settings
         self.stats = RoutingStats()
+        self.refusals = Refusals(self.stats)
         self.timers = Timers()
         self.candidates: dict[bytes, Candidate] = {}  # heard of, to connect to
         self.debts: dict[int, int] = {}  # how many ns a face is not to be read: it made much work

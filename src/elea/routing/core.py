@@ -93,6 +93,7 @@ class Routing:
         "debts",
         "push",
         "receive_push",
+        "refusals",
     )
 
     def __init__(
@@ -120,8 +121,8 @@ class Routing:
         self._routes = Routes(context, self._upstream, self._network, self._gateways)
         self._queries = Queries(context, self._routes)
         # What `connect_candidates` would give; a driver looks here after every chunk it reads.
-        self.candidates = context.candidates
-        self.debts = context.debts
+        self.candidates, self.debts = context.candidates, context.debts
+        self.refusals = context.refusals
         self._pushes = PushRouter(output, self._routes.samples)
         # Bound once: an interpreted method in between would cost as much as the routing.
         self.push = self._pushes.push
@@ -176,10 +177,7 @@ class Routing:
             self._context.egress.final(face, _INITIAL_INTEREST)
 
     def close_face(self, face_id: int, now_ns: int) -> None:
-        """A transport or a session is gone: as if it had taken back all it said.
-
-        Unknown ids are ignored.
-        """
+        """A transport or a session is gone, and with it all it said; unknown ids are ignored."""
         face = self._tables.faces.get(face_id)
         if face is not None and not face.leaving:
             self._close(face, now_ns)
@@ -587,7 +585,7 @@ class Routing:
 
     def _oam(self, face: Face, message: Oam, now_ns: int) -> None:
         if not isinstance(message.body, LinkStateList):
-            self._context.stats.drop(Drop.OAM_UNKNOWN)
+            self.refusals.receive(face, message)
             return
         if self._network is not None:
             self._network.now_ns = now_ns

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Protocol
 
+from elea.records import dataclass
 from elea.wire.codec_hot import NetworkMessage
 
 # What `Output.send` answers, in order of badness.

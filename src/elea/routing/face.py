@@ -6,8 +6,9 @@ neighbour and this node have told each other (behaviour.md 3.11).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from elea.records import dataclass
 from elea.routing.id_space import ID_MAX, IdSpace
 from elea.routing.regions import LOCAL, Bound, Region, RegionKind
 from elea.routing.resources import Aliases

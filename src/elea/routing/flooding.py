@@ -13,9 +13,11 @@ one again. So tables end up the same whatever was told in which order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import field
 from typing import Final
 
+from elea.records import dataclass
 from elea.routing.context import Context
 from elea.routing.declarations import Declarations
 from elea.routing.face import Face, FaceSpec
@@ -28,6 +30,7 @@ from elea.routing.tables import ABSENT, Change, Entry, Kind
 from elea.routing.timers import Timer
 
 _CONFIRM_NS: Final = 1_000_000_000  # what a new parent has to say, it has said by then
+_OVER: Final = object()
 _FIRST_ID: Final = -2  # owners that are no neighbours count down; -1 stands for nobody
 
 Item = tuple[Kind, str]
@@ -57,6 +60,8 @@ class Flooding:
         "_network",
         "_next_id",
         "_routers",
+        "_telling",
+        "_telling_timer",
         "_timer",
         "_told",
     )
@@ -71,6 +76,8 @@ class Flooding:
         # By face and root: what a neighbour was told of a router while it was a child.
         self._told: dict[tuple[int, bytes], dict[Item, int]] = {}
         self._children: set[tuple[int, bytes]] = set()  # when trees were computed
+        self._telling: dict[tuple[int, bytes], Iterator[None]] = {}  # what is told in turns
+        self._telling_timer: Timer | None = None
         declarations.on_change = self._changed
         network.on_trees = self._regrown
         network.on_removed = self._removed
@@ -78,7 +85,7 @@ class Flooding:
 
     def is_empty(self) -> bool:
         """Whether nothing is remembered."""
-        return not (self._routers or self._told or self._children)
+        return not (self._routers or self._told or self._children or self._telling)
 
     def told(self, face_id: int, root: bytes) -> dict[Item, int]:
         """What a neighbour was told of a router, with the info."""
@@ -89,11 +96,23 @@ class Flooding:
         router = self._routers.get(root)
         return {} if router is None else dict(router.says(face_id))
 
+    def said_by(self, face_id: int) -> set[Item]:
+        """All that a neighbour says of routers."""
+        return {item for router in self._routers.values() for item in router.says(face_id)}
+
+    def told_to(self, face_id: int) -> set[Item]:
+        """All that a neighbour was told of routers."""
+        told = (items for (one, _), items in self._told.items() if one == face_id)
+        return {item for items in told for item in items}
+
     def close_face(self, face: Face) -> None:
         """A router is not a neighbour any more."""
         for place in [one for one in self._told if one[0] == face.id]:
             del self._told[place]
         self._children = {one for one in self._children if one[0] != face.id}
+        self._telling = {one: some for one, some in self._telling.items() if one[0] != face.id}
+        if not self._telling and self._telling_timer is not None:
+            self._telling_timer.cancel()
         for router in self._routers.values():
             router.said.pop(face.id, None)
 
@@ -199,27 +218,75 @@ class Flooding:
         self._context.egress.sourced(child, *item, info, node_id)
 
     def _tell_all(self, child: Face, root: bytes) -> None:
-        """Tell a new child everything of a router, and the end of what it may still believe."""
-        tables = self._context.tables
-        router = self._routers.get(root)
-        wanted: dict[Item, int] = {}
+        """Tell a new child everything of a router, and the end of what it may still believe.
+
+        A part at once, and the rest in turns: others are served between two of them.
+        """
+        place = child.id, root
+        self._telling.pop(place, None)
+        telling = self._tellings(child, root)
+        if not self._advance(telling):
+            self._telling[place] = telling
+            if self._telling_timer is None or not self._telling_timer.pending:
+                self._rearm()
+
+    def _tellings(self, child: Face, root: bytes) -> Iterator[None]:
+        """Tell a child one thing of a router at a time, as it is then."""
+        for item in self.told(child.id, root):
+            if self._info_for(child, root, item) == ABSENT:
+                self._tell(child, root, item, ABSENT)
+            yield
+        for item in self._items(root):
+            info = self._info_for(child, root, item)
+            if info != ABSENT:
+                self._tell(child, root, item, info, again=True)
+            yield
+
+    def _items(self, root: bytes) -> Iterator[Item]:
+        """What a router has, as of the moment that it is first asked."""
+        tables, router = self._context.tables, self._routers.get(root)
         if router is not None:
-            for kind in Kind:
-                for key in router.face.remote[kind].values():
-                    entry = tables.get(kind, key)
-                    assert entry is not None  # it has an owner
-                    wanted[kind, key] = _info(entry, router.face)
+            keys = [(kind, list(router.face.remote[kind].values())) for kind in Kind]
+            yield from ((kind, key) for kind, some in keys for key in some)
         elif root == self._network.own.zid:
-            for kind in Kind:
-                for entry in tables.intersecting(kind, None):
-                    wanted[kind, entry.key] = tables.view(entry, child)
-        for item in [one for one in self.told(child.id, root) if one not in wanted]:
-            self._tell(child, root, item, ABSENT)
-        for item, info in wanted.items():
-            self._tell(child, root, item, info, again=True)
+            there = [tables.intersecting(kind, None) for kind in Kind]
+            yield from ((entry.kind, entry.key) for some in there for entry in some)
+
+    def _info_for(self, child: Face, root: bytes, item: Item) -> int:
+        """What a child should know of an entry of a router."""
+        entry, router = self._context.tables.get(*item), self._routers.get(root)
+        if entry is None:
+            return ABSENT
+        if router is not None:
+            return _info(entry, router.face)
+        is_own = root == self._network.own.zid
+        return self._context.tables.view(entry, child) if is_own else ABSENT
+
+    def _advance(self, telling: Iterator[None]) -> bool:
+        """Tell a part; whether it was the last."""
+        for _ in range(self._context.limits.declarations_turn_count):
+            if next(telling, _OVER) is _OVER:
+                return True
+        return False
+
+    def _rearm(self) -> None:
+        due_ns = self._network.now_ns + 1
+        self._telling_timer = self._context.timers.add(due_ns, self._tell_on)
+
+    def _tell_on(self, now_ns: int) -> None:
+        """Tell the next part to the one that has waited longest."""
+        self._network.now_ns = max(self._network.now_ns, now_ns)
+        if self._telling:
+            place = next(iter(self._telling))
+            telling = self._telling.pop(place)
+            if place in self._children and not self._advance(telling):
+                self._telling[place] = telling
+        if self._telling:
+            self._rearm()
 
     def _regrown(self, now_ns: int) -> None:
         """Trees were computed: tell new children everything, and believe new parents."""
+        self._network.now_ns = max(self._network.now_ns, now_ns)
         self._context.tables.routes_changed()
         for root, router in self._routers.items():
             parent = self._network.parent(root)

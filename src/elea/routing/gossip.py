@@ -7,9 +7,10 @@ reached is a candidate to connect to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from elea.records import dataclass
 from elea.routing.context import Context
 from elea.routing.effects import Candidate
 from elea.routing.face import Face

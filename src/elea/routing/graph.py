@@ -2,15 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+
+from elea.routing.trees import edge_length, edge_share
+
+Links = Mapping[bytes, Mapping[bytes, int]]  # who tells of a link to whom, with its weight
 
 
-@dataclass(slots=True)
 class Graph:
-    """Nodes by their ids in wire order, this one first; edges by their places in that list."""
+    """Nodes by their ids in wire order, this one first; edges by their places in that list.
 
-    nodes: list[bytes]
-    edges: dict[tuple[int, int], float] = field(default_factory=dict)  # to their weights
+    A graph is taken of links that are not changed afterwards. Its edges are computed when they are
+    first asked for, which takes long in large networks: without the node's lock.
+
+    Args:
+        nodes: Their ids.
+        links: What they tell of their links; an edge is a link that both its ends tell of.
+    """
+
+    __slots__ = ("_edges", "_links", "nodes")
+
+    def __init__(self, nodes: list[bytes], links: Links | None = None) -> None:
+        self.nodes = nodes
+        self._links = links or {}
+        self._edges: dict[tuple[int, int], float] | None = None
+
+    @property
+    def edges(self) -> dict[tuple[int, int], float]:
+        """The weights of edges, each from a node to one before it."""
+        if self._edges is None:
+            self._edges = dict(sorted(self._measured()))
+        return self._edges
+
+    def _measured(self) -> list[tuple[tuple[int, int], float]]:
+        index_of = {zid: index for index, zid in enumerate(self.nodes)}
+        found = []
+        for index, zid in enumerate(self.nodes):
+            for other, weight in self._links.get(zid, {}).items():
+                before = index_of.get(other, index)
+                weight_back = self._links.get(other, {}).get(zid)
+                if before < index and weight_back is not None:
+                    length = edge_length(edge_share(zid, other), weight, weight_back)
+                    found.append(((index, before), length))
+        return found
 
     def dot(self, names: list[str]) -> str:
         """The graph in the DOT language, laid out as Eclipse Zenoh does.
@@ -19,8 +53,9 @@ class Graph:
             names: The labels, in the order of the nodes.
 
         Example:
-            >>> Graph([b"a", b"b"], {(1, 0): 100.0}).dot(["a1", "a2"]).splitlines()[2:4]
-            ['    1 [ label = "a2" ]', '    1 -- 0 [ label = "100.0" ]']
+            >>> links = {b"a": {b"b": 0}, b"b": {b"a": 0}}
+            >>> Graph([b"a", b"b"], links).dot(["a1", "a2"]).splitlines()[2]
+            '    1 [ label = "a2" ]'
         """
         lines = [f'    {index} [ label = "{name}" ]' for index, name in enumerate(names)]
         lines += [f'    {a} -- {b} [ label = "{weight}" ]' for (a, b), weight in self.edges.items()]

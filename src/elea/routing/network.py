@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from elea.records import dataclass
 from elea.routing.context import Context
 from elea.routing.effects import Candidate
 from elea.routing.face import Face
 from elea.routing.graph import Graph
-from elea.routing.trees import edge_length, edge_share
 from elea.wire.fields_hot import QOS_DECLARE
 from elea.wire.network.linkstate import LinkState, LinkStateList
 from elea.wire.network.oam import ID_LINKSTATE, Oam
@@ -73,17 +73,16 @@ class Network:
             self.own.sn += 1
             self._tell([], [self.own])
 
+    def links(self) -> dict[bytes, dict[bytes, int]]:
+        """What every node tells of its links, as of now: not changed when they change."""
+        # Links of other nodes are replaced when they change, and never changed themselves.
+        found = {zid: node.links for zid, node in self.nodes.items()}
+        found[self.own.zid] = dict(self.own.links)
+        return found
+
     def graph(self) -> Graph:
         """Every node that was told of, and the links that both their ends tell of."""
-        nodes = list(self.nodes.values())
-        graph = Graph([node.zid for node in nodes])
-        for index, node in enumerate(nodes):
-            for before, other in enumerate(nodes[:index]):
-                if other.zid in node.links and node.zid in other.links:
-                    weights = node.links[other.zid], other.links[node.zid]
-                    share = edge_share(node.zid, other.zid)
-                    graph.edges[index, before] = edge_length(share, *weights)
-        return graph
+        return Graph(list(self.nodes), self.links())
 
     def open_face(self, face: Face) -> None:
         """A neighbour joined: tell it of everybody, and everybody else of it."""
@@ -99,7 +98,8 @@ class Network:
         self.own.sn += 1
         self._tell([node] if new else [], [self.own])
         joined = self.neighbours[face.id] = NetworkNeighbour(face, {0: face.spec.zid})
-        self._send(joined, [self._record(one, joined, zid=True) for one in self.nodes.values()])
+        everybody = LinkStateList(self._record(one, zid=True) for one in self.nodes.values())
+        self._send(joined, everybody)
         self.changed()
 
     def close_face(self, face: Face) -> None:
@@ -157,8 +157,8 @@ class Network:
         """Whether a neighbour is told anything at all."""
         return True
 
-    def tells_locators(self, node: NetworkNode, to: NetworkNeighbour) -> bool:
-        """Whether a neighbour is told where a node listens."""
+    def tells_locators(self, node: NetworkNode) -> bool:
+        """Whether neighbours are told where a node listens."""
         return True
 
     def changed(self) -> None:
@@ -258,17 +258,21 @@ class Network:
         sender: NetworkNeighbour | None = None,
     ) -> None:
         """New nodes to everybody, whom it tells our numbers; news to all but who knows them."""
+        introductions = [self._record(one, zid=True) for one in new]
+        news = {one.zid: self._record(one, zid=False) for one in updated}
+        # Made and encoded once for all: one message may tell of a network, and many be told on.
+        everything = LinkStateList([*introductions, *news.values()])
         for neighbour in self.neighbours.values():
-            records = [self._record(one, neighbour, zid=True) for one in new]
-            if neighbour is not sender:
-                zid = neighbour.face.spec.zid
-                records += [
-                    self._record(one, neighbour, zid=False) for one in updated if one.zid != zid
-                ]
-            if records:
-                self._send(neighbour, records)
+            zid = neighbour.face.spec.zid
+            if neighbour is sender:
+                self._send(neighbour, LinkStateList(introductions))
+            elif zid in news:
+                others = [record for one, record in news.items() if one != zid]
+                self._send(neighbour, LinkStateList([*introductions, *others]))
+            else:
+                self._send(neighbour, everything)
 
-    def _record(self, node: NetworkNode, to: NetworkNeighbour, *, zid: bool) -> LinkState:
+    def _record(self, node: NetworkNode, *, zid: bool) -> LinkState:
         links = [(self.nodes[one].psid, w) for one, w in node.links.items() if one in self.nodes]
         weights = [weight for _, weight in links]
         return LinkState(
@@ -276,13 +280,13 @@ class Network:
             node.sn,
             node.zid if zid else None,
             node.whatami,
-            node.locators if self.tells_locators(node, to) else None,
+            node.locators if self.tells_locators(node) else None,
             [psid for psid, _ in links],
             weights if any(weights) else None,
             gateway=node.gateway,
         )
 
-    def _send(self, to: NetworkNeighbour, records: list[LinkState]) -> None:
-        if self.hears(to):
-            message = Oam(ID_LINKSTATE, LinkStateList(records), QOS_DECLARE)
+    def _send(self, to: NetworkNeighbour, states: LinkStateList) -> None:
+        if len(states) and self.hears(to):
+            message = Oam(ID_LINKSTATE, states, QOS_DECLARE)
             self._context.output.send(to.face.id, message, True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from elea.limits import Limits
+from elea.records import dataclass
 from elea.routing.timers import Timer, Timers
 from elea.wire.network.interest import Interest
 

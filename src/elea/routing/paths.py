@@ -13,13 +13,13 @@ A search is done in pieces, so that no number of routers holds up everything els
 from __future__ import annotations
 
 import heapq
-from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator
+from dataclasses import field
 from typing import Final
 
+from elea.records import dataclass
+from elea.routing.graph import Links
 from elea.routing.trees import Edges, edge_length, edge_share
-
-Links = Mapping[bytes, Mapping[bytes, int]]  # who tells of a link to whom, with its weight
 
 _HASH_COST: Final = 30  # a share costs as much as so many steps of a search
 

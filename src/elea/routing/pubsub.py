@@ -112,6 +112,13 @@ class Routes:
                 return None  # another gateway hands it over
         return owner
 
+    def is_certain(self, owner: Face, cache: RouteCache) -> bool:
+        """Whether `towards` leads to an owner, and not to a router that only might lead there."""
+        if not owner.is_router:
+            return True
+        assert self._network is not None
+        return self._network.is_certain(cache.root, owner.spec.zid)
+
     def distance(self, owner: Face) -> float:
         """How far an owner is (behaviour.md 3.6)."""
         if owner.spec.local:

@@ -8,10 +8,11 @@ their face, or by time (behaviour.md 5.6, 5.7).
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from elea.keyexpr.match_hot import includes
+from elea.records import dataclass
 from elea.routing.context import Context
 from elea.routing.effects import DROPPED
 from elea.routing.face import Face
@@ -72,6 +73,7 @@ class _Candidate:
     complete: bool
     unknown: bool  # it may have queryables, but has not told
     distance: float
+    certain: bool = True  # it leads there; else a search is under way that will tell
 
     def rank(self) -> tuple[bool, float, int]:
         return (self.unknown, self.distance, self.face.id)
@@ -248,7 +250,8 @@ class Queries:
                         continue
                     complete = covers and is_complete(owner.info)
                     distance = routes.distance(owner.face)
-                    found = _Candidate(face, complete, False, distance)
+                    certain = routes.is_certain(owner.face, cache)
+                    found = _Candidate(face, complete, False, distance, certain)
                     regions.setdefault(name, []).append(found)
         for north in routes.unsettled(cache, Kind.QUERYABLE, key):
             regions.setdefault(north.region.name, []).append(_Candidate(north, False, True, 1.0))
@@ -349,7 +352,10 @@ def _choose(candidates: list[_Candidate], target: int) -> list[_Candidate]:
     if target == TARGET_ALL_COMPLETE:
         return [one for one in candidates if one.complete or one.unknown]
     complete = [one for one in candidates if one.complete]
-    return [min(complete, key=_Candidate.rank)] if complete else candidates
+    certain = [one for one in complete if one.certain]
+    if certain:
+        return [min(certain, key=_Candidate.rank)]
+    return complete or candidates  # of those that may lead to a complete one, one does
 
 
 def _payload_len(response: Response) -> int:

@@ -6,9 +6,10 @@ which regions a node has and who is placed where.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from elea.records import dataclass
 
 ROUTER: Final = 0  # the role indices of INIT
 PEER: Final = 1

@@ -2,7 +2,8 @@
 
 Paths are computed a little after a change, for many changes at once, and used until the next time:
 all questions here are answered by the links as they were then. The work is done in turns, and is
-followed by a rest in proportion: whatever routers tell of links costs a share of the time.
+followed by a rest in proportion: whatever routers tell of links costs a share of the time. Which
+routers lie below this one in the tree of another is searched for when it is asked (`subtrees`).
 """
 
 from __future__ import annotations
@@ -14,13 +15,12 @@ from elea.routing.context import Context
 from elea.routing.face import Face
 from elea.routing.network import Network, NetworkNeighbour, NetworkNode
 from elea.routing.paths import Paths, survey
+from elea.routing.subtrees import PAUSE_NS, TURN_COST, Subtrees
 from elea.routing.timers import Timer
-from elea.routing.trees import Tree, grow
+from elea.routing.trees import Edges
 
 # As long as Eclipse waits: routers that compute at the same time rarely disagree.
 _SETTLE_NS: Final = 100_000_000
-_TURN_COST: Final = 2_000  # steps of a turn: some two milliseconds
-_REST_NS: Final = 5_000  # after each step, which takes about a microsecond
 _ROUTER_BIT: Final = 1
 
 Listener = Callable[[int], None]
@@ -40,9 +40,9 @@ class Routers(Network):
         "_paths",
         "_rested_ns",
         "_stale",
+        "_subtrees",
         "_survey",
         "_timer",
-        "_trees",
         "now_ns",
         "on_introduced",
         "on_removed",
@@ -57,7 +57,7 @@ class Routers(Network):
         self.now_ns = 0  # set by whoever drives it
         self._faces: dict[bytes, Face] = {}  # neighbours, by id
         self._paths = Paths()
-        self._trees: dict[bytes, Tree] = {}  # grown when they are asked for
+        self._subtrees = Subtrees(context.zid, context.timers, context.tables.forget_routes)
         self._timer: Timer | None = None  # of the next computation, or of its next turn
         self._survey: Generator[int, None, Paths] | None = None  # a computation that goes on
         self._cost = 0  # of it
@@ -82,7 +82,7 @@ class Routers(Network):
 
     def is_empty(self) -> bool:
         """Whether there is no other router."""
-        return super().is_empty() and not (self._faces or self._paths.edges or self._trees)
+        return super().is_empty() and not (self._faces or self._paths.edges or len(self._subtrees))
 
     def source(self, face: Face, node_id: int) -> bytes | None:
         """The router that a neighbour means by a NodeId; None if it was never introduced."""
@@ -116,28 +116,32 @@ class Routers(Network):
         if root != self.own.zid:
             if root not in paths.through.get(zid, ()):
                 return None  # not even to that neighbour
-            if zid != target:
-                zid = self.tree(root).hops.get(target)
-        return None if zid is None else self._faces.get(zid)
+            # As long as it is not known the neighbour gets what it may have no use for: it is a
+            # child in the tree of `root`, and gets nothing twice.
+            if zid != target and self._subtrees.contains(root, target, self.now_ns) is False:
+                return None
+        return self._faces.get(zid)
+
+    def is_certain(self, root: bytes, target: bytes) -> bool:
+        """Whether `hop` leads to `target`, and not to a neighbour that only might."""
+        if root == self.own.zid or self._paths.hops.get(target) == target:
+            return True
+        return self._subtrees.contains(root, target, self.now_ns) is not None
 
     def distance(self, zid: bytes) -> float:
         """How far a router is."""
         return self._paths.distances.get(zid, 0.0)
 
-    def tree(self, root: bytes) -> Tree:
-        """The tree of `root`; a bare one if it is not known."""
-        tree = self._trees.get(root)
-        if tree is None:
-            tree = grow(self._paths.edges, root, self.own.zid)
-            if root in self._paths.edges:
-                self._trees[root] = tree
-        return tree
+    @property
+    def edges(self) -> Edges:
+        """The links between routers as of the last computation, with their lengths. Not changed."""
+        return self._paths.edges
 
     def weight_to(self, zid: bytes) -> int:
         """As configured in `routing/router/linkstate/transport_weights`."""
         return self._context.settings.weights.get(zid, 0)
 
-    def tells_locators(self, node: NetworkNode, to: NetworkNeighbour) -> bool:
+    def tells_locators(self, node: NetworkNode) -> bool:
         """Its own and its neighbours', if gossip is on."""
         settings = self._context.settings
         if not (settings.gossip and settings.gossip_target & _ROUTER_BIT):
@@ -164,23 +168,20 @@ class Routers(Network):
 
     def _begin(self, now_ns: int) -> None:
         """Compute, for the links as they are now."""
-        # Links of other nodes are replaced when they change, and never changed themselves.
-        links = {zid: node.links for zid, node in self.nodes.items()}
-        links[self.own.zid] = dict(self.own.links)
-        self._survey = survey(links, self.own.zid, self._paths)
+        self._survey = survey(self.links(), self.own.zid, self._paths)
         self._cost = 0
         self._go_on(now_ns)
 
     def _go_on(self, now_ns: int) -> None:
         """One turn of a computation."""
         assert self._survey is not None
-        end = self._cost + _TURN_COST
+        end = self._cost + TURN_COST
         try:
             while self._cost < end:
                 self._cost += next(self._survey)
         except StopIteration as done:
             self._survey = None
-            self._rested_ns = now_ns + self._cost * _REST_NS
+            self._rested_ns = now_ns + self._cost * PAUSE_NS
             self._apply(done.value, now_ns)
             if self._stale:
                 self._stale = False
@@ -191,6 +192,6 @@ class Routers(Network):
 
     def _apply(self, paths: Paths, now_ns: int) -> None:
         self._paths = paths if len(self.nodes) > 1 else Paths()
-        self._trees.clear()
+        self._subtrees.reset(self._paths.edges)
         if self.on_trees is not None:
             self.on_trees(now_ns)

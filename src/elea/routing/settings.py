@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from elea.records import dataclass
 
 SECOND_NS: Final = 1_000_000_000
 

@@ -7,8 +7,9 @@ its links tells which other gateways it is connected to: of those, one forwards 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from elea.records import dataclass
 from elea.routing.context import Context
 from elea.routing.effects import Candidate
 from elea.routing.face import Face

@@ -119,6 +119,7 @@ class Tables:
     """All entries, and the faces."""
 
     __slots__ = (
+        "_entries",
         "_limits",
         "_roots",
         "_trees",
@@ -142,6 +143,7 @@ class Tables:
                 self.below[region.name].north = False
         self.declared_count = 0  # entities of all faces together
         self.generation = 0  # how often routes may have changed
+        self._entries: tuple[dict[str, Entry], ...] = ({}, {}, {})  # by Kind, then by key
         self._trees: tuple[KeyExprTree[Entry], ...] = (KeyExprTree(), KeyExprTree(), KeyExprTree())
 
     def routes_changed(self) -> None:
@@ -161,17 +163,23 @@ class Tables:
             cache = self._roots[root] = RouteCache(region, root)
         return cache
 
+    def forget_routes(self, root: bytes) -> None:
+        """Forget the cached routes of what entered the north at one node."""
+        cache = self._roots.get(root)
+        if cache is not None:
+            cache.clear()
+
     def drop_root(self, root: bytes) -> None:
         """A node left the north."""
         self._roots.pop(root, None)
 
     def get(self, kind: Kind, key: str) -> Entry | None:
-        return self._trees[kind].get(key)
+        return self._entries[kind].get(key)
 
     def intersecting(self, kind: Kind, key: str | None) -> list[Entry]:
         """The entries whose keys intersect `key`; all of them without one."""
         if key is None:
-            return [entry for _, entry in self._trees[kind].items()]
+            return list(self._entries[kind].values())
         return self._trees[kind].intersecting(key)
 
     def including(self, kind: Kind, key: str) -> list[Entry]:
@@ -180,7 +188,7 @@ class Tables:
 
     def count(self, kind: Kind | None = None) -> int:
         """How many entries there are, of one kind or of all."""
-        return sum(len(tree) for tree in self._trees) if kind is None else len(self._trees[kind])
+        return sum(map(len, self._entries)) if kind is None else len(self._entries[kind])
 
     def is_empty(self) -> bool:
         """Whether there are no faces, entries and routes."""
@@ -197,10 +205,11 @@ class Tables:
 
     def add(self, kind: Kind, face: Face, name: EntityKey, key: str, info: int) -> Change | None:
         """`face` declared `key`; None if nothing new was said."""
-        entry = self._trees[kind].get(key)
+        entry = self._entries[kind].get(key)
         if entry is None:
             entry = Entry(kind, key)
             self._trees[kind].insert(KeyExpr(key, limits=self._limits), entry)
+            self._entries[kind][key] = entry
         owner = entry.owner(face)
         was_owner = owner is not None
         if owner is None:
@@ -221,7 +230,7 @@ class Tables:
         key = face.remote[kind].pop(name)
         face.declared_count -= 1
         self.declared_count -= 1
-        entry = self._trees[kind].get(key)
+        entry = self._entries[kind].get(key)
         assert entry is not None
         owner = entry.owner(face)
         assert owner is not None
@@ -244,7 +253,7 @@ class Tables:
         A gateway that was told FINAL may have forgotten an id which is still on its way here, and
         would never take it back.
         """
-        entry = self._trees[kind].get(key)
+        entry = self._entries[kind].get(key)
         owner = None if entry is None else entry.owner(face)
         if owner is not None:
             for name in owner.infos:
@@ -255,8 +264,10 @@ class Tables:
 
     def prune(self, entry: Entry) -> None:
         """Forget an entry that nobody owns any more and nobody is told of."""
-        if not entry.owners and not entry.told and self._trees[entry.kind].get(entry.key) is entry:
+        entries = self._entries[entry.kind]
+        if not entry.owners and not entry.told and entries.get(entry.key) is entry:
             self._trees[entry.kind].remove(entry.key)
+            del entries[entry.key]
 
     def view(self, entry: Entry, face: Face) -> int:
         """What `face` should know of `entry`: its merged info, or ABSENT."""

@@ -7,9 +7,10 @@ peers that have not told everything yet (behaviour.md 4.6).
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from elea.keyexpr.match_hot import intersects
+from elea.records import dataclass
 from elea.routing.context import Context
 from elea.routing.declarations import Declarations
 from elea.routing.demands import Demand

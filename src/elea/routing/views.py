@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import field
 
 from elea.keyexpr.match_hot import intersects
+from elea.records import dataclass
 from elea.routing.core import Routing
 from elea.routing.face import Face
 from elea.routing.graph import Graph
 from elea.routing.regions import CLIENT, PEER, ROUTER, Bound, RegionKind
-from elea.routing.tables import OPTIONS, Kind
+from elea.routing.tables import OPTIONS, Entry, Kind
+from elea.routing.trees import Edges, grow
 
 _ROLES = {
     RegionKind.BROKER: CLIENT,
@@ -38,22 +41,34 @@ def region_of(routing: Routing, face_id: int) -> str:
     return "unknown" if face is None else face.region.name
 
 
-def declared(routing: Routing, kind: Kind, among: str | None = None) -> dict[str, Sources]:
+def entries(routing: Routing, kind: Kind, among: str | None = None) -> list[Entry]:
+    """Every key of a kind, or at least those that intersect `among`: quickly, however many."""
+    # A search for many keys takes long; whoever goes through them looks at each in any case.
+    is_plain = among is not None and "*" not in among
+    return routing.tables.intersecting(kind, among if is_plain else None)
+
+
+def declared(
+    routing: Routing, kind: Kind, among: str | None = None, some: Iterable[Entry] | None = None
+) -> dict[str, Sources]:
     """Every key of a kind with those who declared it; only those that intersect `among`, if given.
 
     What comes from below is ours as well, towards those above: this node is named too.
+
+    Args:
+        some: Keys to look at, of those that `entries` gave: a part at a time where there are many.
     """
     own_role = _ROLES[routing.role.north.kind]
     found: dict[str, Sources] = {}
-    for entry in routing.tables.intersecting(kind, among):
-        sources = Sources()
+    for entry in entries(routing, kind, among) if some is None else some:
+        if not entry.owners or (among is not None and not intersects(among, entry.key)):
+            continue
+        sources = found[entry.key] = Sources()
         for group in entry.owners.values():
             for owner in group.values():
                 sources.add(_role(owner.face), owner.face.spec.zid)
                 if not owner.face.is_north:
                     sources.add(own_role, routing.zid)
-        if entry.owners:
-            found[entry.key] = sources
     return found
 
 
@@ -98,19 +113,35 @@ def weights(routing: Routing, zid: bytes) -> tuple[int, int] | None:
     return network.own.links[zid], theirs
 
 
-def successors(routing: Routing) -> dict[tuple[bytes, bytes], bytes]:
-    """By source and destination: the router that this one hands on to, on the source's tree."""
+@dataclass(frozen=True, slots=True)
+class RouterMap:
+    """The network of routers as of one moment, seen from one of them.
+
+    It is taken under the node's lock and refers to what is not changed afterwards. Its questions
+    take long in large networks and are asked without the lock.
+    """
+
+    own: bytes
+    nodes: tuple[bytes, ...]
+    edges: Edges
+
+    def successors(self, source: bytes) -> dict[bytes, bytes]:
+        """By destination: the router that this one hands on to, on the source's tree."""
+        tree = grow(self.edges, source, self.own)
+        found = {}
+        for target in self.nodes:
+            hop = tree.hops.get(target, tree.parent)
+            if target != self.own and hop is not None:
+                found[target] = hop
+        return found
+
+
+def router_map(routing: Routing) -> RouterMap:
+    """The network of routers now; without nodes if this is none of them."""
     network = routing.network
     if network is None:
-        return {}
-    found: dict[tuple[bytes, bytes], bytes] = {}
-    for source in network.nodes:
-        tree = network.tree(source)
-        for target in network.nodes:
-            hop = tree.hops.get(target, tree.parent)
-            if target != routing.zid and hop is not None:
-                found[source, target] = hop
-    return found
+        return RouterMap(routing.zid, (), {})
+    return RouterMap(routing.zid, tuple(network.nodes), network.edges)
 
 
 def _role(face: Face) -> int:

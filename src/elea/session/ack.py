@@ -22,7 +22,6 @@ import uuid
 import zlib
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -39,8 +38,9 @@ from elea.ids import ZenohId
 from elea.limits import DEFAULT_LIMITS
 from elea.qos import CongestionControl, Locality
 from elea.query import ConsolidationMode, QueryTarget
+from elea.records import dataclass
 from elea.sample import Reply
-from elea.session import dispatch
+from elea.session import dispatch, receipts
 from elea.session.context import Context
 from elea.session.convert import key_text, nanoseconds
 from elea.session.outlet_hot import CallbackOutlet
@@ -105,6 +105,7 @@ class Entry:
 
     Attributes:
         published: Whether subscribers were sent it. If not, that is done with the first question.
+        kept_ns: When a spool took it, by the clock of this host; 0: none did.
     """
 
     key: str
@@ -113,6 +114,7 @@ class Entry:
     destination: Locality = Locality.ANY
     stack: TimestampStack | None = None
     published: bool = False
+    kept_ns: int = 0
 
     def __len__(self) -> int:
         """Its octets, about."""
@@ -568,7 +570,7 @@ def _read_ack(octets: bytes) -> StoredAck | None:
             seq=int(said["seq"]),
             duplicate=bool(said.get("duplicate", False)),
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except receipts.UNREADABLE:
         return None
 
 
@@ -588,6 +590,6 @@ def read_refusal(key: str, reply: Reply) -> NotStoredError:
         said = json.loads(octets)
         name = str(said.get("name") or who)
         return NotStoredError(key, name, str(said["error"]), str(said.get("detail", "")))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except receipts.UNREADABLE:
         text = octets[:200].decode(errors="replace")
         return NotStoredError(key, who, "unreadable", text)

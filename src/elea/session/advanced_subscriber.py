@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 from typing import Final, TypeVar, final, overload
 
 from elea.errors import InvalidValueError
 from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.keyexpr.keyexpr import KeyExpr
+from elea.keyexpr.match_hot import intersects
 from elea.provenance import SampleKind
 from elea.qos import Locality
 from elea.query import ConsolidationMode, QueryTarget
+from elea.records import dataclass
 from elea.sample import Reply, Sample
 from elea.session.advanced_config import HistoryConfig, RecoveryConfig
 from elea.session.context import Context
@@ -128,7 +129,7 @@ class Reorderer:
         if value is END:
             self._end()
         elif isinstance(value, Sample):
-            self._sources.received(value, self._face.now_ns())
+            self._sources.received(value, self._face.now_ns(), is_live=True)
 
     def _deliver(self, sample: Sample) -> None:
         self._face.emit(self._outlet, sample)
@@ -159,8 +160,10 @@ class Reorderer:
         def answered(value: object) -> None:
             if value is END:
                 self._sources.answered(source)
-            elif isinstance(value, Reply) and isinstance(value.result, Sample):
-                self._sources.received(value.result, self._face.now_ns())
+            elif isinstance(value, Reply) and isinstance(sample := value.result, Sample):
+                if not intersects(self._key, sample.key_text):
+                    return  # a cache may answer anything
+                self._sources.received(sample, self._face.now_ns(), is_live=False)
 
         self._core.get(ask, _Direct(answered))
 
@@ -169,7 +172,7 @@ class Reorderer:
             return
         source_id = source_of(value.key_text)
         if source_id is not None and self._history is not None:
-            source = self._sources.get(source_id, self._face.now_ns())
+            source = self._sources.get(source_id, _key_of(value), self._face.now_ns())
             self._ask(value.key_text, self._history.parameters(), source)
 
     def _heard_beat(self, value: object) -> None:
@@ -178,7 +181,7 @@ class Reorderer:
         source_id = source_of(value.key_text)
         if not isinstance(source_id, EntityGlobalId):
             return
-        source = self._sources.get(source_id, self._face.now_ns())
+        source = self._sources.get(source_id, _key_of(value), self._face.now_ns())
         last_sn: int = struct.unpack("<I", value.payload.to_bytes())[0]
         ahead = (last_sn - source.next_sn) & 0xFFFF_FFFF
         if ahead < 1 << 31 and not source.question_count and not self._sources.history_count:
@@ -210,6 +213,11 @@ class Reorderer:
         for listener_id in list(self._listeners):
             self.end_listener(listener_id)
         self._face.emit(self._outlet, END)
+
+
+def _key_of(sample: Sample) -> str:
+    """The key of the publisher that says something on `KEY/@adv/pub/...`."""
+    return sample.key_text.rpartition("/@adv/pub/")[0]
 
 
 def source_of(key: str) -> SourceId | None:

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from elea.config.config import Config
 from elea.config_file import in_environment
+from elea.routing.refusals import Refused
 from elea.session.ports import CallbackThread, Lock, NodePort
 from elea.sim import current
 
@@ -25,6 +26,7 @@ class LoopDriven(Protocol):
     def now_ns(self) -> int: ...
     def wall_ns(self) -> int: ...
     def locators(self) -> tuple[str, ...]: ...
+    def refusals(self) -> tuple[Refused, ...]: ...
     def flush(self) -> None: ...
     def hold_reading(self, held: bool) -> None: ...
     def start(self) -> None: ...
@@ -48,6 +50,7 @@ class LoopDriver:
         self.now_ns = driver.now_ns
         self.wall_ns = driver.wall_ns
         self.locators = driver.locators
+        self.refusals = driver.refusals
         self.flush = driver.flush
         self.hold_reading = driver.hold_reading
         self.abort = driver.abort

@@ -108,6 +108,7 @@ class Context:
         return Dispatcher(
             self._inbox.due,
             self._inbox.due_now,
+            self._inbox.own,
             self.driver.callback_thread,
             self.driver.relieve,
             self._on_drained,
@@ -117,7 +118,11 @@ class Context:
         """Run a function of the core under the lock; then write, and run what became due."""
         try:
             with self._lock:
-                return function()
+                self._inbox.bringing = True
+                try:
+                    return function()
+                finally:
+                    self._inbox.bringing = False
         finally:
             self.settle()
 

@@ -247,6 +247,7 @@ class SessionCore:
                 self.tokens.undeclared(body)
             case DeclareFinal():
                 self.tokens.final(declare.interest_id)
+                interests.final(declare.interest_id)
             case _:
                 pass  # aliases mean nothing to a session
 

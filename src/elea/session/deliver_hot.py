@@ -15,7 +15,7 @@ from elea.keyexpr.tree_hot import KeyExprTree
 from elea.node.egress_hot import RawSink
 from elea.provenance import SampleKind, TimestampStack
 from elea.sample_hot import Sample
-from elea.session.outlet_hot import CallbackOutlet, Channel, DueQueue, Outlet, RowSink
+from elea.session.outlet_hot import CallbackOutlet, Channel, DueQueue, Outlet, OwnQueue, RowSink
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
 from elea.wire.network.push_hot import Push
@@ -108,14 +108,26 @@ class Core(Protocol):
 class Inbox(RawSink):
     """A session as its node sees it: `elea.session.ports.LocalSink`."""
 
-    __slots__ = ("core", "due", "due_now", "local", "nudged", "prefix", "remote")
+    __slots__ = (
+        "bringing",
+        "core",
+        "due",
+        "due_now",
+        "local",
+        "nudged",
+        "own",
+        "prefix",
+        "remote",
+    )
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix  # of a namespace, with its slash; empty without one
         self.remote = MatchTable()  # subscribers that take samples of others
         self.local = MatchTable()  # subscribers that take samples of this session
         self.due = DueQueue()  # run by the session's threads
-        self.due_now = DueQueue()  # run by whoever brought the value, once the lock is released
+        self.due_now = DueQueue()  # run by the thread that read it, once the lock is released
+        self.own = OwnQueue()  # run by the thread of the application that brought the value
+        self.bringing = False  # a thread of the application is in a call of this session
         self.nudged = False  # something else than a delivery waits for the lock to be free
         self.core: Core | None = None
 
@@ -133,13 +145,20 @@ class Inbox(RawSink):
         """A sample of this session itself, key as the application wrote it."""
         found = self.local.matching(key)
         if found:
-            self._hand_out(found, key, push)
+            bringing = self.bringing
+            self.bringing = True
+            try:
+                self._hand_out(found, key, push)
+            finally:
+                self.bringing = bringing
 
     def emit(self, outlet: Outlet, value: object) -> None:
         """Hand any value to any outlet, in order with what was handed to it before."""
         if isinstance(outlet, CallbackOutlet):
             if outlet.indirect:
                 self.due.put(outlet, value)
+            elif self.bringing:
+                self.own.put(outlet, value)
             else:
                 self.due_now.put(outlet, value)
         elif isinstance(outlet, Channel):
@@ -219,7 +238,7 @@ class Inbox(RawSink):
 
     def has_work(self) -> bool:
         """Whether something is due."""
-        return len(self.due) > 0 or self.nudged or len(self.due_now) > 0
+        return len(self.due) > 0 or self.nudged or len(self.due_now) > 0 or len(self.own) > 0
 
     def deliver(self) -> None:
         """Run what is due; without the lock."""

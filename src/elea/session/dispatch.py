@@ -21,7 +21,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, NoReturn
 
-from elea.session.outlet_hot import BEFORE_WAITING, Beat, CallbackOutlet, DueQueue
+from elea.session.outlet_hot import BEFORE_WAITING, Beat, CallbackOutlet, DueQueue, OwnQueue, Parcel
 from elea.session.ports import CallbackThread
 
 SLOW_S: Final = 0.02  # a function that takes longer is slow
@@ -83,12 +83,14 @@ class Dispatcher:
         self,
         due: DueQueue,
         due_now: DueQueue,
+        own: OwnQueue,
         mode: CallbackThread,
         relieve: Callable[[], bool],
         on_drained: Callable[[], None] | None = None,
     ) -> None:
         self._due = due
         self._due_now = due_now
+        self._own = own
         self._mode = mode
         self._relieve = relieve
         self._on_drained = on_drained  # told each time nothing is due any more
@@ -106,7 +108,7 @@ class Dispatcher:
 
     def deliver(self, *, on_io: bool) -> None:
         """See that everything due is run: here, or by a thread of the session."""
-        if self._due_now:
+        if self._due_now or self._own:
             self._work_off_now(on_io=on_io)
         if not self._due:
             return
@@ -133,7 +135,10 @@ class Dispatcher:
         What becomes due afterwards is delivered as well, by a thread that ends with it.
         """
         self.deliver(on_io=False)
+        self._own.give_up_all()
         with self._lock:
+            if self._is_left():
+                self._call_thread()
             self._closed = True
             # No thread waits for the queue from now on: one value for each that does is enough.
             for _ in range(self._idle_count):
@@ -145,20 +150,50 @@ class Dispatcher:
             threading.Thread(target=ended.wait, name="elea-callbacks-last").start()
 
     def _work_off_now(self, *, on_io: bool) -> None:
-        # Who does not get the lock may go: its holder looks at the queue once more afterwards.
-        while self._due_now and self._now_lock.acquire(blocking=False):
+        """Call functions with what this thread brought.
+
+        The I/O thread and threads of the session also take what others left. A thread of the
+        application does not: what such a function raises is not for it, and a signal is.
+        """
+        own = self._own
+        takes_left = on_io or self._mode in _ONE_THREAD
+        while own.has_own() or (takes_left and self._is_left()):
+            overtakes = not takes_left and len(own.left) > 0
+            if overtakes or not self._now_lock.acquire(blocking=False):
+                own.give_up()
+                # With one thread the holder is further up the stack, and looks once more.
+                if self._mode not in _ONE_THREAD:
+                    with self._lock:
+                        self._call_thread()
+                return
             try:
-                while (parcel := self._due_now.take()) is not None:
+                while (parcel := self._take_now(takes_left=takes_left)) is not None:
                     try:
                         self._call(parcel.outlet, parcel.values, _UNWATCHED, on_io=on_io)
                     except BaseException:
-                        self._due_now.put_back(parcel.outlet, parcel.values)
+                        if parcel.values:
+                            own.left.appendleft(parcel)
+                        own.give_up()
                         raise
             finally:
                 self._now_lock.release()
-                if self._due_now and self._mode not in _ONE_THREAD:
+                if self._is_left() and self._mode not in _ONE_THREAD:
                     with self._lock:
-                        self._call_thread()  # a function raised here: others are not to wait
+                        self._call_thread()  # others are not to wait
+
+    def _is_left(self) -> bool:
+        """Whether a value waits for a function that any thread of the session may call."""
+        return len(self._own.left) > 0 or len(self._due_now) > 0
+
+    def _take_now(self, *, takes_left: bool) -> Parcel | None:
+        """Return what to call next: what was left comes first, as it was brought earlier."""
+        if takes_left:
+            with suppress(IndexError):
+                return self._own.left.popleft()
+        parcel = self._own.take_own()
+        if parcel is None and takes_left:
+            parcel = self._due_now.take()
+        return parcel
 
     def _call(
         self, outlet: CallbackOutlet, values: list[object], beat: Beat, *, on_io: bool
@@ -311,7 +346,7 @@ class Dispatcher:
             if run is not None and seen == (run, run.beat.count):
                 self._take_place_of(run)
                 run = self._run
-            if self._due_now:
+            if self._is_left():
                 self._work_off_now(on_io=True)
             if run is not None:
                 if seen != (run, run.beat.count):
@@ -327,7 +362,7 @@ class Dispatcher:
         """Wait to be called; the one that watches waits a moment only. False: end."""
         with self._lock:
             closed = self._closed
-            idle = self._run is None and not self._due
+            idle = self._run is None and not self._due and not self._is_left()
             watch = watch and not self._watched and not closed
             self._watched |= watch
             if closed and idle:

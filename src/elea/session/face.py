@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from elea.errors import ClosedError, LocalProtocolError
+from elea.records import dataclass
 from elea.routing.id_space import ID_MAX, IdSpace
 from elea.routing.timers import Timer as Timer
 from elea.routing.timers import Timers

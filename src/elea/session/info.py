@@ -22,6 +22,7 @@ from elea.session.neighbours import Link, LinkEvent, Transport, TransportEvent
 from elea.session.outlet_hot import Outlet
 
 if TYPE_CHECKING:
+    from elea.session.refusals import Refusal
     from elea.session.spool import SpoolStats
 
 T = TypeVar("T")
@@ -112,6 +113,15 @@ class SessionInfo:
         acks = self._context.acks
         spool = None if acks is None else acks.spool
         return None if spool is None else spool.stats()
+
+    def refusals(self) -> list[Refusal]:
+        """What the access rules of neighbours refused to this session's node so far.
+
+        Nodes of Elea tell; others refuse in silence. The first 100 different ones are kept.
+        """
+        from elea.session.refusals import refusals_of  # late: few programs ask
+
+        return refusals_of(self._context)
 
     @overload
     def declare_transport_events_listener(

@@ -8,9 +8,11 @@ goes on telling the end of what it told the beginning of (4.4).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from elea.records import dataclass
 from elea.session.face import Face
+from elea.session.outlet_hot import END, Outlet
 from elea.wire.fields_hot import QOS_DECLARE
 from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
 from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber
@@ -51,9 +53,11 @@ class Interests:
     remote_subscribers: dict[int, str] = field(default_factory=dict)
     remote_queryables: dict[int, RemoteQueryable] = field(default_factory=dict)
     _shared: dict[tuple[int, str], _Shared] = field(default_factory=dict)
+    _asked: dict[int, Outlet] = field(default_factory=dict)  # ended with the current answers
 
     def __post_init__(self) -> None:
         self.face.keep_ids(lambda: (one.id for one in self._shared.values()))
+        self.face.keep_ids(self._asked.keys)
 
     def acquire(self, options: int, key: str, mode: InterestMode) -> None:
         """Ask, unless the same was asked already."""
@@ -75,6 +79,27 @@ class Interests:
         """Send an INTEREST."""
         wire_key = self.face.wire_key(key)
         self.face.send(Interest(interest_id, mode, options, wire_key, qos=QOS_DECLARE))
+
+    def ask_once(self, key: str, outlet: Outlet) -> int:
+        """Ask for subscribers; `outlet` gets END once all that there are now were told."""
+        self.face.check_open()
+        interest_id = self.face.new_id()
+        self._asked[interest_id] = outlet
+        # Nodes of Eclipse ignore an interest in current subscribers alone (behaviour.md 4.3).
+        self.ask(interest_id, SUBSCRIBERS, key, InterestMode.CURRENT_FUTURE)
+        return interest_id
+
+    def withdraw(self, interest_id: int) -> None:
+        """End such a question."""
+        self._asked.pop(interest_id, None)
+        if not self.face.closed:
+            self.face.send(Interest(interest_id, InterestMode.FINAL, qos=QOS_DECLARE))
+
+    def final(self, interest_id: int | None) -> None:
+        """The current answers to an interest are complete."""
+        outlet = None if interest_id is None else self._asked.get(interest_id)
+        if outlet is not None:
+            self.face.emit(outlet, END)
 
     def redeclare(self) -> None:
         """Ask another node the same, and forget what the old one said."""

@@ -2,7 +2,7 @@
 
 Elea logs through Python's `logging`, under loggers named `elea.*`; a program that configures
 `logging` itself needs nothing of this. The variable `RUST_LOG` is read as Eclipse Zenoh reads it:
-a level, or `module=level` pairs between commas; modules of zenoh mean those of Elea.
+a level, or `area=level` pairs between commas; modules of zenoh mean those of Elea.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ import sys
 from typing import Final, TextIO
 
 from elea.errors import InvalidValueError
+from elea.records import dataclass
 from elea.session.convert import checked
 
-_VARIABLE: Final = "RUST_LOG"
+VARIABLE: Final = "RUST_LOG"
 _FORMAT: Final = "%(asctime)s %(levelname)-5s %(threadName)s %(name)s: %(message)s"
-_LEVELS: Final = {
+_ROOT: Final = "elea"
+_SHOWN_LEN_MAX: Final = 40
+_LOG: Final = logging.getLogger("elea.session")
+LEVELS: Final = {
     "trace": logging.DEBUG,
     "debug": logging.DEBUG,
     "info": logging.INFO,
@@ -27,11 +31,66 @@ _LEVELS: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Directives:
+    """Which areas are logged from which level on.
+
+    Example:
+        >>> Directives.parse("warn,elea.routing=debug,zenoh::net=info").levels
+        (('elea', 30), ('elea.routing', 10), ('elea.net', 20))
+        >>> Directives.parse("info,loud").refused
+        ('loud',)
+    """
+
+    levels: tuple[tuple[str, int], ...]  # by the name of a logger
+    refused: tuple[str, ...]  # directives that mean nothing
+
+    @classmethod
+    def parse(cls, text: str) -> Directives:
+        """The directives of a text: levels and `area=level` pairs, between commas."""
+        levels, refused = [], []
+        for directive in text.split(","):
+            target, _, level = directive.strip().rpartition("=")
+            number = LEVELS.get(level.strip().lower())
+            if number is None:
+                refused.append(directive.strip()[:_SHOWN_LEN_MAX])
+            else:
+                levels.append((_logger_name(target), number))
+        return cls(tuple(levels), tuple(refused))
+
+    @classmethod
+    def strictly(cls, text: str) -> Directives:
+        """The directives of a text of the caller's own.
+
+        Raises:
+            InvalidValueError: one of them means nothing.
+        """
+        found = cls.parse(text)
+        if found.refused:
+            raise InvalidValueError("log level", f"{found.refused[0]!a}; {_EXPECTED}")
+        return found
+
+    def apply(self, default: int | None = None) -> None:
+        """Set the levels; `default` is for all areas that none of them is about."""
+        if default is not None and not any(name == _ROOT for name, _ in self.levels):
+            logging.getLogger(_ROOT).setLevel(default)
+        for name, level in self.levels:
+            logging.getLogger(name).setLevel(level)
+
+    def complain(self, source: str) -> None:
+        """Log which directives mean nothing."""
+        for one in self.refused:
+            _LOG.warning("%s: %a is ignored; %s", source, one, _EXPECTED)
+
+
+_EXPECTED: Final = f"expected a level ({', '.join(LEVELS)}) or AREA=LEVEL, such as elea.link=debug"
+
+
 def try_init_log_from_env() -> None:
     """Log to standard output as `RUST_LOG` says; without it, nothing changes."""
-    directives = os.environ.get(_VARIABLE)
-    if directives is not None:
-        _start(directives, strict=False)
+    text = os.environ.get(VARIABLE)
+    if text is not None:
+        _start(Directives.parse(text))
 
 
 def init_log_from_env_or(level: str) -> None:
@@ -41,38 +100,31 @@ def init_log_from_env_or(level: str) -> None:
         InvalidValueError: the level is none.
     """
     checked("level", level, str)
-    directives = os.environ.get(_VARIABLE)
-    _start(level if directives is None else directives, strict=directives is None)
+    text = os.environ.get(VARIABLE)
+    _start(Directives.strictly(level) if text is None else Directives.parse(text))
 
 
-def log_to(stream: TextIO, level: str) -> None:
-    """Log to a stream as `RUST_LOG` says, or from this level on: for programs of our own."""
-    _start(os.environ.get(_VARIABLE, level), strict=False, stream=stream)
+def add_handler(handler: logging.Handler) -> None:
+    """Hand over what is logged to a handler, in place of one that was added before."""
+    root = logging.getLogger(_ROOT)
+    for before in [one for one in root.handlers if getattr(one, "is_of_elea", False)]:
+        root.removeHandler(before)
+        before.close()
+    handler.is_of_elea = True  # type: ignore[attr-defined]  # so that a second call finds it
+    root.addHandler(handler)
 
 
-def _start(directives: str, *, strict: bool, stream: TextIO | None = None) -> None:
-    for directive in directives.split(","):
-        target, _, level = directive.strip().rpartition("=")
-        number = _LEVELS.get(level.strip().lower())
-        if number is not None:
-            logging.getLogger(_logger_name(target)).setLevel(number)
-        elif strict:
-            legal = ", ".join(_LEVELS)
-            raise InvalidValueError("log level", f"{level[:40]!a}; legal are {legal}")
-    root = logging.getLogger("elea")
-    if not any(isinstance(handler, _Ours) for handler in root.handlers):
-        handler = _Ours(sys.stdout if stream is None else stream)
-        handler.setFormatter(logging.Formatter(_FORMAT))
-        root.addHandler(handler)
+def _start(directives: Directives) -> None:
+    directives.apply()
+    handler: logging.StreamHandler[TextIO] = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(logging.Formatter(_FORMAT))
+    add_handler(handler)
+    directives.complain(VARIABLE)
 
 
 def _logger_name(target: str) -> str:
     """`zenoh::net::routing` is logged by `elea.net.routing`; other names are nobody's."""
     parts = target.strip().replace("::", ".").split(".")
     if parts == [""] or parts[0] == "zenoh":
-        return ".".join(["elea", *parts[1:]])
+        return ".".join([_ROOT, *parts[1:]])
     return target.strip()
-
-
-class _Ours(logging.StreamHandler[TextIO]):
-    """Ours, so that a second call does not log everything twice."""

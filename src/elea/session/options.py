@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from elea.provenance import SourceInfo, TimestampInstrumentation
 from elea.qos import CongestionControl, Locality, Priority, Reliability
 from elea.query import QueryTarget, ReplyKeyExpr
 from elea.session.cancellation import CancellationToken
 from elea.session.convert import IntoEncoding, IntoQueryConsolidation, IntoZBytes
-from elea.session.since import IntoSince
 from elea.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from elea.session.since import IntoSince
 
 
 class PutOptions(TypedDict, total=False):

@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
+from threading import get_ident
 from typing import Final, Protocol
 
 from elea.wire.plain_hot import PlainPush
@@ -377,3 +378,58 @@ class DueQueue:
     def has_more_for(self, outlet: CallbackOutlet) -> bool:
         """Whether the next parcel is for the same function."""
         return len(self._parcels) > 0 and self._parcels[0].outlet is outlet
+
+
+class OwnQueue:
+    """What waits for functions that the thread which brings a value calls itself.
+
+    Values are put by a thread under the node's lock, and taken by the same thread once the lock is
+    free. `left` is what threads gave up: any thread of the session may take that.
+    """
+
+    __slots__ = ("_by_thread", "left")
+
+    def __init__(self) -> None:
+        # Each thread changes its own entry only.
+        self._by_thread: dict[int, deque[Parcel]] = {}
+        self.left: deque[Parcel] = deque()
+
+    def __len__(self) -> int:
+        """How many threads have something to call, and how many parcels were given up."""
+        return len(self._by_thread) + len(self.left)
+
+    def put(self, outlet: CallbackOutlet, value: object) -> None:
+        """Add a value that the calling thread brings."""
+        thread = get_ident()
+        parcels = self._by_thread.get(thread)
+        if parcels is None:
+            parcels = self._by_thread[thread] = deque()
+        parcels.append(Parcel(outlet, [value]))
+
+    def has_own(self) -> bool:
+        """Whether the calling thread brought something that was not called yet."""
+        return len(self._by_thread) > 0 and get_ident() in self._by_thread
+
+    def take_own(self) -> Parcel | None:
+        """Return the first parcel that the calling thread brought."""
+        thread = get_ident()
+        parcels = self._by_thread.get(thread)
+        if parcels is None:
+            return None
+        parcel = parcels.popleft()
+        if not parcels:
+            del self._by_thread[thread]
+        return parcel
+
+    def give_up(self) -> None:
+        """Leave what the calling thread brought to threads of the session."""
+        parcels = self._by_thread.pop(get_ident(), None)
+        if parcels is not None:
+            self.left.extend(parcels)
+
+    def give_up_all(self) -> None:
+        """Leave what any thread brought, and was interrupted before it called the functions."""
+        for thread in list(self._by_thread):
+            parcels = self._by_thread.pop(thread, None)
+            if parcels is not None:
+                self.left.extend(parcels)

@@ -21,6 +21,7 @@ from elea.node.egress_hot import Egress
 from elea.node.ports import CallbackThread as CallbackThread
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.routing.pubsub_hot import PushSource
+from elea.routing.refusals import Refused
 from elea.sample import Hello
 from elea.transport.stats_hot import TransportStats
 from elea.wire.codec_hot import NetworkMessage
@@ -104,6 +105,9 @@ class NodePort(Protocol):
     def awaits(self, face_id: int, request_id: int, /) -> bool:
         """Whether somebody still waits for this session's answers to a request."""
 
+    def asker(self, face_id: int, request_id: int, /) -> str:
+        """The one who waits for this session's answers to a request, by what it has proven."""
+
     def neighbours(self) -> list[NeighbourUp]:
         """The transports there are, one entry per link."""
 
@@ -145,6 +149,9 @@ class DriverPort(Protocol):
 
     def locators(self) -> tuple[str, ...]:
         """Where others can reach the node."""
+
+    def refusals(self) -> tuple[Refused, ...]:
+        """Return what neighbours told that their access rules refused. Under the lock."""
 
     def flush(self) -> None:
         """Write what local calls left pending, or wake who does; re-arm the timer. No lock held."""

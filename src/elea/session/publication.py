@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Unpack, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
 from elea.errors import InvalidValueError
 from elea.provenance import SourceInfo, TimestampInstrumentation
 from elea.qos import CongestionControl, Locality, Priority
-from elea.session.ack import ACK_QUALITY, Ack, Entry, StoredAck, acks_of, begin, finish
 from elea.session.context import Context
 from elea.session.convert import (
     IntoEncoding,
@@ -28,12 +27,16 @@ from elea.session.convert import (
 )
 from elea.session.options import PutOptions
 from elea.session.promise import Promise
-from elea.session.spool import Spool, declare_spool
 from elea.timestamp import Timestamp
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import WireExpr
 from elea.wire.network.push_hot import Push
+
+# What is imported from `ack` and `spool` below is imported late: few programs put with `ack`.
+if TYPE_CHECKING:
+    from elea.session.ack import Ack, Entry, StoredAck
+    from elea.session.spool import Spool
 
 
 class Publication:
@@ -118,6 +121,8 @@ class Publication:
             wire_source(source_info),
         )
         if ack is not None or timeout is not None:
+            from elea.session.ack import ACK_QUALITY, finish
+
             qos = qos_octet(priority, congestion_control, express, ACK_QUALITY)
             place = (allowed_destination, timestamp_instrumentation)
             return finish(self._context, self._begin(key_expr, body, qos, *place, ack, timeout))
@@ -193,6 +198,8 @@ class Publication:
         source = wire_source(source_info)
         body = Del(wire_stamp(timestamp), octets_or_none(attachment), source)
         if ack is not None or timeout is not None:
+            from elea.session.ack import ACK_QUALITY, finish
+
             qos = qos_octet(priority, congestion_control, express, ACK_QUALITY)
             place = (allowed_destination, timestamp_instrumentation)
             return finish(self._context, self._begin(key_expr, body, qos, *place, ack, timeout))
@@ -234,6 +241,9 @@ class Publication:
             MissingDependencyError: a spool on disk needs the extra `arrow`.
             ClosedError: the session is closed.
         """
+        from elea.session.ack import acks_of
+        from elea.session.spool import declare_spool
+
         length = checked_or("max_bytes", max_bytes, int, 1)
         age_ns = nanoseconds("max_age", max_age, 1)
         if length < 1 or age_ns < 1:
@@ -265,6 +275,8 @@ class Publication:
         if overwrite is not None:
             qos = without_drops(overwrite.octet(qos))
             destination = overwrite.destination or destination
+        from elea.session.ack import begin
+
         return begin(
             context,
             key,
@@ -286,6 +298,8 @@ class Publication:
         timeout: float | None,
     ) -> Promise[StoredAck]:
         """`put` and, without a payload, `delete` with an acknowledgement, for event loops."""
+        from elea.session.ack import ACK_QUALITY
+
         stamp, source = options.get("timestamp"), options.get("source_info")
         attachment = octets_or_none(options.get("attachment"))
         body: Put | Del
@@ -347,6 +361,8 @@ def entry_of(
     express: bool | None = None,
 ) -> Entry:
     """A sample that is to be stored: without a payload, a deletion."""
+    from elea.session.ack import ACK_QUALITY, Entry
+
     stamp, source = wire_stamp(timestamp), wire_source(source_info)
     body: Put | Del = Del(stamp, attachment, source)
     if payload is not None:

@@ -7,7 +7,6 @@ If several entries include it, the one that names exactly this key wins, else th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Self, TypeVar
 
@@ -15,6 +14,7 @@ from elea.config.config import Config
 from elea.keyexpr import KeyExpr
 from elea.limits import DEFAULT_LIMITS
 from elea.qos import CongestionControl, Locality, Priority, QoS
+from elea.records import dataclass
 
 _E = TypeVar("_E", bound=Enum)
 _PATH: Final = "qos/publication"

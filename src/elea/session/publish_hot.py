@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from elea.errors import ClosedError
-from elea.node.egress_hot import DROPPED, FULL, SENT, Egress, Way
+from elea.node.egress_hot import DROPPED, FULL, SENT, Egress, Origin, Way
 from elea.routing.pubsub_hot import PushSource
 from elea.session.deliver_hot import Inbox
 from elea.wire.data.delete import Del
@@ -19,6 +19,8 @@ from elea.wire.fields_hot import Stamp, WireEncoding, WireExpr
 from elea.wire.network.push_hot import Push
 from elea.wire.shared_extensions import TimestampStack
 
+_QOS_BLOCK: Final = 0x08
+_SN_MASK: Final = 0xFFFF_FFFF
 _MANY_COUNT: Final = 512  # values of one call that are published without letting others in
 
 
@@ -237,7 +239,50 @@ class Lane:
                 outbox.release()
             outbox.settle(result, self.wire_key.suffix, self.qos)
 
-    def _put(self, payload: bytes, stamp: Stamp | None = None) -> int:
+    def try_many(
+        self, payloads: list[bytes], times: list[int], id: bytes, origin: Origin | None, start: int
+    ) -> int:
+        """Publish values from `start` on while there is room; where it stopped. Never waits.
+
+        `times` are those of their timestamps, by the clock `id`; the node's own where one is 0.
+        """
+        outbox = self.outbox
+        index = start
+        outbox.acquire()
+        try:
+            waits = self.remote and not outbox.closed and bool(self.qos & _QOS_BLOCK)
+            stop = min(start + _MANY_COUNT, len(payloads))
+            while index < stop and not (waits and not self._has_room()):
+                time = times[index]
+                self._put(payloads[index], Stamp(time, id) if time else None, origin)
+                if origin is not None:
+                    origin.sn = (origin.sn + 1) & _SN_MASK
+                index += 1
+        finally:
+            outbox.release()
+        outbox.settle(SENT, self.wire_key.suffix, self.qos)
+        return index
+
+    def _has_room(self) -> bool:
+        """Whether all who get a sample would take it now. Under the lock."""
+        ways = self._ways
+        outbox = self.outbox
+        source = self._source
+        if (
+            ways is None
+            or source is None
+            or source is not outbox.source
+            or source.cache.generation != self._generation
+        ):
+            return outbox.node.has_room(outbox.face_id, self.wire_key.suffix, self.qos)
+        for way in ways:
+            outlet = way.outlet
+            queues = outlet.queues
+            if outlet.stuck or (queues is not None and not queues.has_room(self.qos)):
+                return False
+        return True
+
+    def _put(self, payload: bytes, stamp: Stamp | None = None, origin: Origin | None = None) -> int:
         """Under the lock."""
         outbox = self.outbox
         ways = self._ways
@@ -253,7 +298,9 @@ class Lane:
             ways = self._find_ways()
         result = SENT
         if ways is None:
-            push = Push(self.wire_key, Put(payload, stamp, self.encoding), self.qos)
+            number = None if origin is None else origin.ref()
+            body = Put(payload, stamp, self.encoding, None, number)
+            push = Push(self.wire_key, body, self.qos)
             result = outbox.publish_locked(self.key, push, self.reliable, self.local, self.remote)
         else:
             egress = outbox.egress
@@ -261,7 +308,7 @@ class Lane:
             if stamp is None and outbox.stamp is not None:
                 stamp = outbox.stamp()
             for way in ways:
-                answer = egress.send_value(way, payload, stamp, self.reliable)
+                answer = egress.send_value(way, payload, stamp, self.reliable, origin)
                 if answer > result:
                     result = answer
         if result == DROPPED:
@@ -297,7 +344,7 @@ class Lane:
         self._local_generation = outbox.inbox.local.generation
         return self._ways
 
-    def try_send(self, body: Put) -> bool:
+    def try_send(self, body: Put | Del) -> bool:
         """Publish a sample if all who get it take it now; nobody gets it if not."""
         push = Push(self.wire_key, body, self.qos)
         sent = self.outbox.try_publish(self.key, push, self.reliable, self.local, self.remote)

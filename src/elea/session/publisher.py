@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Self, Unpack, final, overload
+from typing import TYPE_CHECKING, Self, Unpack, final, overload
 
 from elea.encoding import Encoding
 from elea.ids import EntityGlobalId
 from elea.keyexpr.keyexpr import KeyExpr
+from elea.node.egress_hot import Origin as Origin  # of samples that the caller numbers
 from elea.provenance import SourceInfo, TimestampInstrumentation
 from elea.qos import CongestionControl, Locality, Priority, QoS, Reliability
-from elea.session.ack import Ack, StoredAck, begin, finish
+from elea.records import dataclass
 from elea.session.context import Context, Declared
 from elea.session.convert import (
     IntoEncoding,
@@ -39,6 +39,10 @@ from elea.session.publish_hot import Lane
 from elea.timestamp import Timestamp
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
+
+# What is imported from `ack` below is imported late: few programs put with `ack`.
+if TYPE_CHECKING:
+    from elea.session.ack import Ack, StoredAck
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +196,8 @@ class Publisher(Declared):
             wire_source(source_info),
         )
         if ack is not None or timeout is not None:
+            from elea.session.ack import finish
+
             return finish(
                 self._context, self.send_stored(body, timestamp_instrumentation, ack, timeout)
             )
@@ -214,6 +220,7 @@ class Publisher(Declared):
         encoding: IntoEncoding | None = None,
         attachment: IntoZBytes | None = None,
         timestamp: Timestamp | None = None,
+        source_info: SourceInfo | None = None,
     ) -> bool:
         """Publish a value if there is room for it now; False, and nothing sent, if not.
 
@@ -228,8 +235,48 @@ class Publisher(Declared):
                 wire_stamp(timestamp),
                 lane.encoding if encoding is None else wire_encoding(encoding),
                 octets_or_none(attachment),
+                wire_source(source_info),
             )
         )
+
+    def try_put_many(
+        self,
+        payloads: list[bytes],
+        times: list[int],
+        clock: bytes,
+        origin: Origin | None = None,
+        start: int = 0,
+    ) -> int:
+        """Publish values while there is room for them; where it stopped. Never waits.
+
+        Args:
+            payloads: The values, in order.
+            times: The NTP64 times of their timestamps; 0: the node's own time.
+            clock: The id in these timestamps.
+            origin: Numbers them, if given.
+            start: The first one to publish.
+
+        Raises:
+            ClosedError: the publisher or its session is gone.
+        """
+        self._check()
+        return self._lane.try_many(payloads, times, clock, origin, start)
+
+    def try_delete(
+        self,
+        *,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        source_info: SourceInfo | None = None,
+    ) -> bool:
+        """Publish the end of the key's value if there is room for it now; False if not.
+
+        Raises:
+            ClosedError: the publisher or its session is gone.
+        """
+        self._check()
+        source = wire_source(source_info)
+        return self._lane.try_send(Del(wire_stamp(timestamp), octets_or_none(attachment), source))
 
     @overload
     def delete(self, /, *, ack: None = None, **options: Unpack[PublicationOptions]) -> None: ...
@@ -256,6 +303,8 @@ class Publisher(Declared):
         source = wire_source(source_info)
         body = Del(wire_stamp(timestamp), octets_or_none(attachment), source)
         if ack is not None or timeout is not None:
+            from elea.session.ack import finish
+
             return finish(
                 self._context, self.send_stored(body, timestamp_instrumentation, ack, timeout)
             )
@@ -294,6 +343,8 @@ class Publisher(Declared):
         timeout: float | None,
     ) -> Promise[StoredAck]:
         """The same with an acknowledgement."""
+        from elea.session.ack import begin
+
         self._check()
         lane = self._lane
         future = begin(

@@ -119,6 +119,15 @@ class Query(Finishing):
             return ReplyKeyExpr.ANY
         return ReplyKeyExpr.MATCHING_QUERY
 
+    @property
+    def asker(self) -> str:
+        """The one who asks, as far as this node knows: to share what is scarce between askers.
+
+        A user or certificate that the neighbour proved, else its address, else its session. All
+        that ask through another router are that router.
+        """
+        return self._context.read(self._exchange.asker)
+
     def is_wanted(self) -> bool:
         """Whether the one who asked still waits: it has neither left nor lost patience.
 

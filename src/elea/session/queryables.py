@@ -8,7 +8,7 @@ exchange is, and the asker is told.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from elea.errors import InvalidValueError
@@ -18,6 +18,7 @@ from elea.keyexpr.match_hot import intersects
 from elea.keyexpr.tree_hot import KeyExprTree
 from elea.qos import Locality
 from elea.query import QueryTarget
+from elea.records import dataclass
 from elea.sample import Reply
 from elea.session.deliver_hot import sample_of
 from elea.session.face import Face
@@ -109,6 +110,10 @@ class Exchange:
         """Whether somebody still waits for answers."""
         raise AssertionError("an exchange knows its way back")
 
+    def asker(self) -> str:
+        """The one who asks; this session unless another one does."""
+        return "self"
+
     def has_room(self) -> bool:
         """Whether whoever asked would take an answer now."""
         return True
@@ -153,6 +158,9 @@ class RemoteExchange(Exchange):
 
     def is_wanted(self) -> bool:
         return not self._face.closed and self._face.node.awaits(self._face.id, self._id)
+
+    def asker(self) -> str:
+        return self._face.node.asker(self._face.id, self._id)
 
     def has_room(self) -> bool:
         face = self._face

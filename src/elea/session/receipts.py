@@ -44,10 +44,16 @@ if TYPE_CHECKING:
 
 _JSON: Final = wire_encoding(Encoding.APPLICATION_JSON)
 _QOS: Final = qos_octet(None, None, None)
+# What JSON of a stranger raises: nested too deeply, and numbers without end, too.
+UNREADABLE: Final = (
+    *(ValueError, KeyError, IndexError, TypeError, AttributeError),
+    *(RecursionError, OverflowError, EleaError),
+)
 _DECODER: Final = json.JSONDecoder()  # `json.loads` looks for other encodings first
 _DIGEST_LEN: Final = 16
 _PROOF_LEN: Final = 12
 _NONCE_LEN: Final = 16
+_NAME_LEN_MAX: Final = 128  # of a log; receipts that nobody awaits yet are kept
 PATIENCE_NS: Final = 250_000_000  # a receipt that is not there by then is asked for
 
 
@@ -184,11 +190,13 @@ def read_receipts(octets: bytes) -> Iterator[Receipt]:
     try:
         said, _ = _DECODER.raw_decode(octets.decode())
         log, name = str(said["log"]), str(said["name"])
+        if max(len(log), len(name)) > _NAME_LEN_MAX:
+            return
         for eid, sn, shard, seq, proof in said["stored"]:
             place = None if seq is None else int(seq)
-            if isinstance(proof, str) and proof.isascii():
+            if isinstance(proof, str) and proof.isascii() and len(proof) == 2 * _PROOF_LEN:
                 yield Receipt(int(eid), int(sn), log, name, int(shard), place, proof)
-    except (ValueError, KeyError, TypeError, AttributeError, EleaError):
+    except UNREADABLE:
         return
 
 

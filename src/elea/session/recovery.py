@@ -1,17 +1,22 @@
 """Puts the samples of each source in order, and finds what is missing. Sans-IO. 7.11.
 
-A source is a publisher that numbers its samples, or a clock that stamps them. While a question to
-caches is under way, what would be out of order is held back; when the last question is answered,
-what is still missing is given up and reported.
+A source is a publisher that numbers its samples of a key, or a clock that stamps them. While a
+question to caches is under way, what would be out of order is held back; when the last question is
+answered, what is still missing is given up and reported.
+
+Numbers are claims, and begin anew when a publisher with a configured id is restarted. A number that
+was delivered already, with a timestamp after all or before all of its source, is of a new
+incarnation. Without timestamps only a live number 0 is: all others may be duplicates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from elea.ids import EntityGlobalId
+from elea.records import dataclass
 from elea.sample import Sample
 from elea.timestamp import Timestamp, TimestampId
 
@@ -33,6 +38,7 @@ class Source:
 
     id: SourceId
     last_sn: int | None = None
+    first_time: Timestamp | None = None  # of its incarnation
     last_time: Timestamp | None = None
     held: dict[int, Sample] = field(default_factory=dict)  # by number, or by time
     question_count: int = 0  # to caches, about this source
@@ -58,14 +64,15 @@ class Sources:
     missed: Callable[[EntityGlobalId, int], None]
     recover: Callable[[Source], None] | None
     history_count: int = 0  # questions about all sources that are under way
-    _sources: dict[SourceId, Source] = field(default_factory=dict)
+    _sources: dict[tuple[SourceId, str], Source] = field(default_factory=dict)
 
-    def get(self, id: SourceId, now_ns: int) -> Source:
-        """What is known of a source; nothing yet if it is new."""
-        source = self._sources.get(id)
+    def get(self, id: SourceId, key: str, now_ns: int) -> Source:
+        """What is known of a source; nothing yet if it is new. A clock is one for all keys."""
+        name = (id, key if isinstance(id, EntityGlobalId) else "")
+        source = self._sources.get(name)
         if source is None:
             self._forget(now_ns)
-            source = self._sources[id] = Source(id)
+            source = self._sources[name] = Source(id)
         source.seen_ns = now_ns
         return source
 
@@ -73,18 +80,19 @@ class Sources:
         """Every source."""
         return list(self._sources.values())
 
-    def received(self, sample: Sample, now_ns: int) -> None:
+    def received(self, sample: Sample, now_ns: int, *, is_live: bool) -> None:
         """A sample, live or from a cache."""
         info = sample.source_info
         if info is not None and info.source_id.eid >= _ANY_KEY_EID:
             self.deliver(sample)
         elif info is not None:
-            self._numbered(self.get(info.source_id, now_ns), info.source_sn, sample)
+            source = self.get(info.source_id, sample.key_text, now_ns)
+            self._numbered(source, info.source_sn, sample, is_live=is_live)
         elif sample.timestamp is None:
             self.deliver(sample)
         else:
             stamp = sample.timestamp
-            self._stamped(self.get(stamp.id, now_ns), stamp, sample)
+            self._stamped(self.get(stamp.id, "", now_ns), stamp, sample, is_live=is_live)
 
     def asked(self, source: Source | None) -> None:
         """A question to caches begins, about one source or all."""
@@ -103,15 +111,18 @@ class Sources:
             source.question_count -= 1
             self._give_up(source)
 
-    def _numbered(self, source: Source, sn: int, sample: Sample) -> None:
+    def _numbered(self, source: Source, sn: int, sample: Sample, *, is_live: bool) -> None:
         ahead = 0 if source.last_sn is None else (sn - source.next_sn) & _SN_MASK
         if ahead >= _SN_HALF:
-            return  # it, or a later one, was delivered
+            begins = is_live and sn == 0
+            if not _is_restart(source, sample.timestamp, is_live=is_live, begins=begins):
+                return  # it, or a later one, was delivered
+            self._begin_anew(source)
+            ahead = 0
         if source.last_sn is None and (self.history_count or source.question_count):
             self._hold(source, sn, sample)
         elif ahead == 0:
-            source.last_sn = sn
-            self.deliver(sample)
+            self._pass(source, sn, sample)
             self._release(source)
         elif self.recover is not None:
             self._hold(source, sn, sample)
@@ -119,17 +130,30 @@ class Sources:
                 self.recover(source)
         else:
             self._report(source, ahead)
-            source.last_sn = sn
-            self.deliver(sample)
+            self._pass(source, sn, sample)
 
-    def _stamped(self, source: Source, stamp: Timestamp, sample: Sample) -> None:
+    def _stamped(self, source: Source, stamp: Timestamp, sample: Sample, *, is_live: bool) -> None:
         if source.last_time is not None and stamp <= source.last_time:
-            return
+            if not _is_restart(source, stamp, is_live=is_live):
+                return
+            self._begin_anew(source)
         if source.last_time is None and (self.history_count or source.question_count):
             self._hold(source, stamp.time.value, sample)
         else:
+            self._pass(source, None, sample)
+
+    def _pass(self, source: Source, sn: int | None, sample: Sample) -> None:
+        """Deliver a sample, and remember up to where its source is delivered."""
+        source.last_sn, stamp = sn, sample.timestamp
+        if stamp is not None:
             source.last_time = stamp
-            self.deliver(sample)
+            source.first_time = source.first_time or stamp
+        self.deliver(sample)
+
+    def _begin_anew(self, source: Source) -> None:
+        """Deliver what is held of a publisher, or clock, that is no more."""
+        self._give_up(source, at_once=True)
+        source.last_sn = source.first_time = source.last_time = None
 
     def _hold(self, source: Source, order: int, sample: Sample) -> None:
         source.held[order] = sample
@@ -139,9 +163,8 @@ class Sources:
     def _release(self, source: Source) -> None:
         """Deliver what was only waiting for the sample before it."""
         while source.held and source.next_sn in source.held:
-            sample = source.held.pop(source.next_sn)
-            source.last_sn = source.next_sn
-            self.deliver(sample)
+            sn = source.next_sn
+            self._pass(source, sn, source.held.pop(sn))
 
     def _give_up(self, source: Source, *, at_once: bool = False) -> None:
         """Deliver what is held, whatever is missing in between, if nothing will be found."""
@@ -149,8 +172,7 @@ class Sources:
             return
         if not isinstance(source.id, EntityGlobalId):
             for _, sample in sorted(source.held.items()):
-                source.last_time = sample.timestamp
-                self.deliver(sample)
+                self._pass(source, None, sample)
             source.held.clear()
             return
         first = min(source.held, default=0) if source.last_sn is None else source.next_sn
@@ -158,8 +180,7 @@ class Sources:
             sample = source.held[sn]
             if source.last_sn is not None:
                 self._report(source, (sn - source.next_sn) & _SN_MASK)
-            source.last_sn = sn
-            self.deliver(sample)
+            self._pass(source, sn, sample)
         source.held.clear()
 
     def _report(self, source: Source, count: int) -> None:
@@ -168,10 +189,23 @@ class Sources:
 
     def _forget(self, now_ns: int) -> None:
         """Make room for one more source."""
-        for source in self.all():
+        for name, source in list(self._sources.items()):
             if now_ns - source.seen_ns > FORGET_NS and not source.held:
-                del self._sources[source.id]
+                del self._sources[name]
         if len(self._sources) >= SOURCES_COUNT_MAX:
-            oldest = min(self._sources.values(), key=lambda source: source.seen_ns)
+            name, oldest = min(self._sources.items(), key=lambda item: item[1].seen_ns)
             self._give_up(oldest, at_once=True)
-            del self._sources[oldest.id]
+            del self._sources[name]
+
+
+def _is_restart(
+    source: Source, stamp: Timestamp | None, *, is_live: bool, begins: bool = False
+) -> bool:
+    """Whether a sample whose number, or time, was delivered already is of a new incarnation.
+
+    Args:
+        begins: Whether it is, if there are no timestamps.
+    """
+    if stamp is None or source.last_time is None or source.first_time is None:
+        return begins
+    return stamp > source.last_time or (is_live and stamp < source.first_time)

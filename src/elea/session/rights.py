@@ -42,6 +42,10 @@ class Rights:
         policy = self._current()
         return policy.access is not None or policy.authorizer is not None
 
+    def revision(self) -> object:
+        """What the rules are now: another object as soon as they changed."""
+        return self._current()
+
     def refusal(
         self,
         identity: Identity,

@@ -21,7 +21,7 @@ from elea.session.handlers import (
     PythonCallback,
     PythonHandler,
 )
-from elea.session.outlet_hot import END, CallbackOutlet, DueQueue
+from elea.session.outlet_hot import END, CallbackOutlet, DueQueue, OwnQueue
 from elea.session.ports import CallbackThread, ScoutPort
 from elea.session.runtime import start_scouting
 from elea.session.settings import config_of
@@ -38,7 +38,9 @@ class _Finder:
         self._outlet = delivery.outlet
         self._ended = False
         self._due = DueQueue()
-        self._dispatcher = Dispatcher(self._due, DueQueue(), CallbackThread.SESSION, lambda: False)
+        self._dispatcher = Dispatcher(
+            self._due, DueQueue(), OwnQueue(), CallbackThread.SESSION, lambda: False
+        )
 
     def found(self, hello: Hello) -> None:
         self._hand_over(hello)

@@ -59,13 +59,14 @@ from elea.session.queries import Ask
 from elea.session.query import Query, query_maker
 from elea.session.queryable import Queryable
 from elea.session.settings import IntoConfig, child_config, config_of, settings_of
-from elea.session.since import IntoSince
 from elea.session.stack import TimestampCallback
 from elea.session.subscriber import Subscriber, subscribe
 from elea.timestamp import NTP64, Timestamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from elea.session.since import IntoSince
 
 _LOGGER: Final = logging.getLogger("elea.session")
 
@@ -89,7 +90,7 @@ class Session(Publication):
             driver, settings_of(config), query_maker, timestamp_callback, reopen
         )
         self._prefix = self._context.core.face.prefix
-        _LOGGER.info("session open: %s %s", config.mode, self._context.zid)
+        _LOGGER.debug("session open: %s %s", config.mode, self._context.zid)
 
     def __enter__(self) -> Self:
         return self
@@ -119,7 +120,7 @@ class Session(Publication):
     def close(self, /) -> None:
         """Undeclare everything, write what is pending, close all links. Again is no error."""
         if not self._context.closed:
-            _LOGGER.info("session closes: %s", self._context.zid)
+            _LOGGER.debug("session closes: %s", self._context.zid)
         self._context.close()
 
     def is_closed(self, /) -> bool:

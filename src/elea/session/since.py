@@ -16,7 +16,6 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -24,6 +23,7 @@ from elea.errors import EleaError, InvalidValueError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.qos import CongestionControl, Locality, Priority, QoS
 from elea.query import ConsolidationMode, QueryTarget
+from elea.records import dataclass
 from elea.sample import Reply, ReplyError, Sample
 from elea.selector import Selector
 from elea.session.core import SessionCore

@@ -21,13 +21,14 @@ import logging
 import threading
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self, final
 
 from elea.errors import ClosedError, EleaError, MissingDependencyError, NotStoredError
 from elea.limits import DEFAULT_LIMITS
 from elea.provenance import SampleKind
+from elea.records import dataclass
 from elea.sample import Sample
 from elea.session import dispatch
 from elea.session.ack import Acks, Attempt, Entry, Outcome, StoredAck
@@ -40,7 +41,6 @@ from elea.session.ports import SENT
 from elea.session.promise import Promise
 from elea.session.spool_batch import BatchAttempt
 from elea.session.spool_shelf import NAME, MemoryShelf, Shelf
-from elea.timestamp import NTP64
 
 RECORDERS: Final = "@elea/log/*"  # the tokens of recorders
 
@@ -57,11 +57,11 @@ class SpoolStats:
         waiting_count: Samples that wait for a recorder,
         waiting_len: and the octets they take; on disk those of the files, which go as a whole
             some time after what is in them was forwarded.
-        oldest_age_ns: How long ago the oldest of them was put; 0 if none waits.
+        oldest_age_ns: How long the oldest of them has waited; 0 if none does.
         spooled_count: Samples that were taken since the spool was declared,
         forwarded_count: those that a recorder has on disk by now,
         duplicate_count: and those of them that it had before it was asked.
-        expired_count: Samples given up because they were older than `max_age`,
+        expired_count: Samples given up because they waited longer than `max_age`,
         invalid_count: those that a recorder would never store,
         lost_count: and those that are damaged on disk.
         full_count: Puts that were refused because there was no room.
@@ -107,6 +107,7 @@ class Spool(Declared):
         "_has_progress",
         "_is_pumping",
         "_is_refused",
+        "_is_unreadable",
         "_keys",
         "_live",
         "_lock",
@@ -142,6 +143,7 @@ class Spool(Declared):
         self._asked_count = 0
         self._draining = self._has_progress = False
         self._is_refused = False  # a recorder is there, and took nothing in the last round
+        self._is_unreadable = False  # reading from the shelf failed last time
         self._timer: Timer | None = None
         self._retry_ns = _RETRY_FIRST_NS
         self._stats = SpoolStats()
@@ -229,6 +231,7 @@ class Spool(Declared):
         self, entry: Entry, future: Promise[StoredAck], cause: EleaError | None = None
     ) -> int:
         """Keep a sample; the future's result is an acknowledgement when it is safe here."""
+        entry.kept_ns = self._context.driver.wall_ns()
         with self._lock:
             at_once = self._live and not self._draining and not self._is_refused
             self._is_refused = self._is_refused or isinstance(cause, NotStoredError)
@@ -392,7 +395,7 @@ class Spool(Declared):
         room = window_count - len(self._window)
         if self._window and room < window_count // 2:
             return
-        entries, end = self._shelf.read(self._read, room)
+        entries, end = self._read_shelf(room)
         lost_count = end - self._read - len(entries)
         self._read = end
         for number, entry in entries:
@@ -414,10 +417,8 @@ class Spool(Declared):
         return self._age_ns(entry) <= self._max_age_ns
 
     def _age_ns(self, entry: Entry) -> int:
-        stamp = entry.body.timestamp
-        assert stamp is not None
-        put_ns = NTP64.from_value(stamp.time).as_nanos()
-        return max(self._context.driver.wall_ns() - put_ns, 0)
+        """How long it waits: its timestamp says when it was measured, perhaps years ago."""
+        return max(self._context.driver.wall_ns() - entry.kept_ns, 0)
 
     def _oldest_age_ns(self) -> int:
         """Under the lock."""
@@ -426,8 +427,20 @@ class Spool(Declared):
         for slot in self._window:
             if not slot.is_done:
                 return self._age_ns(slot.entry)
-        entries, _ = self._shelf.read(self._read, 1)
+        entries, _ = self._read_shelf(1)
         return self._age_ns(entries[0][1]) if entries else 0
+
+    def _read_shelf(self, count: int) -> tuple[list[tuple[int, Entry]], int]:
+        """Read the next samples; none if that fails, which is tried again. Under the lock."""
+        try:
+            found = self._shelf.read(self._read, count)
+        except (EleaError, OSError) as error:  # no descriptor is free, or the directory is gone
+            if not self._is_unreadable:
+                _LOGGER.error("spool: what waits cannot be read, retrying: %s", error)
+            self._is_unreadable = True
+            return [], self._read
+        self._is_unreadable = False
+        return found
 
     def _drop(self, slot: _Slot) -> None:
         """Give up a sample that is too old. Under the lock."""
@@ -489,7 +502,7 @@ class Spool(Declared):
             _LOGGER.info("spool: all is forwarded, %d so far", self._stats.forwarded_count)
             drained, self._drained = self._drained, None
             return drained
-        if self._failed:
+        if self._failed or self._is_unreadable:
             self._keys.extend(self._failed)
             self._failed.clear()
             self._draining = False

@@ -11,6 +11,8 @@ of payloads and attachments, one after the other. A row is
 
 with kind 0 for a put and 1 for a deletion, and time as the 64 bits of a timestamp. The answer has
 `log`, `name` and `stored`: one array per sample, `[shard, seq, duplicate]` or `[reason, detail]`.
+A question whose samples are of one kind says so, `kind=put` or `kind=delete`: access rules for the
+other kind do not concern it then.
 A recorder that takes no batches does not answer, and is asked sample by sample.
 """
 
@@ -30,12 +32,15 @@ from elea.sample import Reply
 from elea.session.ack import Acks, Entry, Outcome, StoredAck, read_refusal
 from elea.session.outlet_hot import CallbackOutlet
 from elea.session.queries import TIMEOUT_ERROR, Ask, PendingGet
+from elea.session.receipts import UNREADABLE
 from elea.timestamp import NTP64, Timestamp
-from elea.wire.data.put_hot import Put
+from elea.wire.data.put_hot import Put as PutBody
 from elea.wire.data.query import QueryBody
 from elea.wire.fields_hot import WireEncoding
 
 _ANY_LOG: Final = "@elea/log/*/puts/"
+PUT: Final = "put"
+DELETE: Final = "delete"
 _END: Final = b"\0"
 _NUMBER_MAX: Final = 0xFFFF_FFFF
 _TIME_MAX: Final = 0xFFFF_FFFF_FFFF_FFFF
@@ -66,14 +71,19 @@ def write_batch(entries: Sequence[Entry]) -> bytes:
         assert source is not None
         assert stamp is not None
         payload, encoding = b"", Encoding.ZENOH_BYTES
-        if isinstance(body, Put):
+        if isinstance(body, PutBody):
             payload = body.payload
             if body.encoding is not None:
                 encoding = Encoding.from_parts(body.encoding.id, body.encoding.schema or None)
         attachment = body.attachment
         rows.append(
             [
-                *(int(not isinstance(body, Put)), str(ZenohId(source.zid)), source.eid, source.sn),
+                *(
+                    int(not isinstance(body, PutBody)),
+                    str(ZenohId(source.zid)),
+                    source.eid,
+                    source.sn,
+                ),
                 *(stamp.time, str(ZenohId(stamp.id)), str(encoding), len(payload)),
                 None if attachment is None else len(attachment),
             ]
@@ -82,11 +92,23 @@ def write_batch(entries: Sequence[Entry]) -> bytes:
     return b"".join([json.dumps(rows, separators=(",", ":")).encode(), _END, *data])
 
 
-def read_batch(octets: bytes) -> list[BatchSample]:
+def kind_of(entries: Sequence[Entry]) -> str:
+    """The parameters of a question: which kind its samples are of; nothing if of both."""
+    are_puts = {isinstance(entry.body, PutBody) for entry in entries}
+    if len(are_puts) > 1:
+        return ""
+    return f"kind={PUT if are_puts == {True} else DELETE}"
+
+
+def read_batch(octets: bytes, kind: str | None = None) -> list[BatchSample]:
     """The samples of a question.
 
+    Args:
+        octets: Its payload.
+        kind: What the question says of its samples; None: nothing.
+
     Raises:
-        InvalidValueError: it is not a batch.
+        InvalidValueError: it is not a batch, or not of that kind.
     """
     head, end, data = octets.partition(_END)
     try:
@@ -103,6 +125,8 @@ def read_batch(octets: bytes) -> list[BatchSample]:
         for row in rows:
             sample, offset = _read_row(row, data, offset)
             samples.append(sample)
+        if kind is not None and any((PUT, DELETE)[one.is_delete] != kind for one in samples):
+            raise ValueError(f"expected samples of kind {kind} alone")
         if offset != len(data):
             raise ValueError(f"expected {offset} bytes of samples, got {len(data)}")
     except (ValueError, TypeError, AttributeError, RecursionError, EleaError) as error:
@@ -174,7 +198,7 @@ class BatchAttempt:
             first = self._entries[0]
             question = Ask(
                 key=_ANY_LOG + first.key,
-                parameters="",
+                parameters=kind_of(self._entries),
                 target=QueryTarget.ALL,
                 consolidation=ConsolidationMode.NONE,
                 destination=first.destination,
@@ -224,7 +248,7 @@ class BatchAttempt:
                     found.append(NotStoredError(entry.key, name, row[0], str(row[1])))
                 else:
                     found.append(StoredAck(log, name, int(row[0]), int(row[1]), bool(row[2])))
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        except UNREADABLE:
             return []
         return found
 

@@ -12,6 +12,8 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -72,6 +74,7 @@ class LogShelf:
             self._log.close()
             raise
         self._executor = ThreadPoolExecutor(1, "elea-spool")
+        self._length = 0
 
     def _begin(self) -> int:
         """How far it was forwarded before."""
@@ -133,8 +136,9 @@ class LogShelf:
 
     def length(self) -> int:
         """Octets of its files with samples."""
-        stat = self._reader.stat(0)
-        return stat.octets_count
+        with suppress(EleaError, OSError):  # as when no descriptor is free: what it was before
+            self._length = self._reader.stat(0).octets_count
+        return self._length
 
     def close(self) -> None:
         """Give the directory to the next one."""
@@ -180,7 +184,7 @@ def row_of(entry: Entry) -> Single:
         eid=source.eid,
         sn=source.sn,
         qos=entry.qos if entry.published else entry.qos | _UNPUBLISHED,
-        received_us=time.time_ns() // 1_000,
+        received_us=(entry.kept_ns or time.time_ns()) // 1_000,
     )
 
 
@@ -196,8 +200,15 @@ def entry_of(row: dict[str, object]) -> Entry:
     else:
         encoding = wire_encoding(text["encoding"])
         body = Put(octets["payload"], stamp, encoding, octets.get("attachment"), source)
-    qos = number["qos"]
-    return Entry(text["key"], body, qos & ~_UNPUBLISHED, published=not qos & _UNPUBLISHED)
+    qos, kept = number["qos"], row["recv_ts"]
+    assert isinstance(kept, datetime)
+    return Entry(
+        text["key"],
+        body,
+        qos & ~_UNPUBLISHED,
+        published=not qos & _UNPUBLISHED,
+        kept_ns=int(kept.timestamp() * 1e6) * 1_000,
+    )
 
 
 def _texts(row: dict[str, object]) -> dict[str, str]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from elea.ids import EntityGlobalId
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.qos import Locality
+from elea.records import dataclass
 from elea.sample import Sample
 from elea.session.context import Context
 from elea.session.deliver_hot import Subscription
 from elea.session.handlers import Delivery
 from elea.session.listeners import H_co, Listening
 from elea.session.outlet_hot import END
-from elea.session.since import HistoryStatus, IntoSince, Past
 from elea.session.tokens import Watcher
+
+if TYPE_CHECKING:
+    from elea.session.since import HistoryStatus, IntoSince, Past
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,8 @@ def subscribe(
         if since is None:
             subscription = context.core.subscribe(key, delivery.outlet, origin)
             return Subscriber(context, delivery, subscription)
+        from elea.session.since import Past  # late: few subscribers ask for history
+
         past = Past(context.core, key, delivery.outlet, since)
         return Subscriber(context, delivery, past.begin(origin), past)
 

@@ -23,6 +23,7 @@ from elea.node.ports import (
     NeighbourUp,
 )
 from elea.node.settings import NodeSettings
+from elea.routing.refusals import Refused
 from elea.sim import current
 from elea.sim.network import End, Pipe, link_info
 
@@ -117,6 +118,10 @@ class SimDriver:
     def locators(self) -> tuple[str, ...]:
         """Where others can reach the node."""
         return tuple(str(one.locator()) for group in self.node.settings.listen for one in group)
+
+    def refusals(self) -> tuple[Refused, ...]:
+        """Return what neighbours told that their access rules refused."""
+        return self.node.routing.refusals.known()
 
     def start(self) -> None:
         """Begin to connect."""

@@ -172,15 +172,22 @@ def jvm_end(error: BaseException | None = None) -> str | None:
     return f"Spark's Java process {process.pid} {how}; start again: it goes on where it ended"
 
 
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname
+
+
 def silence_threads() -> None:
     """Leave it to the caller to tell what fails.
 
     PySpark and Py4J would, with a traceback of each of their threads.
     """
     from pyspark import accumulators
+    from pyspark.logger import PySparkLogger
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True  # Java's frames of each wrong query
+    logging.getLogger().addFilter(_is_not_of_py4j)
     for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
         if hasattr(accumulators, name):
             getattr(accumulators, name).handle_error = lambda *_: None

@@ -56,7 +56,13 @@ OPTIONS: Final = (
         " `flight:NAME` (rows over Arrow Flight, the rest over Zenoh); several, separated by"
         " commas, are tried in this order, on each host",
     ),
-    Option("connect", _ALL, "", "endpoints of routers, separated by commas: `tcp/host:7447`"),
+    Option(
+        "connect",
+        _ALL,
+        "",
+        "endpoints of routers, separated by commas: `tcp/host:7447`. Needed by `write`, `selector`"
+        " and a log that is served, unless `config` says it: nothing is looked for by multicast",
+    ),
     Option("mode", _ALL, "client", "`client` or `peer`"),
     Option(
         "config",
@@ -82,7 +88,13 @@ OPTIONS: Final = (
         "those of the system",
         "the path of a file with certificates of authorities for Flight, on each host",
     ),
-    Option("timeout", _ALL, "30", "seconds until somebody who does not answer is given up"),
+    Option(
+        "timeout",
+        _ALL,
+        "30",
+        "request timeout in seconds; a connection that is refused when a write begins fails at"
+        " once",
+    ),
     Option("columns", _READS, "all", "the columns that are wanted, separated by commas"),
     Option(
         "keyexpr",
@@ -132,8 +144,10 @@ OPTIONS: Final = (
         " asked in parallel",
     ),
     Option("failOnError", (BATCH,), "true", "whether an answer that is an error ends the query"),
-    Option("from", (BATCH,), "", "rows from this time on: RFC 3339, or `now(-1h)`"),
-    Option("until", (BATCH,), "", "rows before this time"),
+    Option(
+        "from", (BATCH,), "", "rows from this time on: `2026-11-15T00:00:00Z` (UTC), or `now(-1h)`"
+    ),
+    Option("until", (BATCH,), "", "rows before this time, in the same form"),
     Option("offsets", (BATCH,), "all", "a JSON array of two offsets: from the first to the second"),
     Option("prefix", (SINK,), "", "put before each key, with a `/`"),
     Option("encoding", (SINK,), "", "of rows without a column `encoding`"),
@@ -152,6 +166,10 @@ OPTIONS: Final = (
         "how rows are identified in every attempt: `content`, by what they are; `position`, where"
         " their order is the same in every attempt",
     ),
+)
+_NO_STREAM: Final = (
+    "is for spark.read: answers to a query cannot be read again, which a stream needs; record the"
+    " keys (elea record) and give the option log"
 )
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 _OF_FLIGHT: Final = ("flight", "flightTokenFile", "flightRoots")
@@ -258,11 +276,15 @@ class Options:
             if name not in _BY_NAME and name not in _OF_SPARK:
                 raise ConfigError(f"option {name}", _unknown(name, OPTIONS))
         if "path" in self._given:
-            raise ConfigError("load", "takes no path; give the option log or selector")
+            raise ConfigError(
+                "path", "is refused in load and save; give the option log, selector or connect"
+            )
 
     def only(self, use: str) -> None:
         """Refuse what is for another use."""
         legal = tuple(option for option in OPTIONS if use in option.uses)
+        if use == STREAM and self.is_live():
+            raise ConfigError("option selector", _NO_STREAM)
         for name in self._given:
             if name not in _OF_SPARK and _BY_NAME[name] not in legal:
                 reason = f"is not for {use}; legal are {_names(legal)}"
@@ -303,10 +325,24 @@ class Options:
             for use in (STREAM, BATCH)
             if all(use in _BY_NAME[name].uses for name in self._given if name not in _OF_SPARK)
         ]
+        if not uses:
+            self._refuse_mixture()
         if uses == [STREAM]:
             self.stream()
         elif BATCH in uses:
             self.batch()
+
+    def _refuse_mixture(self) -> None:
+        """Name two options of which one is for streams alone and one for batches, or a sink."""
+        given = [_BY_NAME[name] for name in self._given if name not in _OF_SPARK]
+        for use in _READS:
+            alone = next((one for one in given if one.uses == (use,)), None)
+            other = next((one for one in given if use not in one.uses), None)
+            if alone is not None and other is not None:
+                reason = f"is for {use} alone, and {other.name} for {' and '.join(other.uses)}"
+                raise ConfigError(f"option {alone.name}", reason)
+        sink = next(one for one in given if not set(one.uses) & set(_READS))
+        raise ConfigError(f"option {sink.name}", f"is for {SINK}, not for {' or '.join(_READS)}")
 
     def stream(self) -> Stream:
         """For `readStream`."""
@@ -339,7 +375,7 @@ class Options:
             if self.text(name) is not None:
                 raise ConfigError(f"option {name}", "is for a log; selector asks the data space")
         return Live(
-            reach=self._reach(),
+            reach=self._reach(needed_by="selector"),
             selectors=self._selectors(),
             columns=self.columns(),
             key_exprs=self._key_exprs(),
@@ -357,7 +393,7 @@ class Options:
                 raise ConfigError("option prefix", str(error)) from error
         encoding = self.text("encoding")
         return Sink(
-            self._reach(),
+            self._reach(needed_by="write"),
             prefix,
             encoding,
             self._flag("express", default=False),
@@ -376,7 +412,10 @@ class Options:
             return {}
         if self.text("columns") is not None:
             raise ConfigError("option columns", "is not for decode: the schema of payloads is used")
-        return {"decode": decode} | ({} if schemas is None else {"schemas": schemas})
+        found = {"decode": decode} | ({} if schemas is None else {"schemas": schemas})
+        # Schemas of types may be in the log, or be asked for where it is served.
+        places = {name: self.text(name) for name in ("log", "connect")}
+        return found | {name: text for name, text in places.items() if text is not None}
 
     def _source(self) -> Source:
         text = self.text("log")
@@ -384,12 +423,8 @@ class Options:
             reason = "is missing: a directory, zenoh:NAME or flight:NAME; for live values, selector"
             raise ConfigError("option log", reason)
         places = tuple(one.strip() for one in text.split(",") if one.strip())
-        reach = self._reach()
-        if any(one.startswith((ZENOH, FLIGHT)) for one in places) and not (
-            reach.connect or reach.config
-        ):
-            reason = "is missing: a log by zenoh or flight needs it, or config"
-            raise ConfigError("option connect", reason)
+        is_served = any(one.startswith((ZENOH, FLIGHT)) for one in places)
+        reach = self._reach(needed_by="a log by zenoh or flight" if is_served else "")
         return Source(
             places=places,
             reach=reach,
@@ -413,7 +448,14 @@ class Options:
                 raise ConfigError("option flight", str(error)) from error
         return Flight(location, given.get("flightTokenFile"), given.get("flightRoots"))
 
-    def _reach(self) -> Reach:
+    def _reach(self, needed_by: str) -> Reach:
+        """How the data space is reached; an endpoint has to be said if something needs it."""
+        if needed_by and not (self.text("connect") or self.text("config")):
+            reason = (
+                f"is missing: {needed_by} needs the endpoint of a router, such as"
+                " tcp/127.0.0.1:7447, or the option config; routers are not looked for by multicast"
+            )
+            raise ConfigError("option connect", reason)
         mode = self.text("mode") or "client"
         if mode not in ("client", "peer"):
             raise ConfigError("option mode", f"saw {mode!a}; legal are client, peer")
@@ -472,14 +514,16 @@ class Options:
             return Start(
                 "offset", offset=_offset("startingOffsets", _json("startingOffsets", text))
             )
-        legal = "earliest, latest, committed, a time, an offset as JSON"
-        return Start("time", time=_time("startingOffsets", text, legal))
+        return Start(
+            "time",
+            time=_time("startingOffsets", text, "earliest, latest, committed, an offset as JSON, "),
+        )
 
     def _span(self) -> Span:
         since, until = self.text("from"), self.text("until")
         return (
-            ALL_TIME[0] if since is None else _time("from", since, "a time"),
-            ALL_TIME[1] if until is None else _time("until", until, "a time"),
+            ALL_TIME[0] if since is None else _time("from", since),
+            ALL_TIME[1] if until is None else _time("until", until),
         )
 
     def _offsets(self) -> tuple[Offset, Offset] | None:
@@ -545,12 +589,13 @@ def _offset(name: str, value: object) -> Offset:
         raise ConfigError(f"option {name}", str(error)) from error
 
 
-def _time(name: str, text: str, legal: str) -> int:
-    """The 64 bits of a time; `now` is that of the driver."""
+def _time(name: str, text: str, others: str = "") -> int:
+    """The 64 bits of a time; `now` is that of the driver. `others` are legal instead of it."""
     try:
         start = TimeRange.parse(f"[{text}..]").start
         if start is not None:
             return NTP64.from_nanos(start.resolve(time.time_ns())).value
     except EleaError:
         pass
-    raise ConfigError(f"option {name}", f"saw {text[:80]!a}; legal are {legal}")
+    form = "a time such as 2026-11-15T00:00:00Z or now(-1h)"
+    raise ConfigError(f"option {name}", f"expected {others}{form}; got {text[:80]!a}")

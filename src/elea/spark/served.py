@@ -18,6 +18,7 @@ from elea.errors import InvalidValueError, StoreError
 from elea.query import ConsolidationMode
 from elea.sample import Reply
 from elea.session.handlers import FifoChannel, Handler
+from elea.session.receipts import UNREADABLE
 from elea.session.session import Session
 from elea.spark.options import Reach
 from elea.spark.places import AGAIN, Rows
@@ -240,7 +241,7 @@ def _piece(reply: Reply) -> tuple[int, int, bytes]:
     try:
         told = json.loads(b"" if sample.attachment is None else sample.attachment.to_bytes())
         return int(told["lo"]), int(told["hi"]), sample.payload.to_bytes()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except UNREADABLE as error:
         raise InvalidValueError("answer", f"saw attachment {sample.attachment!a}") from error
 
 

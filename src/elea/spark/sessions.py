@@ -33,9 +33,25 @@ def config_of(reach: Reach) -> Config:
         config.insert_json5("scouting/multicast/enabled", "false")
         config.insert_json5("connect/timeout_ms", str(round(reach.timeout_s * 1_000)))
         config.insert_json5("connect/exit_on_failure", "true")
+    elif config.endpoints("connect"):
+        config.insert_json5("scouting/multicast/enabled", "false")
     if config.get_json("listen/endpoints") == Config().get_json("listen/endpoints"):
         config.insert_json5("listen/endpoints", "[]")  # nobody needs to find a task
     return config
+
+
+def check_reached(reach: Reach) -> None:
+    """Connect once, on the driver: tasks would each wait for the timeout, and be tried again.
+
+    Raises:
+        ConfigError: as `config_of`.
+        LinkError: nothing listens at the endpoints, or the connection is refused.
+    """
+    config = config_of(reach)
+    if config.endpoints("connect"):
+        config.insert_json5("connect/timeout_ms", "0")
+        config.insert_json5("connect/exit_on_failure", "true")
+        open(config).close()
 
 
 def opened(reach: Reach) -> Session:

@@ -42,7 +42,7 @@ from elea.session.session import Session, open
 from elea.spark.acknowledged import Acknowledged
 from elea.spark.identity import Number, Origin, Row, batch_time_ns, numbered
 from elea.spark.options import Reach, Sink
-from elea.spark.sessions import config_of
+from elea.spark.sessions import check_reached, config_of
 from elea.spark.tasks import settle
 from elea.store.log.ranges import COLUMNS
 from elea.store.log.schema import RowKind
@@ -74,6 +74,7 @@ class Writer(DataSourceArrowWriter):
 
     def __init__(self, options: Sink, schema: StructType) -> None:
         check_schema(schema)
+        check_reached(options.reach)
         self._options = options
         # The same in every attempt of a task.
         self._write_id = uuid.uuid4().hex
@@ -91,6 +92,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: Sink, schema: StructType) -> None:
         check_schema(schema)
+        check_reached(options.reach)
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -13,13 +15,29 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from elea.errors import ConfigError
+from elea.errors import ConfigError, EleaError
 from elea.spark.decoding import plan_of
 from elea.spark.options import Live, Options
 from elea.spark.schema import sql_schema
 
 # Readers and writers are imported late: Spark imports this module in each of its Python processes,
 # and only some of them need a session of the data space.
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _told_briefly(method: Callable[P, T]) -> Callable[P, T]:
+    """Spark shows the traceback of what a source raises; a mistake in options needs its message."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except EleaError as error:
+            raise error.with_traceback(None) from None
+
+    return call
 
 
 class ZenohSource(DataSource):
@@ -28,6 +46,7 @@ class ZenohSource(DataSource):
     Options that are unknown or wrong are errors where `load`, `save` or `start` is called.
     """
 
+    @_told_briefly
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
         self._parsed = Options(options)
@@ -36,6 +55,7 @@ class ZenohSource(DataSource):
     def name(cls) -> str:
         return "zenoh"
 
+    @_told_briefly
     def schema(self) -> str:
         self._parsed.check_values()  # here, at `load`: later Spark hides what is wrong
         plan = plan_of(self._parsed.decoding())
@@ -43,6 +63,7 @@ class ZenohSource(DataSource):
             return plan.sql_schema()
         return sql_schema(self._parsed.columns())
 
+    @_told_briefly
     def reader(self, schema: StructType) -> DataSourceReader:
         self._check(schema)
         options = self._parsed.batch()
@@ -57,17 +78,28 @@ class ZenohSource(DataSource):
 
         return LiveReader(options)
 
+    @_told_briefly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        self._check(schema)
-        from elea.spark.stream import StreamReader
+        from elea.spark.stream import RefusedReader, StreamReader
 
-        return StreamReader(self._parsed.stream(), plan_of(self._parsed.decoding()))
+        try:
+            self._check(schema)
+            return StreamReader(self._parsed.stream(), plan_of(self._parsed.decoding()))
+        except ConfigError as error:
+            # Spark does not say at `load` that it is a stream, and here a second error of its own
+            # would hide this one.
+            return RefusedReader(error)
 
+    @_told_briefly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            reason = "is refused: samples that were published cannot be replaced; use append"
+            raise ConfigError("mode overwrite", reason)
         from elea.spark.sink import Writer
 
         return Writer(self._parsed.sink(), schema)
 
+    @_told_briefly
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from elea.spark.sink import StreamWriter
 

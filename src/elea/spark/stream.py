@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from uuid import UUID
 
 import pyarrow as pa
@@ -50,6 +50,28 @@ class Range(InputPartition):
         self.shard = shard
         self.first = first
         self.end = end
+
+
+class RefusedReader(DataSourceStreamReader):
+    """A stream whose options are wrong: the first question of Spark raises what is wrong."""
+
+    def __init__(self, error: EleaError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:
+        self._raise()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        self._raise()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Range]:
+        self._raise()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        self._raise()
+
+    def _raise(self) -> NoReturn:
+        raise self._error.with_traceback(None) from None
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -1,14 +1,18 @@
-"""Line: queries that wait for one of a few threads.
+"""Line: queries that wait for one of a few threads, shared fairly between askers.
 
 A queryable's callback only gets a query in line: whoever brought it goes on. One that finds the
 line full is told so at once, as it would wait for longer than it has patience.
+
+One asker may use every place that nobody else wants. When all places are taken, an asker that holds
+fewer of them displaces the newest pending query of the asker that holds most. Askers are served in
+turn, and with several threads one of them is never occupied by an asker that occupies the others.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -19,6 +23,8 @@ from elea.json5 import Json
 from elea.session.query import Query
 
 _STOP_S: Final = 30.0  # how long an end waits for answers that are under way
+
+_Pending = tuple[Query, int]
 
 
 class Line:
@@ -44,11 +50,12 @@ class Line:
     ) -> None:
         self.stopping = False
         self._bound = queries_count
+        self._share = max(1, workers_count - 1)  # threads that one asker may occupy
         self._answer = answer
         self._failed = failed
         self._full = full
-        self._line: deque[tuple[Query, int]] = deque()
-        self._busy_count = 0
+        self._pending: dict[str, deque[_Pending]] = {}  # by asker; who is next in turn first
+        self._answered: Counter[str] = Counter()  # queries that are being answered, by asker
         self._waiting = threading.Condition()
         self._workers = [
             threading.Thread(target=self._run, name=f"{name}-{number}", daemon=True)
@@ -58,22 +65,27 @@ class Line:
             worker.start()
 
     def take(self, number: int, query: Query) -> None:
-        """Get a query in line; it is refused if there are too many."""
+        """Get a query in line; if that is full, it or one of an asker with more is refused."""
+        asker = query.asker
+        refused: Query | None = query
         with self._waiting:
-            if not self.stopping and self._busy_count < self._bound:
-                self._busy_count += 1
-                self._line.append((query, number))
-                self._waiting.notify()
-                return
-        self._full()
-        with suppress(ClosedError), query:
-            refuse(query, "busy", f"{self._bound} queries are being answered; ask again later")
+            if not self.stopping:
+                is_full = self._held_count() >= self._bound
+                refused = self._displaced(asker, query) if is_full else None
+                if refused is not query:
+                    self._pending.setdefault(asker, deque()).append((query, number))
+                    self._waiting.notify()
+        if refused is not None:
+            self._full()
+            with suppress(ClosedError), refused:
+                refuse(refused, "busy", f"{self._bound} queries are pending; ask again later")
 
     def stop(self) -> None:
         """Drop those that wait, and wait for those that are answered."""
         with self._waiting:
             self.stopping = True
-            waiting, self._line = list(self._line), deque()
+            waiting = [one for some in self._pending.values() for one in some]
+            self._pending.clear()
             self._waiting.notify_all()
         for query, _ in waiting:
             with suppress(ClosedError):
@@ -81,13 +93,42 @@ class Line:
         for worker in self._workers:
             worker.join(_STOP_S)
 
+    def _held_count(self) -> int:
+        return sum(map(len, self._pending.values())) + self._answered.total()
+
+    def _displaced(self, asker: str, query: Query) -> Query:
+        """The query that has to go for a new one of an asker: the new one, or that of another."""
+
+        def held_count(one: str) -> int:
+            return len(self._pending.get(one, ())) + self._answered[one]
+
+        most = max(self._pending, key=held_count, default=asker)
+        if held_count(most) < held_count(asker) + 2:  # it would then hold fewer than this one
+            return query
+        displaced, _ = self._pending[most].pop()
+        if not self._pending[most]:
+            del self._pending[most]
+        return displaced
+
+    def _next(self) -> str | None:
+        """The asker whose turn it is."""
+        for asker in self._pending:
+            if self._answered[asker] < self._share:
+                return asker
+        return None
+
     def _run(self) -> None:
         while True:
             with self._waiting:
-                self._waiting.wait_for(lambda: self._line or self.stopping)
-                if self.stopping:
+                self._waiting.wait_for(lambda: self.stopping or self._next() is not None)
+                asker = self._next()
+                if self.stopping or asker is None:
                     return
-                query, number = self._line.popleft()
+                pending = self._pending.pop(asker)
+                query, number = pending.popleft()
+                if pending:
+                    self._pending[asker] = pending  # behind the others
+                self._answered[asker] += 1
             try:
                 self._answer(query, number)
             except ClosedError:  # the session, or what is read
@@ -96,7 +137,10 @@ class Line:
                 self._failed(query, error)
             finally:
                 with self._waiting:
-                    self._busy_count -= 1
+                    self._answered[asker] -= 1
+                    if not self._answered[asker]:
+                        del self._answered[asker]
+                    self._waiting.notify()  # of this asker, one that was not its turn
                 with suppress(ClosedError):
                     query.drop()
                 del query

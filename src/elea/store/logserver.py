@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import logging
-import queue
 import re
 import threading
 import time
@@ -42,12 +41,13 @@ from elea.session.handlers import Callback
 from elea.session.query import Query
 from elea.session.session import Session
 from elea.store.flight.door import Door
+from elea.store.line import Line
 from elea.store.log import consumers
 from elea.store.log.block import HEADER
 from elea.store.log.log import Log
 from elea.store.log.ranges import ALL_TIME, block_start, checked_columns, rows_of, seek
 from elea.store.log.reader import LogReader
-from elea.store.log.refusal import BUSY, refusal_of
+from elea.store.log.refusal import refusal_of
 from elea.store.log.schema import SCHEMA
 from elea.store.rows import compacted
 
@@ -55,7 +55,6 @@ PREFIX: Final = "@elea/log"
 _LOG: Final = logging.getLogger("elea.store.log")
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _ARROW: Final = Encoding("application/vnd.apache.arrow.stream")
-_STOP_S: Final = 30.0  # how long an end waits for an answer that is under way
 _LEASE_S_MAX: Final = 10 * 365 * 86_400
 _TIME_MAX: Final = 2**64
 
@@ -97,8 +96,7 @@ class LogServer:
         self._door = door
         self._limits = limits
         self._reading = threading.Lock()  # a reader is not for two threads
-        self._queues: list[queue.Queue[Query | None]] = []
-        self._threads: list[threading.Thread] = []
+        self._lines: list[Line] = []
         self.refused_count = 0  # queries, because the line was full
         heap.keep()  # answers are megabytes each
         if door is not None:
@@ -114,39 +112,29 @@ class LogServer:
         self._token = session.liveliness().declare_token(root)
 
     def stop(self) -> None:
-        """Answer what has been asked, and no more."""
+        """Answer no more."""
         if self._door is not None:
             self._door.remove(self.name, self._reader.disk)
         for declared in (self._token, *self._declared):
             with suppress(ClosedError):  # the session went first
                 declared.undeclare()
-        for line in self._queues:
-            line.put(None)
-        for thread in self._threads:
-            thread.join(_STOP_S)
+        for line in self._lines:
+            line.stop()
 
     def _line(self, kind: str, answer: Callable[[Query], None]) -> Callback[Query]:
-        line: queue.Queue[Query | None] = queue.Queue(self._limits.log_queries_count)
-        self._queues.append(line)
+        line = Line(
+            f"log-{self.name}-{kind}",
+            1,  # a reader is not for two threads
+            self._limits.log_queries_count,
+            lambda query, _: answer(query),
+            _failed,
+            self._full,
+        )
+        self._lines.append(line)
+        return Callback(partial(line.take, 0), indirect=False)
 
-        def take(query: Query) -> None:  # by whoever brings it
-            try:
-                line.put_nowait(query)
-            except queue.Full:
-                self.refused_count += 1
-                with query:
-                    reason = f"{line.maxsize} queries wait already; ask again later"
-                    _refuse(query, {"error": BUSY, "detail": reason})
-
-        def run() -> None:
-            while (query := line.get()) is not None:
-                with suppress(ClosedError), query:  # whoever asked is gone, or we go
-                    _guarded(query, answer)
-
-        thread = threading.Thread(target=run, name=f"log-{self.name}-{kind}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
-        return Callback(take, indirect=False)
+    def _full(self) -> None:
+        self.refused_count += 1
 
     def _answer(self, query: Query) -> None:
         asked = str(query.key_expr).removeprefix(f"{PREFIX}/{self.name}/")
@@ -345,18 +333,10 @@ def checked_name(name: str) -> str:
     return name
 
 
-def _guarded(query: Query, answer: Callable[[Query], None]) -> None:
-    """Answer; what goes wrong is answered too."""
-    try:
-        answer(query)
-    except ClosedError:
-        raise
-    except Exception as error:  # a disk may raise anything; who asked is told, and others served
-        _refuse(query, refusal_of(error))
-
-
-def _refuse(query: Query, told: dict[str, Json]) -> None:
-    query.reply_err(json.dumps(told), encoding=Encoding.APPLICATION_JSON)
+def _failed(query: Query, error: Exception) -> None:
+    """Tell the asker what went wrong: a disk may raise anything."""
+    with suppress(ClosedError):
+        query.reply_err(json.dumps(refusal_of(error)), encoding=Encoding.APPLICATION_JSON)
 
 
 def _number(parameters: Parameters, name: str, bound: int) -> int:

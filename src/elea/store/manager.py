@@ -7,11 +7,11 @@ of the configuration touches the storages whose own part of it, or whose volume'
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from elea.config.kinds import Value, public
-from elea.errors import ConfigError
+from elea.errors import ConfigError, StoreError
 from elea.json5 import Json
 from elea.session.session import Session
 from elea.store import volumes
@@ -94,6 +94,23 @@ class StorageManager:
         """
         ManagerConfig.read(settings)
 
+    @classmethod
+    def check_parts(cls, settings: Settings) -> None:
+        """Whether all volumes and storages of a section could be opened, as far as that is known.
+
+        Raises:
+            ConfigError: one could not; the others run without it.
+        """
+        config = ManagerConfig.read(settings)
+        for name, volume in config.volumes.items():
+            try:
+                volumes.find(volume.backend)
+            except StoreError as error:
+                raise ConfigError(f"plugins/{NAME}/volumes/{name}", str(error)) from None
+        for name, storage in config.storages.items():
+            if storage.volume not in config.volumes:
+                raise _no_volume(name, storage.volume, config.volumes)
+
     def change(self, settings: Settings) -> None:
         """Run what a section says, and leave alone what it says as before.
 
@@ -150,11 +167,7 @@ class StorageManager:
     def _opened(self, config: StorageConfig) -> Served:
         opened = self._volumes.get(config.volume)
         if opened is None:
-            known = ", ".join(sorted(self._volumes))
-            raise ConfigError(
-                f"plugins/{NAME}/storages/{config.name}/volume",
-                f"saw {config.volume!a}; the volumes that are configured are {known}",
-            )
+            raise _no_volume(config.name, config.volume, self._volumes)
         if opened.volume is None:
             raise ConfigError(f"plugins/{NAME}/volumes/{config.volume}", str(opened.error))
         if isinstance(opened.volume, Serves):
@@ -172,3 +185,10 @@ class StorageManager:
         self._running[name].stop()
         del self._running[name]  # now: who no longer sees it is not answered by it any more
         _LOG.info("storage %s stopped", name)
+
+
+def _no_volume(storage: str, volume: str, known: Iterable[str]) -> ConfigError:
+    return ConfigError(
+        f"plugins/{NAME}/storages/{storage}/volume",
+        f"saw {volume!a}; the volumes that are configured are {', '.join(sorted(known))}",
+    )

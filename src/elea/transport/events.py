@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Protocol
 
+from elea.records import dataclass
 from elea.wire.buffer_hot import Piece, Reader
 
 

@@ -14,12 +14,13 @@ never compressed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 
 from elea.errors import DecodeError, LocalProtocolError, RemoteProtocolError
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.records import dataclass
 from elea.transport.cookie import CookieJar
 from elea.transport.negotiation import (
     Agreed,
@@ -118,6 +119,24 @@ ACCEPTOR_DATAGRAM: Final[dict[tuple[State, Input], State]] = {
 }
 
 
+# What CLOSE during a handshake means to a user: the wire has no more than a number for it.
+_PEER_REASONS: Final = {
+    int(CloseReason.GENERIC): (
+        "refused, most likely for user and password missing or wrong; the router's audit tells"
+    ),
+    int(CloseReason.MAX_SESSIONS): (
+        "refused by the peer: it has as many sessions as transport/unicast/max_sessions allows"
+    ),
+    int(CloseReason.MAX_LINKS): (
+        "refused by the peer: it has a session with this node's id already; give one of the nodes"
+        " another id, or wait until the session expires"
+    ),
+    int(CloseReason.CONNECTION_TO_SELF): (
+        "refused by the peer: it has the same id as this node; give one of them another id"
+    ),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a handshake ended: a text, the reason in CLOSE if there was one, and whose it was."""
@@ -178,14 +197,14 @@ class _Handshake:
             self._move(Input.TIMEOUT)
             self.failure = Failure(f"the handshake took too long: {waited}", None, by_peer=False)
 
-    def refuse(self, close_reason: int) -> None:
-        """Say no at the stop, with the reason that CLOSE shall carry.
+    def refuse(self, close_reason: int, why: str = "") -> None:
+        """Say no at the stop, with the reason that CLOSE shall carry, and one in words for here.
 
         Raises:
             LocalProtocolError: if the handshake is not at its stop.
         """
         self._move(Input.REFUSE)
-        self._fail(f"refused here: {reason_name(close_reason)}", close_reason)
+        self._fail(f"refused here: {why or reason_name(close_reason)}", close_reason)
 
     def receive_batch(self, batch: bytes, now_ns: int) -> None:
         """Take the next batch of the link. What the peer does wrong ends in `failure`.
@@ -229,7 +248,9 @@ class _Handshake:
 
     def _receive_close(self, message: Close) -> None:
         self._move(Input.CLOSE)
-        reason = f"closed by the peer: {reason_name(message.reason)}"
+        reason = _PEER_REASONS.get(
+            message.reason, f"closed by the peer: {reason_name(message.reason)}"
+        )
         self.failure = Failure(reason, message.reason, by_peer=True)
 
     def _illegal(self, input_: Input, reason: str) -> None:

@@ -9,12 +9,12 @@ member does wrong costs the datagram, never the group: addresses are easily forg
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from elea.errors import InvalidValueError, ProtocolError, RemoteProtocolError
 from elea.ids import Rng
 from elea.limits import BATCH_LEN_MIN, DEFAULT_LIMITS, Limits
+from elea.records import dataclass
 from elea.transport.batching_hot import DROPPED, TxQueues
 from elea.transport.events import (
     NO_GROUP_EVENTS,

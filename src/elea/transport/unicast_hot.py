@@ -39,7 +39,7 @@ from elea.wire import compression
 from elea.wire.codec_hot import NetworkMessage, encode_one
 from elea.wire.dialect import Dialect
 from elea.wire.framing_hot import PREFIX_LEN, PREFIX_LEN_LOW_LATENCY, StreamDecoder
-from elea.wire.transport.close import Close, reason_name
+from elea.wire.transport.close import Close, CloseReason, reason_name
 from elea.wire.transport.keepalive import KeepAlive
 
 
@@ -312,7 +312,10 @@ class Transport:
         return NO_EVENTS if closed is None else self._receive_close(link_id, closed)
 
     def _receive_close(self, link_id: int, message: Close) -> Events:
-        reason = f"closed by the peer: {reason_name(message.reason)}"
+        # A session that is closed in order says "generic", which is no reason to tell of.
+        reason = "closed by the peer"
+        if message.reason != CloseReason.GENERIC:
+            reason = f"{reason}: {reason_name(message.reason)}"
         gone = list(self._links) if message.whole_transport else [link_id]
         events: list[TransportEvent] = []
         for one in gone:

@@ -168,22 +168,30 @@ class Guard:
             )
 
     def _user(self, headers: Headers) -> str | None:
-        """Whose token a request shows."""
+        """Whose token a request shows; a wrong one is refused, even where none is needed."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
+        if scheme.lower() != "bearer" or not self._settings.tokens:
             return None
         shown = Secret(given.strip())
         users = [name for name, token in self._settings.tokens.items() if shown == token]
-        return users[0] if users else None
+        if not users:
+            raise _unauthorized("the token is not one of the server: revoked, or mistyped")
+        return users[0]
 
     def _check_token(self, user: str | None) -> None:
         if self._settings.tokens and user is None:
-            raise ProblemError(
-                HTTPStatus.UNAUTHORIZED,
-                "this needs the header Authorization: Bearer TOKEN, with a token of the server",
-                reason="token",
-                headers={"www-authenticate": 'Bearer realm="elea"'},
+            raise _unauthorized(
+                "this needs the header Authorization: Bearer TOKEN, with a token of the server"
             )
+
+
+def _unauthorized(detail: str) -> ProblemError:
+    return ProblemError(
+        HTTPStatus.UNAUTHORIZED,
+        detail,
+        reason="token",
+        headers={"www-authenticate": 'Bearer realm="elea"'},
+    )
 
 
 class Audit:

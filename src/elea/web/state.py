@@ -48,6 +48,13 @@ class State:
         """What a verb of the session gives, without waiting on the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
+    def may_subscribe(self, identity: Identity, key: str) -> bool:
+        """Whether a user may still have a subscription; one that ends is counted."""
+        if self.rights.refusal(identity, Action.DECLARE_SUBSCRIBER, key) is None:
+            return True
+        self.metrics.refusals.labels("access").inc()
+        return False
+
     def may_see(self, identity: Identity, action: Action, key: str) -> bool:
         """Whether a user may be given a sample or reply; one that is kept back is counted."""
         if self.rights.refusal(identity, action, key, flow=Flow.EGRESS) is None:

@@ -56,6 +56,11 @@ async def subscribe(
     state.streams[feed] = address
 
     def received(sample: Sample) -> None:
+        # Rules may have changed since it was declared: the stream ends, and its client is told why
+        # when it asks again.
+        if not state.may_subscribe(identity, str(key)):
+            feed.end()
+            return
         action = Action.PUT if sample.kind is SampleKind.PUT else Action.DELETE
         if state.may_see(identity, action, str(sample.key_expr)):
             feed.offer(Entry.of_sample(sample))

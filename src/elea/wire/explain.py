@@ -8,12 +8,12 @@ not escaped here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from elea.errors import DecodeError
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.records import dataclass
 from elea.wire import framing_hot as framing
 from elea.wire.buffer_hot import Reader
 from elea.wire.codec import describe_network

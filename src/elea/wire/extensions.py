@@ -15,10 +15,10 @@ order that is not ours, is kept in `Extras`, so that any chain is written back a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from elea.errors import DecodeError
+from elea.records import dataclass
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.fields_hot import FLAG_Z
 

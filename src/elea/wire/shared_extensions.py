@@ -7,10 +7,10 @@ stands in the message's own file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from elea.limits import TIMESTAMP_STACK_COUNT_MAX
+from elea.records import dataclass
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.describe import octets, stamp_tree
 from elea.wire.extensions import Chain, ChainReader, Known, Tree, Value

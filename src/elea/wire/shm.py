@@ -13,9 +13,9 @@ between nodes that do can be explained. The segments themselves are outside the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from elea.records import dataclass
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.describe import octets
 from elea.wire.extensions import Tree

@@ -6,7 +6,7 @@ its value and its meaning, so that the dump shows what the decoder did and not a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from elea.records import dataclass
 
 
 @dataclass(slots=True)

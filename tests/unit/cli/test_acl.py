@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -123,17 +121,3 @@ def test_an_audit_file_is_checked(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["acl", "verify", str(file)]) == 1
     assert "a line is missing before line 2" in capsys.readouterr().out
     assert main(["acl", "verify", str(tmp_path / "none")]) == 2
-
-
-def test_the_example_of_the_docs_is_right(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = (Path(__file__).parents[3] / "docs/howto/secure-a-router.md").read_text()
-    blocks = re.findall(r"```json5\n(.*?)```", page, re.DOTALL)
-    config = tmp_path / "router.json5"
-    config.write_text("{" + "".join(one for one in blocks if "audit" not in one) + "}")
-    shown = re.findall(r"\$ elea (acl explain .*?)\n(.*?)```", page, re.DOTALL)
-    assert len(shown) == 2
-    for (command, output), status in zip(shown, (0, 1), strict=True):
-        assert main(shlex.split(command.replace("router.json5", str(config)))) == status
-        assert capsys.readouterr().out == output

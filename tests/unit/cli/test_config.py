@@ -54,6 +54,8 @@ def test_what_it_keeps(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "  storage a: keeps a/** in fs, dir x\n" in shown
     assert "  storage b: keeps b in a volume that is not configured\n" in shown
+    assert "storages/b/volume: saw 'other'; the volumes that are configured are disk" in shown
+    assert "it would be left out" in shown
     assert main(["config", "explain", "--json", "--cfg", setting]) == 0
     assert '{"keeps": "storage a: keeps a/** in fs, dir x"}' in capsys.readouterr().out
     wrong = "plugins/storage_manager:{storages: {a: {volume: 'memory'}}}"

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import argparse
+import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -130,3 +132,22 @@ def test_neighbours_that_come_and_go_are_told(capsys: pytest.CaptureFixture[str]
 def test_a_long_run_without_endpoints_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sub", "a", "--timeout", "0"]) == 0
     assert "no endpoint is configured" in capsys.readouterr().err
+
+
+def test_a_link_closed_in_the_handshake_was_told_without_what_to_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As a TLS listener does to what does not speak TLS."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            link, _ = server.accept()
+            link.recv(65_536)  # so that closing is no reset
+            link.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        place = f"tcp/127.0.0.1:{server.getsockname()[1]}"
+        assert main(["put", "a", "b", "-m", "client", "-e", place]) == 1
+        thread.join(30)
+    assert "it may expect another scheme, as tls/" in capsys.readouterr().err

@@ -70,6 +70,22 @@ def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"handshake {endpoint}" not in checks
 
 
+@pytest.mark.parametrize(
+    ("arguments", "check", "advice"),
+    [
+        (["-l", "tls/127.0.0.1:0"], "listen", "correct what it names"),
+        (["-e", "warp/127.0.0.1:1"], "handshake warp/127.0.0.1:1", "there are memory, tcp, tls"),
+    ],
+)
+def test_the_advice_was_to_free_an_address_whatever_was_wrong(
+    arguments: list[str], check: str, advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, checks = examine(capsys, *arguments)
+    assert code == 1
+    assert checks[check]["advice"].startswith(advice)
+    assert advice not in checks[check]["found"]
+
+
 def test_who_listens_is_no_node(capsys: pytest.CaptureFixture[str]) -> None:
     with stranger() as endpoint:
         code, checks = examine(capsys, "--connect", endpoint)

@@ -62,7 +62,7 @@ def test_an_error_reply_is_printed_and_is_the_exit_code(
 
 
 def test_no_reply_is_told(hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["get", "nobody/there", *hub.connect]) == 0
+    assert main(["get", "nobody/there", *hub.connect]) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert "no reply" in err

@@ -28,7 +28,7 @@ def test_what_is_there(hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["liveliness", "get", "group/*", "--json", *hub.connect]) == 0
     assert json.loads(capsys.readouterr().out) == {"key_expr": "group/a", "alive": True}
     token.undeclare()
-    assert main(["liveliness", "get", "group/*", *hub.connect]) == 0
+    assert main(["liveliness", "get", "group/*", *hub.connect]) == 1
     assert "nothing is there" in capsys.readouterr().err
 
 

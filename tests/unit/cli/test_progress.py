@@ -110,9 +110,9 @@ def test_the_summary(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     span = Span(None, None, clock)
     span.count = 10
-    summarise("samples", span)
+    summarise("sample", span)
     clock.now_s += 4
-    summarise("samples", span, dropped_count=2)
+    summarise("sample", span, dropped_count=2)
     assert capsys.readouterr().err.splitlines() == [
         "elea: 10 samples in 0.0 s, 0 dropped",
         "elea: 10 samples in 4.0 s, 2.5/s, 2 dropped",

@@ -37,5 +37,5 @@ def test_an_error_reply_is_the_exit_code(hub: Hub, capsys: pytest.CaptureFixture
     assert main(["querier", "a", "--count", "1", *hub.connect]) == 1
     out, err = capsys.readouterr()
     assert out == "ERROR: no\n"
-    assert "1 questions, 0 replies, 1 errors" in err
+    assert "1 question, 0 replies, 1 error" in err
     queryable.undeclare()

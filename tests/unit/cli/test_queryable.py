@@ -30,7 +30,7 @@ def test_queries_are_printed_and_answered(hub: Hub, capsys: pytest.CaptureFixtur
     assert command.code == 0
     out, err = capsys.readouterr()
     assert out == "QUERY room/*?x=1: why\n  attachment: b\n"
-    assert err.splitlines()[-1].startswith("elea: 1 queries in ")
+    assert err.splitlines()[-1].startswith("elea: 1 query in ")
 
 
 def test_an_expression_answers_with_the_key_that_is_asked_for(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 from tests.unit.cli.conftest import Hub
-from tests.unit.cli.console import run_page, section_of
 from tests.unit.cli.ends import Running, eventually
 from tests.unit.store.samples import log_of, row
 
@@ -92,13 +90,3 @@ def test_nobody_to_publish_to(log: Path, capsys: pytest.CaptureFixture[str]) -> 
     alone = ["--mode", "peer", "--cfg", "scouting/multicast/enabled:false"]
     assert main(["replay", str(log), *alone]) == 1
     assert "connected to nobody" in capsys.readouterr().err
-
-
-def test_the_tutorial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = ("tutorial/record-and-replay.md", "Replay")
-    blocks = re.findall(r"^```json\n(.*?)^```$", section_of(*page), re.MULTILINE | re.DOTALL)
-    (tmp_path / "fleet.jsonl").write_text(blocks[0])
-    monkeypatch.chdir(tmp_path)
-    run_page(page[0], capsys, page[1])

@@ -42,7 +42,7 @@ def test_a_node_is_printed_once(found: Found, capsys: pytest.CaptureFixture[str]
     assert main(["scout", "--timeout", "1.3", *found.options]) == 0  # it is asked twice
     out, err = capsys.readouterr()
     assert out == f"peer {found.session.zid()} {found.endpoint}\n"
-    assert err.startswith("elea: 1 nodes in 1.")
+    assert err.startswith("elea: 1 node in 1.")
     assert err.endswith(f"asked {found.group} on lo 127.0.0.1\n")
 
 

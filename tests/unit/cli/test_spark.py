@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,17 @@ def test_a_cache_that_was_not_made_is_told(
     assert main(["spark", "prepare"]) == 1
     assert "no start-up cache was made" in capsys.readouterr().err
     assert not list((tmp_path / "cache").rglob("*.aot"))
+
+
+@pytest.mark.parametrize("verb", [["doctor"], ["doctor", "--no-start"], ["prepare"], ["env"]])
+def test_without_the_extra_the_doctor_ended_in_a_traceback(verb: list[str]) -> None:
+    hidden = "import sys\nfor name in ('pyspark', 'pyarrow', 'pandas'): sys.modules[name] = None\n"
+    find = "import importlib.util as u\nreal = u.find_spec\n"
+    find += "u.find_spec = lambda name, *_: None if name in sys.modules else real(name)\n"
+    run = f"{hidden}{find}from elea.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", run, "spark", *verb], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "pip install 'elea[spark]'" in done.stdout + done.stderr

@@ -94,5 +94,5 @@ def test_an_interrupt_ends_it_with_a_summary(hub: Hub) -> None:
             process.kill()
     assert process.returncode == 130
     assert out == ""
-    assert err.splitlines()[-1].startswith("elea: 1 samples in ")
+    assert err.splitlines()[-1].startswith("elea: 1 sample in ")
     assert "Traceback" not in err

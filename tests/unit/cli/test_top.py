@@ -38,7 +38,7 @@ def test_one_look(daemon: Daemon, capsys: Capture) -> None:
         client.put("nobody/wants/this", b"x")
         assert main(["top", "--once", *at(daemon)]) == 0
         node, empty, head, row, *_ = capsys.readouterr().out.splitlines()
-        assert node.startswith("router a1 gate  1 sessions  up ")
+        assert node.startswith("router a1 gate  1 session  up ")
         assert "memory" in node
         assert "cpu" in node
         assert "1 no_subscriber" in node

@@ -25,6 +25,7 @@ from tests.unit.daemon.rig import (
 import elea
 from elea.daemon import daemon as daemon_module
 from elea.daemon.reference import KEYS
+from elea.dds.service import DdsService
 from elea.devices.device import Device
 from elea.devices.service import XrceService
 from elea.errors import LimitError
@@ -105,7 +106,8 @@ def test_every_key_of_the_page_is_answered(tmp_path: Path) -> None:
     tables = f'plugins/sql:{{tables: "{tmp_path}"}}'
     port = f"udp/127.0.0.1:{free_port(socket.SOCK_DGRAM)}"
     devices = f'plugins/xrce:{{listen: "{port}"}}'
-    chosen = options("plugins/note:{}", kept, recorded, asked, tables, devices)
+    domain = "plugins/dds:{domain: 19}"
+    chosen = options("plugins/note:{}", kept, recorded, asked, tables, devices, domain)
     with (
         running(
             chosen,
@@ -115,6 +117,7 @@ def test_every_key_of_the_page_is_answered(tmp_path: Path) -> None:
             historian=HistorianService,
             sql=SqlService,
             xrce=XrceService,
+            dds=DdsService,
         ) as daemon,
         client_of(daemon) as client,
         client_of(daemon, "router"),

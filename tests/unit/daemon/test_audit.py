@@ -73,7 +73,10 @@ def test_events_become_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
         "prev": "",
         "hash": "",
     }
-    assert [record.message for record in caplog.records] == file.read_text().splitlines()
+    assert [record.message.partition(" ")[0] for record in caplog.records] == [
+        json.loads(line)["event"] for line in file.read_text().splitlines()
+    ]
+    assert "refused reason=access_control flow=ingress action=put key=a/b" in caplog.text
     assert file.stat().st_mode & 0o777 == 0o600
 
 
@@ -182,7 +185,10 @@ def test_a_daemon_writes_down_who_comes_and_what_is_changed(tmp_path: Path) -> N
     assert verify_file(file) is None
     assert "do not write me down" not in text
     assert events.count("admin_write") == 3
-    assert {"started", "login", "config", "config_refused"} <= set(events)
+    assert {"started", "login", "logout", "config", "config_refused"} <= set(events)
+    [left] = [one for one in lines if one["event"] == "logout"]
+    assert left["why"]
+    assert left["links"][0]["address"] == "127.0.0.1"
     [changed] = [one for one in lines if one["event"] == "config"]
     assert (changed["keys"], changed["policy"]) == (["metadata"], False)
 
@@ -200,8 +206,11 @@ def test_a_wrong_password_is_written_down_without_the_password(tmp_path: Path) -
             "connect": {"endpoints": [daemon.locators()[0]]},
             "transport": {"auth": {"usrpwd": {"user": "anna", "password": "guessed"}}},
         }
-        with pytest.raises(elea.ZError):
+        with pytest.raises(elea.ZError, match="user and password missing or wrong; the router's"):
             elea.open(config)
+        nobody = {key: value for key, value in config.items() if key != "transport"}
+        with pytest.raises(elea.ZError, match="user and password missing or wrong; the router's"):
+            elea.open(nobody)
         config["transport"] = {"auth": {"usrpwd": {"user": "anna", "password": "right"}}}
         with elea.open(config):
             pass

@@ -98,7 +98,7 @@ def test_groups_wait_for_the_next_start(tmp_path: Path, caplog: pytest.LogCaptur
 
 
 def test_links_are_logged(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "elea.daemon")
+    caplog.set_level(logging.DEBUG, "elea.daemon")
     with running(options()) as daemon:
         with client_of(daemon) as client:
             zid = str(client.zid())

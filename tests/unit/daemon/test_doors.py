@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from tests.unit.daemon.rig import client_of, options, running
 
 import elea
 from elea.daemon.daemon import Daemon
+from elea.session.rights import Rights
 from elea.store.historian.service import HistorianService
 from elea.store.log.reader import LogReader
 from elea.store.log.settings import LogSettings
@@ -38,6 +40,12 @@ OPEN = {
     "permission": "allow",
     "messages": ["query"],
     "key_exprs": ["@elea/log/*/read/**", "@elea/log/*/commit/**"],
+}
+SERVE = {
+    "id": "serve",
+    "permission": "allow",
+    "messages": ["declare_queryable"],
+    "key_exprs": ["@elea/**"],
 }
 RULES = {
     "enabled": True,
@@ -147,6 +155,21 @@ def rows_of(router: Doors) -> list[tuple[str, bytes]]:
 NONE = elea.ConsolidationMode.NONE
 
 
+def batch(*kinds: int) -> bytes:
+    """Samples as a spool forwards them: 0 is a put, 1 a deletion."""
+    stamp = 1 << 60
+    rows = [[kind, "ab", 1, sn, stamp + sn, "ab", "", 1, None] for sn, kind in enumerate(kinds)]
+    return json.dumps(rows).encode() + b"\0" + b"x" * len(kinds)
+
+
+def changed(router: Doors, path: str, value: str) -> None:
+    """The rules of a router change while it runs."""
+    rights = Rights(router.daemon.session)
+    before = rights.revision()
+    router.daemon.session.put(f"@/{router.daemon.session.zid()}/router/config/{path}", value)
+    assert eventually(lambda: rights.revision() is not before)
+
+
 def test_a_client_writes_no_denied_key_through_the_recorder(router: Doors) -> None:
     with router.client("mallory") as mallory, router.client("anna") as anna:
         seen: list[str] = []
@@ -158,6 +181,12 @@ def test_a_client_writes_no_denied_key_through_the_recorder(router: Doors) -> No
                     assert answers(mallory, f"{selector}?kind=delete") == []
             assert answers(mallory, "@elea/*/*/put/secret/pin", payload="evil") == []
             assert answers(mallory, "@elea/**/put/secret/pin", payload="evil") == []
+            for name in ("all", "*"):
+                selector = f"@elea/log/{name}/puts/secret/pin"
+                for more in ("", "?kind=put", "?kind=delete"):
+                    assert answers(mallory, selector + more, payload=batch(0, 1)) == []
+            many = answers(mallory, "@elea/log/all/puts/fleet/9?kind=delete", payload=batch(0))
+            assert many == [None]  # it says that it deletes, and puts
             assert answers(mallory, "@elea/log/all/put/fleet/2", payload="fine") != []
             assert eventually(lambda: "fleet/2" in seen)
         assert not [key for key in seen if key.startswith("secret")]
@@ -233,7 +262,11 @@ def test_a_client_with_a_denied_key_does_not_lift_the_rule(router: Doors) -> Non
 
 @pytest.mark.parametrize("hops", [1, 2])
 def test_rules_hold_for_a_recorder_that_is_elsewhere(tmp_path: Path, hops: int) -> None:
-    first = {**RULES, "policies": [{"rules": ["deny"], "subjects": ["mallory"]}]}
+    policies = [
+        {"rules": ["deny"], "subjects": ["mallory"]},
+        {"rules": ["serve"], "subjects": ["anna"]},
+    ]
+    first = {**RULES, "rules": [DENY, OPEN, SERVE], "policies": policies}
     log: dict[str, Any] = {
         "name": "far",
         "directory": tmp_path / "far",
@@ -273,7 +306,7 @@ def test_users_of_rest_write_and_read_no_denied_key(router: Doors) -> None:
             content = b"evil" if method in ("PUT", "POST") else None
             answer = mallory.request(method, path, content=content)
             assert answer.status_code == 403, (method, path)
-        for path in ("/secret/**", "/**"):
+        for path in ("/secret/**", "/secret/*/x"):
             events = {"accept": "text/event-stream"}
             assert mallory.get(path, headers=events).status_code == 403
         assert mallory.get("/fleet/**").json()[0]["key"] == "fleet/1"
@@ -285,6 +318,18 @@ def test_users_of_rest_write_and_read_no_denied_key(router: Doors) -> None:
         assert nobody.get("/secret/pin").json() != []
     assert eventually(lambda: ("fleet/2", b"fine") in rows_of(router))
     assert not [row for row in rows_of(router) if row[1] == b"evil"]
+
+
+def test_a_stream_of_rest_leaves_out_what_may_not_be_subscribed_to(router: Doors) -> None:
+    with router.http("mallory") as mallory, router.client("anna") as anna:
+        with mallory.stream("GET", "/**", headers={"accept": "text/event-stream"}) as events:
+            lines = events.iter_lines()
+            anna.put("secret/pin", "canary")
+            anna.delete("secret/pin")
+            anna.put("fleet/3", "fine")
+            keys = [line for line in iter(lines.__next__, "") if line.startswith("data")]
+        assert len(keys) == 1
+        assert "fleet/3" in keys[0]
 
 
 def test_replies_and_samples_that_are_denied_are_left_out_of_rest(tmp_path: Path) -> None:
@@ -311,6 +356,121 @@ def test_rules_for_rest_change_while_it_runs(router: Doors) -> None:
         assert mallory.get("/secret/pin").status_code == 403
         anna.put(key, "false")
         assert eventually(lambda: mallory.get("/secret/pin").status_code == 200)
+
+
+def test_rules_that_change_end_a_stream_of_events(tmp_path: Path) -> None:
+    """A browser that had subscribed before went on reading what it may not subscribe to."""
+    subscribing = {**DENY, "messages": ["declare_subscriber"]}
+    off = {**RULES, "enabled": False, "rules": [subscribing, OPEN]}
+    with (
+        doors(tmp_path, off) as router,
+        router.http("mallory") as mallory,
+        router.client("anna") as anna,
+    ):
+        events = {"accept": "text/event-stream"}
+        with mallory.stream("GET", "/secret/**", headers=events) as stream:
+            lines = stream.iter_lines()
+            anna.put("secret/pin", "before")
+            first = next(line for line in lines if line.startswith("data"))
+            changed(router, "access_control/enabled", "true")
+            anna.put("secret/pin", "after")
+            rest = list(lines)
+        assert "secret/pin" in first
+        assert not [line for line in rest if line.startswith("data")]
+        assert mallory.get("/secret/**", headers=events).status_code == 403
+
+
+def test_rules_that_change_apply_to_every_service_that_is_asked(tmp_path: Path) -> None:
+    """Recorder, log server, historian, REST and the admin space, before and after a change."""
+    with (
+        doors(tmp_path, {**RULES, "enabled": False}) as router,
+        router.client("mallory") as mallory,
+        router.client("anna") as anna,
+        router.http("mallory") as http,
+    ):
+        anna.put("secret/pin", "canary", ack="stored")
+        config = f"@/{router.daemon.session.zid()}/router/config/access_control/enabled"
+        commit = {"payload": json.dumps({"offsets": {"0": 0}})}
+        selectors: dict[str, dict[str, Any]] = {
+            "@elea/log/all/put/secret/pin": {"payload": "evil"},
+            "@elea/log/all/puts/secret/pin": {"payload": batch(0)},
+            "@elea/log/all/read/0?lo=0;hi=1": {},
+            "@elea/log/all/commit/spark": commit,
+            "secret/pin": {},
+            "secret/pin?_time=[..]": {},
+        }
+        for selector, more in selectors.items():
+            assert answers(mallory, selector, **more) not in ([], [None]), selector
+        assert http.get("/secret/pin").status_code == 200
+        changed(router, "access_control/enabled", "true")
+        for selector, more in selectors.items():
+            assert answers(mallory, selector, **more) == [], selector
+        assert http.get("/secret/pin").status_code == 403
+        mallory.put(config, "false")
+        assert answers(mallory, "secret/pin") == []
+        changed(router, "access_control/enabled", "false")
+        for selector, more in selectors.items():
+            assert answers(mallory, selector, **more) not in ([], [None]), selector
+
+
+def test_rules_that_change_end_a_range_that_is_read_over_flight(tmp_path: Path) -> None:
+    """A reader of a long range had all of it, whatever was denied meanwhile."""
+    subjects = [{"id": "flight", "link_protocols": ["flight"]}]
+    policies = [{"rules": ["deny"], "subjects": ["flight"]}]
+    off = {**RULES, "enabled": False, "subjects": subjects, "policies": policies}
+    with doors(tmp_path, off) as router:
+        with router.client("anna") as anna:
+            for number in range(40):  # a block each
+                anna.put(f"fleet/{number}", bytes(2 * 2**20), ack="stored")
+            location = json.loads(answers(anna, "@elea/log/all/info")[0])["flight"]
+        with flight.FlightClient(location) as reader:
+            ticket = {"v": 1, "log": "all", "shard": 0, "lo": 0, "hi": 40, "columns": ["payload"]}
+            rows = reader.do_get(flight.Ticket(json.dumps(ticket).encode()))
+            rows.read_chunk()
+            changed(router, "access_control/enabled", "true")
+            with pytest.raises(flight.FlightUnauthorizedError, match="deny"):
+                rows.read_all()
+
+
+def test_a_client_poses_as_no_recorder(tmp_path: Path) -> None:
+    """Whoever declared queryables on `@elea/log/**` was asked, and believed what it stored."""
+    policies = [{"rules": ["open"], "subjects": ["anna"]}]
+    rules = {**RULES, "rules": [OPEN], "policies": policies}
+    said = {"log": str(uuid.UUID(int=1)), "name": "all", "shard": 0, "seq": 7, "duplicate": False}
+    asked: list[str] = []
+
+    def pose(query: elea.Query) -> None:
+        key = str(query.key_expr)
+        asked.append(key)
+        query.reply(key.replace("*", "all"), json.dumps(said))
+
+    with (
+        doors(tmp_path, rules, 'plugins/recorder/recordings/all/key_exprs:"fleet/**"') as router,
+        router.client("mallory") as mallory,
+        router.client("anna") as anna,
+    ):
+        for key in ("@elea/log/all/put/**", "@elea/log/*/put/**", "@elea/**", "@sql/lake/**"):
+            mallory.declare_queryable(key, pose)
+        mallory.declare_queryable("mallory/**", pose)
+        assert eventually(lambda: answers(anna, "mallory/x"))  # declared after the others
+        with pytest.raises(elea.NotRecordedError):
+            anna.put("other/1", "x", ack="stored", timeout=2)
+        assert anna.put("fleet/1", "x", ack="stored").name == "all"
+        assert answers(anna, "@sql/lake") == []
+        assert asked == ["mallory/x"] * len(asked)
+
+
+def test_a_recorder_of_a_client_needs_a_rule_that_names_it(tmp_path: Path) -> None:
+    """So does one behind a router, unless `elea/roles` names the router."""
+    policies = [{"rules": ["serve"], "subjects": ["anna"]}]
+    rules = {**RULES, "rules": [SERVE], "policies": policies}
+    with (
+        doors(tmp_path, rules) as router,
+        router.client("anna") as anna,
+        router.client("mallory") as mallory,
+        anna.declare_queryable("@elea/log/far/put/**", lambda query: query.reply("a", "yes")),
+    ):
+        assert eventually(lambda: answers(mallory, "@elea/log/far/put/a?_anyke", payload="1"))
 
 
 def test_readers_over_flight_are_subject_to_rules(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_access_control_is_told() -> None:
     )
     told = [line for line in exposure.lines(config) if "tcp" not in line]
     assert told[1:6] == [
-        "access control: on, 0 rules for 1 subjects; what no rule decides is denied",
+        "access control: on, 0 rules for 1 subject; what no rule decides is denied",
         "warning: subject x goes by zids, which nobody has to prove",
         "access control: mine is asked as well",
         "low_pass_filter: 1",

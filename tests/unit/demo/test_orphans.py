@@ -93,7 +93,7 @@ def test_nothing_outlives_a_demo_that_is_killed(tmp_path: Path) -> None:
             if int(line):
                 break  # robots publish
         children = below(demo.pid)
-        assert len(children) == 2  # fleet and pipeline
+        assert len(children) == 3  # fleet, its DDS robot, and pipeline
         demo.kill()
     until(lambda: not children & processes().keys())
     assert (place / "in order").exists()  # the pipeline was not torn down

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -31,7 +32,8 @@ def test_amounts_follow_from_the_plan() -> None:
     assert first[1] < second[0]
     away = sum(first[1] <= due.at_s < second[0] for due in whole)
     assert away > 0
-    assert made.count() == 6 * len(whole) - away + made.tiny_count()
+    assert made.count() == 6 * len(whole) - away + made.tiny_count() + made.ros_count()
+    assert replace(made, dds=True).count() == made.count() + 100
     lives = [life for robot in range(1, 7) for life in made.lives(robot)]
     acked = [due for life in lives for due in made.samples(life) if due.stream is not IMU]
     assert made.count(acknowledged_only=True) == len(acked)

@@ -8,8 +8,18 @@ from pathlib import Path
 import pytest
 from tests.unit.spark.logs import log_at
 
-from elea.demo.ledger import REFUSED, SENT, STORED, WAITING, Id, Ledger, LedgerWriter, tiny_id
-from elea.demo.plan import IMU
+from elea.demo.ledger import (
+    REFUSED,
+    SENT,
+    STORED,
+    WAITING,
+    Id,
+    Ledger,
+    LedgerWriter,
+    numbered_id,
+    ros_id,
+)
+from elea.demo.plan import ARM, ARM_KEY, IMU, ODOM
 from elea.demo.proof import Check, Evidence, Expected, prove, prove_decoded, prove_encodings
 from elea.errors import StoreError
 from elea.spark.archiving import archive_local, prepared
@@ -108,7 +118,7 @@ def test_samples_of_tiny_devices_are_known_by_what_is_in_them(
     tmp_path: Path, said: list[bytes], wrong: dict[str, int]
 ) -> None:
     with LedgerWriter(tmp_path / "ledger.csv") as ledger:
-        ledger.write(TINY, [tiny_id(TINY, 0), tiny_id(TINY, 1)], SENT)
+        ledger.write(TINY, [numbered_id(TINY, 0), numbered_id(TINY, 1)], SENT)
     log = log_of(tmp_path, [tiny_row(payload, sn) for sn, payload in enumerate(said)])
     found = Evidence.of_log(log)
     known = Ledger.read(tmp_path / "ledger.csv")
@@ -117,6 +127,70 @@ def test_samples_of_tiny_devices_are_known_by_what_is_in_them(
     target, options = prepared(str(log), tmp_path / "table", "delta", "c", None, None)
     list(archive_local(target, options))
     assert Evidence.of_decoded(tmp_path / "table") == found  # by payloads, as bad rows are
+
+
+ODOM_KEY = f"0/ros_01/odom/nav_msgs::msg::dds_::Odometry_/RIHS01_{'0' * 64}"
+GID = bytes(range(16))
+
+
+def arm_row(number: int, sn: int) -> Row:
+    payload = b"\x00\x01\x00\x00" + number.to_bytes(4, "little")
+    bridged = Identity("bridge", 1, sn)
+    return Row(ARM_KEY, RowKind.PUT, payload, sn + 1, identity=bridged, encoding=ARM.encoding)
+
+
+def odom_row(number: int, *, cut: int = 33) -> Row:
+    attachment = number.to_bytes(8, "little") + bytes(8) + b"\x10" + GID
+    return Row(ODOM_KEY, RowKind.PUT, b"", number, attachment=attachment[:cut])
+
+
+@pytest.mark.parametrize(
+    ("rows", "wrong"),
+    [
+        ([arm_row(0, 5), arm_row(1, 6), odom_row(1), odom_row(2)], {}),
+        (
+            [arm_row(0, 5), arm_row(0, 6), odom_row(1), odom_row(2)],
+            {"missing": 1, "duplicates": 1},
+        ),
+        (
+            [arm_row(0, 5), arm_row(1, 6), odom_row(1), odom_row(1)],
+            {"missing": 1, "duplicates": 1},
+        ),
+        (
+            [arm_row(0, 5), arm_row(1, 6), odom_row(1), odom_row(2, cut=20)],
+            {"missing": 1, "of nobody": 1},
+        ),
+        (
+            [arm_row(0, 5), odom_row(1)],
+            {
+                "rows of samples": 2,
+                "of the DDS robot, bridged": 1,
+                "of the ROS 2 node": 1,
+                "missing": 2,
+            },
+        ),
+    ],
+)
+def test_samples_of_dds_and_of_ros_are_known_by_what_their_robots_know(
+    tmp_path: Path, rows: list[Row], wrong: dict[str, int]
+) -> None:
+    with LedgerWriter(tmp_path / "ledger.csv") as ledger:
+        ledger.write(ARM_KEY, [numbered_id(ARM_KEY, 0), numbered_id(ARM_KEY, 1)], SENT)
+        ledger.write(ODOM_KEY, [ros_id(GID, 1), ros_id(GID, 2)], SENT)
+    log = log_of(tmp_path, rows)
+    found = Evidence.of_log(log)
+    known = Ledger.read(tmp_path / "ledger.csv")
+    assert off(prove(known, found, None)) == wrong
+    assert off(prove(known, found, Expected(4, 0, 0, 0, dds=2, ros=2))) == wrong
+    target, options = prepared(str(log), tmp_path / "table", "delta", "c", None, None)
+    list(archive_local(target, options))
+    assert prove_encodings(tmp_path / "table", (ARM, ODOM))[0].holds
+    if not wrong:
+        table = tmp_path / "table"
+        both = Evidence.of_decoded(table)
+        assert (both.dds, both.ros) == (2, 2)
+        checks = prove_decoded("odom", known, found, table, tmp_path / "none")
+        assert checks[0].holds
 
 
 def test_encodings_are_held_against_the_plan(tmp_path: Path) -> None:

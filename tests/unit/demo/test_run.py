@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,14 +19,15 @@ from elea.cli.demo import _interruptible, _Screen, summary_json, summary_lines
 from elea.cli.main import main
 from elea.cli.output import Painter
 from elea.daemon.effective import Options
-from elea.demo import files, queries
+from elea.demo import dds_robot, files, queries
+from elea.demo.dds_robot import reserved_domain
 from elea.demo.plan import Plan
 from elea.demo.proof import Check
 from elea.demo.run import Run, Summary, Tick
 from elea.demo.stack import Stack
 from elea.errors import EleaError
 
-PLAN = Plan(robots=6, duration_s=2.0)
+PLAN = Plan(robots=6, duration_s=2.0, dds=True)
 
 
 def local_archive(file: Path) -> list[str]:
@@ -58,6 +61,8 @@ def test_every_sample_is_found_once(tmp_path: Path) -> None:
     assert checks["lost on a bad radio"] == PLAN.lost_count() > 0
     assert (checks["missing"], checks["duplicates"]) == (0, 0)
     assert checks["of tiny devices, by XRCE"] == PLAN.tiny_count() == 16
+    assert checks["of the DDS robot, bridged"] == PLAN.dds_count() == 20
+    assert checks["of the ROS 2 node"] == PLAN.ros_count() == 20
     assert ticks[-1].sent == PLAN.count()
     assert any("robots" in step for step in steps)
     page = (tmp_path / "demo" / queries.PLOT).read_text(encoding="utf-8")
@@ -87,6 +92,29 @@ def test_one_that_is_interrupted_is_counted_so_far(tmp_path: Path) -> None:
     assert summary.interrupted
     assert summary.holds, summary.checks
     assert 0 < summary.checks[0].seen < 1_000_000
+
+
+def test_a_run_without_dds_says_so_and_counts_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dds_robot, "PACKAGE", "cyclonedds_that_is_not_installed")
+    run, steps, _ = made(tmp_path / "demo")
+    run._plan = replace(PLAN, duration_s=1.0)
+    summary = run.run()
+    assert summary.holds, summary.checks
+    checks = {check.name: check.seen for check in summary.checks}
+    assert (checks["of the DDS robot, bridged"], checks["of the ROS 2 node"]) == (0, 10)
+    assert "no DDS robot: pip install 'elea[dds]' adds one" in steps
+
+
+def test_runs_on_one_host_have_domains_of_their_own() -> None:
+    with reserved_domain() as first, reserved_domain() as second:
+        assert first is not None
+        assert second is not None
+        assert first != second
+        with ExitStack() as others:
+            every = [others.enter_context(reserved_domain()) for _ in dds_robot.DOMAINS]
+            assert every[-1] is None  # all are taken
 
 
 def test_a_pipeline_that_cannot_run_is_told(tmp_path: Path) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.unit.devices.rig import Served, client_of, served, subscriber
@@ -21,7 +19,6 @@ from elea.xrce.session.session import Ended
 from elea.xrce.status import RefusedError
 
 PLACES = ("udp", "tcp", "shared")
-TUTORIAL = Path(__file__).resolve().parents[3] / "docs" / "tutorial" / "tiny-device.md"
 
 
 @pytest.fixture(scope="module")
@@ -69,19 +66,6 @@ def test_waiting_for_a_sample_leaves_the_loop_free(gateway: Served) -> None:
             assert (await waiting).payload == b"1"
 
     asyncio.run(run())
-
-
-def test_the_program_of_the_tutorial(gateway: Served, capsys: pytest.CaptureFixture[str]) -> None:
-    [program] = re.findall(r"```python\n(.*?)```", TUTORIAL.read_text(encoding="utf-8"), re.DOTALL)
-    code = compile(program.replace("udp/127.0.0.1:7447", gateway.udp), "tiny-device.md", "exec")
-    with client_of(gateway) as client:
-        took = subscriber(gateway, client, "lab/temperature")
-        thread = threading.Thread(target=exec, args=(code, {}))
-        thread.start()
-        assert took.recv(timeout=20).payload.to_string() == "22.0"
-        client.put("lab/lamp", "on")
-        thread.join(20)
-    assert capsys.readouterr().out == "lab/lamp on\n"
 
 
 @pytest.mark.parametrize("place", PLACES)

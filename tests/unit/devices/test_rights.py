@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
+from tests.unit.cli.ends import WAIT_S, eventually
 from tests.unit.devices.rig import Served, client_of, served, subscriber
 from tests.unit.devices.test_access import FREE, KEY, PID, keys_file
 
 from elea.devices.device import Device, device_settings
+from elea.session.rights import Rights
 from elea.xrce.status import RefusedError
 
 MESSAGES = ["put", "delete", "declare_subscriber", "query", "reply"]
@@ -72,3 +75,45 @@ def test_a_device_reads_no_key_that_is_denied_to_it(keys: str, name: str) -> Non
             device.subscriber(name)
         with Device(one.udp, device_settings(FREE, key=KEY)) as device:
             device.subscriber(name)
+
+
+def changed(one: Served, path: str, value: str) -> None:
+    """Rules of the router change while it runs, as an operator changes them."""
+    rights = Rights(one.session)
+    before = rights.revision()
+    one.session.put(f"@/{one.session.zid()}/router/config/{path}", value)
+    assert eventually(lambda: rights.revision() is not before)
+
+
+def heard(device: Device, one: Served, *keys: str) -> list[str]:
+    """Which of some samples a device gets, the last of which it may get."""
+    for key in keys:
+        one.session.put(key, key)
+    found: list[str] = []
+    deadline_s = time.monotonic() + WAIT_S
+    while keys[-1] not in found and time.monotonic() < deadline_s:
+        received = device.receive(0.2)
+        if received is not None:
+            found.append(received.payload.decode())
+    return found
+
+
+def test_rules_that_change_apply_to_the_subscriptions_that_devices_have(keys: str) -> None:
+    """A device that had subscribed before went on reading what is denied to it."""
+    denied = rules({"usernames": [PID.hex()]}).partition(":")[2]
+    off = json.dumps({**json.loads(denied), "enabled": False})
+    with (
+        served(keys, f"access_control:{off}", adminspace_permissions="rw") as one,
+        Device(one.udp, device_settings(PID, key=KEY)) as device,
+    ):
+        device.subscriber("/secret/*")
+        device.subscriber("/open/*")
+        assert heard(device, one, "secret/pin", "open/1") == ["secret/pin", "open/1"]
+        changed(one, "access_control/enabled", "true")
+        assert heard(device, one, "secret/pin", "open/2") == ["open/2"]
+        with Device(one.udp, device_settings(FREE, key=KEY)) as other:  # nor from another device
+            other.write_to("/secret/pin", b"of another")
+            other.flush()
+        assert heard(device, one, "secret/pin", "open/3") == ["open/3"]
+        changed(one, "access_control/enabled", "false")
+        assert eventually(lambda: "secret/pin" in heard(device, one, "secret/pin", "open/4"))

@@ -14,6 +14,7 @@ from elea.errors import ConfigError, LinkError
 from elea.link.address import Address
 from elea.link.settings import (
     LinkSettings,
+    Pem,
     ScoutingSettings,
     SocketOptions,
     flag_option,
@@ -57,6 +58,32 @@ def test_the_priorities_of_a_link(text: str, priorities: tuple[int, int]) -> Non
 def test_priorities_that_are_none(text: str) -> None:
     with pytest.raises(ConfigError, match="prio"):
         priorities_option(Endpoint.parse(f"tcp/h:1?prio={text}"))
+
+
+def test_buffers_larger_than_a_socket_takes_are_as_large_as_it_takes() -> None:
+    """A number that a C int does not hold ended `open` with a TypeError."""
+    settings = LinkSettings.from_config(
+        Config.from_mapping({"transport/link/tcp/so_rcvbuf": 0xFFFF_FFFF})
+    )
+    options = SocketOptions.of(Endpoint.parse("tcp/127.0.0.1:0#so_sndbuf=4294967295"), settings)
+    with socket.socket() as sock:
+        for name, value in (
+            (socket.SO_SNDBUF, options.so_sndbuf),
+            (socket.SO_RCVBUF, options.so_rcvbuf),
+        ):
+            assert value is not None
+            sock.setsockopt(socket.SOL_SOCKET, name, value)
+
+
+def test_certificates_that_are_no_base64_are_refused() -> None:
+    for text in ("\N{LATIN SMALL LETTER E WITH ACUTE}", "?", "gA=="):
+        with pytest.raises(ConfigError, match="no base64"):
+            Pem.of_base64(text, "transport/link/tls/root_ca_certificate_base64")
+
+
+def test_paths_that_no_file_can_have_are_refused() -> None:
+    with pytest.raises(ConfigError, match="NUL"):
+        Config.from_mapping({"transport/auth/usrpwd/dictionary_file": "a\0b"})
 
 
 def test_flags() -> None:

@@ -131,7 +131,7 @@ def test_a_node_does_not_connect_to_itself() -> None:
     session = Session(node)
     world.run_for(seconds(5))
     assert session.neighbours == []
-    assert any("connection_to_self" in line for line in world.trace.lines)
+    assert any("the same id as this node" in line for line in world.trace.lines)
 
 
 def test_two_nodes_that_dial_each_other_are_one_neighbour_each() -> None:
@@ -184,9 +184,26 @@ def test_a_failed_connection_is_told() -> None:
     node.start(0)
     [connect] = node.effects()
     node.connect_failed(1, "nobody there", 0)
-    assert node.effects() == [ConnectFailed(1, "nobody there")]
+    [failed] = node.effects()
+    assert isinstance(failed, ConnectFailed)
+    assert (failed.connector_id, failed.reason) == (1, "nobody there")
+    assert [str(one) for one in failed.endpoints] == ["tcp/a:1"]
     assert node.next_timer_ns() is not None
     assert connect is not None
+
+
+def test_a_failure_is_news_when_its_reason_is_another_one() -> None:
+    node = Node(settings(1, connect=("tcp/a:1",)), rng=bytes)
+    node.start(0)
+    news = []
+    for reason in ("a; b", "b; a", "c", "c", "a; b"):
+        node.effects()
+        node.connect_failed(1, reason, 0)
+        [failed] = node.effects()
+        assert isinstance(failed, ConnectFailed)
+        news.append(failed.is_news)
+        node.handle_timer(10**15)
+    assert news == [True, False, True, False, True]
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -76,6 +76,8 @@ def test_bounds_that_the_configuration_sets() -> None:
     assert limits.message_len == limits.fragments_len == limits.fragments_node_len == 1_000_000_000
     assert limits.link_read_len == limits.link_turn_len == 300_000
     assert limits_of(Config()) == DEFAULT_LIMITS
+    client = limits_of(Config.from_json5("{mode: 'client'}"))
+    assert client.declarations_count == DEFAULT_LIMITS.router_declarations_count
 
 
 def test_opening_waits_for_declarations_unless_configured_otherwise(

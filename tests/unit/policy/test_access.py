@@ -176,3 +176,21 @@ def test_subjects_go_by_what_a_link_has() -> None:
     subjects = [{"id": name, **some} for name, some in {**found, **missed}.items()]
     rules = control(RULE, subjects=subjects)
     assert rules.subjects(who) == tuple(found)
+
+
+def test_a_subscription_is_denied_by_a_rule_for_all_of_it_alone() -> None:
+    denied = {**RULE, "id": "d", "permission": "deny", "messages": ["declare_subscriber"]}
+    rules = control({**denied, "key_exprs": ["a/b/**"]}, default_permission="allow")
+    ingress, egress = (rules.access(Identity(zid="1"), flow) for flow in Flow)
+    assert ingress.subscribe("a/**").allowed
+    assert ingress.subscribe("a/**").why == (
+        "allowed without samples on a/b/**, where it is denied"
+    )
+    assert not ingress.subscribe("a/b/*").allowed
+    assert not ingress.decide(Action.DECLARE_SUBSCRIBER, "a/**").allowed  # not all of it
+    for action in (Action.PUT, Action.DELETE):
+        assert not egress.decide(action, "a/b/c").allowed
+        assert not egress.decide(action, "a/*/c").allowed
+        assert egress.decide(action, "a/c").allowed
+        assert ingress.decide(action, "a/b/c").allowed  # it may publish there
+    assert egress.decide(Action.REPLY, "a/b/c").allowed

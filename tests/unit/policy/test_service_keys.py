@@ -104,6 +104,69 @@ def test_what_a_recorder_does_is_what_has_to_be_allowed(
     assert verdict(rules, selector, default="deny", payload=payload) is expected
 
 
+@pytest.mark.parametrize("verb", ["puts", "put$*", "p$*"])
+def test_a_denied_key_is_not_reached_by_a_batch_of_samples(verb: str) -> None:
+    """Only single puts were checked: what a spool forwards was written whatever rules said."""
+    for parameters in ("", "kind=put", "kind=delete", "kind=put;kind=delete"):
+        key = f"@elea/log/*/{verb}/secret/pin?{parameters}"
+        assert not verdict([deny("secret/**")], key, payload=True)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "parameters", "expected"),
+    [
+        (["put"], "kind=put", True),
+        (["put"], "kind=delete", False),
+        (["put"], "", False),
+        (["delete"], "kind=delete", True),
+        (["delete"], "kind=put", False),
+        (["put"], "kind=put;kind=delete", False),
+        (["put", "delete"], "", True),
+    ],
+)
+def test_a_batch_needs_what_its_samples_are(
+    allowed: list[str], parameters: str, expected: bool
+) -> None:
+    rules = [allow("@elea/log/*/puts/**", messages=["query"]), allow("fleet/**", messages=allowed)]
+    selector = f"@elea/log/*/puts/fleet/1?{parameters}"
+    assert verdict(rules, selector, default="deny", payload=True) is expected
+
+
+SERVES = ["@elea/log/all/put/**", "@elea/**", "@elea", "n/@elea/log/*/info", "@sql/lake/**"]
+
+
+@pytest.mark.parametrize("key", SERVES)
+@pytest.mark.parametrize("default", ["allow", "deny"])
+def test_who_answers_in_the_place_of_a_service_needs_a_rule_that_names_it(
+    key: str, default: str
+) -> None:
+    asks: dict[str, Any] = {"action": Action.DECLARE_QUERYABLE, "default": default}
+    assert not verdict([], key, **asks)
+    assert not verdict([allow("**")], key, **asks)
+    named = "@sql/**" if "@sql" in key else "@elea/**"
+    named = f"n/{named}" if key.startswith("n/") else named
+    assert verdict([allow(named)], key, **asks)
+    assert not verdict([allow(named, messages=["query"])], key, **asks)
+    assert not verdict([allow(named), deny(named)], key, **asks)
+
+
+def test_other_queryables_need_no_rule() -> None:
+    for key in ("a/**", "**", "*/log", "@/ab/router/x", "a/@adv/pub/1"):
+        assert verdict([deny("secret/pin")], key, action=Action.DECLARE_QUERYABLE) is (key != "**")
+
+
+def test_a_router_that_is_named_tells_of_services_elsewhere() -> None:
+    access = {"enabled": True, "default_permission": "allow"}
+    config: dict[str, Any] = {
+        "access_control": {**access, "rules": [], "subjects": [], "policies": []},
+        "elea": {"roles": {"router": [{"usernames": ["anna"]}]}},
+    }
+    policy = Policy.from_config(Config.from_mapping(config))
+    for who, expected in ((ANNA, True), (MALLORY, False)):
+        chain = policy.chain(who, Flow.INGRESS)
+        assert chain.allows(Action.DECLARE_QUERYABLE, "@elea/log/all/put/**", 0) is expected
+
+
 def test_the_key_lies_in_the_namespace_of_the_recorder() -> None:
     rules = [deny("plant/secret/**")]
     assert not verdict(rules, "plant/@elea/log/all/put/secret/pin", payload=True)
@@ -207,6 +270,14 @@ def test_a_denied_key_is_not_read_from_the_cache_of_its_publisher(key: str) -> N
     assert verdict([], f"{key}?_anyke")
 
 
+@pytest.mark.parametrize("key", ["secret/pin/@dds_pub_cache/*", "**/@dds_pub_cache/a1"])
+def test_a_denied_key_is_not_read_from_the_cache_of_a_dds_bridge(key: str) -> None:
+    denied = deny("secret/**", messages=["query", "declare_subscriber"])
+    assert not verdict([denied], key)
+    assert verdict([], key)
+    assert verdict([denied], "fleet/1/@dds_pub_cache/*")
+
+
 def test_a_cache_is_for_those_who_may_subscribe_to_its_key_or_query_it() -> None:
     key = "fleet/1/@adv/pub/1/2/_?_anyke"
     asks = allow("fleet/*/@adv/**", messages=["query"])
@@ -214,6 +285,40 @@ def test_a_cache_is_for_those_who_may_subscribe_to_its_key_or_query_it() -> None
         rules = [asks, {**allow("fleet/**", messages=[message]), "id": message}]
         assert verdict(rules, key, default="deny")
     assert not verdict([asks], key, default="deny")
+
+
+FORGED = [
+    (Action.DECLARE_QUERYABLE, "secret/pin/@adv/pub/1/2/_"),
+    (Action.DECLARE_QUERYABLE, "**/@adv/**"),
+    (Action.DECLARE_QUERYABLE, "secret/pin/@dds_pub_cache/1"),
+    (Action.LIVELINESS_TOKEN, "secret/pin/@adv/pub/1/2/_"),
+    (Action.PUT, "secret/pin/@adv/pub/1/2/_"),
+    (Action.REPLY, "secret/pin"),
+]
+
+
+@pytest.mark.parametrize(("action", "key"), FORGED)
+def test_samples_of_a_denied_key_are_not_put_as_answers_of_a_cache(
+    action: Action, key: str
+) -> None:
+    """A recorder, and who asks for history, takes them for samples of its publisher."""
+    messages = ["put", "delete", "declare_queryable"]
+    assert not verdict([deny("secret/**", messages=messages)], key, action=action)
+    assert verdict([], key, action=action)
+    assert verdict([deny("other/**", messages=["put"])], "secret/pin", action=Action.REPLY)
+
+
+def test_who_may_put_on_a_key_keeps_its_samples_and_tells_of_them() -> None:
+    own = [allow("fleet/1", messages=["put", "reply"])]
+    says = ["declare_queryable", "liveliness_token", "put"]
+    cache = {**allow("fleet/*/@adv/**", messages=says), "id": "cache"}
+    for action in (Action.DECLARE_QUERYABLE, Action.LIVELINESS_TOKEN, Action.PUT):
+        assert verdict([*own, cache], "fleet/1/@adv/pub/1/2/_", action=action, default="deny")
+        assert not verdict([*own, cache], "fleet/2/@adv/pub/1/2/_", action=action, default="deny")
+    assert verdict([*own, cache], "fleet/1", action=Action.REPLY, default="deny")
+    subscriber = {**allow("fleet/**", messages=["declare_subscriber"]), "id": "sub"}
+    for action in (Action.LIVELINESS_TOKEN,):
+        assert verdict([subscriber, cache], "fleet/1/@adv/sub/1/2/_", action=action, default="deny")
 
 
 @pytest.mark.parametrize("action", [Action.QUERY, Action.PUT])
@@ -233,6 +338,7 @@ def test_what_no_service_answers_needs_nothing_else() -> None:
         assert demands(Action.QUERY, key) == demands(Action.PUT, key) == []
     assert demands(Action.PUT, "@elea/log/all/put/a") == []
     assert demands(Action.DECLARE_SUBSCRIBER, "@elea/**") == []
+    assert demands(Action.DECLARE_QUERYABLE, "a/**") == []
 
 
 @pytest.mark.parametrize("key", [*PUTS, "@elea/log/a/commit/b", "@elea/replay/a/stop", "@elea/x"])

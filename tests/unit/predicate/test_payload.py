@@ -150,9 +150,9 @@ def test_layouts_are_bounded() -> None:
         parse_layout(start * 31 + "i8" + end * 31)
         with pytest.raises(LimitError, match="predicate_depth allows 32, got 33"):
             parse_layout(start * 32 + "i8" + end * 32)
-    parse_layout("{" + "m" * 4_090 + ":i8}")
-    with pytest.raises(LimitError, match="predicate_len allows 4096, got 4097"):
-        parse_layout("{" + "m" * 4_091 + ": i8}")
+    parse_layout("{" + "m" * 65_530 + ":i8}")
+    with pytest.raises(LimitError, match="layout_len allows 65536, got 65537"):
+        parse_layout("{" + "m" * 65_531 + ": i8}")
 
 
 CDR_CASES = [
@@ -282,7 +282,7 @@ def test_what_cyclone_dds_wrote(layout: str, payload: str, found: object) -> Non
 @pytest.mark.parametrize(
     ("layout", "payload", "reason"),
     [
-        ("u8", "0003000001", "encapsulation 0x0003 is not read"),
+        ("u8", "0004000001", "encapsulation 0x0004 is not read"),
         ("[u8]", "00010000 ffffffff 00", "are told of"),
         ("string", "00010000 01000000 61", "NUL"),
         ("string", "00010000 00000000", "NUL"),

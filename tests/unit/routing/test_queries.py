@@ -7,6 +7,7 @@ from tests.unit.routing.mesh import Mesh, Node, Session, says
 
 from elea.limits import Limits
 from elea.routing.effects import DROPPED
+from elea.routing.queries import _Candidate, _choose
 from elea.routing.regions import CLIENT, PEER, ROUTER
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.delete import Del
@@ -439,3 +440,17 @@ def test_the_unfinished_interest_of_a_querier_lets_queries_through() -> None:
     assert router.heard() == []
     session.get("q")
     assert router.heard() == ["REQUEST 2 (1)"]
+
+
+def test_the_best_match_is_one_that_a_neighbour_leads_to_for_certain() -> None:
+    """While a tree is searched for, a neighbour that only might lead there is no best match."""
+    node = Mesh().node("p")
+    faces = [node.routing.tables.faces[node.neighbour(PEER).face_id] for _ in range(3)]
+    near, far, other = (
+        _Candidate(faces[0], True, False, 1.0, certain=False),
+        _Candidate(faces[1], True, False, 9.0),
+        _Candidate(faces[2], True, False, 2.0, certain=False),
+    )
+    assert _choose([near, far, other], BEST) == [far]
+    assert _choose([near, other], BEST) == [near, other]
+    assert _choose([near, far], ALL) == [near, far]

@@ -15,6 +15,7 @@ from elea.config.config import Config
 from elea.ids import WhatAmI
 from elea.keyexpr.match_hot import includes, intersects
 from elea.node.ports import NeighbourUp
+from elea.routing.refusals import Refused
 from elea.session.ports import SENT, CallbackThread, LocalSink
 from elea.session.session import Session
 from elea.transport.stats_hot import TransportStats
@@ -133,6 +134,9 @@ class FakeNode:
 
     def awaits(self, face_id: int, request_id: int) -> bool:
         return True
+
+    def asker(self, face_id: int, request_id: int) -> str:
+        return "another"
 
     def has_room(self, face_id: int, key: str, qos: int) -> bool:
         return self.room
@@ -317,6 +321,9 @@ class FakeDriver:
         return START_WALL_NS + self.time_ns
 
     def locators(self) -> tuple[str, ...]:
+        return ()
+
+    def refusals(self) -> tuple[Refused, ...]:
         return ()
 
     def flush(self) -> None:

@@ -26,12 +26,14 @@ from elea.errors import (
 from elea.limits import DEFAULT_LIMITS
 from elea.provenance import SourceInfo
 from elea.qos import CongestionControl, Locality, Priority
-from elea.session.ack import Acks, Attempt, Entry, StoredAck
+from elea.sample import Reply, ReplyError
+from elea.session.ack import Acks, Attempt, Entry, StoredAck, _read_ack, read_refusal
 from elea.session.query import Query
 from elea.session.receipts import read_receipts
 from elea.session.session import Session
 from elea.sim.world import World
 from elea.store.log.reader import LogReader
+from elea.zbytes import ZBytes
 
 
 @pytest.fixture
@@ -391,6 +393,32 @@ def test_a_session_that_is_closed_while_a_sample_is_sent_says_so(
 @pytest.mark.parametrize("octets", [b"", b"{", b"[]", b'{"log": 1}', b'{"stored": [[1]]}'])
 def test_what_is_no_receipt_is_none(octets: bytes) -> None:
     assert list(read_receipts(octets)) == []
+
+
+@pytest.mark.parametrize("member", ["log", "name", "proof"])
+def test_a_receipt_that_nobody_awaits_is_kept_only_if_it_is_short(member: str) -> None:
+    told = {"log": "1c9a3b0e-0000-0000-0000-000000000000", "name": "x", "proof": "0" * 24}
+
+    def read(**other: str) -> int:
+        said = {**told, **other}
+        row = [1, 2, 0, 3, said.pop("proof")]
+        return len(list(read_receipts(json.dumps({**said, "stored": [row]}).encode())))
+
+    assert read() == 1
+    assert read(**{member: "0" * 1_000_000}) == 0
+
+
+DEEP = b"[" * 100_000
+
+
+@pytest.mark.parametrize("number", [b"Infinity", b"9" * 5_000, DEEP])
+def test_json_of_strangers_that_cannot_be_read_raises_nothing(number: bytes) -> None:
+    head = b'{"log": "1c9a3b0e-0000-0000-0000-000000000000", "name": "x", "shard": 0, '
+    assert list(read_receipts(head + b'"stored": [[%b, 0, 0, 0, "00"]]}' % number)) == []
+    assert _read_ack(head + b'"seq": %b}' % number) is None
+    refusal = Reply(result=ReplyError(payload=ZBytes(head + b'"error": %b}' % number)))
+    if number is DEEP:
+        assert read_refusal("fleet/1", refusal).reason == "unreadable"
 
 
 def test_a_receipt_of_a_log_without_a_name_is_none(scene: Scene) -> None:

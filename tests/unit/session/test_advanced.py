@@ -9,7 +9,7 @@ import pytest
 from tests.unit.session.fake_node import World
 
 from elea.errors import ClosedError, InvalidValueError, ZError
-from elea.ids import EntityGlobalId
+from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.provenance import SampleKind, SourceInfo
 from elea.query import ConsolidationMode
 from elea.sample import Sample
@@ -24,7 +24,9 @@ from elea.session.advanced_config import (
 from elea.session.advanced_publisher import AdvancedPublisher
 from elea.session.advanced_subscriber import AdvancedSubscriber
 from elea.session.handlers import Handler
+from elea.session.query import Query
 from elea.session.session import Session
+from elea.timestamp import NTP64, Timestamp
 from elea.wire.network.request import Request
 
 Advanced = AdvancedSubscriber[Handler[Sample]]
@@ -204,6 +206,17 @@ class TestHistory:
         a.put("k", "7", source_info=SourceInfo(source, 7))
         assert texts(subscriber) == ["7"]
 
+    def test_a_cache_answers_with_no_key_that_was_not_subscribed_to(self, world: World) -> None:
+        session = world.open()
+
+        def answer(query: Query) -> None:
+            query.reply("other", "forged")
+            query.reply("k", "1")
+
+        session.declare_queryable("k/@adv/pub/1/2/_", answer)
+        subscriber = declare_advanced_subscriber(session, "k", history=HistoryConfig())
+        assert texts(subscriber) == ["1"]
+
     def test_by_timestamps(self, world: World) -> None:
         a, b = world.open(timestamping={"enabled": True}), world.open()
         publisher = declare_advanced_publisher(a, "k", cache=CacheConfig(9))
@@ -347,6 +360,56 @@ class TestRecovery:
         for number in (2**32 - 1, 0, 2**32 - 1, 1):
             session.put("k", str(number), source_info=SourceInfo(source, number))
         assert texts(subscriber) == [str(2**32 - 1), "0", "1"]
+
+
+def say(session: Session, sn: int, *, key: str = "k", stamp: int | None = None) -> None:
+    """A sample of publisher 9 with any number and time, of a session that claims to be it."""
+    timestamp = None if stamp is None else Timestamp(NTP64.from_value(stamp << 32), b"\1")
+    source = SourceInfo(EntityGlobalId(ZenohId(b"\1"), EntityId(9)), sn)
+    session.put(key, f"{key} {sn}", source_info=source, timestamp=timestamp)
+
+
+class TestIncarnations:
+    """A publisher that was restarted with its id numbers its samples from 0 again."""
+
+    @pytest.mark.parametrize("stamps", [(1, 9), (5, 1), (None, None)], ids=["on", "back", "none"])
+    def test_the_samples_of_a_restarted_publisher_are_delivered(
+        self, world: World, stamps: tuple[int | None, int | None]
+    ) -> None:
+        session = world.open()
+        subscriber = declare_advanced_subscriber(
+            session, "k", recovery=RecoveryConfig(heartbeat=True)
+        )
+        misses = subscriber.sample_miss_listener()
+        for stamp in stamps:
+            for sn in range(3):
+                say(session, sn, stamp=None if stamp is None else stamp + sn)
+        assert texts(subscriber) == ["k 0", "k 1", "k 2"] * 2
+        assert misses.drain() == []
+
+    def test_a_number_on_another_key_harms_nobody(self, world: World) -> None:
+        session = world.open()
+        subscriber = declare_advanced_subscriber(session, "k/*")
+        say(session, 0, key="k/a", stamp=1)
+        say(session, 70_000, key="k/b", stamp=2)
+        say(session, 1, key="k/a", stamp=3)
+        assert texts(subscriber) == ["k/a 0", "k/b 70000", "k/a 1"]
+
+    def test_a_number_ahead_on_the_same_key_is_followed_by_the_real_ones(
+        self, world: World
+    ) -> None:
+        session = world.open()
+        subscriber = declare_advanced_subscriber(session, "k")
+        for sn, stamp in ((0, 1), (70_000, 2), (1, 3), (2, 4)):
+            say(session, sn, stamp=stamp)
+        assert texts(subscriber) == ["k 0", "k 70000", "k 1", "k 2"]
+
+    def test_duplicates_are_not_delivered(self, world: World) -> None:
+        session = world.open()
+        subscriber = declare_advanced_subscriber(session, "k")
+        for sn in (0, 1, 2, 1, 2, 3):
+            say(session, sn, stamp=sn + 1)
+        assert texts(subscriber) == ["k 0", "k 1", "k 2", "k 3"]
 
 
 class TestSubscriber:

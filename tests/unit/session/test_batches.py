@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import doctest
 import sys
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -273,10 +271,3 @@ def test_without_pyarrow_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(MissingDependencyError, match=r"elea\[arrow\]"):
         session.declare_subscriber("a", batches.ArrowBatches())
     session.close()
-
-
-def test_the_examples_of_the_page_run() -> None:
-    page = Path(__file__).resolve().parents[3] / "docs" / "howto" / "receive-arrow-batches.md"
-    failed, attempted = doctest.testfile(str(page), module_relative=False)
-    assert attempted > 0
-    assert failed == 0

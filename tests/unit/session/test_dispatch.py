@@ -15,7 +15,8 @@ from elea.config.config import Config
 from elea.sample import Sample
 from elea.session import dispatch
 from elea.session.dispatch import Dispatcher
-from elea.session.outlet_hot import END, CallbackOutlet, DueQueue
+from elea.session.handlers import Callback
+from elea.session.outlet_hot import END, CallbackOutlet, DueQueue, OwnQueue
 from elea.session.ports import CallbackThread
 from elea.session.query import Query
 from elea.session.session import Session
@@ -29,8 +30,9 @@ class Bench:
     def __init__(self, mode: CallbackThread) -> None:
         self.due = DueQueue()
         self.due_now = DueQueue()
+        self.own = OwnQueue()
         self.relieved = threading.Event()
-        self.dispatcher = Dispatcher(self.due, self.due_now, mode, self._relieve)
+        self.dispatcher = Dispatcher(self.due, self.due_now, self.own, mode, self._relieve)
 
     def _relieve(self) -> bool:
         self.relieved.set()
@@ -131,9 +133,12 @@ def test_functions_that_are_not_indirect_run_where_the_value_came_from(bench: Be
     outlet = CallbackOutlet(
         lambda value: threads.append(threading.current_thread()), None, indirect=False
     )
-    bench.due_now.put(outlet, 1)
+    bench.own.put(outlet, 1)
     bench.dispatcher.deliver(on_io=False)
     assert threads == [threading.current_thread()]
+    bench.due_now.put(outlet, 2)
+    bench.dispatcher.deliver(on_io=True)
+    assert threads == [threading.current_thread()] * 2
 
 
 def test_a_session_asks_itself_from_inside_a_function() -> None:
@@ -273,15 +278,82 @@ def test_what_a_function_raises_is_raised_by_the_thread_that_brought_the_value(
         if value == 1:
             raise KeyboardInterrupt
 
-    bench.due_now.begin()
-    bench.due_now.put(CallbackOutlet(receive, None, indirect=False), 1)
-    bench.due_now.put(CallbackOutlet(receive, None, indirect=False), 2)
-    bench.due_now.end()
-    bench.due_now.put(CallbackOutlet(lambda _: others.set(), None, indirect=False), 3)
+    bench.own.put(CallbackOutlet(receive, None, indirect=False), 1)
+    bench.own.put(CallbackOutlet(receive, None, indirect=False), 2)
+    bench.own.put(CallbackOutlet(lambda _: others.set(), None, indirect=False), 3)
     with pytest.raises(KeyboardInterrupt):
         bench.dispatcher.deliver(on_io=False)
     assert others.wait(PATIENCE_S)  # a thread of the session goes on with the rest
     assert got == [1, 2]
+
+
+def test_a_put_calls_its_function_itself_though_other_threads_deliver_meanwhile() -> None:
+    with Session(Config(), FakeDriver(CallbackThread.SESSION)) as session:
+        context = session._context
+        callers: list[int] = []
+
+        def receive(_sample: Sample) -> None:
+            callers.append(threading.get_ident())
+            raise KeyboardInterrupt
+
+        def deliver_elsewhere() -> None:
+            """Deliver in another thread, after the lock was released and before `put` goes on."""
+            other = threading.Thread(target=lambda: context._dispatcher.deliver(on_io=True))
+            other.start()
+            other.join(PATIENCE_S)
+
+        session.declare_subscriber("a", Callback(receive, indirect=False))
+        context.core.outbox.flush = deliver_elsewhere
+        with pytest.raises(KeyboardInterrupt):
+            session.put("a", "1")
+        assert callers == [threading.get_ident()]
+
+
+def test_a_call_of_the_application_raises_nothing_of_what_the_network_brought(
+    bench: Bench,
+) -> None:
+    callers: list[int] = []
+    called = threading.Event()
+
+    def receive(_value: object) -> None:
+        callers.append(threading.get_ident())
+        called.set()
+        raise KeyboardInterrupt
+
+    bench.due_now.put(CallbackOutlet(receive, None, indirect=False), 1)
+    bench.dispatcher.deliver(on_io=False)  # any call, between what the I/O thread does
+    bench.dispatcher.deliver(on_io=True)
+    assert called.wait(PATIENCE_S)
+    assert len(callers) == 1
+
+
+def test_values_that_a_thread_gave_up_are_not_overtaken(bench: Bench) -> None:
+    got: list[object] = []
+    inside, go_on, done = threading.Event(), threading.Event(), threading.Event()
+
+    def hold(_value: object) -> None:
+        inside.set()
+        go_on.wait(PATIENCE_S)
+
+    def receive(value: object) -> None:
+        got.append(value)
+        if value == 3:
+            done.set()
+
+    bench.due_now.put(CallbackOutlet(hold, None, indirect=False), 0)
+    io = threading.Thread(target=lambda: bench.dispatcher.deliver(on_io=True))
+    io.start()
+    assert inside.wait(PATIENCE_S)
+    outlet = CallbackOutlet(receive, None, indirect=False)
+    for value in (1, 2):
+        bench.own.put(outlet, value)
+        bench.dispatcher.deliver(on_io=False)
+    go_on.set()
+    bench.own.put(outlet, 3)
+    bench.dispatcher.deliver(on_io=False)
+    assert done.wait(PATIENCE_S)
+    io.join(PATIENCE_S)
+    assert got == [1, 2, 3]
 
 
 def test_one_thread_raises_what_a_function_raised_and_goes_on_with_the_rest_later() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import random
-import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from tests.unit.cli.ends import free_endpoint
@@ -320,6 +322,46 @@ class TestRoom:
         assert spool.stats().expired_count == 1
         assert "waited too long" in caplog.text
 
+    def test_samples_of_long_ago_are_given_up_by_how_long_they_waited(
+        self, scene: Scene, place: Path | None
+    ) -> None:
+        """Measurements that are put later with their own timestamps were acknowledged and lost."""
+        spool = scene.session.declare_spool(place, max_age=60)
+        clock = scene.session.new_timestamp().id
+        for number in range(3):
+            stamp = elea.Timestamp(datetime.fromtimestamp(1_000 + number, UTC), clock)
+            ack = scene.session.put("fleet/1", str(number), ack="stored", timestamp=stamp)
+            assert ack.spooled
+        assert spool.stats().oldest_age_ns < 60_000_000_000
+        scene.record()
+        assert spool.drain(5)
+        assert payloads(scene) == ["0", "1", "2"]
+        assert spool.stats().expired_count == 0
+
+    def test_a_spool_that_cannot_be_read_for_a_while_goes_on_afterwards(
+        self,
+        scene: Scene,
+        place: Path | None,
+        caplog: pytest.LogCaptureFixture,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """One error of the disk ended forwarding for good, and came out of `stats`."""
+        spool = scene.session.declare_spool(place)
+        for number in range(3):
+            scene.session.put("fleet/1", str(number), ack="stored")
+
+        def read(_first: int, _count: int) -> NoReturn:
+            raise OSError(errno.EMFILE, "no descriptor is free")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(type(spool._shelf), "read", lambda _self, *args: read(*args))
+            scene.record()
+            assert not spool.drain(5)
+            assert spool.stats().waiting_count == 3
+            assert "cannot be read" in caplog.text
+        assert spool.drain(60)
+        assert payloads(scene) == ["0", "1", "2"]
+
 
 class TestRestart:
     def test_the_next_one_forwards_what_the_last_one_left(
@@ -514,20 +556,3 @@ def test_an_event_loop_over_real_links(tmp_path: Path) -> None:
     with elea.open({"mode": "router", "listen": {"endpoints": [endpoint]}}) as router:
         asyncio.run(main(router))
     assert len(stored(tmp_path / "log")) == 80
-
-
-def test_the_examples_of_the_page_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = Path(__file__).parents[3] / "docs" / "howto" / "acknowledged-puts.md"
-    text = page.read_text(encoding="utf-8")
-    examples = re.findall(r"^```python\n(.+?)^```", text, re.MULTILINE | re.DOTALL)
-    assert len(examples) == 3
-    endpoint = free_endpoint()
-    with elea.open({"mode": "router", "listen": {"endpoints": [endpoint]}}) as router:
-        recorder = SmallRecorder(router, tmp_path / "log")
-        for example in examples:
-            here = example.replace("tcp/127.0.0.1:7447", endpoint)
-            exec(compile(here, str(page), "exec"), {})
-        recorder.close()
-    assert capsys.readouterr().out == "fleet 0 0\n"
-    kept = [row.payload for row in stored(tmp_path / "log")]
-    assert kept == ["48213", "E-17", "", "home", "48214"]

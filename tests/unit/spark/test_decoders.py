@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from elea.errors import ConfigError
 from elea.ext import z_serialize
 from elea.limits import DEFAULT_LIMITS
-from elea.predicate.layout import Layout, parse_layout
+from elea.predicate.layout import Layout, layout_text, parse_layout
 from elea.spark.decode.base import Decoder, Outcome
 from elea.spark.decode.cbor_items import CborDecoder
-from elea.spark.decode.drift import layout_text
 from elea.spark.decode.ipc import IpcDecoder
 from elea.spark.decode.json_lines import JsonDecoder, JsonTextDecoder
 from elea.spark.decode.plain import TextDecoder
@@ -473,9 +472,9 @@ def test_message_definitions_of_ros() -> None:
         "{structure_needs_at_least_one_member: u8}"
     )
     for bad, complaint in (
-        ("float64", "no field"),
-        ("wstring s", "not defined"),
-        ("a/B b\n===\nMSG: a/B\na/B b", "holds itself"),
+        ("float64", "expected a field"),
+        ("wstring s", "decoder ros2"),
+        ("a/B b\n===\nMSG: a/B\na/B b", "contains itself"),
         ("a/B b\n===\nfloat64 x", "MSG: type"),
         ("float64[0] x", "1 to"),
     ):

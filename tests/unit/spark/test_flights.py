@@ -161,7 +161,7 @@ def test_rows_and_logs_that_are_not_there_are_an_error(served: Served) -> None:
     place = open_place(source("flight:fleet", served.endpoint))
     with pytest.raises(StoreError, match="not written yet"):
         range_of(place, 0, 0, 100_000)
-    away = {"flight": str(served.door.location), "timeout": "0.3"}
+    away = {"flight": str(served.door.location), "timeout": "3"}
     with pytest.raises(StoreError, match="no log 'other' is here; there are: fleet"):
         open_place(source("flight:other", served.endpoint, **away))
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from elea.errors import ConfigError
 from elea.spark.options import OPTIONS, Flight, History, Live, Options
+from elea.spark.schema import LIVE_COLUMNS
+from elea.spark.source import ZenohSource
 from elea.store.log.location import Location
 from elea.store.log.ranges import COLUMNS
 
@@ -23,9 +26,10 @@ def _parse(given: dict[str, str]) -> None:
     [
         ({"lgo": "x"}, "option lgo: is unknown; did you mean log\\? legal are log, connect"),
         ({"maxrowspertriger": "1"}, "did you mean maxRowsPerTrigger"),
-        ({"path": "/x"}, "takes no path"),
+        ({"path": "/x"}, "path: is refused in load and save"),
         ({}, "option log: is missing"),
-        ({"log": "/x", "selector": "a"}, "option selector: is not for readStream; legal are log"),
+        ({"log": "/x", "selector": "a"}, "option selector: is for spark.read: answers .* record"),
+        ({"log": "/x", "prefix": "a"}, "option prefix: is not for readStream; legal are log"),
         ({"log": "/x", "columns": "key,nix"}, "saw key, nix; legal are key, kind"),
         ({"log": "/x", "columns": "key,key"}, "each once"),
         ({"log": "/x", "keyexpr": "a//b"}, "option keyexpr: .*a//b"),
@@ -34,12 +38,15 @@ def _parse(given: dict[str, str]) -> None:
         ({"log": "/x", "maxRowsPerTrigger": "0"}, "saw '0'; legal is a number above 0"),
         ({"log": "/x", "maxRowsPerTrigger": "many"}, "saw 'many'"),
         ({"log": "/x", "failOnDataLoss": "maybe"}, "legal are true, false"),
-        ({"log": "/x", "startingOffsets": "begin"}, "legal are earliest, latest, committed"),
+        (
+            {"log": "/x", "startingOffsets": "begin"},
+            "expected earliest, latest, committed, an",
+        ),
         ({"log": "/x", "startingOffsets": "committed"}, "needs the option consumer"),
         ({"log": "/x", "startingOffsets": "{}"}, 'legal is {"v": 1'),
         ({"log": "/x", "startingOffsets": '{"v":2,"log":"","s":{}}'}, "saw version 2"),
         ({"log": "zenoh:fleet"}, "option connect: is missing"),
-        ({"log": "/x,flight:fleet"}, "a log by zenoh or flight needs it, or config"),
+        ({"log": "/x,flight:fleet"}, "a log by zenoh or flight needs the endpoint"),
         ({"log": "/x", "flight": "grpc://h:1"}, "option flight: is for a log by flight:NAME"),
         ({"log": "/x", "flightRoots": "/r"}, "option flightRoots: is for a log by flight:NAME"),
         ({**BY_FLIGHT, "flight": "h:1"}, "saw 'h:1'; legal are grpc://HOST:PORT"),
@@ -60,11 +67,43 @@ def test_a_wrong_option_of_a_stream_is_told(given: dict[str, str], complaint: st
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
+        (
+            {"selector": "a", "startingOffsets": "latest"},
+            "option startingOffsets: is for readStream alone, and selector for read",
+        ),
+        (
+            {"log": "/x", "consumer": "c", "from": "now(-1h)"},
+            "option consumer: is for readStream alone, and from for read",
+        ),
+        ({"log": "/x", "prefix": "a"}, "option prefix: is for write, not for readStream or read"),
+    ],
+)
+def test_options_that_no_use_takes_together_are_told_at_load(
+    given: dict[str, str], complaint: str
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        Options(given).check_values()
+
+
+def test_a_stream_of_answers_is_refused_in_one_line() -> None:
+    """An error of Spark's own, an unbound variable, came after it."""
+    source = ZenohSource({"selector": "a", "connect": ENDPOINT})
+    schema = StructType([StructField(name, StringType()) for name in LIVE_COLUMNS])
+    reader = source.streamReader(schema)
+    with pytest.raises(ConfigError, match=r"option selector: is for spark\.read: answers"):
+        reader.initialOffset()
+    reader.stop()
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
         ({"selector": "a", "log": "/x"}, "option log: is for a log"),
         ({"selector": "a", "flight": "grpc://h:1"}, "option flight: is for a log"),
-        ({"selector": "a", "columns": "seq"}, "answers have no seq"),
-        ({"selector": "a//b"}, "option selector"),
-        ({"log": "/x", "from": "yesterday"}, "option from: saw 'yesterday'"),
+        ({"selector": "a", "connect": ENDPOINT, "columns": "seq"}, "answers have no seq"),
+        ({"selector": "a//b", "connect": ENDPOINT}, "option selector"),
+        ({"selector": "a"}, "option connect: is missing: selector needs the endpoint"),
+        ({"log": "/x", "from": "yesterday"}, "option from: expected a time such as 2026-"),
         ({"log": "/x", "offsets": "[1]"}, "legal is \\[offset, offset\\]"),
         ({"log": "/x", "consumer": "c"}, "is not for read;"),
     ],
@@ -78,7 +117,8 @@ def test_a_wrong_option_of_a_sink_is_told() -> None:
     for given, complaint in (
         ({"log": "/x"}, "is not for write; legal are connect"),
         ({"prefix": "a//b"}, "option prefix"),
-        ({"express": "1"}, "legal are true, false"),
+        ({}, "option connect: is missing: write needs the endpoint of a router, such as tcp/"),
+        ({"connect": ENDPOINT, "express": "1"}, "legal are true, false"),
     ):
         with pytest.raises(ConfigError, match=complaint):
             Options(given).sink()
@@ -86,7 +126,9 @@ def test_a_wrong_option_of_a_sink_is_told() -> None:
 
 def test_what_spark_puts_there_itself_is_no_error() -> None:
     # Declarative Pipelines give a sink the name of its flow.
-    sink = Options({"prefix": "a", "queryName": "flow", "checkpointLocation": "/x"}).sink()
+    sink = Options(
+        {"connect": ENDPOINT, "prefix": "a", "queryName": "flow", "checkpointLocation": "/x"}
+    ).sink()
     assert sink.prefix == "a/"
 
 
@@ -105,7 +147,7 @@ def test_lists() -> None:
     assert source.places == ("/x", "zenoh:fleet")
     assert source.key_exprs == ("a,b", "c/**")
     assert Options({"log": "/x", "keyexpr": "a,**"}).stream().source.key_exprs == ()
-    live = Options({"selector": '["a/*", "b?x=1,2"]'}).batch()
+    live = Options({"connect": ENDPOINT, "selector": '["a/*", "b?x=1,2"]'}).batch()
     assert isinstance(live, Live)
     assert live.selectors == ("a/*", "b?x=1,2")
 

@@ -131,7 +131,7 @@ def test_the_next_place_is_taken_where_the_first_is_not(log: tuple[Log, Path], s
 
 def test_nobody_serves_it(served: str) -> None:
     with pytest.raises(StoreError, match="nobody serves it"):
-        open_place(source("zenoh:other", served, timeout="0.3"))
+        open_place(source("zenoh:other", served, timeout="3"))
 
 
 def test_nobody_is_there() -> None:
@@ -237,7 +237,7 @@ def test_bad_answers(answers: list[str], error: type[Exception], complaint: str)
     endpoint = free_endpoint()
     with session(ELEA, "router", listen=endpoint) as node:
         flaky = Flaky(node, "bad", list(answers))
-        place = open_place(source("zenoh:bad", endpoint, timeout="0.5"))
+        place = open_place(source("zenoh:bad", endpoint, timeout="3"))
         with pytest.raises(error, match=complaint):
             range_of(place, 0, 0, 9)
         assert flaky.asked >= 1

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 from tests.interop.ends import ELEA, eventually, free_endpoint, session
+from tests.ports import free_port
 
 import elea
 from elea.errors import ConfigError, EleaError, LinkError
@@ -23,6 +24,8 @@ from elea.spark.source import ZenohSource
 from elea.timestamp import NTP64, Timestamp
 
 Got = list[elea.Sample]
+NOWHERE = f"tcp/127.0.0.1:{free_port()}"  # where nothing listens
+SAMPLES = {"key": "StringType", "payload": "BinaryType"}
 
 
 @pytest.fixture
@@ -225,9 +228,28 @@ def test_rows_that_are_no_samples_are_refused_on_the_driver(
     with pytest.raises(ConfigError, match=complaint):
         check_schema(schema(columns))
     with pytest.raises(ConfigError, match=complaint):
-        ZenohSource({}).writer(schema(columns), overwrite=False)
+        ZenohSource({"connect": NOWHERE}).writer(schema(columns), overwrite=False)
     with pytest.raises(ConfigError, match=complaint):
-        ZenohSource({}).streamWriter(schema(columns), overwrite=False)
+        ZenohSource({"connect": NOWHERE}).streamWriter(schema(columns), overwrite=False)
+
+
+def test_samples_cannot_be_overwritten() -> None:
+    with pytest.raises(ConfigError, match=r"mode overwrite: is refused: .+; use append"):
+        ZenohSource({"connect": NOWHERE}).writer(schema(SAMPLES), overwrite=True)
+
+
+def test_a_mistake_is_told_without_frames_of_ours() -> None:
+    """Spark shows the traceback to who made it."""
+    with pytest.raises(ConfigError) as caught:
+        ZenohSource({"connect": NOWHERE}).writer(schema({"key": "StringType"}), overwrite=False)
+    assert len(caught.traceback) == 2  # here, and where it was raised again
+
+
+def test_a_connection_that_is_refused_ends_a_write_before_it_begins() -> None:
+    """A task would try until the timeout, and Spark tries tasks again."""
+    for make in (ZenohSource.writer, ZenohSource.streamWriter):
+        with pytest.raises(LinkError, match="refused"):
+            make(ZenohSource({"connect": NOWHERE, "timeout": "3600"}), schema(SAMPLES), False)
 
 
 def test_rows_of_a_log_can_be_written_as_they_are() -> None:

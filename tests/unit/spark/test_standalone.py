@@ -73,6 +73,15 @@ def is_gone(group: int) -> bool:
     return True
 
 
+def command_line_of(pid: int) -> str:
+    """Return the arguments of a process; Linux shows none while it executes its program."""
+    limit_s = time.monotonic() + 20
+    while not (command_line := Path(f"/proc/{pid}/cmdline").read_text()):
+        assert time.monotonic() < limit_s, f"process {pid} has no arguments"
+        time.sleep(0.01)
+    return command_line
+
+
 def test_a_cluster_starts_and_leaves_nothing(tmp_path: Path) -> None:
     with Standalone(tmp_path / "here") as cluster:
         assert cluster.master == "spark://127.0.0.1:4711"
@@ -93,9 +102,9 @@ def test_the_secret_is_no_argument(tmp_path: Path) -> None:
     with Standalone(tmp_path / "here", memory="2g", port=7) as cluster:
         secret = (cluster.directory / "conf" / "secret").read_text()
         for process in cluster._processes():
-            told = Path(f"/proc/{process.pid}/cmdline").read_text()
-            assert secret not in told
-            arguments = told.split("\0")
+            command_line = command_line_of(process.pid)
+            assert secret not in command_line
+            arguments = command_line.split("\0")
             assert arguments[arguments.index("--host") + 1] == "127.0.0.1"
 
 
@@ -180,6 +189,6 @@ def test_the_command_runs_a_cluster_until_it_is_told_to_end(tmp_path: Path) -> N
     finally:
         process.terminate()
         process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 143
     assert told["master"] == "spark://127.0.0.1:4711"
     assert told["environment"]["SPARK_CONF_DIR"] == str(tmp_path / "here" / "conf")

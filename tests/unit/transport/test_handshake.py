@@ -261,11 +261,29 @@ def test_time_over_ends_both_sides_without_a_word() -> None:
 def test_a_close_is_reported_and_not_answered(state: State) -> None:
     opener, _ = opener_at(state)
     opener.outgoing()
-    opener.receive_batch(encode_one(Close(CloseReason.CONNECTION_TO_SELF)), 0)
+    opener.receive_batch(encode_one(Close(CloseReason.EXPIRED)), 0)
     assert opener.failure == Failure(
-        "closed by the peer: connection_to_self", CloseReason.CONNECTION_TO_SELF, by_peer=True
+        "closed by the peer: expired", CloseReason.EXPIRED, by_peer=True
     )
     assert opener.outgoing() == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (CloseReason.GENERIC, "user and password missing or wrong"),
+        (CloseReason.MAX_SESSIONS, "max_sessions"),
+        (CloseReason.MAX_LINKS, "a session with this node's id already"),
+        (CloseReason.CONNECTION_TO_SELF, "the same id as this node"),
+    ],
+)
+def test_a_refusal_says_what_a_user_can_do(reason: CloseReason, words: str) -> None:
+    """A wrong password was `closed by the peer: generic`."""
+    opener, _ = opener_at(State.OPEN_SENT)
+    opener.receive_batch(encode_one(Close(reason)), 0)
+    assert opener.failure is not None
+    assert opener.failure.reason.startswith("refused")
+    assert words in opener.failure.reason
 
 
 def test_the_opener_stops_at_its_peer_and_can_turn_back() -> None:

@@ -128,7 +128,8 @@ def test_writes_need_the_token(web: Served, given: str | None) -> None:
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Bearer")
         assert TOKEN not in answer.text
-    assert web.http.get("/a", headers=headers).status_code == 200
+    shows_wrong_token = given is not None and given.startswith("Bearer")
+    assert web.http.get("/a", headers=headers).status_code == (401 if shows_wrong_token else 200)
 
 
 WRITING = [
@@ -190,6 +191,13 @@ def test_each_user_has_a_token() -> None:
         for token, status in ((TOKEN, 200), (other, 200), ("x" * 20, 401)):
             headers = {"authorization": f"Bearer {token}"}
             assert web.http.put("/a", headers=headers).status_code == status
+
+
+def test_a_wrong_token_is_not_taken_for_none(web: Served) -> None:
+    assert web.http.get("/nobody/here", headers={"authorization": "Basic YTpi"}).status_code == 200
+    wrong = web.http.get("/nobody/here", headers={"authorization": f"Bearer {TOKEN}x"})
+    assert wrong.status_code == 401
+    assert "revoked, or mistyped" in wrong.json()["detail"]
 
 
 def test_the_token_opens(web: Served) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from elea.records import dataclass
 from elea.routing.regions import (
     BOUND_NORTH,
     BOUND_SOUTH,

@@ -63,6 +63,7 @@ class _Guest:
         self.now_ns = driver.now_ns
         self.wall_ns = driver.wall_ns
         self.locators = driver.locators
+        self.refusals = driver.refusals
         self.flush = driver.flush
         self.wait_room = driver.wait_room
         self.relieve = driver.relieve

@@ -11,16 +11,13 @@ import pyarrow as pa
 from elea.limits import DEFAULT_LIMITS
 from elea.predicate.layout import (
     PRIMITIVES,
-    Enumeration,
     Layout,
     ListOf,
-    MapOf,
     Primitive,
     Structure,
-    TupleOf,
+    layout_text,
     parse_layout,
 )
-from elea.predicate.model import name_text
 from elea.spark.decode.base import Decoder
 from elea.spark.decode.rules import Rule
 
@@ -137,25 +134,3 @@ def _merged(a: Layout, b: Layout) -> Layout:
             return PRIMITIVES["f64"]
         case _:
             return _TEXT
-
-
-def layout_text(layout: Layout) -> str:
-    """The text that `parse_layout` reads as this layout."""
-    match layout:
-        case Primitive():
-            return layout.name
-        case ListOf():
-            count = "" if layout.count is None else f"; {layout.count}"
-            return f"[{layout_text(layout.item)}{count}]"
-        case TupleOf():
-            return f"({', '.join(map(layout_text, layout.items))})"
-        case MapOf():
-            return f"map({layout_text(layout.name)}, {layout_text(layout.value)})"
-        case Structure():
-            inner = ", ".join(
-                f"{name_text(name)}: {layout_text(member)}" for name, member in layout.members
-            )
-            return f"{'appendable ' if layout.appendable else ''}{{{inner}}}"
-        case Enumeration():
-            named = (f"{name_text(name)} = {number}" for name, number in layout.members.items())
-            return f"enum {{{', '.join(named)}}}"

@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 from elea.encoding import NAMES
 from elea.errors import ConfigError, LimitError
 from elea.limits import DEFAULT_LIMITS
+from elea.spark.decode.dds import ended_instances
 from elea.spark.decode.drift import Drift, drift_of, widened
-from elea.spark.decode.rules import Rule, decoder_for
+from elea.spark.decode.ros import dead_reason, envelope
+from elea.spark.decode.rules import ROS, Rule, decoder_for
 from elea.spark.decode.types import quoted, sql_type
 from elea.store.log.schema import POSITION, SCHEMA, RowKind
 
@@ -172,14 +174,16 @@ def decode(batch: pa.RecordBatch, plan: Plan, *, numbered: bool = False) -> Deco
     payloads = batch.column(PAYLOAD)
     schema = plan.schema
     nothing = pc.indices_nonzero(pc.equal(places, -1)).cast(pa.int64())
-    parts = [(nothing, _columns(schema, {}, len(nothing)))]
+    ended, nothing = _ended(batch, plan, places, nothing)
+    parts = [(nothing, _columns(schema, {}, len(nothing))), *ended]
     dead: dict[int, tuple[str, str]] = {}
     drift: list[Drift] = []
     if plan.unmatched == "dead":
         lost = pc.indices_nonzero(pc.equal(places, _UNMATCHED)).to_pylist()
-        encodings = batch.column("encoding")
+        encodings, keys = batch.column("encoding"), batch.column("key")
         for row in lost:
-            dead[row] = ("", f"no decoder for {encodings[row].as_py()}"[:200])
+            reason = dead_reason(keys[row].as_py()) or f"no decoder for {encodings[row].as_py()}"
+            dead[row] = ("", reason[:200])
     else:
         kept = pc.indices_nonzero(pc.equal(places, _UNMATCHED)).cast(pa.int64())
         parts.append((kept, _columns(schema, {}, len(kept))))
@@ -193,6 +197,8 @@ def decode(batch: pa.RecordBatch, plan: Plan, *, numbered: bool = False) -> Deco
         for row, reason in outcome.failed.items():
             dead[rows[row].as_py()] = (rule.decoder, reason[:500])
         values = _named(outcome.values, rule)
+        if rule.decoder == ROS:
+            values |= envelope(batch.take(rows.take(outcome.rows)), rule.topic, rule.nodes)
         parts.append((rows.take(outcome.rows), _columns(schema, values, len(outcome.rows))))
         drift += drift_of(place, decoder, some[:_LOOKED_AT])
     return Decoded(
@@ -201,6 +207,40 @@ def decode(batch: pa.RecordBatch, plan: Plan, *, numbered: bool = False) -> Deco
         tuple(drift),
         unmatched,
     )
+
+
+def _ended(
+    batch: pa.RecordBatch, plan: Plan, places: pa.Array, nothing: pa.Array
+) -> tuple[list[tuple[pa.Array, list[pa.Array]]], pa.Array]:
+    """Deletions of DDS instances with the columns of their keys; and the rows that are left.
+
+    A deletion names no type: it is that of the puts of its key, or of the only rule there is.
+    """
+    keyed = [place for place, rule in enumerate(plan.rules) if rule.key_layout is not None]
+    if not keyed or not len(nothing):
+        return [], nothing
+    keys = batch.column("key")
+    mine: dict[int, list[int]] = {}
+    for row in nothing.to_pylist():
+        puts = pc.filter(places, pc.and_(pc.equal(keys, keys[row]), pc.greater_equal(places, 0)))
+        found = keyed if not len(puts) else [puts[0].as_py()]
+        takers = [one for one in found if plan.rules[one].takes_key(keys[row].as_py())]
+        if len(takers) == 1:
+            mine.setdefault(takers[0], []).append(row)
+    parts: list[tuple[pa.Array, list[pa.Array]]] = []
+    done: set[int] = set()
+    for place, rows in mine.items():
+        rule = plan.rules[place]
+        if rule.key_layout is None:
+            continue
+        columns = rule.payload_columns()
+        taken, values = ended_instances(batch, rows, rule.key_layout, columns, rule.into)
+        if taken:
+            of_plan = _columns(plan.schema, values, len(taken))
+            parts.append((pa.array(taken, pa.int64()), of_plan))
+            done |= set(taken)
+    left = [row for row in nothing.to_pylist() if row not in done]
+    return parts, pa.array(left, pa.int64())
 
 
 def _places(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.Array, dict[str, int]]:
@@ -245,7 +285,7 @@ def _short(
 
 
 def _named(values: pa.Array, rule: Rule) -> dict[str, pa.Array]:
-    columns = rule.columns()
+    columns = rule.payload_columns()
     if rule.into is not None or not pa.types.is_struct(values.type):
         return {columns[0].name.lower(): values}
     arrays = values.flatten()

@@ -17,13 +17,15 @@ from elea.encoding import Encoding
 from elea.errors import ConfigError, EleaError, KeyExprError, LimitError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.predicate.layout import Layout, Structure, parse_layout
+from elea.ros.formats.names import long_type
+from elea.ros.formats.shipped import shipped
 from elea.spark.decode.base import Decoder
 from elea.spark.decode.cbor_items import CborDecoder
 from elea.spark.decode.ipc import IpcDecoder
 from elea.spark.decode.json_lines import JsonDecoder, JsonTextDecoder
 from elea.spark.decode.plain import TextDecoder
 from elea.spark.decode.protobuf import ProtobufDecoder
-from elea.spark.decode.ros import ros_layout
+from elea.spark.decode.ros import RosDecoder, envelope_of, ros_layout
 from elea.spark.decode.slices import LayoutDecoder
 from elea.spark.decode.types import TEXT, checked, columns_of
 
@@ -39,6 +41,8 @@ _BY_ENCODING: Final = {
     "application/vnd.apache.arrow.stream": "arrow",
 }
 _BY_SUFFIX: Final = {"json": "json", "cbor": "cbor", "proto": "protobuf"}
+ROS: Final = "ros2"
+DDS: Final = "dds"
 REFUSED: Final = {
     "application/python-serialized-object",
     "application/java-serialized-object",
@@ -57,6 +61,9 @@ class Rule:
         message: The name of a message type, in `definitions`.
         definitions: A descriptor set of Protobuf, or the text of ROS message definitions.
         into: The column that takes all of it, as a structure; without it, each member is a column.
+        topic: For `ros2`: a template of names, as `/{robot}/imu`, whose fields are columns.
+        nodes: For `ros2`: names of nodes by the gids of their publishers, as JSON.
+        key_layout: For `dds`: what serialised keys hold, so that deletions have key columns.
 
     Raises:
         ConfigError: it contradicts itself, or there is no such decoder.
@@ -69,6 +76,9 @@ class Rule:
     message: str | None = None
     definitions: bytes | None = None
     into: str | None = None
+    topic: str | None = None
+    nodes: str | None = None
+    key_layout: str | None = None
 
     def __post_init__(self) -> None:
         if self.decoder not in DECODERS:
@@ -83,6 +93,13 @@ class Rule:
         return _decoder(self.decoder, self.layout, self.message, self.definitions)
 
     def columns(self) -> pa.Schema:
+        """What its samples become."""
+        found = self.payload_columns()
+        if self.decoder == ROS:
+            return pa.schema([*envelope_of(self.topic), *found])
+        return found
+
+    def payload_columns(self) -> pa.Schema:
         """What its payloads become."""
         return columns_of(self.compiled().layout, self.into)
 
@@ -90,6 +107,10 @@ class Rule:
         """Whether it is for a sample."""
         if self.encoding not in (None, encoding, encoding.partition(";")[0]):
             return False
+        return self.takes_key(key)
+
+    def takes_key(self, key: str) -> bool:
+        """Whether it is for samples of a key."""
         if self.key_expr is None:
             return True
         try:
@@ -171,6 +192,20 @@ def _cdr(layout: Layout | None, message: str | None, definitions: bytes | None) 
     return LayoutDecoder(checked(layout), cdr=True)
 
 
+def _ros2(layout: Layout | None, message: str | None, definitions: bytes | None) -> Decoder:
+    if layout is not None or message is None:
+        raise ConfigError("message", "ROS messages take the name of a type, and no layout")
+    text = _shipped(message) if definitions is None else definitions.decode(errors="replace")
+    return RosDecoder.of_text(text, message)
+
+
+def _shipped(message: str) -> str:
+    name = long_type(message)
+    if name not in shipped():
+        raise ConfigError("definitions", f"no definition of {name} is shipped; give a file")
+    return shipped().message(name).text
+
+
 def _protobuf(layout: Layout | None, message: str | None, definitions: bytes | None) -> Decoder:
     if message is None or definitions is None or layout is not None:
         raise ConfigError("message", "Protobuf takes a message and a descriptor set, no layout")
@@ -194,4 +229,6 @@ DECODERS: Final[dict[str, Callable[[Layout | None, str | None, bytes | None], De
     "cdr": _cdr,
     "protobuf": _protobuf,
     "arrow": _arrow,
+    ROS: _ros2,
+    DDS: _cdr,
 }

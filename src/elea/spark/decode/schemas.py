@@ -25,15 +25,19 @@ from typing import Final
 
 import pyarrow as pa
 
-from elea.errors import ConfigError, EleaError
+from elea.errors import ConfigError, EleaError, LimitError
 from elea.limits import DEFAULT_LIMITS
-from elea.spark.decode.drift import layout_of_values, layout_text
+from elea.predicate.layout import layout_text
+from elea.predicate.type_schemas import PREFIX as SCHEMAS_PREFIX
+from elea.predicate.type_schemas import TypeSchema, TypeSchemas, type_of_encoding
+from elea.spark.decode.dds import published_schemas, recorded_schemas
+from elea.spark.decode.drift import layout_of_values
 from elea.spark.decode.plan import Plan, auto_rules
-from elea.spark.decode.rules import DECODERS, Rule, decoder_for
+from elea.spark.decode.rules import DDS, DECODERS, Rule, decoder_for
 from elea.spark.decode.types import TEXT
 from elea.store.log.schema import RowKind
 
-_NAMES: Final = ("key", "encoding", "decoder", "layout", "message", "definitions", "into")
+_NAMES: Final = ("key", "encoding", "decoder", "layout", "message", "definitions", "into", "topic")
 _TOP: Final = ("schema", "unmatched")
 _SELF_DESCRIBING: Final = ("json", "cbor")
 AUTO: Final = "auto"
@@ -67,16 +71,26 @@ def read_schemas(path: str | Path) -> Plan:
 def plan_of_options(options: Mapping[str, str]) -> Plan:
     """The plan that a source's options `decode` and `schemas` ask for.
 
-    `decode=auto` takes the file's rules first, then what encodings say; the name of a decoder takes
-    it for all payloads that the file does not name.
+    `decode=auto` takes the file's rules first, then the schemas of types that the log has, then
+    what encodings say; `dds` is the same without encodings, and asks bridges if the log has no
+    schema. The name of another decoder takes it for all payloads that the file does not name.
 
     Raises:
         ConfigError, LimitError: there is no such decoder, or the file cannot be used.
     """
     declared = read_schemas(options["schemas"]) if "schemas" in options else Plan()
     name = options.get("decode", AUTO)
-    if name == AUTO:
-        return Plan((*declared.rules, *_that_fit(declared, auto_rules())), declared.unmatched)
+    if name in (AUTO, DDS):
+        found = recorded_schemas(options["log"]) if "log" in options else TypeSchemas()
+        schemas = list(found)
+        if not schemas and name == DDS and "connect" in options:
+            schemas = list(published_schemas(options["connect"]))
+        rules = (*declared.rules, *rules_of_schemas(schemas, declared.rules))
+        if name == DDS and not rules:
+            reason = "the log has no schemas; record '@schema/**' with the topics, or give schemas"
+            raise ConfigError("option decode", reason)
+        rest = _that_fit(Plan(rules), auto_rules()) if name == AUTO else []
+        return Plan((*rules, *rest), declared.unmatched)
     if name not in DECODERS:
         legal = ", ".join((AUTO, *DECODERS))
         raise ConfigError("option decode", f"saw {name!a}; legal are {legal}")
@@ -92,6 +106,7 @@ def plan_of_samples(
 ) -> Plan:
     """A plan for what is in some rows: declared rules first, then what encodings say, then a look.
 
+    CDR of a type whose schema is among the rows, as a DDS bridge publishes it, gets that layout.
     Payloads of JSON and CBOR whose encoding says nothing more get the layout that a thousand of
     them have in common, in a column of their own for each encoding if their names collide.
 
@@ -103,12 +118,16 @@ def plan_of_samples(
     plan = declared or Plan()
     looked_at: dict[str, list[object]] = {}
     known: dict[str, Rule | None] = {}
+    recorded = TypeSchemas()
     left = DEFAULT_LIMITS.decode_sample_count
     for batch in batches:
         for row in batch.select(["key", "payload", "encoding", "kind"]).to_pylist():
             if row["kind"] != RowKind.PUT or left <= 0:
                 continue
             left -= 1
+            if row["key"].startswith(SCHEMAS_PREFIX):
+                recorded.add(row["payload"])
+                continue
             encoding = row["encoding"]
             if plan.place_of(row["key"], encoding) >= 0:
                 continue
@@ -120,12 +139,54 @@ def plan_of_samples(
     found = list(plan.rules)
     for encoding, rule in known.items():
         if rule is None:
+            rule = _rule_of_recorded(encoding, recorded)
+        if rule is None:
             continue
         layout = layout_of_values(looked_at.get(encoding, []))
         if layout is not None and layout != TEXT:
             rule = Rule(decoder=rule.decoder, encoding=encoding, layout=layout_text(layout))
         found.append(_apart(found, rule))
     return Plan(tuple(found), plan.unmatched)
+
+
+def _rule_of_recorded(encoding: str, recorded: TypeSchemas) -> Rule | None:
+    """The rule for CDR of a type whose schema was recorded."""
+    name = type_of_encoding(encoding)
+    schema = None if name is None else recorded.get(name)
+    return None if schema is None else rule_of_schema(schema)
+
+
+def rule_of_schema(schema: TypeSchema, into: str | None = None) -> Rule:
+    """The rule for CDR of a type that has a schema.
+
+    Raises:
+        ConfigError, LimitError: its layout makes no columns.
+    """
+    return Rule(
+        decoder=DDS,
+        encoding=f"application/cdr;{schema.name}",
+        layout=schema.layout,
+        key_layout=schema.key_layout,
+        into=into,
+    )
+
+
+def rules_of_schemas(
+    schemas: Iterable[TypeSchema], before: tuple[Rule, ...] = (), into: str | None = None
+) -> tuple[Rule, ...]:
+    """Rules for all types that have schemas; where columns collide, one `into` a column of its own.
+
+    A type whose layout makes no columns is left out: its payloads stay bytes.
+    """
+    found: list[Rule] = []
+    for schema in schemas:
+        try:
+            rule = _apart([*before, *found], rule_of_schema(schema, into))
+            Plan((*before, *found, rule))
+        except (ConfigError, LimitError):
+            continue
+        found.append(rule)
+    return tuple(found)
 
 
 def _seen(rule: Rule, payload: bytes) -> object:
@@ -150,6 +211,7 @@ def _apart(found: list[Rule], rule: Rule) -> Rule:
             message=rule.message,
             definitions=rule.definitions,
             into=named,
+            key_layout=rule.key_layout,
         )
     return rule
 
@@ -179,6 +241,7 @@ def _rule(entry: object, folder: Path, where: str) -> Rule:
             message=entry.get("message"),
             definitions=_definitions(entry, folder),
             into=entry.get("into"),
+            topic=entry.get("topic"),
         )
     except EleaError as error:
         raise ConfigError(where, str(error)) from error

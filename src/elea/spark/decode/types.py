@@ -24,13 +24,18 @@ from elea.predicate.layout import (
     Layout,
     ListOf,
     MapOf,
+    OptionalOf,
     Primitive,
     Structure,
     TupleOf,
+    UnionOf,
 )
+from elea.ros.formats.layouts import Bytes, Span, Stamp
 
 TEXT: Final = PRIMITIVES["string"]
 VALUE: Final = "value"  # the column of a payload that has no members
+STAMP: Final = pa.timestamp("us", tz="UTC")
+SPAN: Final = pa.int64()  # nanoseconds: Spark has no such interval
 
 _PRIMITIVES: Final = {
     "bool": pa.bool_(),
@@ -48,6 +53,7 @@ _PRIMITIVES: Final = {
     "f64": pa.float64(),
     "char": pa.string(),
     "string": pa.string(),
+    "wstring": pa.string(),
     "bytes": pa.binary(),
 }
 _SQL: Final = {
@@ -72,24 +78,34 @@ def table_type(layout: Layout) -> pa.DataType:
             return _PRIMITIVES[layout.name]
         case Enumeration():
             return pa.string()
+        case Stamp():
+            return STAMP
+        case Span():
+            return SPAN
+        case Bytes():
+            return pa.binary()
         case ListOf():
             return pa.list_(pa.field("element", table_type(layout.item)))
         case MapOf():
             return pa.map_(table_type(layout.name), table_type(layout.value))
-        case TupleOf() | Structure():
+        case OptionalOf():
+            return table_type(layout.item)
+        case TupleOf() | Structure() | UnionOf():
             return pa.struct([(name, table_type(member)) for name, member in members(layout)])
 
 
-def members(layout: Structure | TupleOf) -> list[tuple[str, Layout]]:
+def members(layout: Structure | TupleOf | UnionOf) -> list[tuple[str, Layout]]:
     """Names and layouts of what is inside."""
-    if isinstance(layout, Structure):
+    if isinstance(layout, (Structure, UnionOf)):
         return list(layout.members)
     return [(f"_{place}", item) for place, item in enumerate(layout.items)]
 
 
 def columns_of(layout: Layout, into: str | None) -> pa.Schema:
     """The columns that payloads of a layout become: their members, or one column `into`."""
-    if into is None and isinstance(layout, (Structure, TupleOf)):
+    is_table = isinstance(layout, (Structure, TupleOf, UnionOf))
+    if into is None and is_table and not isinstance(layout, (Stamp, Span)):
+        assert isinstance(layout, (Structure, TupleOf, UnionOf))
         return pa.schema([(name, table_type(member)) for name, member in members(layout)])
     return pa.schema([(into or VALUE, table_type(layout))])
 
@@ -97,7 +113,11 @@ def columns_of(layout: Layout, into: str | None) -> pa.Schema:
 def columns_count(layout: Layout) -> int:
     """How many columns a layout is, those inside of it included."""
     match layout:
-        case Structure() | TupleOf():
+        case Stamp() | Span() | Bytes():
+            return 1
+        case OptionalOf():
+            return columns_count(layout.item)
+        case Structure() | TupleOf() | UnionOf():
             return 1 + sum(columns_count(member) for _, member in members(layout))
         case ListOf():
             return 1 + columns_count(layout.item)
@@ -157,13 +177,19 @@ def fit(value: object, layout: Layout, at: str = "") -> object:
     match layout:
         case Primitive():
             return _fit_primitive(value, layout.name, at)
-        case Structure() | TupleOf():
+        case Stamp() | Span():
+            return _fit_time(value, layout, at)
+        case OptionalOf():
+            return fit(value, layout.item, at)
+        case Structure() | TupleOf() | UnionOf():
             return _fit_members(value, layout, at)
         case ListOf():
             if not isinstance(value, list):
                 raise _misfit(value, "a list", at)
             if layout.count is not None and len(value) != layout.count:
                 raise ValueError(f"{_place(at)}saw {len(value)} items, there are {layout.count}")
+            if isinstance(layout, Bytes):
+                return bytes(value)
             return [fit(item, layout.item, f"{at}[]") for item in value]
         case MapOf():
             if not isinstance(value, dict):
@@ -176,7 +202,9 @@ def fit(value: object, layout: Layout, at: str = "") -> object:
             return _enumerator(value, layout.members, at)
 
 
-def _fit_members(value: object, layout: Structure | TupleOf, at: str) -> dict[str, object]:
+def _fit_members(
+    value: object, layout: Structure | TupleOf | UnionOf, at: str
+) -> dict[str, object]:
     if isinstance(value, list) and isinstance(layout, TupleOf):
         value = {f"_{place}": item for place, item in enumerate(value)}
     if not isinstance(value, dict):
@@ -185,6 +213,18 @@ def _fit_members(value: object, layout: Structure | TupleOf, at: str) -> dict[st
         name: fit(value.get(name), member, f"{at}.{name}" if at else name)
         for name, member in members(layout)
     }
+
+
+def _fit_time(value: object, layout: Stamp | Span, at: str) -> int:
+    """Seconds and nanoseconds as one number, of microseconds for a time; these carry over."""
+    if not isinstance(value, dict):
+        raise _misfit(value, "sec and nanosec", at)
+    seconds, ns = value["sec"], value["nanosec"]
+    assert isinstance(seconds, int)
+    assert isinstance(ns, int)
+    if isinstance(layout, Stamp):
+        return seconds * 1_000_000 + ns // 1_000
+    return seconds * 1_000_000_000 + ns
 
 
 def _fit_primitive(value: object, name: str, at: str) -> object:
@@ -200,7 +240,7 @@ def _fit_primitive(value: object, name: str, at: str) -> object:
                 return float(value)
             except OverflowError:
                 raise _misfit(value, "a number that fits", at) from None
-        case "string" | "char":
+        case "string" | "wstring" | "char":
             text = value if isinstance(value, str) else as_text(value)
             if not text.isascii():
                 text.encode()  # JSON can write half a character; no table can hold it

@@ -7,6 +7,7 @@ from elea.spark.functions.columns import (
     ke_includes,
     ke_intersects,
     register,
+    ros_points,
     try_ke_includes,
     try_ke_intersects,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "ke_intersects",
     "ke_join",
     "register",
+    "ros_points",
     "try_ke_includes",
     "try_ke_intersects",
 ]

@@ -7,10 +7,13 @@
 | `try_ke_intersects(a, b)`, `try_ke_includes(a, b)` | BOOLEAN | the same; null for a bad text |
 | `ke_fields(key, template)` | MAP<STRING, STRING> | as `KeyFormat` reads it; null: does not fit |
 | `ke_chunk(key, n)` | STRING | chunk number `n` from 0, or from the end as -1 is the last |
+| `ros_points(cloud)` | ARRAY<MAP<STRING, DOUBLE>> | points of a PointCloud2; null: bad geometry |
 | `hlc_time(hlc)` | TIMESTAMP | the time of the 64 bits of a timestamp |
+| `ros_time(sec, nanosec)` | TIMESTAMP | the time of a ROS stamp, to the microsecond |
+| `ros_quat_yaw(q)` | DOUBLE | the heading of a quaternion, in radians |
 
-The last two are SQL expressions, and rows never leave the JVM for them. The others take columns as
-Arrow batches into Python workers.
+`ke_chunk` and the last three are SQL expressions, and rows never leave the JVM for them. The others
+take columns as Arrow batches into Python workers.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import pyarrow as pa
 
 from elea.keyexpr.template import KeyFormat
-from elea.spark.functions import vectors
+from elea.spark.functions import ros, vectors
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -37,6 +40,11 @@ _VECTORS: Final[dict[str, tuple[Callable[[pa.Array, pa.Array], pa.Array], str]]]
     "try_ke_includes": (lambda a, b: vectors.ke_includes(a, b, lenient=True), "boolean"),
     "ke_fields": (vectors.ke_fields, "map<string,string>"),
 }
+_SINGLE: Final[dict[str, tuple[Callable[[pa.Array], pa.Array], str]]] = {
+    "ros_points": (ros.ros_points, "array<map<string,double>>"),
+}
+_YAW: Final = "atan2(2 * ({0}.w * {0}.z + {0}.x * {0}.y), 1 - 2 * ({0}.y * {0}.y + {0}.z * {0}.z))"
+_ROS_TIME: Final = "timestamp_micros({0} * 1000000L + {1} div 1000)"
 _CHUNK: Final = "try_element_at(split({0}, '/'), if({1} < 0, {1}, {1} + 1))"
 _HLC: Final = (
     "timestamp_micros(shiftrightunsigned({0}, 32) * 1000000"
@@ -45,6 +53,16 @@ _HLC: Final = (
 _EXPRESSIONS: Final = {
     "ke_chunk": ("key STRING, n INT", "STRING", _CHUNK.format("ke_chunk.key", "ke_chunk.n")),
     "hlc_time": ("hlc BIGINT", "TIMESTAMP", _HLC.format("hlc_time.hlc")),
+    "ros_time": (
+        "sec BIGINT, nanosec BIGINT",
+        "TIMESTAMP",
+        _ROS_TIME.format("ros_time.sec", "ros_time.nanosec"),
+    ),
+    "ros_quat_yaw": (
+        "q STRUCT<x: DOUBLE, y: DOUBLE, z: DOUBLE, w: DOUBLE>",
+        "DOUBLE",
+        _YAW.format("ros_quat_yaw.q"),
+    ),
 }
 
 
@@ -53,7 +71,7 @@ def register(spark: SparkSession) -> None:
 
     Then, for one: `spark.sql("select * from samples where ke_includes('fleet/*/imu', key)")`.
     """
-    for name in _VECTORS:
+    for name in (*_VECTORS, *_SINGLE):
         spark.udf.register(name, _udf(name))
     for name, (parameters, result, expression) in _EXPRESSIONS.items():
         spark.sql(
@@ -112,6 +130,12 @@ def hlc_time(hlc: ColumnOrName) -> Column:
     )
 
 
+def ros_points(cloud: ColumnOrName) -> Column:
+    """The points of a PointCloud2, a structure of its members, as maps; null: bad geometry."""
+    column: Column = _udf("ros_points")(cloud)
+    return column
+
+
 def _call(name: str, a: ColumnOrName, b: ColumnOrName) -> Column:
     column: Column = _udf(name)(a, b)
     return column
@@ -121,10 +145,25 @@ def _call(name: str, a: ColumnOrName, b: ColumnOrName) -> Column:
 def _udf(name: str) -> Callable[..., Column]:
     from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # not in its stub
 
+    if name in _SINGLE:
+        return _named_udf(name, *_SINGLE[name])
     function, result = _VECTORS[name]
 
     def over(a: pa.Array, b: pa.Array) -> pa.Array:
         return function(a, b)
+
+    over.__name__ = name
+    udf: Callable[..., Column] = arrow_udf(over, result)
+    return udf
+
+
+def _named_udf(
+    name: str, function: Callable[[pa.Array], pa.Array], result: str
+) -> Callable[..., Column]:
+    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # not in its stub
+
+    def over(a: pa.Array) -> pa.Array:
+        return function(a)
 
     over.__name__ = name
     udf: Callable[..., Column] = arrow_udf(over, result)

@@ -14,7 +14,9 @@ from elea.keyexpr.keyexpr import KeyExpr
 from elea.keyexpr.template import KeyFormat
 from elea.limits import DEFAULT_LIMITS
 from elea.predicate.layout import parse_layout
-from elea.spark.decode.plan import ERROR
+from elea.spark.decode.plan import ERROR, Plan
+from elea.spark.decode.ros import key_exprs_of
+from elea.spark.decode.rules import DDS, ROS
 from elea.spark.options import FLIGHT, ZENOH, Options
 from elea.spark.pipelines import graph
 from elea.spark.pipelines.definition import Archive, Decoded, Gold, Pipeline, Publish, Table, View
@@ -28,7 +30,8 @@ from elea.spark.pipelines.problems import (
     text_of,
     texts_of,
 )
-from elea.spark.pipelines.schemas import layout_of, plan_of
+from elea.spark.pipelines.ros_tables import TF_TOPICS, table_name, tf_sql, topics_of
+from elea.spark.pipelines.schemas import dds_plan, layout_of, plan_of, ros_plan
 from elea.store.tables.layout import COLUMNS, DATE
 from elea.store.tables.table import FORMATS
 
@@ -48,16 +51,24 @@ TOP: Final = {
     "options": "more options of the source: `startingOffsets`, `maxRowsPerTrigger`, ...",
     "python": "files beside this one whose functions are tables too",
     "tables": "names, and what each table is",
+    "ros2": "tables of ROS topics, found in the log when the pipeline starts",
+}
+ROS2: Final = {
+    "tables": "names of topics, as key expressions without the first `/`: `**` is all of them. Each"
+    " is a table named by its topic, with `_` for `/`",
+    "tf": "`true`: `ros_tf`, a row per transform of `/tf` and `/tf_static`",
 }
 ARCHIVE: Final = {"archive": "key expressions, one or a list: samples of these keys, as they are"}
 DECODE: Final = {
-    "decode": "`json`, `cbor`, `text`, `serialized`, `cdr`, `protobuf`, `arrow`, or `auto`: columns"
-    " in place of payloads",
+    "decode": "`json`, `cbor`, `text`, `serialized`, `cdr`, `protobuf`, `arrow`, `ros2`, `dds`, or"
+    " `auto`: columns in place of payloads",
     "keyexpr": "of which keys; without it, those of `key`",
     "key": "a template: `fleet/{robot}/imu` makes a column `robot`",
     "schema": "what payloads hold: a layout, a mapping, or a file beside this one",
     "encoding": "only samples of this encoding are good",
     "message": "the name of a message type, for `protobuf` and `cdr`",
+    "topic": "for `ros2`: a name or a template of names, `/{robot}/imu`, in place of `keyexpr`",
+    "type": "for `ros2` and `dds`: the type of the samples; without it, those that the log has",
     "definitions": "a file beside this one, with that message",
     "into": "one column for all of it, as a structure",
     "deletes": "whether deletions are rows too, of kind 1 and without values; `true` if not given",
@@ -113,11 +124,17 @@ def examined(path: str | Path) -> tuple[Pipeline | None, Problems]:
         if file.stat().st_size > DEFAULT_LIMITS.config_len:
             raise ConfigError("", f"longer than {DEFAULT_LIMITS.config_len} octets")
         told = yaml_text.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        problems.add("", f"{file}: {error.strerror}")
+        return None, problems
+    except UnicodeDecodeError as error:
         problems.add("", f"{file}: {error}")
         return None, problems
     except EleaError as error:
         problems.add("", f"{file}: {error}")
+        return None, problems
+    if told is None:
+        problems.add("", f"{file}: is empty; `elea pipeline init` writes one to begin with")
         return None, problems
     if not isinstance(told, dict):
         problems.seen("", told, f"a mapping with {', '.join(TOP)}")
@@ -157,6 +174,8 @@ class _Reader:
     def __init__(self, folder: Path, problems: Problems) -> None:
         self._folder = folder
         self._problems = problems
+        self._source = ""  # the log, as it is said
+        self._connect: str | None = None
 
     def pipeline(self, told: Mapping[str, object]) -> Pipeline | None:
         problems = self._problems
@@ -176,10 +195,14 @@ class _Reader:
         connect = told.get("connect")
         if isinstance(connect, list):
             connect = ",".join(texts_of(problems, "connect", connect, "endpoints"))
+        self._connect = None if connect is None else str(connect)
+        self._source = self._log(log or "")
         tables, sinks = tuple(self._tables(told.get("tables"))), ()
+        if told.get("ros2") is not None:
+            tables += tuple(self._ros_tables(told["ros2"], {one.name for one in tables}))
         made = Pipeline(
             name=name,
-            log=self._log(log or ""),
+            log=self._source,
             storage=str(self._path(storage or ".")),
             tables=tables,
             sinks=sinks,
@@ -287,6 +310,37 @@ class _Reader:
             if made is not None:
                 yield made
 
+    def _ros_tables(self, told: object, taken: set[str]) -> Iterator[Table]:
+        """A table for each topic of the log that is wanted (R2-752, R2-756)."""
+        if not isinstance(told, dict):
+            self._problems.seen("ros2", told, "tables and tf")
+            return
+        self._problems.unknown("ros2", told, ROS2)
+        wanted = told.get("tables", [])
+        patterns = texts_of(self._problems, "ros2.tables", wanted, "key expressions")
+        has_tf = flag_of(self._problems, "ros2.tf", told.get("tf", False))
+        patterns = (*patterns, *TF_TOPICS) if has_tf else patterns
+        try:
+            topics = topics_of(Path(self._source), patterns)
+        except CAUGHT as error:
+            self._problems.error("ros2.tables", error)
+            return
+        for topic, type in topics:
+            name = table_name(topic)
+            if name in taken or _TABLE_NAME.fullmatch(name) is None:
+                continue  # a table that is declared has the name
+            entry = {"decode": ROS, "topic": topic, "type": type}
+            made = self._decode(name, entry, "decode")
+            if made is not None:
+                taken.add(name)
+                yield made
+        if has_tf:
+            sources = tuple(one for one in TF_TOPICS if one in taken)
+            if sources:
+                yield View("ros_tf", sources, tf_sql(sources))
+            else:
+                self._problems.add("ros2.tf", "the log has neither /tf nor /tf_static yet")
+
     def _archive(self, name: str, entry: Mapping[str, object], _kind: str) -> Table | None:
         place = f"tables.{name}"
         self._problems.unknown(place, entry, ARCHIVE)
@@ -295,13 +349,16 @@ class _Reader:
     def _decode(self, name: str, entry: Mapping[str, object], _kind: str) -> Table | None:
         place, problems = f"tables.{name}", self._problems
         problems.unknown(place, entry, DECODE)
+        if entry["decode"] == ROS:
+            entry = self._with_keys(place, entry)
         key = self._template(f"{place}.key", entry["key"]) if "key" in entry else None
         if "keyexpr" in entry:
             key_exprs = self._key_exprs(f"{place}.keyexpr", entry["keyexpr"])
         elif key is not None:
             key_exprs = (str(KeyFormat(key).key_expr),)
         else:
-            problems.add(f"{place}.keyexpr", f"is missing: {DECODE['keyexpr']}")
+            if "key" not in entry:  # one that is wrong is told already
+                problems.add(f"{place}.keyexpr", f"is missing: {DECODE['keyexpr']}")
             key_exprs = ()
         drift = entry.get("drift", "add")
         if drift not in ("add", "ignore"):
@@ -319,7 +376,12 @@ class _Reader:
         if decoder is None:
             return None
         try:
-            plan = plan_of(decoder, entry.get("schema"), folder=self._folder, **texts)
+            if decoder == ROS:
+                plan = self._ros_plan(place, entry, key_exprs)
+            elif decoder == DDS and "schema" not in entry:
+                plan = self._dds_plan(place, entry, key_exprs)
+            else:
+                plan = plan_of(decoder, entry.get("schema"), folder=self._folder, **texts)
         except CAUGHT as error:
             problems.error(place, error)
             if isinstance(error, ConfigError) and error.path == "decode":
@@ -336,6 +398,37 @@ class _Reader:
             known = {*COLUMNS.names, *plan.schema.names, *made.fields}
             _check_fields(problems, f"{place}.publish", publish, known)
         return made
+
+    def _with_keys(self, place: str, entry: Mapping[str, object]) -> Mapping[str, object]:
+        """An entry of ROS whose topic, if it has one, is said as key expressions."""
+        if "topic" not in entry:
+            return entry
+        topic = self._template(f"{place}.topic", str(entry["topic"]).removeprefix("/"))
+        if topic is None:
+            return {**entry, "keyexpr": []}
+        return {**entry, "keyexpr": list(key_exprs_of(topic, str(entry.get("type", "*"))))}
+
+    def _ros_plan(
+        self, place: str, entry: Mapping[str, object], key_exprs: tuple[str, ...]
+    ) -> Plan:
+        texts = {
+            option: text_of(self._problems, f"{place}.{option}", entry[option], DECODE[option])
+            for option in ("type", "topic", "definitions", "into")
+            if option in entry
+        }
+        log = Path(self._source) if self._source else None
+        return ros_plan(folder=self._folder, log=log, key_exprs=key_exprs, **texts)
+
+    def _dds_plan(
+        self, place: str, entry: Mapping[str, object], key_exprs: tuple[str, ...]
+    ) -> Plan:
+        texts = {
+            option: text_of(self._problems, f"{place}.{option}", entry[option], DECODE[option])
+            for option in ("type", "into")
+            if option in entry
+        }
+        log = Path(self._source) if self._source else None
+        return dds_plan(log=log, connect=self._connect, key_exprs=key_exprs, **texts)
 
     def _check_layout(self, place: str, schema: object) -> None:
         """What is wrong with a schema, whatever decoder it is for."""

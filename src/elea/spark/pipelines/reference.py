@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from elea.spark.pipelines.gold import KINDS, REQUIRED
-from elea.spark.pipelines.reading import ARCHIVE, DECODE, GOLD, PUBLISH, SQL, TOP
+from elea.spark.pipelines.reading import ARCHIVE, DECODE, GOLD, PUBLISH, ROS2, SQL, TOP
 from elea.spark.pipelines.template import text
 
 _HEAD: Final = """\
@@ -48,6 +48,11 @@ NAME`_bad` with `decoder` and `reason`, if its payload cannot be decoded or its 
 `key`. Members that nobody declared become columns from the next batch on; the batch in which one
 was first seen can be made anew by `elea pipeline backfill`.
 
+### `ros2`
+
+Beside `tables`, for fleets of ROS 2 ([ros2.md](../howto/ros2.md)):
+
+{ros}
 ### Gold tables
 
 {gold}
@@ -87,6 +92,7 @@ def markdown() -> str:
         kinds=kinds,
         archive=_table(ARCHIVE),
         decode=_table(DECODE),
+        ros=_table(ROS2),
         gold=_table(GOLD),
         options=options,
         sql=_table(SQL),

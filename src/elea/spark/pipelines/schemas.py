@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,9 +10,21 @@ from elea.errors import ConfigError
 from elea.limits import DEFAULT_LIMITS
 from elea.predicate.layout import PRIMITIVES
 from elea.predicate.model import name_text
+from elea.predicate.type_schemas import TypeSchemas
+from elea.ros.formats.keys import parse_key
+from elea.ros.formats.names import long_type
+from elea.spark.decode.dds import published_schemas, recorded_schemas, types_of_keys
 from elea.spark.decode.plan import Plan, auto_rules
-from elea.spark.decode.rules import DECODERS, Rule
-from elea.spark.decode.schemas import AUTO, read_schemas
+from elea.spark.decode.ros import (
+    definitions_of,
+    hash_keys,
+    humble_hash,
+    key_exprs_of_type,
+    nodes_text,
+)
+from elea.spark.decode.rules import DECODERS, ROS, Rule
+from elea.spark.decode.schemas import AUTO, read_schemas, rules_of_schemas
+from elea.store.log.reader import LogReader
 
 LEGAL: Final = (
     'a layout such as "{ax: f64}", the same as a mapping, or the name of a file beside this one'
@@ -82,6 +94,108 @@ def plan_of(
         place = "schema" if error.path == "layout" else error.path
         raise ConfigError(place, error.reason) from error
     return Plan((rule,), "dead")
+
+
+def ros_plan(
+    *,
+    folder: Path,
+    log: Path | None,
+    key_exprs: Sequence[str],
+    type: str | None = None,
+    topic: str | None = None,
+    definitions: str | None = None,
+    into: str | None = None,
+) -> Plan:
+    """The plan of a table of ROS messages: a rule for each definition of its type (R2-751, R2-753).
+
+    Args:
+        log: The log's directory, where definitions may be kept, and keys tell types.
+
+    Raises:
+        ConfigError: the type is not known, or there is no definition of it.
+    """
+    name = _only_type(log, key_exprs) if type is None else long_type(type)
+    given = None
+    if definitions is not None:
+        given = _octets(folder / definitions, "definitions").decode("utf-8", "replace")
+    known = definitions_of(name, given, log)
+    humble = humble_hash(name, known)
+    nodes = None
+    if log is not None and log.is_dir():
+        nodes = nodes_text(LogReader(log).keys("@ros2_lv/**"), name)
+    rules: list[Rule] = []
+    for hash, text in known.items():
+        more = [
+            Rule(
+                decoder=ROS,
+                key_expr=key_expr,
+                message=name,
+                definitions=text.encode(),
+                into=into,
+                topic=topic,
+                nodes=nodes,
+            )
+            for key_hash in hash_keys(hash, humble)
+            for key_expr in key_exprs_of_type(name, key_hash)
+        ]
+        try:
+            Plan((*rules, *more), "dead")
+        except ConfigError:
+            if not rules:
+                raise
+            continue  # another definition has these columns: its rows are good, those of this bad
+        rules += more
+    return Plan(tuple(rules), "dead")
+
+
+def dds_plan(
+    *,
+    log: Path | None,
+    connect: str | None,
+    key_exprs: Sequence[str] = (),
+    type: str | None = None,
+    into: str | None = None,
+) -> Plan:
+    """The plan of a table of DDS samples: a rule for each of their types (D-875).
+
+    Args:
+        log: The log's directory, where schemas were recorded.
+        connect: Where bridges are asked for schemas if the log has none.
+        key_exprs: The keys of the table; types of others in the log are left out.
+        type: Only samples of this type are good; without it, all types that the keys have.
+
+    Raises:
+        ConfigError: there is no schema.
+    """
+    names = {type} if type is not None else set()
+    if type is None and log is not None:
+        names = types_of_keys(log, key_exprs)
+    schemas = TypeSchemas() if log is None else recorded_schemas(log)
+    found = [one for one in schemas if not names or one.name in names]
+    if not found and connect is not None:
+        published = published_schemas(connect)
+        found = [one for one in published if not names or one.name in names]
+    rules = rules_of_schemas(found, into=into)
+    if not rules:
+        of = "" if type is None else f" of {type}"
+        reason = f"no schema{of} was found; record '@schema/**' with the topics, or give a layout"
+        raise ConfigError("schema", reason)
+    return Plan(rules, "dead")
+
+
+def _only_type(log: Path | None, key_exprs: Sequence[str]) -> str:
+    """The type that the keys of a log name."""
+    found: set[str] = set()
+    if log is not None and log.is_dir():
+        reader = LogReader(log)
+        for key_expr in key_exprs or ("**",):
+            topics = (parse_key(key) for key in reader.keys(key_expr))
+            found |= {one.type for one in topics if one is not None}
+    if len(found) == 1:
+        return found.pop()
+    if not found:
+        raise ConfigError("type", "the log has no such topic yet; give the type")
+    raise ConfigError("type", f"the log has the types {', '.join(sorted(found))}; give one")
 
 
 def layout_of(schema: object, folder: Path) -> str | None:

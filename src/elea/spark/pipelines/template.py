@@ -14,7 +14,7 @@ FILE: Final = """\
 # docs/reference/pipeline-file.md tells of every key.
 
 pipeline: {name}                 # consumers of the log are named by it
-log: ./log                      # what `elea record '**' --log ./log` writes; or zenoh:NAME
+log: ./log                      # what `elea record '**' --to ./log` writes; or zenoh:NAME
 # connect: tcp/127.0.0.1:7447   # where a log is served, and results are published
 storage: ./lake                 # the tables
 format: delta                   # delta, iceberg or parquet

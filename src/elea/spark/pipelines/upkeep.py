@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from elea.spark.jvm import jvm_end
 from elea.spark.pipelines import graph
 from elea.spark.pipelines.definition import BAD, Gold, Pipeline, Table, View
 from elea.spark.pipelines.gold import KINDS, refresh
@@ -143,6 +144,8 @@ class Upkeep:
                 self._board.table(table.name, state="waiting", error=str(error))
                 continue
             except Exception as error:  # of Spark, of SQL of a user, of a disk: it is told
+                if jvm_end(error) is not None:
+                    return False  # the runner reports that Java ended; the table is not at fault
                 supervised.fails(error, time.monotonic())
                 is_good = False
                 with suppress(Exception):  # it may have changed, and could not be published

@@ -49,6 +49,7 @@ class Selection:
     since_ns: int | None = None
     until_ns: int | None = None  # included
     columns: Sequence[str] = tuple(SCHEMA.names)
+    by_reception: bool = False  # the order of MCAP; else by timestamps
 
     def __post_init__(self) -> None:
         KeyExpr(self.key_expr)
@@ -64,8 +65,12 @@ def export_to(
     format: str,
     selection: Selection | None = None,
     progress: Progress | None = None,
+    sink: RowSink | None = None,
 ) -> int:
     """Write rows of a log to a stream; how many.
+
+    Args:
+        sink: What writes them, in place of the one for the format.
 
     Raises:
         ExchangeError: the format cannot hold them.
@@ -74,7 +79,7 @@ def export_to(
     selection = selection or Selection()
     if format == "mcap" and len(selection.columns) < len(SCHEMA.names):
         raise InvalidValueError("columns", "MCAP holds whole rows; choose columns in other formats")
-    sink = sink_of(format, stream, selection.columns)
+    sink = sink or sink_of(format, stream, selection.columns)
     count = 0
     for batch in _selected(reader, format, selection):
         sink.write(batch)
@@ -93,8 +98,12 @@ def export_file(
     progress: Progress | None = None,
     *,
     replace: bool = False,
+    make_sink: Callable[[BinaryIO], RowSink] | None = None,
 ) -> int:
     """Write rows of a log to a file, which is there when it is whole; how many.
+
+    Args:
+        make_sink: Makes what writes them, in place of the one for the format.
 
     Raises:
         ExchangeError: there is a file of that name, and it may not be replaced; or as `export_to`.
@@ -104,7 +113,8 @@ def export_file(
     partial = path.with_name(path.name + PARTIAL)
     try:
         with partial.open("wb") as stream:
-            count = export_to(reader, stream, format, selection, progress)
+            sink = None if make_sink is None else make_sink(stream)
+            count = export_to(reader, stream, format, selection, progress, sink)
             stream.flush()
             os.fsync(stream.fileno())
         partial.replace(path)
@@ -124,6 +134,7 @@ def import_file(
     settings: LogSettings | None = None,
     tell: Tell = lambda _: None,
     progress: Progress | None = None,
+    reading: Reading | None = None,
 ) -> int:
     """Make a log of a file, or append the file to a log; how many rows.
 
@@ -132,7 +143,7 @@ def import_file(
         StoreError: there is something in the directory, or it cannot be written.
         MissingDependencyError: the format needs a package that is not there.
     """
-    reading = reading_of(format)
+    reading = reading or reading_of(format)
     if append:
         for _ in reading(path, tell):  # raises before anything is kept
             pass
@@ -178,7 +189,12 @@ def _new_directory(directory: Path) -> Iterator[Path]:
 
 
 def _selected(reader: LogReader, format: str, selection: Selection) -> Iterator[pa.RecordBatch]:
-    choice = Choice((selection.key_expr,), since_ns=selection.since_ns, until_ns=selection.until_ns)
+    choice = Choice(
+        (selection.key_expr,),
+        since_ns=selection.since_ns,
+        until_ns=selection.until_ns,
+        by_reception=selection.by_reception,
+    )
     if format == "mcap":  # its viewers look for a span of time in the file: keep each together
         for run in Merge([reader], choice):
             yield run.batch

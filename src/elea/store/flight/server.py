@@ -99,7 +99,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
     ) -> flight.FlightInfo:
         with self._refusing():
             wanted = self._wanted(descriptor)
-            self._permit(wanted, context)
+            self._permit(wanted, _host(context))
             return self._info(wanted, descriptor)
 
     def do_get(
@@ -110,9 +110,10 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
             if wanted.shard is None or wanted.first is None or wanted.end is None:
                 reason = "shard, lo or hi is missing; legal is what get_flight_info gives"
                 raise InvalidValueError("ticket", reason)
-            self._permit(wanted, context)
+            self._permit(wanted, _host(context))
             stream = _Stream(peer_of(context.peer()), context.is_cancelled)
-            return flight.GeneratorStream(_schema(wanted), self._rows(wanted, stream))
+            rows = self._rows(wanted, stream, _host(context))
+            return flight.GeneratorStream(_schema(wanted), rows)
 
     def do_put(self, *_: object) -> NoReturn:
         self._read_only()
@@ -128,9 +129,9 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
 
     # What that is made of.
 
-    def _permit(self, wanted: Ticket, context: flight.ServerCallContext) -> None:
+    def _permit(self, wanted: Ticket, host: str) -> None:
         """Access rules hold for readers over Flight as for those over Zenoh."""
-        why = self._door.refusal(wanted, _host(context))
+        why = self._door.refusal(wanted, host)
         if why is not None:
             self._counts.add(refused=1)
             raise flight.FlightUnauthorizedError(why[:_DETAIL_LEN])
@@ -182,7 +183,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
         known = -1 if wanted.is_filtered else rows_count
         return flight.FlightInfo(_schema(wanted), descriptor, endpoints, known, -1)
 
-    def _rows(self, wanted: Ticket, stream: _Stream) -> Iterator[pa.Table]:
+    def _rows(self, wanted: Ticket, stream: _Stream, host: str) -> Iterator[pa.Table]:
         """The rows of a stream. It has its place from the first to the last, however it ends."""
         with self._refusing(), self._place(stream):
             assert wanted.shard is not None
@@ -199,6 +200,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
                     return
                 if self._stopping.is_set():
                     raise flight.FlightUnavailableError("the recorder ends; ask again later")
+                self._permit(wanted, host)  # rules may have changed since the last block
                 for part in self._parts(compacted(batch) if wanted.key_exprs else batch):
                     self._counts.add(rows=part.num_rows, octets=part.nbytes)
                     stream.waits_since_ns = time.monotonic_ns()

@@ -48,12 +48,12 @@ _NONE_KNOWN: Final = pa.schema(
 _KEYS: Final = pa.schema({KEY_ROOT: pa.string()})  # the column that predicates see, too
 
 
-LayoutOf: TypeAlias = Callable[[str], Layout | None]
+LayoutOf: TypeAlias = Callable[[str, Encoding], Layout | None]
 
 
 def fields_of(key: str, payload: bytes, encoding: Encoding, layout_of: LayoutOf) -> PayloadFields:
     """What predicates and projections see of a row."""
-    return PayloadFields(payload, encoding, key=key, layout=layout_of(key))
+    return PayloadFields(payload, encoding, key=key, layout=layout_of(key, encoding))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def gather(
     selection: Selection,
     *,
     owns: Callable[[str], bool] | None = None,
-    layout_of: LayoutOf = lambda _key: None,
+    layout_of: LayoutOf = lambda _key, _encoding: None,
     is_wanted: Callable[[], bool] = lambda: True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Gathered:
@@ -114,7 +114,7 @@ def gather(
     Args:
         sources: A row that several have counts once.
         owns: Says of a key whether its rows are to be there.
-        layout_of: Gives the type of the payloads of a key, if it is known.
+        layout_of: Gives the type of the payloads of a key and encoding, if it is known.
         is_wanted: Asked now and then; if it says no, the rest is not looked for.
     """
     heap = _Heap(selection, limits, is_merged=len(sources) > 1)

@@ -32,6 +32,7 @@ from elea.session.handlers import Callback
 from elea.session.query import Query
 from elea.session.session import Session
 from elea.store.historian.gather import Gathered, fields_of, gather
+from elea.store.historian.schemas import RecordedSchemas
 from elea.store.historian.selection import Selection
 from elea.store.historian.source import Source
 from elea.store.line import Line, refuse
@@ -87,6 +88,7 @@ class Historian:
         self._sources = list(sources)
         self._complete = complete
         self._layouts = dict(layouts or {})
+        self._schemas = RecordedSchemas(sources)
         self._limits = limits
         self._wall_ns = wall_ns
         self._last_error: dict[str, Json] | None = None
@@ -180,8 +182,10 @@ class Historian:
             return None
         return lambda key: includes(own, key) and not any(includes(one, key) for one in before)
 
-    def _layout_of(self, key: str) -> Layout | None:
-        return next((one for expr, one in self._layouts.items() if includes(expr, key)), None)
+    def _layout_of(self, key: str, encoding: Encoding) -> Layout | None:
+        """The type of a payload: as it was declared, else by a schema that the sources have."""
+        declared = next((one for expr, one in self._layouts.items() if includes(expr, key)), None)
+        return self._schemas.layout_of(encoding) if declared is None else declared
 
     def _reply(self, query: Query, row: Row, projection: Projection | None) -> None:
         if projection is not None and row.kind is not RowKind.DELETE:

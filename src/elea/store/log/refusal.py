@@ -51,7 +51,7 @@ def told_by(octets: bytes, shard: int, first: int) -> str:
         kind, detail = str(told["error"]), str(told["detail"])
         if kind == "trimmed":
             raise OffsetError(shard, first, int(told["first"]), int(told["end"]))
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return text[:_SHOWN_LEN]
     if kind not in (BUSY, ABSENT):
         raise StoreError(f"{kind}: {detail}")

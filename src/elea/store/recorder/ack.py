@@ -191,7 +191,11 @@ class AckServer:
             name, key = _named(query, "puts")
             own_name = self._recording.names.of(key)
             payload = query.payload
-            samples = read_batch(b"" if payload is None else payload.to_bytes())
+            kinds = [text for name, text in query.parameters if name == "kind"]
+            if len(kinds) > 1:
+                raise InvalidValueError("kind", f"expected one or none, got {kinds!a}")
+            octets = b"" if payload is None else payload.to_bytes()
+            samples = read_batch(octets, kinds[0] if kinds else None)
         except EleaError as error:
             self._refuse(query, Refusal("invalid", str(error)))
             return

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 from elea.errors import ClosedError
 from elea.ids import EntityGlobalId
+from elea.keyexpr.match_hot import intersects
 from elea.provenance import SampleKind
 from elea.query import ConsolidationMode, QueryTarget
 from elea.sample import Reply, Sample
@@ -114,7 +115,7 @@ class Filler:
         first, last = gaps[0].start & _SN_MASK, (gaps[-1].end - 1) & _SN_MASK
 
         def answered(rows: list[Row]) -> None:
-            self._landed(rows)
+            self._landed(_of_key(rows, key))
             if any(row.identity is not None and row.identity.source == (zid, eid) for row in rows):
                 book.announced(window)  # only its own cache answers
             if not self._is_stopped:
@@ -198,4 +199,10 @@ class Filler:
             return
         self._announced(sample)
         if self._settings.history:
-            self._ask(f"{sample.key_text}?_anyke", self._landed)
+            key = sample.key_text.partition("/@adv/pub/")[0]
+            self._ask(f"{sample.key_text}?_anyke", lambda rows: self._landed(_of_key(rows, key)))
+
+
+def _of_key(rows: list[Row], key: str) -> list[Row]:
+    """Those rows that the publisher of a key can have put; its cache may answer anything."""
+    return [row for row in rows if intersects(key, row.key)]

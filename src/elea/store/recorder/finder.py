@@ -200,7 +200,7 @@ class Finder:
         """The last sample that agrees but for the timestamp, if it came lately."""
         since_us = mark.received_us - self._limits.record_retry_ns // 1_000
         for one in self._last(mark.identity, mark.key, since_us):
-            if one.mark.is_body(mark):
+            if one.mark.is_body(mark) and mark.is_retry(one.mark, self._limits.record_retry_ns):
                 return [one]
         return []
 
@@ -214,7 +214,7 @@ class Finder:
         if not meant:
             return None
         first = meant[0]
-        is_one = all(one.mark.is_same(first.mark) for one in meant)
+        is_one = all(one.mark.digest == first.mark.digest for one in meant)
         return first if is_one else AMBIGUOUS
 
     def _candidates(self, marks: list[Mark]) -> Iterator[Found]:

@@ -1,7 +1,8 @@
 """Marks: what makes a sample that very sample, in a few bytes.
 
-A publisher's number is only a claim. Two rows are the same sample if key, timestamp, kind, payload
-and attachment agree as well; a mark has the digest of these.
+A publisher's number is only a claim. Two rows are the same sample if key, timestamp, kind, payload,
+attachment and encoding agree as well; a mark has the digest of these, but for the encoding: that is
+not in the digest of a question or receipt, which publishers make.
 """
 
 from __future__ import annotations
@@ -11,16 +12,22 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.encoding import Encoding
 from elea.session.receipts import body_digest, sample_digest
+from elea.store.log.schema import RowKind
 from elea.store.log.single import Rows, Single
 from elea.store.recorder.rows import Row
 from elea.store.recorder.windows import NO_ROWS, Identity, WindowId
 
+_NO_ENCODING = str(Encoding.ZENOH_BYTES)
 _BITS = 0xFFFF_FFFF_FFFF_FFFF
-MARKED = ("key", "kind", "payload", "attachment", "hlc", "hlc_id", "zid", "eid", "sn", "recv_ts")
+MARKED = (
+    *("key", "kind", "payload", "attachment", "encoding"),
+    *("hlc", "hlc_id", "zid", "eid", "sn", "recv_ts"),
+)
 
 
-SampleId: TypeAlias = tuple[Identity, bytes]
+SampleId: TypeAlias = tuple[Identity, bytes, str]
 
 
 class Mark(NamedTuple):
@@ -32,6 +39,7 @@ class Mark(NamedTuple):
     body: bytes  # digest of kind, payload and attachment
     digest: bytes  # of key and timestamp, too
     received_us: int
+    encoding: str = ""  # of a put
 
     @property
     def window(self) -> WindowId:
@@ -41,7 +49,7 @@ class Mark(NamedTuple):
     @property
     def sample(self) -> SampleId:
         """What only the same sample has."""
-        return self.identity, self.digest
+        return self.identity, self.digest, self.encoding
 
     def is_same(self, other: Mark) -> bool:
         """Whether it is the same sample."""
@@ -49,23 +57,27 @@ class Mark(NamedTuple):
 
     def is_body(self, other: Mark) -> bool:
         """Whether all but the timestamp agrees."""
-        return self.body == other.body and (self.identity, self.key) == (other.identity, other.key)
+        own = (self.body, self.encoding, self.identity, self.key)
+        return own == (other.body, other.encoding, other.identity, other.key)
 
     def is_retry(self, other: Mark, within_ns: int) -> bool:
-        """Whether an earlier sample was received so short a time before that this may repeat it."""
-        return self.received_us - other.received_us <= within_ns // 1_000
+        """Whether an earlier sample was received so short a time before that this may repeat it.
+
+        If the recorder's clock was set back in between, it seems to have been received later.
+        """
+        return abs(self.received_us - other.received_us) <= within_ns // 1_000
 
 
 class Repeats:
     """Finds samples that are the same among those that are stored together."""
 
     def __init__(self) -> None:
-        self._stamped: dict[tuple[bytes, Identity], int] = {}
-        self._bodies: dict[tuple[bytes, Identity, str], int] = {}
+        self._stamped: dict[SampleId, int] = {}
+        self._bodies: dict[tuple[bytes, str, Identity, str], int] = {}
 
     def row_of(self, mark: Mark, row: int, *, is_stamped: bool) -> int:
         """The row of the first sample that is the same; `row`, if it is new."""
-        stamped, body = (mark.digest, mark.identity), (mark.body, mark.identity, mark.key)
+        stamped, body = mark.sample, (mark.body, mark.encoding, mark.identity, mark.key)
         before = self._stamped.get(stamped) if is_stamped else self._bodies.get(body)
         if before is None:
             before = row
@@ -96,7 +108,7 @@ def mark_of(rows: Rows, row: int) -> Mark | None:
     """The mark of a row; None: it has no number."""
     if isinstance(rows, Single):
         values: tuple[object, ...] = (
-            *(rows.key, rows.kind, rows.payload, rows.attachment),
+            *(rows.key, rows.kind, rows.payload, rows.attachment, rows.encoding),
             *(rows.hlc, rows.hlc_id, rows.zid, rows.eid, rows.sn, rows.received_us),
         )
     else:
@@ -112,7 +124,7 @@ def mark_of_row(row: Row) -> Mark | None:
     stamp = row.timestamp
     time, clock = (None, None) if stamp is None else (stamp.time.value, str(stamp.id))
     zid, eid, sn = row.identity or (None, None, None)
-    values = (row.key, int(row.kind), row.payload, row.attachment, time, clock)
+    values = (row.key, int(row.kind), row.payload, row.attachment, row.encoding, time, clock)
     return _mark(*values, zid, eid, sn, row.received_us)
 
 
@@ -147,13 +159,13 @@ def repeated_rows(rows: Rows, marks: dict[int, Mark]) -> set[int]:
         numbers.setdefault(mark.window, set()).add(mark.identity.sn)
     found: set[int] = set()
     for id, wanted in numbers.items():
-        seen: set[tuple[int, bytes]] = set()
+        seen: set[SampleId] = set()
         for row, sn in rows_of(rows, id):
             one = (marks.get(row) or mark_of(rows, row)) if sn in wanted else None
             if one is not None:
-                if row in marks and (sn, one.digest) in seen:
+                if row in marks and one.sample in seen:
                     found.add(row)
-                seen.add((sn, one.digest))
+                seen.add(one.sample)
     return found
 
 
@@ -171,6 +183,7 @@ def _mark(
     kind: int,
     payload: bytes,
     attachment: bytes | None,
+    encoding: str | None,
     hlc: int | None,
     clock: str | None,
     zid: str | None,
@@ -183,4 +196,5 @@ def _mark(
     bits = None if hlc is None else hlc & _BITS
     body = body_digest(kind, payload, attachment)
     digest = sample_digest(body, key, bits, clock)
-    return Mark(Identity(zid, eid, sn), key, bits, body, digest, received_us)
+    named = (encoding or _NO_ENCODING) if kind == RowKind.PUT else ""
+    return Mark(Identity(zid, eid, sn), key, bits, body, digest, received_us, named)

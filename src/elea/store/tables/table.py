@@ -9,6 +9,7 @@ So it does not matter who asks again, nor what else was forgotten.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
@@ -89,7 +90,7 @@ def open_table(
 
     Raises:
         ConfigError: there is no such format, or the table is of another one, or has other buckets.
-        StoreError: there is no table.
+        StoreError: there is no table, or its directory cannot be made or written.
         MissingDependencyError: the packages for that format are not installed.
     """
     root = Path(path).absolute()
@@ -102,6 +103,8 @@ def open_table(
         raise ConfigError("format", f"saw {format!a}; the table at {root} is of format {found}")
     wanted = None if buckets is None else checked_buckets(buckets)
     kind = found or format or ""
+    if found is None:
+        _make_directory(root)
     try:
         table = _opened(root, kind, wanted, columns)
     except ModuleNotFoundError as error:
@@ -111,6 +114,16 @@ def open_table(
         reason = f"saw {wanted}; the table was made with {dict(table.layout.buckets)}"
         raise ConfigError("buckets", reason)
     return table
+
+
+def _make_directory(root: Path) -> None:
+    """Make it here: each format would tell in its own words, at length, that it cannot."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{root}: the table cannot be made: {error.strerror}") from None
+    if not os.access(root, os.W_OK):
+        raise StoreError(f"{root}: the table cannot be made: the directory cannot be written")
 
 
 def _opened(

@@ -14,9 +14,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from elea.records import dataclass
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.describe import CONSOLIDATION_NAMES, add_extensions, encoding_tree, octets
 from elea.wire.extensions import (

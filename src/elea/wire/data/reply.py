@@ -14,9 +14,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from elea.records import dataclass
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.data import sample_hot as sample
 from elea.wire.data.query import CONSOLIDATION_AUTO, consolidation_name

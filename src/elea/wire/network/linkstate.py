@@ -30,11 +30,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from elea.errors import DecodeError
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.records import dataclass
 from elea.wire.buffer_hot import Reader, Writer, check_zid
 from elea.wire.extensions import Tree
 from elea.wire.locators import read_locators, write_locators
@@ -96,6 +96,14 @@ class LinkStateList:
         states._limits = limits
         return states
 
+    def packed(self) -> bytes:
+        """The records as octets; made once, as many neighbours may be told the same."""
+        if self._records is None:
+            return _packed(self)  # as we write them, whatever form they came in
+        if not self._packed:
+            self._packed = _packed(self)
+        return self._packed
+
     def __len__(self) -> int:
         return self._count
 
@@ -120,8 +128,14 @@ class LinkStateList:
 def encode(writer: Writer, states: LinkStateList) -> None:
     """Write a list of records."""
     writer.z64(len(states))
+    writer.raw(states.packed())
+
+
+def _packed(states: Iterable[LinkState]) -> bytes:
+    writer = Writer()
     for one in states:
         _write_record(writer, one)
+    return writer.to_bytes()
 
 
 def to_bytes(states: LinkStateList) -> bytes:

@@ -16,9 +16,9 @@ Id 1 is link state; its body has a module of its own, `linkstate`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from elea.records import dataclass
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.describe import add_extensions, octets
 from elea.wire.extensions import (

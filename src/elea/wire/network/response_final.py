@@ -12,9 +12,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from elea.records import dataclass
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.describe import add_extensions
 from elea.wire.extensions import Chain, ChainReader, ExtensionTable, Extras, Tree, flags_of

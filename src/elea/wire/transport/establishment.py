@@ -6,10 +6,10 @@ mean for a handshake is the transport's business.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from elea.errors import DecodeError
+from elea.records import dataclass
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.describe import octets, unknown_tree
 from elea.wire.extensions import (

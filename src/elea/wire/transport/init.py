@@ -22,10 +22,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from elea.limits import REGION_NAME_LEN_MAX
+from elea.records import dataclass
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.describe import ROLE_NAMES, add_extensions, octets, resolution_tree
 from elea.wire.extensions import (

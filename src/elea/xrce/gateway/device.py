@@ -341,6 +341,16 @@ class Device:
         while len(self.rests) > PULL_SESSIONS_COUNT:
             del self.rests[next(iter(self.rests))]
 
+    def review_rests(self) -> None:
+        """Rules changed: forget what it asked for and may not ask for any more."""
+        for place, rest in list(self.rests.items()):
+            if not self.may_ask(place[0], rest.named):
+                del self.rests[place]
+
+    def may_ask(self, id_: int, named: Named) -> bool:
+        """Whether it may have what is at rest under an id; it may if it subscribes to it."""
+        return id_ in self.subscriptions or self.rules.allows(Action.ASK, named.resource)
+
     # What it writes.
 
     def samples(

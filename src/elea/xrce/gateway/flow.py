@@ -182,7 +182,7 @@ class Flow:
         if named is None:
             device.counters.pulls += 1
             return
-        if sub is None and not device.rules.allows(Action.ASK, named.resource):
+        if not device.may_ask(message.id, named):
             device.counters.forbidden += 1
             return
         rest = device.rests.get((message.id, message.pull_id))
@@ -225,8 +225,8 @@ class Flow:
     def _rest(self, device: Device, query: Query, samples: Iterable[Sample], now_ns: int) -> None:
         assert query.pull_id is not None
         named = device.table.named(query.id)
-        if named is None:
-            return
+        if named is None or not device.may_ask(query.id, named):
+            return  # forgotten, or forbidden since it was asked
         newest: dict[str, Sample] = {}
         for sample in self._at_rest.merged(named, samples):
             newest.pop(sample.key, None)  # so that they stay in order

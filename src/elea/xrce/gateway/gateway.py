@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from elea.errors import ClosedError, RemoteProtocolError
 from elea.predicate.layout import Layout
@@ -73,6 +73,7 @@ from elea.xrce.status import RefusedError, Status
 from elea.xrce.transactions import Settled
 
 _Source = TypeVar("_Source")
+_REVIEW_NS: Final = 1_000_000_000
 
 
 class Gateway(Generic[_Source]):
@@ -140,6 +141,8 @@ class Gateway(Generic[_Source]):
         )
         self._timers: list[tuple[int, bytes]] = []
         self._anew: tuple[bytes, Declarations] | None = None  # of a device that begins anew
+        self._revision = settings.revision()
+        self._review_ns: int | None = None  # while something is withheld: when to look at rules
 
     def _unwatch(self, key_expr: str) -> None:
         self._read.discard(key_expr)
@@ -151,6 +154,7 @@ class Gateway(Generic[_Source]):
         self, frame: bytes, source: _Source, now_ns: int, *, group: bytes | None = None
     ) -> None:
         """A frame of a device, to a group if one is named."""
+        self._review(now_ns)
         pid = self.acceptor.receive(frame, source, now_ns, group=group)
         self._events(now_ns)
         device = self.devices.get(pid) if pid is not None else None
@@ -162,6 +166,7 @@ class Gateway(Generic[_Source]):
 
     def put(self, sample: Sample, now_ns: int) -> None:
         """Somebody else than our devices wrote, or deleted."""
+        self._review(now_ns)
         self.at_rest.follow(sample, now_ns)
         self._flow.offer(sample, now_ns)
 
@@ -175,6 +180,7 @@ class Gateway(Generic[_Source]):
 
     def answered(self, query_id: int, samples: Iterable[Sample], now_ns: int) -> None:
         """All that the data space answers to an `Ask`."""
+        self._review(now_ns)
         self._flow.answered(query_id, samples, now_ns)
 
     def close(self, pid: bytes, now_ns: int) -> None:
@@ -184,6 +190,7 @@ class Gateway(Generic[_Source]):
 
     def handle_timer(self, now_ns: int) -> None:
         """Do what is due."""
+        self._review(now_ns)
         self.acceptor.handle_timer(now_ns)
         self._events(now_ns)
         while self._timers and self._timers[0][0] <= now_ns:
@@ -220,7 +227,7 @@ class Gateway(Generic[_Source]):
 
     def next_timer_ns(self) -> int | None:
         """When `handle_timer` wants to be called."""
-        due = [self.acceptor.next_timer_ns(), self._stale.due_ns]
+        due = [self.acceptor.next_timer_ns(), self._stale.due_ns, self._review_ns]
         due.append(self._timers[0][0] if self._timers else None)
         return min((at for at in due if at is not None), default=None)
 
@@ -430,6 +437,27 @@ class Gateway(Generic[_Source]):
             device.set_periodic(id_, sub)
         self._stale.around(sub.path, now_ns)
         self._flow.begin(device, sub, now_ns)
+
+    def _review(self, now_ns: int) -> None:
+        """Apply rules that changed: withhold what devices may not read now, give what they may."""
+        revision = self.settings.revision()
+        if self._review_ns is not None and self._review_ns <= now_ns:
+            self._review_ns = now_ns + _REVIEW_NS
+        if revision is self._revision:
+            return
+        self._revision = revision
+        self._review_ns = None
+        for device in list(self.devices.values()):
+            for id_, subscriber in list(device.table.subscribers.items()):
+                named = device.table.named(id_)
+                if named is None:
+                    continue
+                allowed = device.rules.allows(Action.READ, named.resource)
+                if not allowed:  # nothing may come meanwhile that would make us look again
+                    self._review_ns = now_ns + _REVIEW_NS
+                if allowed is not (id_ in device.subscriptions):
+                    self._subscribe(device, id_, subscriber if allowed else None, now_ns)
+            device.review_rests()
 
     # Interest.
 

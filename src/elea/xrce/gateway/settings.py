@@ -24,6 +24,7 @@ class GatewaySettings:
         interest_always: Whether publishers are told of a reader, whether there is one or not.
         layout_of: The type of what is written to a key, if it is known.
         allows: Whether a device may do something with all keys of these key expressions.
+        revision: Another object as soon as `allows` may answer otherwise than before.
         presets_of: What the ids of a device mean that it uses without declaring them.
     """
 
@@ -34,6 +35,7 @@ class GatewaySettings:
     interest_always: bool = False
     layout_of: Callable[[str], Layout | None] = lambda _key: None
     allows: Callable[[bytes, Action, tuple[str, ...]], bool] = lambda _pid, _action, _keys: True
+    revision: Callable[[], object] = lambda: None
     presets_of: Callable[[bytes], Mapping[int, Named]] = lambda _pid: NO_PRESETS
     limits: Limits = DEFAULT_LIMITS
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
-from elea.cli.main import main
+from elea.cli.main import build_parser, main
 from elea.errors import ConfigError
 from elea.spark import pipelines as dp
 from elea.spark.pipelines import graph
@@ -179,9 +180,11 @@ def test_the_first_file_can_be_used(tmp_path: Path, capsys: pytest.CaptureFixtur
     file = tmp_path / "pipeline.yaml"
     assert main(["pipeline", "init", str(file), "--name", "mine"]) == 0
     assert file.read_text() == text("mine")
+    [command] = re.findall(r"`(elea record .+?)`", file.read_text())
+    build_parser(["record"]).parse_args(shlex.split(command)[1:])
     assert main(["pipeline", "init", str(file)]) == 1
     assert "is there already" in capsys.readouterr().err
-    assert main(["pipeline", "check", str(file), "--json"]) == 0
+    assert main(["pipeline", "check", str(file), "--json", "--quick"]) == 0
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {"table": "imu_1s", "kind": "gold", "from": ["imu"]} in told
 
@@ -233,18 +236,25 @@ def test_a_log_that_is_not_there_yet_is_told(
     assert capsys.readouterr().err == ""
 
 
-def test_the_file_of_the_tutorial_can_be_used(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = Path(__file__).parents[4] / "docs" / "tutorial" / "first-pipeline.md"
-    blocks = re.findall(r"```(\w*)\n(.*?)```", page.read_text(), re.DOTALL)
-    file = tmp_path / "pipeline.yaml"
-    file.write_text(next(text for language, text in blocks if language == "yaml"))
-    assert main(["pipeline", "check", str(file)]) == 0
-    shown = next(text for _, text in blocks if text.startswith("$ elea pipeline check"))
-    assert capsys.readouterr().out == shown.partition("\n")[2]
-
-
 def test_a_pipeline_has_so_many_tables(tmp_path: Path) -> None:
     tables = "".join(f"t{number}: {{archive: x}}\n" for number in range(257))
     assert problems(tmp_path, tables) == ["tables: saw 257 tables; legal are 256 at most"]
+
+
+def test_a_wrong_key_was_told_as_a_missing_keyexpr_too(tmp_path: Path) -> None:
+    [problem] = problems(tmp_path, 'imu: {decode: json, key: "fleet//{robot}/imu"}')
+    assert problem.startswith("tables.imu.key: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [("empty.yaml", "is empty; `elea pipeline init`"), ("none.yaml", "No such file or directory")],
+)
+def test_a_file_without_a_pipeline_was_told_in_words_of_python(
+    tmp_path: Path, name: str, complaint: str
+) -> None:
+    (tmp_path / "empty.yaml").write_text("# nothing yet\n")
+    [problem] = dp.check(tmp_path / name)
+    assert complaint in str(problem)
+    assert "None" not in str(problem)
+    assert "Errno" not in str(problem)

@@ -198,7 +198,7 @@ def test_the_command_answers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
         )  # fmt: skip
         assert eventually(lambda: values(router, "f/a") == [("f/a", 1)])
         assert command.code == 0
-    assert "1 replies" in capfd.readouterr().err
+    assert "1 query, 1 reply" in capfd.readouterr().err
 
 
 def test_the_command_wants_directories(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -426,6 +426,17 @@ def test_a_put_without_time_is_known_for_a_while_by_its_payload(rig: Rig) -> Non
     assert [rig.outcomes[number].duplicate for number in range(4)] == [False, True, False, False]  # type: ignore[union-attr]
 
 
+def test_a_put_without_time_is_new_after_the_recorders_clock_was_set_back(rig: Rig) -> None:
+    day_us = 86_400_000_000
+    for number, received_us in enumerate([2 * day_us, day_us, day_us + 5]):
+        one = row(7, at=number)._replace(received_us=received_us)
+        rig.book.store([Put(one, rig.answer(number), is_stamped=False)])
+        rig.book.close()
+        rig.book = rig.opened()
+    assert [rig.outcomes[number].duplicate for number in range(3)] == [False, False, True]  # type: ignore[union-attr]
+    assert len(rig.rows()) == 2
+
+
 def test_many_invented_sources_do_not_double_a_repeated_put(rig: Rig) -> None:
     rig.book._windows._limits = replace(DEFAULT_LIMITS, record_windows_count=8)
     put(rig, 1)

@@ -114,3 +114,71 @@ def test_a_source_of_several_keys_of_which_some_are_recorded_has_no_gaps(
         [book] = recorder.recordings[0].books()
         assert eventually(lambda: not book.gaps(0))  # somebody was asked
     assert [row["kind"] for row in rows(tmp_path)] == [RowKind.PUT] * 50
+
+
+def test_a_sample_that_others_repeat_with_another_encoding_keeps_its_own(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    """What was spooled is seen by subscribers before recorders have it: it can be forged first."""
+    source = SourceInfo(session.declare_publisher("k/x").id, 1)
+    stamp = session.new_timestamp()
+    with Recorder(session, [settings(tmp_path)]):
+        for encoding in ("zenoh/bytes", "application/json", "application/json"):
+            session.put(
+                "k/alice",
+                b"{}",
+                encoding=encoding,
+                source_info=source,
+                timestamp=stamp,
+                ack="stored",
+                timeout=WAIT_S,
+            )
+    assert [row["encoding"] for row in rows(tmp_path)] == ["zenoh/bytes", "application/json"]
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        None,
+        "zenoh/bytes",
+        "text/plain",
+        "text/plain;charset=utf-8",
+        "own/kind;x=1",
+        "zenoh/bytes;a",
+    ],
+)
+def test_a_sample_is_known_by_whichever_way_it_comes(tmp_path: Path, encoding: str | None) -> None:
+    """As a sample, with a question, through a spool: the encoding is one, spelt in three ways."""
+    endpoint = free_endpoint()
+    client = {**ALONE, "mode": "client", "connect": {"endpoints": [endpoint]}}
+    with (
+        elea.open({**ALONE, "listen": {"endpoints": [endpoint]}}) as node,
+        elea.open(client) as alice,
+    ):
+        stamp, eid = alice.new_timestamp(), alice.declare_publisher("k/alice").id
+        sample: dict[str, Any] = {
+            "encoding": encoding,
+            "timestamp": stamp,
+            "source_info": SourceInfo(eid, 7),
+        }
+        with alice.declare_spool(tmp_path / "spool") as spool:
+            for number in range(2):  # two go as a batch
+                more = {**sample, "source_info": SourceInfo(eid, 7 + number)}
+                assert alice.put("k/alice", b"x", ack="stored", **more).spooled
+            with Recorder(node, [settings(tmp_path)]) as recorder:
+                assert spool.drain(WAIT_S)
+                alice.put("k/alice", b"x", **sample)
+                alice.put("k/alice", b"x", ack="stored", timeout=WAIT_S, **sample)
+                zid, number = eid.zid, eid.eid
+                asked = f"zid={zid};eid={number};sn=7;ts={stamp};publish=false"
+                replies = list(
+                    alice.get(
+                        f"@elea/log/*/put/k/alice?{asked}",
+                        payload=b"x",
+                        encoding=encoding,
+                        timeout=WAIT_S,
+                    )
+                )
+                assert replies[0].ok is not None
+                assert recorder.counts().rows == 2
+    assert len(rows(tmp_path)) == 2

@@ -274,6 +274,25 @@ def test_caches_and_storages_fill_the_beginning(session: elea.Session, tmp_path:
     assert sorted(payloads(tmp_path)) == [b"3", b"4", b"5", b"6", b"7", b"s"]
 
 
+def test_a_cache_answers_for_the_key_of_its_publisher_alone(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    stamp = session.new_timestamp()
+    with Recorder(session, [settings(tmp_path, history=True)]) as recorder:
+        cache = f"k/own/@adv/pub/{session.zid()}/9/_"
+
+        def answer(query: elea.Query) -> None:
+            query.reply("k/other", b"forged", timestamp=stamp, source_info=info(0, session))
+            query.reply("k/own", b"own", timestamp=stamp, source_info=info(1, session))
+
+        with (
+            session.declare_queryable(cache, answer),
+            session.liveliness().declare_token(cache),
+        ):
+            assert eventually(lambda: recorder.counts().filled == 1)
+    assert [(row["key"], row["payload"]) for row in rows(tmp_path)] == [("k/own", b"own")]
+
+
 def rows_are(directory: Path, count: int) -> bool:
     return len(rows(directory)) == count
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from tests.ports import free_port
 from tests.scale import scaled
 from tests.unit.cli.ends import eventually
 from tests.unit.store.historian.rig import ALONE
@@ -180,3 +181,22 @@ def test_processes_are_used_again(session: elea.Session, tmp_path: Path) -> None
             asked(session, "not sql")
         assert set(children()) == pids
         assert door.counts.killed == 0
+
+
+def test_one_asker_does_not_take_the_places_of_others(tmp_path: Path) -> None:
+    """Sixteen questions of one client made everybody's `busy`, for as long as they took."""
+    near = {"endpoints": [f"tcp/127.0.0.1:{free_port()}"]}
+    with elea.open({**ALONE, "mode": "peer", "listen": near}) as here:
+        client = {**ALONE, "mode": "client", "connect": near}
+        with (
+            opened(here, tmp_path, seconds=20) as door,
+            elea.open(client) as greedy,
+            elea.open(client) as other,
+        ):
+            assert eventually(lambda: asked(other, "select 1 as one"))
+            pending = [greedy.get("@sql/lake", payload=STUBBORN, timeout=WAIT_S) for _ in range(40)]
+            assert eventually(lambda: door.counts.busy >= 24)
+            for number in range(3):
+                assert asked(other, f"select {number} as n") == [[{"n": number}]]
+            assert door.counts.busy >= 25  # one of the greedy ones made room
+            del pending

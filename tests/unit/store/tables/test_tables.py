@@ -334,3 +334,13 @@ def test_a_compaction_that_reports_an_error_after_it_was_done_keeps_its_files(
     assert len(list(compact(table))) == 1
     assert failed
     assert position(table) == stored(log)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_directory_that_cannot_be_made_was_told_in_the_words_of_each_format(
+    format: str, tmp_path: Path
+) -> None:
+    """Delta's took 53 lines on the command line."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="the table cannot be made: Not a directory"):
+        open_table(tmp_path / "file" / "table", format)

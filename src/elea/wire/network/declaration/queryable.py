@@ -8,9 +8,9 @@ Their octets are laid out as in `entity` and `undeclaration`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from elea.records import dataclass
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.dialect import Dialect
 from elea.wire.extensions import Chain, ChainReader, ExtensionTable, Extras, Known, Tree, Value

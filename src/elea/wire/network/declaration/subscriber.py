@@ -5,9 +5,9 @@ Their octets are laid out as in `entity` and `undeclaration`; D_SUBSCRIBER defin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from elea.records import dataclass
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.extensions import Chain, ExtensionTable, Extras, Tree, no_extensions
 from elea.wire.fields_hot import WireExpr

@@ -1,0 +1,71 @@
+"""The exit codes of every verb, and the page about them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+DONE: Final = 0
+FAILED: Final = 1
+WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130  # 128 and the number of SIGINT, as shells count
+TERMINATED: Final = 143  # the same for SIGTERM
+
+MEANINGS: Final = {
+    DONE: "done",
+    FAILED: "failed, or there was nothing to be found",
+    WRONG_USAGE: "wrong usage",
+    INTERRUPTED: "ended by Ctrl-C (SIGINT)",
+    TERMINATED: "ended by SIGTERM",
+}
+
+# What a code means for one verb, where that has to be said.
+BY_VERB: Final = {
+    "put, delete": {
+        DONE: "handled by every router this node is connected to; with `--ack`: on disk",
+        FAILED: "refused by the access rules of a router of Elea, or no connection",
+    },
+    "get, liveliness get": {
+        DONE: "at least one reply, and none is an error",
+        FAILED: "no reply, a reply that is an error, or no connection",
+    },
+    "querier": {
+        DONE: "as many questions as `--count`, and no reply is an error",
+        FAILED: "a reply was an error, or no connection",
+    },
+    "sub, pub, queryable, liveliness sub": {
+        DONE: "ended by `--count`, or by `--timeout` without `--count`",
+        FAILED: "`--timeout` was over before `--count`, refused by access rules, or no connection",
+        INTERRUPTED: "the summary is printed",
+        TERMINATED: "the summary is printed",
+    },
+    "record": {
+        DONE: "ended by `--count`, or by `--duration` without `--count`",
+        FAILED: "failed, or `--duration` was over before `--count`",
+        INTERRUPTED: "what was received is on disk, and the summary is printed",
+        TERMINATED: "what was received is on disk, and the summary is printed",
+    },
+    "ls, graph, top, trace, scout": {FAILED: "nothing was found, or nobody answers"},
+    "router, up": {INTERRUPTED: "not used: Ctrl-C is 0", TERMINATED: "not used: SIGTERM is 0"},
+    "router --config-check, config explain, doctor, acl explain": {
+        FAILED: "a problem was found; `acl explain`: denied"
+    },
+}
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived: like Ctrl-C, but for the exit code."""
+
+
+def summary() -> str:
+    """All codes in one line, for `--help`."""
+    return ", ".join(f"{code} {meaning}" for code, meaning in MEANINGS.items())
+
+
+def markdown() -> str:
+    """The table of the reference."""
+    lines = ["| verb | " + " | ".join(map(str, MEANINGS)) + " |", "| --- " * 6 + "|"]
+    lines.append("| any | " + " | ".join(MEANINGS.values()) + " |")
+    for verbs, meanings in BY_VERB.items():
+        names = ", ".join(f"`{one}`" for one in verbs.split(", "))
+        lines.append(f"| {names} | " + " | ".join(meanings.get(one, "") for one in MEANINGS) + " |")
+    return "\n".join(lines) + "\n"

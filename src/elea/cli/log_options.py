@@ -1,0 +1,68 @@
+"""Options of verbs that run a router: what it logs, how, and where to."""
+
+from __future__ import annotations
+
+import argparse
+
+from elea.cli.payloads import count
+from elea.daemon.logs import FILE_LEN, FILES_COUNT, FORMATS, LogSettings
+from elea.errors import InvalidValueError
+from elea.session.logs import Directives
+
+
+def add_log_options(parser: argparse.ArgumentParser, *, default: str) -> None:
+    """Add the options that say how a router logs."""
+    group = parser.add_argument_group("log")
+    group.add_argument(
+        "--log",
+        type=_directives,
+        default=default,
+        metavar="LEVEL[,AREA=LEVEL...]",
+        help="what is logged: error, warn, info, debug or off, and areas with a level of their own,"
+        f" as in info,elea.routing=debug; RUST_LOG wins (default: {default})",
+    )
+    group.add_argument(
+        "--log-format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="one line, or one JSON object, per event (default: text)",
+    )
+    group.add_argument(
+        "--log-file",
+        metavar="FILE",
+        help="log there instead of to standard error; under systemd, standard error is the journal",
+    )
+    group.add_argument(
+        "--log-file-size",
+        type=count,
+        default=FILE_LEN,
+        metavar="BYTES",
+        help=f"begin a new file beyond that; the old one becomes FILE.1 (default: {FILE_LEN})",
+    )
+    group.add_argument(
+        "--log-file-count",
+        type=count,
+        default=FILES_COUNT,
+        metavar="N",
+        help=f"keep N old files (default: {FILES_COUNT})",
+    )
+
+
+def _directives(text: str) -> str:
+    """What to log, for argparse."""
+    try:
+        Directives.strictly(text)
+    except InvalidValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def log_settings_of(args: argparse.Namespace) -> LogSettings:
+    """What the options of `add_log_options` were set to."""
+    return LogSettings(
+        directives=args.log,
+        format=args.log_format,
+        file=args.log_file,
+        file_len=args.log_file_size,
+        files_count=args.log_file_count,
+    )

@@ -1,0 +1,164 @@
+"""The argument parser of every verb: errors with the usage of the verb that they are about."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """An `ArgumentParser` that refuses unknown arguments itself, wherever it stands.
+
+    argparse leaves that to the outermost parser, whose usage says nothing about the verb. Parsers
+    of sub-verbs are of this class, too: argparse makes them of the class of their parent.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("allow_abbrev", False)
+        super().__init__(*args, **kwargs)
+        self._keys: list[tuple[argparse.Action, tuple[str, ...]]] = []
+
+    def parse_known_args(  # type: ignore[override]  # one of its overloads is enough
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse; an argument that is not known ends the program."""
+        given = sys.argv[1:] if args is None else list(args)
+        actions = self._actions
+        # With -k KEY the first argument is not the key: `put -k a on` has a payload.
+        replaced = {
+            argument
+            for argument, flags in self._keys
+            if any(one.partition("=")[0] in flags for one in given)
+        }
+        self._actions = [one for one in actions if one not in replaced]
+        try:
+            found, unknown = super().parse_known_args(given, namespace)
+        finally:
+            self._actions = actions
+        if unknown:
+            self._refuse(unknown)
+        return found, unknown
+
+    def replace_by(self, argument: argparse.Action, flags: Sequence[str]) -> None:
+        """Expect no `argument` where one of `flags` is given in its place."""
+        self._keys.append((argument, tuple(flags)))
+
+    def options(self) -> Iterator[argparse.Action]:
+        """What may be given with a leading dash."""
+        return (action for action in self._actions if action.option_strings)
+
+    def verbs(self) -> dict[str, Parser]:
+        """The sub-verbs, by name."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                return dict(action.choices)
+        return {}
+
+    def summaries(self) -> dict[str, str]:
+        """What `--help` says of the sub-verbs, by name."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                return {one.dest: one.help or "" for one in action._get_subactions()}
+        return {}
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and what is wrong, in words that say what was expected; end with 2."""
+        required = _REQUIRED.fullmatch(message)
+        if required is not None and self.verbs():
+            message = f"expected a {required[1].lower()}: {', '.join(self.verbs())}"
+        value = _VALUE.fullmatch(message)
+        if value is not None:
+            what = {"int": "a whole number", "float": "a number"}.get(value[2], "another value")
+            message = f"{value[1]}: expected {what}, got {value[3]}"
+        choice = _CHOICE.match(message)
+        if choice is not None:
+            near = _nearest(choice[1], _QUOTED.findall(choice[2]) or choice[2].split(", "))
+            message += f"; did you mean {near!r}?" if near is not None else ""
+        super().error(message)
+
+    def _refuse(self, unknown: list[str]) -> NoReturn:
+        first = unknown[0].partition("=")[0]
+        known = [name for action in self.options() for name in action.option_strings]
+        if not first.startswith("-"):
+            self.error(
+                f"unexpected argument {first!a}; quote an argument that has spaces or * in it"
+            )
+        if first.startswith("--"):
+            # Without their dashes, which all have in common: --timeout is not near to --count.
+            near = _nearest(first[2:], [name[2:] for name in known if name.startswith("--")])
+            hint = "" if near is None else f"; did you mean --{near}?"
+        else:
+            hint = f"; did you mean {first.swapcase()}?" if first.swapcase() in known else ""
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+
+
+def _nearest(word: str, known: Sequence[str]) -> str | None:
+    """What was most likely meant; None: nothing is near enough to be suggested."""
+    from difflib import get_close_matches  # only mistakes need it
+
+    return next(iter(get_close_matches(word, known, n=1, cutoff=_NEAR)), None)
+
+
+_NEAR: Final = 0.7
+# What argparse says, in the words of all versions of Python that there are.
+_REQUIRED: Final = re.compile(r"the following arguments are required: (VERB|NOUN)")
+_VALUE: Final = re.compile(r"(argument .*): invalid (\w+) value: (.*)")
+_CHOICE: Final = re.compile(r"argument .*: invalid choice: '([^']*)' \(choose from (.*)\)")
+_QUOTED: Final = re.compile(r"'([^']*)'")
+
+
+def add_key_argument(
+    parser: argparse.ArgumentParser,
+    dest: str = "key",
+    *,
+    metavar: str = "KEY",
+    flags: Sequence[str] = ("-k", "--key"),
+    many: bool = False,
+    default: str | None = None,
+    help: str,
+) -> None:
+    """Add a key as argument, or as `-k KEY` as in zenoh's examples.
+
+    Args:
+        parser: Of the verb.
+        dest: The attribute.
+        metavar: As the usage names it.
+        flags: The options that say the same.
+        many: Whether there may be several; the attribute is a list then.
+        default: The key if none is given; None: one has to be given.
+        help: What it is.
+    """
+    if default is not None:
+        parser.set_defaults(**{dest: default})  # first: a default of the argument would win over -k
+    group = parser.add_mutually_exclusive_group(required=default is None)
+    argument = group.add_argument(
+        dest,
+        metavar=metavar,
+        nargs="*" if many else "?",
+        default=argparse.SUPPRESS,
+        help=help,
+    )
+    group.add_argument(
+        *flags,
+        dest=dest,
+        metavar=metavar,
+        action="append" if many else "store",
+        default=argparse.SUPPRESS,
+        help=f"the same as {metavar}" + ("; may be repeated" if many else ""),
+    )
+    if isinstance(parser, Parser):
+        parser.replace_by(argument, flags)
+
+
+def add_selector_argument(parser: argparse.ArgumentParser, *, help: str) -> None:
+    """Add a selector as argument, or as `-s SELECTOR` or `-k KEY`."""
+    add_key_argument(
+        parser,
+        "selector",
+        metavar="SELECTOR",
+        flags=("-s", "--selector", "-k", "--key"),
+        help=help,
+    )

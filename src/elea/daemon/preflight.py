@@ -1,0 +1,113 @@
+"""Whether a router could start with a configuration, before it starts; and what has no effect.
+
+The schema says what a value may be. This asks the world around: whether schemes, services and
+volumes are installed, and whether files are there and can be used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from elea.config.config import Config
+from elea.config.schema import BY_PATH
+from elea.daemon import exposure
+from elea.daemon.audit import FILE as AUDIT_FILE
+from elea.daemon.services import Services
+from elea.errors import ConfigError, EleaError, LinkError
+from elea.link.accounts import read_accounts
+from elea.link.authorizers import read_authorizer
+from elea.link.endpoint_options import check_options, inert_options
+from elea.link.registry import Registry
+from elea.link.settings import LinkSettings
+from elea.link.tls_context import client_context, server_context
+from elea.locator import Endpoint
+from elea.node.settings import NodeSettings
+
+_SIDES: Final = ("listen", "connect")
+_WITH_PORT: Final = ("tcp", "tls", "udp", "ws")  # schemes whose addresses are host:port
+
+
+def check(config: Config, services: Services, *, allow_plain: bool) -> None:
+    """Check that a router could start with a configuration.
+
+    Raises:
+        ConfigError: it could not: naming the key, and what to do.
+    """
+    services.check(config)
+    settings = LinkSettings.from_config(config)
+    # Before their exposure: an address that is none counts as open to other hosts.
+    for side in _SIDES:
+        for group in config.endpoints(side):
+            for endpoint in group:
+                _check_endpoint(side, endpoint, settings)
+    exposure.check(config, allow_plain=allow_plain)
+    NodeSettings.from_config(
+        config, os.urandom, read_accounts(config), authorize=read_authorizer(config)
+    )
+    _check_audit(config)
+
+
+def check_all(config: Config, services: Services, *, allow_plain: bool) -> None:
+    """Check that a router could start with a configuration, and that every part of it would run.
+
+    A router that starts is more lenient: one storage that cannot be opened leaves the others alone.
+
+    Raises:
+        ConfigError: it could not, or a part would be left out.
+    """
+    check(config, services, allow_plain=allow_plain)
+    services.check_parts(config)
+
+
+def notes(config: Config, services: Services) -> Iterator[str]:
+    """What a configuration asks for and does not get, though the router starts: one line each."""
+    for path in config.paths():
+        inert = BY_PATH[path].inert
+        if inert is not None and inert.any_value:
+            yield f"{path} has no effect: {inert.why}"
+    for side in _SIDES:
+        for group in config.endpoints(side):
+            for endpoint in group:
+                yield from inert_options(endpoint)
+    if config.value("transport/unicast/compression/enabled", bool) and find_spec("lz4") is None:
+        yield (
+            "transport/unicast/compression has no effect: lz4 is not installed;"
+            " pip install 'elea[compression]'"
+        )
+    yield from services.notes(config)
+
+
+def _check_endpoint(side: str, endpoint: Endpoint, settings: LinkSettings) -> None:
+    try:
+        Registry().scheme(endpoint.protocol, settings.protocols)
+        if endpoint.protocol in _WITH_PORT:
+            endpoint.host_port()
+    except EleaError as error:
+        raise ConfigError(f"{side}/endpoints", f"{endpoint.locator()}: {error}") from None
+    check_options(endpoint)
+    if endpoint.protocol != "tls":
+        return
+    try:
+        tls = settings.tls.for_endpoint(endpoint)
+        if side == "listen":
+            server_context(tls)
+        else:
+            client_context(tls)
+    except LinkError as error:
+        raise ConfigError(f"{side}/endpoints", f"{endpoint.locator()}: {error}") from None
+
+
+def _check_audit(config: Config) -> None:
+    file = config.get(AUDIT_FILE)
+    if not isinstance(file, str):
+        return
+    path = Path(file)
+    if path.exists():
+        if not (path.is_file() and os.access(path, os.W_OK)):
+            raise ConfigError(AUDIT_FILE, f"{file} is no file that can be written")
+    elif not (path.absolute().parent.is_dir() and os.access(path.absolute().parent, os.W_OK)):
+        raise ConfigError(AUDIT_FILE, f"{file} cannot be made: its directory cannot be written")

@@ -1,0 +1,127 @@
+"""What a bridge answers: its description, schemas, and samples for late joiners.
+
+Threads of the session bring queries; the DDS thread answers them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from elea.dds.from_dds import FromDds
+from elea.dds.history import CACHE
+from elea.dds.port import TopicType
+from elea.dds.schema import PREFIX, Schema, Schemas
+from elea.selector import time_range_of
+from elea.session.handlers import Callback
+from elea.session.matching import MatchingStatus
+from elea.session.query import Query
+from elea.timestamp import NTP64, Timestamp
+
+if TYPE_CHECKING:
+    from elea.dds.bridge import Bridge
+    from elea.session.context import Declared
+
+
+class Answers:
+    """The queryables of a bridge, and the schemas that it made."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self.schemas = Schemas()
+        self._bridge = bridge
+        self._declared: list[Declared] = []
+
+    def start(self) -> None:
+        """Declare the queryables."""
+        self._declared = [
+            self._queryable(f"{PREFIX}/**", self._schemas),
+            self._queryable(f"{self._bridge.describe.root}/**", self._description),
+            *self._watch_recorders(),
+        ]
+
+    def _watch_recorders(self) -> list[Declared]:
+        """Put all schemas again when a subscriber of theirs appears, such as a recorder."""
+        publisher = self._bridge.session.declare_publisher(f"{PREFIX}/**")
+
+        def put_again(_now_ns: int) -> None:
+            for schema in self.schemas:
+                self._put(schema)
+
+        def told(status: MatchingStatus) -> None:
+            if status.matching:
+                self._bridge.post(put_again)
+
+        handler = Callback(told, indirect=False)
+        return [publisher.declare_matching_listener(handler), publisher]
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self._bridge.undeclare(*self._declared)
+
+    def keep_for_late_joiners(self, route: FromDds) -> list[Declared]:
+        """Answer history queries for a route, until what is returned is undeclared (D-563).
+
+        With ROS names the route is asked as an advanced publisher is, and says by a token that
+        it is there (D-664).
+        """
+        session = self._bridge.session
+        zid = session.zid()
+        ros = self._bridge.settings.ros
+        key = f"{route.id.key}/{f'@adv/pub/{zid}/uhlc/_' if ros else f'{CACHE}/{zid}'}"
+        found: list[Declared] = [self._queryable(key, lambda query: self._kept(route, query))]
+        if ros:
+            found.append(session.liveliness().declare_token(key))
+        return found
+
+    def publish_schema(self, type_: TopicType, label: str) -> None:
+        """Make the schema of a type and put it (D-874)."""
+        schema = self.schemas.of(type_, label)
+        if schema is not None:
+            self._put(schema)
+
+    def _put(self, schema: Schema) -> None:
+        if self._bridge.rights.allow_put(schema.key):
+            self._bridge.session.put(schema.key, schema.to_json(), encoding="application/json")
+
+    def _queryable(self, key: str, answer: Callable[[Query], None]) -> Declared:
+        def act(query: Query) -> None:
+            with query:
+                answer(query)
+
+        def asked(query: Query) -> None:
+            self._bridge.post(lambda _now_ns: act(query))
+
+        handler = Callback(asked, indirect=False)
+        return self._bridge.session.declare_queryable(key, handler)
+
+    def _schemas(self, query: Query) -> None:
+        for schema in self.schemas:
+            if query.key_expr.intersects(schema.key):
+                query.reply(schema.key, schema.to_json(), encoding="application/json")
+
+    def _description(self, query: Query) -> None:
+        for key, text in self._bridge.describe.answers(query.key_expr):
+            query.reply(key, text, encoding="application/json")
+
+    def _kept(self, route: FromDds, query: Query) -> None:
+        bridge = self._bridge
+        try:
+            times = time_range_of(query.parameters)
+            said = query.parameters.get("_max")
+            count_max = None if said is None else max(0, int(said))
+        except ValueError as error:
+            query.reply_err(str(error))
+            return
+        wall_ns = bridge.wall_ns()
+        for kept in route.cache.samples(bridge.now_ns(), count_max):
+            stamp = Timestamp(NTP64.from_value(kept.time), kept.writer)
+            if times is not None and not times.contains(stamp, wall_ns):
+                continue
+            bridge.counts.replies += 1
+            query.reply(
+                route.id.key,
+                kept.payload,
+                encoding=route.encoding,
+                timestamp=stamp,
+                attachment=kept.attachment or None,
+            )

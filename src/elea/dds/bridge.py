@@ -1,0 +1,579 @@
+"""Bridge: one domain and one session, with one thread that talks to DDS (dds.md 2).
+
+Threads of the session never call DDS: they put samples into lines of routes, or post functions,
+and wake the DDS thread.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Final, Protocol
+
+from elea.dds import ros
+from elea.dds.admission import Admission
+from elea.dds.announced import Announced
+from elea.dds.answers import Answers
+from elea.dds.cache import CacheBudget
+from elea.dds.counts import BridgeCounts, RouteCounts
+from elea.dds.describe import Description
+from elea.dds.forwarding import Forwarding
+from elea.dds.from_dds import FromDds
+from elea.dds.history import CACHE, HistoryQueries, Question
+from elea.dds.instances import InstancePublishers
+from elea.dds.line_hot import Item
+from elea.dds.overlap import RETIRE_NS
+from elea.dds.port import Dds, Tier, TopicType
+from elea.dds.presence import Presence
+from elea.dds.qos import Durability, Qos
+from elea.dds.rights import DomainRights
+from elea.dds.ros_graph import RosGraph
+from elea.dds.routes import Direction, Plan, RouteId, RouteTable
+from elea.dds.schedule import Schedule
+from elea.dds.service_routes import ServiceRoute
+from elea.dds.services import Services
+from elea.dds.settings import DdsSettings
+from elea.dds.state import LOG, State, StateCell
+from elea.dds.to_dds import ToDds
+from elea.dds.types import TypeStore
+from elea.errors import ClosedError
+from elea.ids import EntityGlobalId, EntityId
+from elea.limits import DEFAULT_LIMITS, Limits
+from elea.session.publisher import Origin
+from elea.session.session import Session
+
+MAINTAIN_COUNT: Final = 64  # routes whose mirrors are looked at in one turn
+IDLE_NS: Final = 1_000_000_000  # longest wait
+STOP_S: Final = 5.0
+_ENTITIES: Final = 0xC000_0000  # entity ids of DDS writers, beyond those of sessions and devices
+_ENTITIES_COUNT: Final = 1 << 20  # of one bridge
+_BLOCKS: Final = itertools.count()  # of entity ids, one per bridge of this process
+_BLOCKS_COUNT: Final = 1 << 9
+
+Route = FromDds | ToDds | ServiceRoute
+
+
+class _Ends(Protocol):
+    def undeclare(self) -> None: ...
+
+
+class _Takes(Protocol):
+    """What the samples of a mirror reader are for."""
+
+    id: RouteId
+    state: StateCell
+
+    def take(self, reader: int, now_ns: int) -> None: ...
+
+
+class Bridge:
+    """Bridges one domain.
+
+    `STUCK_NS`: a turn of the DDS thread that takes longer is told as stuck.
+
+    Args:
+        session: Of the node.
+        dds: A participant of the domain.
+        settings: The section of the configuration.
+        limits: Bounds.
+    """
+
+    STUCK_NS: Final = 10_000_000_000
+
+    def __init__(
+        self, session: Session, dds: Dds, settings: DdsSettings, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        self.session = session
+        self.dds = dds
+        self.rights = DomainRights(session)
+        self.settings = settings = self.rights.ruled(settings)
+        self.limits = limits
+        self.counts = BridgeCounts()
+        self.budget = CacheBudget(limits.dds_cache_len)
+        self.types = TypeStore(dds, settings, limits)
+        self.answers = Answers(self)
+        self.instances = InstancePublishers(session, self.undeclare)
+        self.announced = Announced(self)
+        self.services = Services(self)
+        self.graph = RosGraph(self)
+        self.forwarding = Forwarding(self)
+        self.admission = Admission(self, (self.services, self.graph))
+        self.table = RouteTable(
+            settings.names,
+            settings.filter,
+            pattern_writers=settings.pattern_writers,
+            count_max=limits.dds_routes_count,
+            renamed=self.announced.key_of,
+        )
+        self.routes: dict[RouteId, Route] = {}
+        self.routes_by_reader: dict[int, _Takes] = {}
+        self.mirror_qos: dict[int, tuple[Qos, TopicType]] = {}
+        self.presence = Presence(self)
+        self.describe = Description(self)
+        self.turn_ns = time.monotonic_ns()  # when the last turn of the DDS thread began
+        self.doing = "starting"
+        self._zid = session.zid()
+        self._entities = _ENTITIES + (next(_BLOCKS) % _BLOCKS_COUNT) * _ENTITIES_COUNT
+        self._next_entity = 0
+        self._service_ids = itertools.count()
+        self._posted: deque[Callable[[int], None]] = deque()
+        self._woken: deque[Route] = deque()
+        self._schedule = Schedule()
+        self._siblings: dict[tuple[Direction, str], int] = {}
+        self._remote_writers: dict[str, set[bytes]] = {}
+        self._is_waiting = False
+        self._is_stopping = False
+        self._messages_ns = time.monotonic_ns()
+        self._logged: set[str] = set()
+        self.history = HistoryQueries(
+            session,
+            self.post,
+            self.rights,
+            timeout_s=settings.queries_timeout_s,
+            running_max=limits.dds_queries_count,
+            waiting_max=limits.dds_queries_waiting_count,
+            samples_max=limits.dds_cache_depth * 100,
+        )
+        self._thread = threading.Thread(target=self._run, name="elea-dds", daemon=True)
+
+    @property
+    def linger_ns(self) -> int:
+        """How long routes and mirrors outlive their reason."""
+        return round(self.settings.linger_s * 1e9)
+
+    @property
+    def is_standby(self) -> bool:
+        """Whether another bridge serves the domain."""
+        return self.presence.is_standby
+
+    @property
+    def marks_own(self) -> bool:
+        """Whether the bridge's own samples can be told by their source (D-631)."""
+        return self.settings.numbering
+
+    def now_ns(self) -> int:
+        """Return the monotonic time."""
+        return time.monotonic_ns()
+
+    def wall_ns(self) -> int:
+        """Return the time of the day."""
+        return time.time_ns()
+
+    def node_time(self) -> int:
+        """Return the NTP64 time of the node's own clock."""
+        return self.session.new_timestamp().time.value
+
+    def start(self) -> None:
+        """Start the DDS thread."""
+        self.presence.start()
+        self.answers.start()
+        self.forwarding.start()
+        for type_ in self.types.known():
+            self.answers.publish_schema(type_, self.type_label(type_.name))
+        self.announced.declare()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End: mirrors are deleted, tokens undeclared, the participant leaves (D-008)."""
+        self._is_stopping = True
+        self.dds.wake()
+        self._thread.join(STOP_S)
+        if self._thread.is_alive():
+            LOG.error("the DDS thread did not end: it is in %s", self.doing)
+
+    # For threads of the session.
+
+    def post(self, function: Callable[[int], None]) -> None:
+        """Have the DDS thread call a function with the monotonic time."""
+        self._posted.append(function)
+        if self._is_waiting:
+            self.dds.wake()
+
+    def wake(self, route: ToDds | ServiceRoute) -> None:
+        """Have the DDS thread look at a route that has samples."""
+        self._woken.append(route)
+        if self._is_waiting:
+            self.dds.wake()
+
+    def is_own(self, source: tuple[bytes, int]) -> bool:
+        """Whether a sample is one that this bridge put."""
+        zid, eid = source
+        return (
+            self._entities <= eid < self._entities + _ENTITIES_COUNT and zid == self._zid.to_bytes()
+        )
+
+    # For routes.
+
+    def new_counts(self) -> RouteCounts:
+        """Return counters of a new route."""
+        return RouteCounts()
+
+    def new_origin(self) -> Origin | None:
+        """Return a source for the samples of one more DDS writer (D-546)."""
+        if not self.settings.numbering:
+            return None
+        eid = self._entities + self._next_entity % _ENTITIES_COUNT
+        self._next_entity += 1
+        return Origin(self._zid.to_bytes(), eid)
+
+    def next_service_id(self) -> int:
+        """Return a number for the mirrors of one more service (D-666)."""
+        return next(self._service_ids)
+
+    def entity(self, eid: int) -> EntityGlobalId:
+        """Return the identity of an origin."""
+        return EntityGlobalId(self._zid, EntityId(eid))
+
+    def type_label(self, type_name: str) -> str:
+        """Return a type's name as encodings and schemas have it."""
+        return ros.type_label(type_name) if self.settings.ros else type_name
+
+    def user_data_of(self, plan: Plan) -> bytes:
+        """Return the user data of a route's mirrors: the type hash of ROS, or nothing (D-351)."""
+        if not self.settings.ros:
+            return b""
+        hashes = (ros.type_hash_of(one.qos.user_data) for one in plan.endpoints)
+        return next(filter(None, hashes), b"")
+
+    def type_of(self, plan: Plan, now_ns: int) -> TopicType | None:
+        """Return the type for the mirrors of a route; None if it did not come yet."""
+        self.doing = "a type lookup"
+        found, next_ns = self.types.of(plan, now_ns)
+        while self.types.fresh:
+            fresh = self.types.fresh.pop()
+            self.answers.publish_schema(fresh, self.type_label(fresh.name))
+        if next_ns is not None:
+            self.touch_plan_at(plan, next_ns)
+        return found
+
+    def change(self, settings: DdsSettings) -> None:
+        """Take settings that differ in what may change while running (D-784)."""
+
+        def act(_now_ns: int) -> None:
+            self.settings = self.rights.ruled(settings)
+            self.history.timeout_s = settings.queries_timeout_s
+            self._refilter()
+            for route in list(self.routes.values()):
+                route.reconfigure()
+            self.touch_all()
+
+        self.post(act)
+
+    def _refilter(self) -> None:
+        """Apply `allow`, `deny` and access rules to all endpoints; denied routes end at once."""
+        self.apply(self.table.filter_by(self.settings.filter))
+        self.services.refilter()
+        for route in list(self.routes.values()):
+            if not self.settings.filter.allows(route.id.key, route.id.direction):
+                self._end(route)
+
+    def has_key(self, plan: Plan) -> bool:
+        """Whether the type of a route is known and has key members."""
+        found, _ = self.types.of(plan, self.now_ns())
+        return found is not None and found.tier is Tier.EXACT and found.has_key
+
+    def has_sibling(self, route: ToDds) -> bool:
+        """Whether another type of the same key has a route, too (D-265)."""
+        return self._siblings.get((route.id.direction, route.id.key), 0) > 1
+
+    def instance_key(self, route: FromDds, payload: bytes, *, is_key: bool) -> str:
+        """Return the key of an instance in layout *instance*; empty if it has none."""
+        found, _ = self.types.of(route.plan, self.now_ns())
+        schema = None if found is None else self.answers.schemas.of(found)
+        text = "" if schema is None else schema.instance_text(payload, is_key=is_key)
+        return f"{route.id.key}/{text}" if text else ""
+
+    def touch(self, route: Route) -> None:
+        """Look at the mirrors of a route soon."""
+        self._schedule.touch(route.id)
+
+    def touch_all(self) -> None:
+        """Look at the mirrors of all routes soon."""
+        self._schedule.touch(*self.routes)
+
+    def touch_at(self, route: Route, due_ns: int) -> None:
+        """Look at a route at a time."""
+        self._schedule.touch_at(route.id, due_ns)
+
+    def touch_plan_at(self, plan: Plan, due_ns: int) -> None:
+        """Look at the route of a plan at a time."""
+        if plan.id in self.routes:
+            self._schedule.touch_at(plan.id, due_ns)
+
+    def retry_at(self, route: Route, attempts: int, now_ns: int) -> int:
+        """Have a failed route tried again, later each time; returns when (D-209)."""
+        return self._schedule.retry(route.id, attempts, now_ns)
+
+    def undeclare(self, *declared: _Ends | None) -> None:
+        """Undeclare things of the session, which may be closed."""
+        for one in declared:
+            if one is not None:
+                with suppress(ClosedError):
+                    one.undeclare()
+
+    # History.
+
+    def ask_history(self, route: ToDds, zid: str | None) -> None:
+        """Ask other bridges, advanced publishers and storages for the history of a route."""
+        key = route.id.key
+        questions = [(f"{key}/{CACHE}/{zid or '*'}", "")]
+        if zid is None and self.settings.advanced:
+            questions.append((f"{key}/@adv/**", route.history_parameters()))
+        durability = max(
+            (one.qos.durability for one in route.plan.endpoints), default=Durability.VOLATILE
+        )
+        if zid is None and durability >= Durability.TRANSIENT:
+            questions.append((key, "_time=[..]"))
+        self._ask(route, questions)
+
+    def ask_publisher(self, route: ToDds, key_expr: str) -> None:
+        """Ask an advanced publisher that appeared for its history (D-664)."""
+        self._ask(route, [(key_expr, route.history_parameters())])
+
+    def _ask(self, route: ToDds, questions: list[tuple[str, str]]) -> None:
+        route.ask(len(questions))
+        for expr, parameters in questions:
+            self.counts.queries += 1
+
+            def done(items: list[Item]) -> None:
+                route.add_history(items, self.now_ns())
+
+            self.history.ask(Question(expr, parameters, done))
+
+    def ask_bridge(self, zid: str) -> None:
+        """Ask a bridge that appeared for the history of all durable routes (D-566)."""
+        for route in list(self.routes.values()):
+            if isinstance(route, ToDds):
+                route.ask_again(zid)
+
+    # Presence.
+
+    def remote_writer(self, key: str, guid: bytes, *, is_there: bool) -> None:
+        """A writer of another bridge announced itself, or went (D-604)."""
+        known = self._remote_writers.setdefault(key, set())
+        (known.add if is_there else known.discard)(guid)
+        if not known:
+            del self._remote_writers[key]
+        for route in self.routes.values():
+            if isinstance(route, ToDds) and route.id.key == key:
+                route.sources = self._remote_writers.get(key, set())
+                self.touch(route)
+
+    # The DDS thread.
+
+    def _run(self) -> None:
+        try:
+            while not self._is_stopping:
+                try:
+                    self._turn()
+                except Exception as error:
+                    if isinstance(error, ClosedError) and self.session.is_closed():
+                        return
+                    self.counts.failures += 1
+                    LOG.exception("a turn of the DDS thread failed")
+        finally:
+            self._close()
+
+    def _turn(self) -> None:
+        timeout_ns = self._timeout_ns()
+        self.doing = "waiting"
+        if timeout_ns:
+            self._is_waiting = True
+            if self._posted or self._woken:  # put there before the flag was seen
+                timeout_ns = 0
+        ready = self.dds.wait(timeout_ns)
+        self._is_waiting = False
+        self.turn_ns = now_ns = time.monotonic_ns()
+        if self.rights.have_changed():
+            self._refilter()
+        for _ in range(len(self._posted)):
+            self._call(self._posted.popleft(), now_ns)
+        if ready.discovery:
+            self.admission.discover()
+        self.doing = "samples"
+        for reader in ready.readers:
+            route = self.routes_by_reader.get(reader)
+            if route is not None:
+                self._guarded(route, partial(route.take, reader, now_ns))
+        for _ in range(len(self._woken)):
+            self._poll(self._woken.popleft(), now_ns)
+        self._fire(now_ns)
+        self._maintain(now_ns)
+        self.graph.turn(now_ns)
+        self.presence.tell_quiet(now_ns)
+        self._tell_messages(now_ns)
+        took_ns = time.monotonic_ns() - now_ns
+        self.counts.turn_ns_max = max(self.counts.turn_ns_max, took_ns)
+
+    def _timeout_ns(self) -> int:
+        if self._posted or self._woken:
+            return 0
+        now_ns = time.monotonic_ns()
+        due_ns = self.graph.due_ns()
+        longest_ns = IDLE_NS if due_ns is None else max(0, min(IDLE_NS, due_ns - now_ns))
+        return self._schedule.timeout_ns(now_ns, longest_ns)
+
+    def _call(self, function: Callable[[int], None], now_ns: int) -> None:
+        try:
+            function(now_ns)
+        except ClosedError:
+            raise
+        except Exception:
+            self.counts.failures += 1
+            LOG.exception("a task of the DDS thread failed")
+
+    def _guarded(self, route: Route | _Takes, function: Callable[[], object]) -> None:
+        """Call something of a route; what it raises makes the route fail, and nothing else."""
+        try:
+            function()
+        except ClosedError:
+            raise
+        except Exception as error:
+            self.counts.failures += 1
+            LOG.exception("route %a failed", route.id.key)
+            route.state.set(State.FAILED, self.now_ns(), str(error))
+
+    def _poll(self, route: Route, now_ns: int) -> None:
+        def poll() -> None:
+            due_ns = route.poll(now_ns)
+            if due_ns is not None and due_ns <= now_ns:
+                self._woken.append(route)  # more is there: in the next turn, others come between
+            elif due_ns is not None:
+                self.touch_at(route, due_ns)
+
+        self._guarded(route, poll)
+
+    def _fire(self, now_ns: int) -> None:
+        for id_ in self._schedule.due(now_ns):
+            route = self.routes.get(id_)
+            if route is None:
+                continue
+            if route.end_ns is not None:
+                if now_ns >= route.end_ns:
+                    self._end(route)
+                    continue
+                self.touch_at(route, route.end_ns)
+            self.touch(route)
+            self._poll(route, now_ns)
+
+    def _maintain(self, now_ns: int) -> None:
+        self.doing = "mirrors"
+        for id_ in self._schedule.take_touched(MAINTAIN_COUNT):
+            route = self.routes.get(id_)
+            if route is not None and route.end_ns is None:
+                self._guarded(route, partial(route.maintain, now_ns))
+
+    # Routes.
+
+    def apply(self, changed: set[RouteId]) -> None:
+        """Make, change and end routes whose plan changed."""
+        left: list[Route] = []
+        for id_ in changed:
+            plan = self.table.plans.get(id_)
+            route = self.routes.get(id_)
+            if plan is None:
+                if route is not None:
+                    left.append(route)
+                continue
+            if route is None:
+                route = self._make(plan)
+            route.end_ns = None
+            route.update(plan)
+            self.touch(route)
+        for route in left:
+            self._leave(route)
+
+    def _leave(self, route: Route) -> None:
+        """End a route without endpoints: at once if another one has them, with their type."""
+        same = replace(route.id, type_hash=b"")
+        successor = next(
+            (
+                one
+                for id_, one in self.routes.items()
+                if id_ in self.table.plans and replace(id_, type_hash=b"") == same
+            ),
+            None,
+        )
+        if isinstance(route, ToDds) and isinstance(successor, ToDds):
+            successor.succeed(route)
+            self._end(route)
+        elif isinstance(route, FromDds) and isinstance(successor, FromDds):
+            now_ns = self.now_ns()
+            successor.succeed(route, now_ns)
+            route.end_ns = now_ns + RETIRE_NS
+            self.touch_at(route, route.end_ns)
+        else:
+            self.end_later(route)
+
+    def _make(self, plan: Plan) -> Route:
+        is_from = plan.id.direction is Direction.FROM_DDS
+        route: Route = FromDds(self, plan) if is_from else ToDds(self, plan)
+        self.add_route(route)
+        if isinstance(route, ToDds):
+            route.sources = self._remote_writers.get(plan.id.key, set())
+        return route
+
+    def add_route(self, route: Route) -> None:
+        """Look after a route."""
+        self.routes[route.id] = route
+        group = route.id.direction, route.id.key
+        self._siblings[group] = self._siblings.get(group, 0) + 1
+
+    def end_later(self, route: Route) -> None:
+        """End a route that has no reason any more, after `linger` (D-307)."""
+        if route.end_ns is None:
+            route.end_ns = self.now_ns() + self.linger_ns
+            self.touch_at(route, route.end_ns)
+
+    def mirrors_changed(self) -> None:
+        """Mirrors were made or deleted: the ROS graph is to be told."""
+        self.graph.changed()
+
+    def _end(self, route: Route) -> None:
+        del self.routes[route.id]
+        self._schedule.forget(route.id)
+        group = route.id.direction, route.id.key
+        self._siblings[group] -= 1
+        if not self._siblings[group]:
+            del self._siblings[group]
+        self._guarded(route, route.close)
+        if isinstance(route, ServiceRoute):
+            self.services.ended(route.id)
+            self.counts.services.add(route.counts)
+        elif isinstance(route, FromDds):
+            self.counts.from_dds.add(route.counts)
+        else:
+            self.counts.to_dds.add(route.counts)
+
+    def log_once(self, text: str) -> None:
+        """Log a warning that is not repeated."""
+        if text not in self._logged:
+            self._logged.add(text)
+            LOG.warning("%s", text)
+
+    def _tell_messages(self, now_ns: int) -> None:
+        """Log what the DDS library had to say, once a second (D-756)."""
+        if now_ns - self._messages_ns >= IDLE_NS:
+            self._messages_ns = now_ns
+            for text in self.dds.messages():
+                LOG.warning("Cyclone DDS: %a", text)
+
+    def _close(self) -> None:
+        self.doing = "stopping"
+        self.history.close()
+        for route in list(self.routes.values()):
+            self._end(route)
+        self.instances.close()
+        self.services.stop()
+        self.forwarding.stop()
+        self.graph.stop()
+        self.answers.stop()
+        self.presence.stop()
+        self.dds.close()
+        self.doing = "stopped"

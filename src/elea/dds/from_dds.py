@@ -1,0 +1,581 @@
+"""A route from DDS: mirror readers are taken, samples are put on the key (dds.md 9, 11, 12, 13).
+
+Used by the DDS thread alone, except `wants_changed`, which threads of the session call.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from elea.dds.cache import Cache, Kept
+from elea.dds.overlap import RETIRE_NS, Overlap
+from elea.dds.pending_puts import Run, Single, Source
+from elea.dds.port import (
+    ALIVE,
+    INSTANCE_DISPOSED,
+    NO_WRITERS,
+    DdsError,
+    Endpoint,
+    Info,
+    Mirror,
+    Taken,
+    Tier,
+    TopicType,
+)
+from elea.dds.qos import MirrorLimits, Qos, ReaderClass, Reliability, mirror_reader
+from elea.dds.routes import Plan, RouteId, mirror_partition
+from elea.dds.stamps import DISPOSED, UNREGISTERED, Attachment, WriterClock
+from elea.dds.state import State, StateCell
+from elea.encoding import Encoding
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.provenance import SourceInfo
+from elea.qos import CongestionControl, Priority
+from elea.session.handlers import Callback
+from elea.session.matching import MatchingStatus
+from elea.timestamp import NTP64, Timestamp
+
+if TYPE_CHECKING:
+    from elea.dds.bridge import Bridge
+    from elea.session.context import Declared
+
+TAKE_COUNT: Final = 256
+BACK_OFF_NS: Final = 1_000_000
+BACK_OFF_NS_MAX: Final = 50_000_000
+SCHEMA_LEN_MAX: Final = 255
+
+
+@dataclass(slots=True)
+class _MirrorReader:
+    mirror: Mirror
+    tier: Tier
+
+
+class FromDds:
+    """Puts the samples of one topic, partition and type on its key.
+
+    Args:
+        bridge: Whose thread calls, and what the route needs of it.
+        plan: Its endpoints.
+    """
+
+    def __init__(self, bridge: Bridge, plan: Plan) -> None:
+        self.id: RouteId = plan.id
+        self.plan = plan
+        self.counts = bridge.new_counts()
+        self.state = StateCell(plan.id)
+        self.cache = Cache()
+        self.end_ns: int | None = None  # when it ends, after its last endpoint
+        self.made_ns = bridge.now_ns()
+        self.retry_ns: int | None = None
+        self.is_wanted = False
+        self._bridge = bridge
+        self._dds = bridge.dds
+        self._sources: dict[int, Source] = {}
+        self._mirrors: dict[ReaderClass, _MirrorReader] = {}
+        self._classes: dict[int, ReaderClass] = {}  # of the handles of mirror readers
+        self._out: deque[Run | Single] = deque()
+        self._back_off_ns = BACK_OFF_NS
+        self._unwanted_ns: int | None = None
+        self.overlap = Overlap()
+        self._retiring: deque[tuple[int, Mirror]] = deque()  # old mirrors, and until when
+        self._live: set[int] = set()  # instances, of a topic with a key
+        self._attempts = 0
+        settings = bridge.settings
+        self._due_ns = 0
+        self._period_ns = self._period()
+        self._keyed_by_instance = settings.has_instances(plan.id.key)
+        priority, express = settings.priority_of(plan.id.key)
+        encoding = self._encoding()
+        key = KeyExpr(plan.id.key)
+        self._publishers = {
+            blocking: bridge.session.declare_publisher(
+                key,
+                encoding=encoding,
+                congestion_control=CongestionControl.BLOCK if blocking else CongestionControl.DROP,
+                priority=Priority(priority),
+                express=express,
+            )
+            for blocking in (True, False)
+        }
+        self.encoding = encoding
+        listener = Callback[MatchingStatus](lambda _status: bridge.post(self._look), indirect=False)
+        self._demand = self._publishers[True]  # whose subscribers are looked for
+        if self._keyed_by_instance:
+            self._demand = bridge.session.declare_publisher(KeyExpr(f"{plan.id.key}/*"))
+        self._matching = self._demand.declare_matching_listener(listener)
+        bridge.budget.join(self.cache)
+        self._kept_for: list[Declared] = []  # what answers late joiners
+        if plan.is_durable:
+            self._kept_for = bridge.answers.keep_for_late_joiners(self)
+
+    def _encoding(self) -> Encoding:
+        name = self._bridge.type_label(self.id.type_name)
+        if len(name.encode("utf-8", "replace")) > SCHEMA_LEN_MAX:
+            return Encoding.APPLICATION_CDR
+        return Encoding.APPLICATION_CDR.with_schema(name)
+
+    @property
+    def mirrors(self) -> list[Mirror]:
+        """The mirror readers."""
+        return [one.mirror for one in self._mirrors.values()]
+
+    @property
+    def readers(self) -> Iterable[int]:
+        """Their handles."""
+        return self._classes
+
+    @property
+    def tier(self) -> Tier | None:
+        """How well the type of the mirrors is known."""
+        return next((one.tier for one in self._mirrors.values()), None)
+
+    @property
+    def pending_count(self) -> int:
+        """Samples that wait for room."""
+        return sum(
+            len(one.payloads) - one.start if isinstance(one, Run) else 1 for one in self._out
+        )
+
+    @property
+    def instances_count(self) -> int:
+        """Live instances that the mirror readers hold memory for (D-510)."""
+        return len(self._live)
+
+    def update(self, plan: Plan) -> None:
+        """Follow a changed plan: other writers, other classes."""
+        self.plan = plan
+        known = {source.guid: source for source in self._sources.values()}
+        sources: dict[int, Source] = {}
+        for writer in plan.endpoints:
+            source = known.pop(writer.guid, None)
+            of = ReaderClass.of(writer.qos)
+            if source is None:
+                source = self._source(writer, of)
+            source.reader_class, source.is_durable = of, writer.qos.is_durable
+            sources[writer.handle] = source
+        # Samples of writers that went may still be in the mirror readers.
+        for handle, source in list(self._sources.items())[-TAKE_COUNT:]:
+            if handle not in sources and source.guid in known:
+                sources[handle] = source
+        self._sources = sources
+        settings = self._bridge.settings
+        self.cache.set_writers(
+            plan.endpoints,
+            self._bridge.limits.dds_cache_depth,
+            settings.cache_multiplier if settings.ros else 1,
+        )
+        if not self._kept_for and plan.is_durable:
+            self._kept_for = self._bridge.answers.keep_for_late_joiners(self)
+
+    def _source(self, writer: Endpoint, of: ReaderClass) -> Source:
+        # Advanced subscribers order samples and their history by stamps, unless they are numbered.
+        by_stamps = self._bridge.settings.ros and writer.qos.is_durable
+        origin = None if by_stamps else self._bridge.new_origin()
+        return Source(writer.guid, of, WriterClock(writer.guid), origin, writer.qos.is_durable)
+
+    def _period(self) -> int | None:
+        rate = self._bridge.settings.rate_of(self.id.key)
+        return None if rate is None else round(1e9 / rate)
+
+    def reconfigure(self) -> None:
+        """Follow changed settings: another rate, other QoS of mirrors."""
+        self._period_ns = self._period()
+        if self._period_ns is None and not self._out:
+            for reader in self._classes:
+                self._dds.pause(reader, paused=False)
+
+    def _look(self, now_ns: int) -> None:
+        """Notice whether there are subscribers; by the DDS thread."""
+        wanted = self._demand.matching_status.matching
+        if wanted == self.is_wanted:
+            return
+        self.is_wanted = wanted
+        self._unwanted_ns = None if wanted else now_ns
+        self._bridge.touch(self)
+
+    # Mirrors.
+
+    def maintain(self, now_ns: int) -> None:
+        """Create and delete mirror readers so that they are what the plan wants."""
+        wanted = self._wanted(now_ns)
+        type_ = self._bridge.type_of(self.plan, now_ns)
+        if wanted and type_ is None:
+            self.state.set(State.NO_TYPE, now_ns, "its type did not come yet")
+            return
+        for of in [one for one in self._mirrors if one not in wanted]:
+            self._delete(of)
+        try:
+            for of in wanted:
+                assert type_ is not None
+                known = self._mirrors.get(of)
+                qos = self._qos(of)
+                if known is None or self._bridge.mirror_qos.get(known.mirror.handle) != (
+                    qos,
+                    type_,
+                ):
+                    self._make(of, type_, qos)
+        except DdsError as error:
+            self._attempts += 1
+            next_ns = self._bridge.retry_at(self, self._attempts, now_ns)
+            self.state.set(State.FAILED, now_ns, str(error), next_ns)
+            return
+        self._attempts = 0
+        if wanted:
+            self.state.set(State.ACTIVE, now_ns)
+        else:
+            standby = self._bridge.is_standby
+            self.state.set(State.STANDBY if standby else State.WAITING, now_ns)
+
+    def _wanted(self, now_ns: int) -> list[ReaderClass]:
+        bridge = self._bridge
+        if bridge.is_standby:
+            return []
+        linger_ns = bridge.linger_ns
+        lingers = self._unwanted_ns is not None and now_ns - self._unwanted_ns < linger_ns
+        if lingers and self._unwanted_ns is not None:
+            bridge.touch_at(self, self._unwanted_ns + linger_ns)
+        every = not bridge.settings.on_demand or self.is_wanted or lingers
+        return [of for of in self.plan.classes if every or of.durability > 0]
+
+    def _qos(self, of: ReaderClass) -> Qos:
+        bridge = self._bridge
+        partition = mirror_partition(self.id.partition)
+        limits = MirrorLimits(bridge.limits.dds_reader_count)
+        qos = mirror_reader(
+            of,
+            partition,
+            limits,
+            keep_last=self._period_ns is not None,
+            user_data=bridge.user_data_of(self.plan),
+        )
+        return bridge.settings.reader_qos(self.id.key, qos)
+
+    def _make(self, of: ReaderClass, type_: TopicType, qos: Qos) -> None:
+        bridge = self._bridge
+        made = self._dds.make_reader(self.id.topic, type_, qos)
+        old = self._mirrors.pop(of, None)
+        self._mirrors[of] = _MirrorReader(made, type_.tier)
+        bridge.mirror_qos[made.handle] = qos, type_
+        self._classes[made.handle] = of
+        bridge.routes_by_reader[made.handle] = self
+        bridge.mirrors_changed()
+        # A recorder that wants the topic may have come after the type was first put.
+        bridge.answers.publish_schema(type_, bridge.type_label(type_.name))
+        if old is not None:
+            self._hand_over(old)
+        if self._period_ns is not None or self._out:
+            self._dds.pause(made.handle, paused=True)
+            bridge.touch_at(self, bridge.now_ns())
+
+    def _hand_over(self, old: _MirrorReader) -> None:
+        """Read both mirrors until writers know the new one; each sample passes once (D-309)."""
+        now_ns = self._bridge.now_ns()
+        self._begin_overlap(now_ns)
+        self._retiring.append((now_ns + RETIRE_NS, old.mirror))
+        self._bridge.touch_at(self, now_ns + RETIRE_NS)
+
+    def _begin_overlap(self, now_ns: int) -> None:
+        for one in self.cache.samples(now_ns):
+            self.overlap.add(one.writer, one.time)
+        self.overlap.extend(now_ns + RETIRE_NS + self._bridge.linger_ns)
+
+    def succeed(self, old: FromDds, now_ns: int) -> None:
+        """Replace a route whose writers are now those of this one; both read for a while."""
+        old._begin_overlap(now_ns)
+        self.overlap = old.overlap
+
+    def _retire(self, now_ns: int) -> None:
+        while self._retiring and self._retiring[0][0] <= now_ns:
+            _, mirror = self._retiring.popleft()
+            of = self._classes.get(mirror.handle)
+            while of is not None and (taken := self._dds.take(mirror.handle, TAKE_COUNT)):
+                self._put_taken(taken, of)
+            self._forget(mirror)
+
+    def _delete(self, of: ReaderClass) -> None:
+        self._forget(self._mirrors.pop(of).mirror)
+
+    def _forget(self, mirror: Mirror) -> None:
+        self._classes.pop(mirror.handle, None)
+        self._bridge.routes_by_reader.pop(mirror.handle, None)
+        self._bridge.mirror_qos.pop(mirror.handle, None)
+        self._dds.delete(mirror)
+        self._bridge.mirrors_changed()
+
+    def close(self) -> None:
+        """End the route: mirrors, publishers and cache go."""
+        for of in list(self._mirrors):
+            self._delete(of)
+        for _, mirror in self._retiring:
+            self._forget(mirror)
+        self._bridge.budget.leave(self.cache)
+        declared = {self._demand, *self._publishers.values()}
+        self._bridge.undeclare(self._matching, *declared, *self._kept_for)
+        self._out.clear()
+
+    # Samples.
+
+    def take(self, reader: int, now_ns: int) -> None:
+        """Take one list of a mirror reader and put it."""
+        of = self._classes.get(reader)
+        if of is None or self._out:
+            return
+        self._put_taken(self._dds.take(reader, TAKE_COUNT), of)
+        self.drain(now_ns)
+
+    def poll(self, now_ns: int) -> int | None:
+        """Do what is due of a route with a rate or without room; returns when to call again."""
+        self._retire(now_ns)
+        if self._out:
+            if self.retry_ns is None or now_ns >= self.retry_ns:
+                self.drain(now_ns)
+            return self.retry_ns
+        if self._period_ns is None:
+            return None
+        if now_ns >= self._due_ns:
+            self._due_ns = max(self._due_ns + self._period_ns, now_ns)
+            for reader in list(self._classes):
+                while taken := self._dds.take(reader, TAKE_COUNT):
+                    self._put_taken(taken, self._classes[reader])
+            self.drain(now_ns)
+        return self._due_ns if self._classes else None
+
+    def _put_taken(self, taken: list[Taken], of: ReaderClass) -> None:
+        """Sort taken samples into what is put; the hot path of the direction."""
+        bridge = self._bridge
+        wall_ns = bridge.wall_ns()
+        handle = -1
+        source: Source | None = None
+        run: Run | None = None
+        stamped = bridge.settings.source_stamps
+        len_max = bridge.limits.dds_sample_len
+        last: dict[int, int] | None = None
+        overlap = self.overlap if self.overlap.is_active(bridge.now_ns()) else None
+        if taken and taken[-1][1].instance_handle and self.plan.has_key:
+            self._count_instances(taken)
+        for index, (payload, info) in enumerate(taken):
+            if info.publication_handle != handle:
+                handle = info.publication_handle
+                source = self._source_of(handle, of)
+                run = None
+            if source is None:
+                continue
+            if info.instance_state != ALIVE or not info.valid_data:
+                if last is None:
+                    last = {one.instance_handle: at for at, (_, one) in enumerate(taken)}
+                final = last[info.instance_handle] == index
+                if (
+                    overlap is not None
+                    and not info.valid_data
+                    and not overlap.is_first(source.guid, -1 - info.source_timestamp)
+                ):
+                    continue
+                if self._put_state(payload, info, source, wall_ns, is_last=final):
+                    run = None
+                    continue
+                if not info.valid_data:
+                    continue
+            if len(payload) > len_max:
+                self.counts.lose("too large")
+                self.state.set(State.FULL, bridge.now_ns(), "a sample exceeds dds_sample_len")
+                continue
+            time = source.clock.stamp(info.source_timestamp, wall_ns) if stamped else 0
+            if overlap is not None and not overlap.is_first(source.guid, info.source_timestamp):
+                continue
+            if time is None or self._keyed_by_instance:
+                self._add_single(payload, info, source, time)
+                run = None
+                continue
+            if source.is_durable:
+                self._keep(payload, time, source, info.instance_handle, b"")
+            if run is None:
+                run = Run(source, [], [])
+                self._out.append(run)
+            run.payloads.append(payload)
+            run.times.append(time)
+
+    def _count_instances(self, taken: list[Taken]) -> None:
+        for _, info in taken:
+            if info.instance_state != ALIVE:
+                self._live.discard(info.instance_handle)
+            elif len(self._live) < self._bridge.limits.dds_instances_count:
+                self._live.add(info.instance_handle)
+
+    def _source_of(self, handle: int, of: ReaderClass) -> Source | None:
+        """The writer of a sample; None if the sample is not for this mirror."""
+        source = self._sources.get(handle)
+        if source is None:
+            self._bridge.admission.discover()  # samples may overtake the news of their writer
+            source = self._sources.get(handle)
+            if source is None:
+                self.counts.lose("unknown writer")
+                return None
+        if source.reader_class != of:
+            self._bridge.counts.duplicate("D-303")
+            return None
+        if self._bridge.presence.is_bridge(source.guid):
+            self._bridge.counts.duplicate("D-634")
+            return None
+        return source
+
+    def _put_state(
+        self, payload: bytes, info: Info, source: Source, wall_ns: int, *, is_last: bool
+    ) -> bool:
+        """Carry a dispose or unregister (dds.md 11); False: treat the sample as any other."""
+        state, valid = info.instance_state, info.valid_data
+        status = DISPOSED if state == INSTANCE_DISPOSED else UNREGISTERED
+        carried = (
+            state in (INSTANCE_DISPOSED, NO_WRITERS)
+            and self._bridge.settings.deletes
+            and self.tier is Tier.EXACT
+            and self._bridge.has_key(self.plan)
+            and is_last
+        )
+        if state == INSTANCE_DISPOSED and is_last:
+            for one in self._sources.values():
+                self.cache.end_instance(one.guid, info.instance_handle)
+        if not carried:
+            return False
+        source_ns = info.source_timestamp
+        time = source.clock.stamp(source_ns, wall_ns) if self._bridge.settings.source_stamps else 0
+        beside = Attachment(
+            status=status,
+            source_ns=source_ns if time is None else None,
+            writer=source.guid if time is None else None,
+            key=None if valid else payload,
+        )
+        instance = self._bridge.instance_key(self, payload, is_key=not valid)
+        if self._keyed_by_instance and instance:
+            if valid:
+                self._out.append(Single(source, payload, time or 0, beside.to_bytes(), instance))
+            self._out.append(Single(source, None, time or 0, beside.to_bytes(), instance))
+        else:
+            said = payload if valid else None
+            self._out.append(Single(source, said, time or 0, beside.to_bytes()))
+        return True
+
+    def _add_single(self, payload: bytes, info: Info, source: Source, time: int | None) -> None:
+        beside = b""
+        if time is None:  # its time is no stamp, and travels beside it (D-542)
+            source_ns = info.source_timestamp
+            beside = Attachment(source_ns=max(0, source_ns), writer=source.guid).to_bytes()
+            self._bridge.counts.stamps_replaced += 1
+        instance = ""
+        if self._keyed_by_instance:
+            instance = self._bridge.instance_key(self, payload, is_key=False)
+        if source.is_durable:
+            handle = info.instance_handle
+            self._keep(payload, time or self._bridge.node_time(), source, handle, beside)
+        self._out.append(Single(source, payload, time or 0, beside, instance))
+
+    def _keep(
+        self, payload: bytes, time: int, source: Source, instance: int, beside: bytes
+    ) -> None:
+        if not self.cache.wants(source.guid):
+            return
+        at = 0 if self.tier is not Tier.EXACT else instance
+        self.cache.add(at, Kept(payload, time, source.guid, beside, self._bridge.now_ns()))
+        if self._bridge.budget.len > self._bridge.limits.dds_cache_len:
+            self._bridge.budget.settle()
+
+    def drain(self, now_ns: int) -> None:
+        """Put what waits, as far as there is room (D-407)."""
+        while self._out:
+            item = self._out[0]
+            done = self._put_run(item) if isinstance(item, Run) else self._put_single(item)
+            if not done:
+                self._hold(now_ns)
+                return
+            self._out.popleft()
+            self.counts.last_ns = now_ns
+        if self.retry_ns is not None:
+            self.retry_ns = None
+            self._back_off_ns = BACK_OFF_NS
+            if self._period_ns is None:
+                for reader in self._classes:
+                    self._dds.pause(reader, paused=False)
+
+    def _hold(self, now_ns: int) -> None:
+        if self.retry_ns is None:
+            for reader in self._classes:
+                self._dds.pause(reader, paused=True)
+        self.retry_ns = now_ns + self._back_off_ns
+        self._back_off_ns = min(2 * self._back_off_ns, BACK_OFF_NS_MAX)
+        self._bridge.touch_at(self, self.retry_ns)
+
+    def _blocks(self, source: Source) -> bool:
+        reliable = source.reader_class.reliability is Reliability.RELIABLE
+        return reliable and self._bridge.settings.reliable_routes_blocking
+
+    def _put_run(self, run: Run) -> bool:
+        blocks = self._blocks(run.source)
+        publisher = self._publishers[blocks]
+        before = 0 if blocks else publisher.stats.dropped_count
+        count = len(run.payloads)
+        while run.start < count:
+            start = run.start
+            run.start = publisher.try_put_many(
+                run.payloads, run.times, run.source.guid, run.source.origin, start
+            )
+            if run.start == start:
+                return False
+            counts = self.counts
+            counts.samples += run.start - start
+            counts.octets += sum(map(len, run.payloads[start : run.start]))
+        if not blocks:
+            dropped = publisher.stats.dropped_count - before
+            if dropped:
+                self.counts.samples -= dropped
+                self.counts.lose("no room", dropped)
+        return True
+
+    def _put_single(self, item: Single) -> bool:
+        key = item.instance or self.id.key
+        if item.payload is None and not self._bridge.rights.allow_delete(key):
+            self.counts.lose("access rules")
+            return True
+        stamp = None
+        if item.time:
+            stamp = Timestamp(NTP64.from_value(item.time), item.source.guid)
+        origin = item.source.origin
+        number = None
+        if origin is not None:
+            number = SourceInfo(self._bridge.entity(origin.eid), origin.sn)
+        blocks = self._blocks(item.source)
+        publisher = self._publishers[blocks]
+        if item.instance:
+            done = self._bridge.instances.send(
+                item.instance,
+                item.payload,
+                encoding=self.encoding,
+                attachment=item.attachment or None,
+                timestamp=stamp,
+                source_info=number,
+                blocks=blocks,
+            )
+        elif item.payload is None:
+            done = publisher.try_delete(
+                attachment=item.attachment, timestamp=stamp, source_info=number
+            )
+        else:
+            done = publisher.try_put(
+                item.payload,
+                attachment=item.attachment or None,
+                timestamp=stamp,
+                source_info=number,
+            )
+        if not done and blocks:
+            return False
+        if origin is not None:
+            origin.sn = (origin.sn + 1) & 0xFFFF_FFFF
+        if not done:
+            self.counts.lose("no room")
+        elif item.payload is None:
+            self.counts.deletes += 1
+        else:
+            self.counts.samples += 1
+            self.counts.octets += len(item.payload)
+        return True

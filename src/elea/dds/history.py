@@ -1,0 +1,120 @@
+"""Queries for history: a few at a time, the rest in a bounded line (D-565 to D-568)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from elea.dds.line_hot import Item
+from elea.dds.rights import DomainRights
+from elea.errors import EleaError
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.parameters import Parameters
+from elea.provenance import SampleKind
+from elea.query import ConsolidationMode, QueryConsolidation, QueryTarget, ReplyKeyExpr
+from elea.sample import Reply
+from elea.selector import Selector
+from elea.session.handlers import Callback
+from elea.session.session import Session
+
+CACHE: Final = "@dds_pub_cache"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One history query: a key expression, parameters, and who is told."""
+
+    key_expr: str
+    parameters: str
+    done: Callable[[list[Item]], None]
+
+
+class HistoryQueries:
+    """Asks for history. `ask` and `ended` are for the DDS thread; `post` brings answers there."""
+
+    def __init__(
+        self,
+        session: Session,
+        post: Callable[[Callable[[int], None]], None],
+        rights: DomainRights,
+        *,
+        timeout_s: float,
+        running_max: int,
+        waiting_max: int,
+        samples_max: int,
+    ) -> None:
+        self._session = session
+        self._post = post
+        self._rights = rights
+        self.timeout_s = timeout_s
+        self._running_max = running_max
+        self._waiting_max = waiting_max
+        self._samples_max = samples_max
+        self._running = 0
+        self._waiting: deque[Question] = deque()
+        self.asked_count = 0
+        self.dropped_count = 0
+        self._is_closed = False
+
+    def ask(self, question: Question) -> None:
+        """Ask now, or when one of those that run has ended."""
+        if self._running >= self._running_max:
+            self._waiting.append(question)
+            if len(self._waiting) > self._waiting_max:
+                self.dropped_count += 1
+                self._waiting.popleft().done([])
+            return
+        if not self._rights.allow_query(question.key_expr, question.parameters):
+            question.done([])
+            return
+        self._running += 1
+        self.asked_count += 1
+        found: list[Item] = []
+
+        def take(reply: Reply) -> None:
+            sample = reply.ok
+            if sample is None or len(found) >= self._samples_max:
+                return
+            if not self._rights.show_reply(sample.key_text):
+                return
+            stamp = sample.raw_stamp
+            beside = sample.attachment
+            found.append(
+                Item(
+                    sample.key_text,
+                    None if sample.kind is SampleKind.DELETE else sample.payload.to_bytes(),
+                    0 if stamp is None else stamp.time,
+                    b"" if stamp is None else stamp.id,
+                    None if beside is None else beside.to_bytes(),
+                )
+            )
+
+        def end() -> None:
+            self._post(lambda _now_ns: self._ended(question, found))
+
+        try:
+            self._session.get(
+                Selector(KeyExpr(question.key_expr), Parameters(question.parameters)),
+                Callback(take, end, indirect=False),
+                target=QueryTarget.ALL,
+                consolidation=QueryConsolidation(ConsolidationMode.NONE),
+                accept_replies=ReplyKeyExpr.ANY,
+                timeout=self.timeout_s,
+            )
+        except EleaError:
+            self._ended(question, found)
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._is_closed = True
+        self._waiting.clear()
+
+    def _ended(self, question: Question, found: list[Item]) -> None:
+        self._running -= 1
+        if self._is_closed:
+            return
+        question.done(found)
+        if self._waiting:
+            self.ask(self._waiting.popleft())

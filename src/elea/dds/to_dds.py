@@ -1,0 +1,607 @@
+"""A route to DDS: samples on the key wait in a bounded line and are written (dds.md 10, 11, 13).
+
+Threads of the session put samples into the line; the DDS thread does everything else.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from elea.dds.cache import Arrived, Written, merge
+from elea.dds.line_hot import FULL, Intake, Item, Line
+from elea.dds.mapping import is_pattern, pattern_matches
+from elea.dds.port import FAILED, NO_ROOM, REFUSED, WRITTEN, DdsError, Mirror, Tier, TopicType
+from elea.dds.qos import (
+    CDR1,
+    CDR2,
+    INFINITE,
+    KEEP_ALL,
+    Liveliness,
+    MirrorLimits,
+    Ownership,
+    accepts_representation,
+    mirror_writer,
+)
+from elea.dds.representation import legal_begins, padded, refusal, version_of
+from elea.dds.routes import Plan, RouteId
+from elea.dds.stamps import (
+    DISPOSED,
+    NANOS,
+    UNREGISTERED,
+    WRITE_AHEAD_NS_MAX,
+    Attachment,
+    ntp64_of,
+    source_time,
+)
+from elea.dds.state import LOG, State, StateCell
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.provenance import SampleKind
+from elea.qos import CongestionControl, Locality
+from elea.sample import Sample
+from elea.session.handlers import Callback
+
+if TYPE_CHECKING:
+    from elea.dds.bridge import Bridge
+    from elea.session.context import Declared
+
+DRAIN_COUNT: Final = 1_024  # as many as a line holds: a turn costs as much as fifty samples
+BACK_OFF_NS: Final = 1_000_000
+BACK_OFF_NS_MAX: Final = 20_000_000
+MATCH_NS: Final = 1_000_000_000  # a new mirror writer waits so long for the readers there are
+
+
+@dataclass(slots=True)
+class _MirrorWriter:
+    mirror: Mirror
+    type_: TopicType
+    ready_ns: int  # before it, readers that should match may not have matched
+    is_ready: bool = False
+    is_dirty: bool = False  # something waits for a flush
+    asserted_ns: int = 0
+
+
+_WriterId = tuple[str, Ownership, int]  # partition, ownership, data representation
+
+
+class ToDds:
+    """Writes the samples of a key to one topic, partition and type."""
+
+    def __init__(self, bridge: Bridge, plan: Plan) -> None:
+        self.id: RouteId = plan.id
+        self.plan = plan
+        self.counts = bridge.new_counts()
+        self.state = StateCell(plan.id)
+        self.end_ns: int | None = None
+        self.made_ns = bridge.now_ns()
+        self.retry_ns: int | None = None
+        self.sources: set[bytes] = set()  # remote writers that announce themselves (D-604)
+        self._bridge = bridge
+        self._dds = bridge.dds
+        self._line = Line(bridge.limits)
+        self._writers: dict[_WriterId, _MirrorWriter] = {}
+        self._written = Written()
+        self._instances: OrderedDict[str, bytes] = OrderedDict()  # serialised keys by key text
+        self._back_off_ns = BACK_OFF_NS
+        self._attempts = 0
+        self._refused_once = False
+        self._asking = 0  # history queries that run
+        self._history: list[Item] = []
+        self._was_durable = False
+        self._late_publishers: Declared | None = None
+        self._is_pattern = is_pattern(plan.id.partition)
+        self._is_keyed_by_instance = bridge.settings.has_instances(plan.id.key)
+        self._last_ns = bridge.now_ns()
+        self._wall_ns = 0
+        intake = Intake(
+            self._line,
+            self,
+            checks_encoding=bridge.settings.check_encoding,
+            len_max=bridge.limits.dds_sample_len,
+        )
+        handler = Callback(intake.receive)
+        origin = None if bridge.marks_own else Locality.REMOTE
+        expr = plan.id.key + ("/*" if self._is_keyed_by_instance else "")
+        self._subscriber = bridge.session.declare_subscriber(
+            KeyExpr(expr), handler, allowed_origin=origin
+        )
+
+    @property
+    def mirrors(self) -> list[Mirror]:
+        """The mirror writers."""
+        return [one.mirror for one in self._writers.values()]
+
+    @property
+    def tier(self) -> Tier | None:
+        """How well the type of the mirrors is known."""
+        return next((one.type_.tier for one in self._writers.values()), None)
+
+    @property
+    def pending_count(self) -> int:
+        """Samples that wait to be written."""
+        return len(self._line)
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether history is being asked for."""
+        return self._asking > 0
+
+    # By threads of the session.
+
+    def home(self) -> frozenset[bytes]:
+        """Return the prefixes of the participants of the own domain."""
+        return self._bridge.presence.home
+
+    def is_own(self, source: tuple[bytes, int]) -> bool:
+        """Whether a sample is one that the bridge put."""
+        return self._bridge.is_own(source)
+
+    def shows_delete(self, key: str) -> bool:
+        """Whether the domain may see that a key is deleted (D-814)."""
+        return self._bridge.rights.show_delete(key)
+
+    def refuse(self, reason: str) -> None:
+        """Count a sample that is not written: a duplicate by a rule, or lost."""
+        if reason.startswith("D-"):
+            self._bridge.counts.duplicate(reason)
+        else:
+            self.counts.lose(reason)
+
+    def wake(self) -> None:
+        """Tell the DDS thread that samples wait."""
+        self._bridge.wake(self)
+
+    def add_to_full(self, item: Item, length: int, sample: Sample) -> int:
+        """Take a sample that found the line full, or is longer than it (D-457)."""
+        blocks = sample.congestion_control is not CongestionControl.DROP
+        keeps_all = any(one.qos.depth == KEEP_ALL for one in self.plan.endpoints)
+        result, dropped = self._line.add(
+            item,
+            length,
+            waits=blocks and not self.is_asking,
+            drops_oldest=self.is_asking or not (blocks or keeps_all),
+        )
+        lost = dropped + (result == FULL)
+        if lost:
+            self.counts.lose("line full", lost)
+        return result
+
+    # By the DDS thread: mirrors.
+
+    def update(self, plan: Plan) -> None:
+        """Follow a changed plan: other readers."""
+        self.plan = plan
+
+    def succeed(self, old: ToDds) -> None:
+        """Take the samples that wait in a route whose readers are now those of this one."""
+        before = old._line.take(len(old._line))
+        mine = self._line.take(len(self._line))
+        # Both heard the same samples for a moment: the end of one is the begin of the other.
+        twice = next(
+            (n for n in range(min(len(before), len(mine)), 0, -1) if before[-n:] == mine[:n]), 0
+        )
+        self._line.put_back([*before, *mine[twice:]])
+        self._bridge.wake(self)
+
+    def reconfigure(self) -> None:
+        """Follow changed settings; mirrors are compared with what they should be anyway."""
+
+    def maintain(self, now_ns: int) -> None:
+        """Create and replace mirror writers so that they satisfy all readers."""
+        bridge = self._bridge
+        if bridge.is_standby:
+            self._delete_all()
+            self.state.set(State.STANDBY, now_ns)
+            return
+        if not bridge.presence.is_reachable(self.plan, now_ns):
+            self._delete_all()
+            self.state.set(State.WAITING, now_ns, "the session has no link")
+            return
+        type_ = bridge.type_of(self.plan, now_ns)
+        if type_ is None:
+            self.state.set(State.NO_TYPE, now_ns, "its type did not come yet")
+            return
+        try:
+            wanted = set(self._writers)
+            if not self._is_pattern:
+                wanted |= {(self.id.partition, one, self._version()) for one in self._ownerships()}
+            for id_ in sorted(wanted):
+                self._make(id_, type_, now_ns)
+        except DdsError as error:
+            self._attempts += 1
+            next_ns = bridge.retry_at(self, self._attempts, now_ns)
+            self.state.set(State.FAILED, now_ns, str(error), next_ns)
+            return
+        self._attempts = 0
+        self.state.set(State.ACTIVE, now_ns)
+        if self.plan.is_durable and not self._was_durable:
+            self._was_durable = True
+            if bridge.settings.ros:
+                self._late_publishers = self._watch_publishers()
+            bridge.ask_history(self, None)
+
+    def _watch_publishers(self) -> Declared:
+        """Ask advanced publishers that appear for their history (D-664)."""
+        bridge = self._bridge
+
+        def told(sample: Sample) -> None:
+            key = sample.key_text
+            if sample.kind is SampleKind.PUT and f"/{bridge.session.zid()}/" not in key:
+                bridge.post(lambda _now_ns: bridge.ask_publisher(self, key))
+
+        handler = Callback(told, indirect=False)
+        expr = f"{self.id.key}/@adv/pub/**"
+        return bridge.session.liveliness().declare_subscriber(expr, handler)
+
+    def history_parameters(self) -> str:
+        """What advanced publishers are asked with: no more than the readers keep."""
+        depth = self._depth()
+        return "" if depth is None or not self._bridge.settings.ros else f"_max={depth}"
+
+    def _ownerships(self) -> set[Ownership]:
+        return {one.qos.ownership for one in self.plan.endpoints} or {Ownership.SHARED}
+
+    def _version(self) -> int:
+        """The representation that most readers take; payloads of the other get a writer, too."""
+        takes = [accepts_representation(one.qos, CDR1) for one in self.plan.endpoints]
+        return CDR1 if all(takes) else CDR2
+
+    def _make(self, id_: _WriterId, type_: TopicType, now_ns: int) -> _MirrorWriter:
+        """The mirror writer of an id; made anew if its QoS or type no longer fits (D-309)."""
+        bridge = self._bridge
+        partition, ownership, version = id_
+        readers = [one.qos for one in self.plan.endpoints if one.qos.ownership is ownership]
+        limits = MirrorLimits(
+            writer_count=bridge.limits.dds_writer_count, cache_depth=bridge.limits.dds_cache_depth
+        )
+        qos = mirror_writer(
+            readers,
+            partition,
+            version,
+            limits,
+            ownership=ownership,
+            strength=bridge.settings.ownership_strength,
+            user_data=bridge.user_data_of(self.plan),
+        )
+        qos = bridge.settings.writer_qos(self.id.key, qos)
+        known = self._writers.get(id_)
+        if known is not None and bridge.mirror_qos.get(known.mirror.handle) == (qos, type_):
+            return known
+        made = self._dds.make_writer(self.id.topic, type_, qos)
+        if known is not None:
+            self._delete(id_)
+        bridge.mirror_qos[made.handle] = qos, type_
+        found = self._writers[id_] = _MirrorWriter(made, type_, now_ns + MATCH_NS)
+        bridge.touch_at(self, found.ready_ns)
+        bridge.mirrors_changed()
+        return found
+
+    def _delete(self, id_: _WriterId) -> None:
+        writer = self._writers.pop(id_)
+        self._dds.flush(writer.mirror.handle)
+        self._bridge.mirror_qos.pop(writer.mirror.handle, None)
+        self._dds.delete(writer.mirror)
+        self._bridge.mirrors_changed()
+
+    def _delete_all(self) -> None:
+        for id_ in list(self._writers):
+            self._delete(id_)
+
+    def close(self) -> None:
+        """End the route: the subscriber and the mirrors go."""
+        self._line.close()
+        self._bridge.undeclare(self._subscriber, self._late_publishers)
+        self._delete_all()
+
+    # By the DDS thread: history.
+
+    def add_history(self, items: list[Item], now_ns: int) -> None:
+        """Take what a history query brought; after the last one history and live are merged."""
+        self._history += items
+        self._asking -= 1
+        if self._asking:
+            return
+        live = self._line.take(len(self._line))
+        depth = self._depth()
+        ordered = merge(
+            [self._arrived(one) for one in self._history], map(self._arrived, live), depth
+        )
+        merged = [one.item for one in ordered if isinstance(one.item, Item)]
+        self._history.clear()
+        self._line.put_back(merged)
+        self._bridge.wake(self)
+
+    def _depth(self) -> int | None:
+        depths = [one.qos.depth for one in self.plan.endpoints if one.qos.is_durable]
+        return None if not depths or KEEP_ALL in depths else max(depths)
+
+    def _arrived(self, item: Item) -> Arrived:
+        instance = b""
+        if item.payload and self._bridge.has_key(self.plan):
+            writer = next(iter(self._writers.values()), None)
+            if writer is not None and refusal(item.payload, None) is None:
+                instance = self._dds.key_of(writer.mirror, padded(item.payload)) or b""
+        return Arrived(item.time, item.clock, item, instance)
+
+    def ask_again(self, zid: str) -> None:
+        """Ask a bridge that appeared for its history (D-566)."""
+        if self.plan.is_durable and self._was_durable:
+            self._bridge.ask_history(self, zid)
+
+    def ask(self, count: int) -> None:
+        """Hold live samples back until so many history queries have ended."""
+        self._asking += count
+
+    # By the DDS thread: writing.
+
+    def poll(self, now_ns: int) -> int | None:
+        """Write what waits; returns when to call again."""
+        if self._bridge.is_standby:
+            self._line.take(len(self._line))  # the active bridge writes them (D-637)
+            return None
+        if self.is_asking:
+            return None
+        if self.retry_ns is not None and now_ns < self.retry_ns:
+            return self.retry_ns
+        self.retry_ns = None
+        count = 0
+        batch = self._line.take(DRAIN_COUNT)
+        fast = self._fast_writers(now_ns) if batch else {}
+        while count < len(batch):
+            if fast:
+                count = self._write_plain(batch, count, fast)
+            if count == len(batch) or not self._write(batch[count], now_ns):
+                break
+            count += 1
+        if count < len(batch):
+            self._line.put_back(batch[count:])
+            self._bridge.counts.no_room += 1
+            if count:
+                self._back_off_ns = BACK_OFF_NS
+            self.retry_ns = now_ns + self._back_off_ns
+            self._back_off_ns = min(2 * self._back_off_ns, BACK_OFF_NS_MAX)
+        if count:
+            self._last_ns = self.counts.last_ns = now_ns
+        self._flush()
+        due = self._assert_liveliness(now_ns)
+        if self.retry_ns is not None:
+            return self.retry_ns
+        return now_ns if self._line else due
+
+    def _fast_writers(self, now_ns: int) -> dict[bytes, _MirrorWriter]:
+        """The writers of plain samples by the begin of their payloads; none if more is to do."""
+        if self._is_pattern or self._is_keyed_by_instance or self.plan.is_durable:
+            return {}
+        ownerships = self._ownerships()
+        type_ = self._bridge.type_of(self.plan, now_ns)
+        if len(ownerships) != 1 or type_ is None:
+            return {}
+        [ownership] = ownerships
+        found: dict[bytes, _MirrorWriter] = {}
+        for begin in legal_begins(type_.extensibility):
+            version = version_of(begin)
+            writer = self._writers.get((self.id.partition, ownership, version))
+            takes = (accepts_representation(one.qos, version) for one in self.plan.endpoints)
+            if writer is not None and writer.is_ready and any(takes):
+                found[begin] = writer
+        self._wall_ns = self._bridge.wall_ns()
+        return found
+
+    def _write_plain(
+        self, batch: list[Item], start: int, writers: dict[bytes, _MirrorWriter]
+    ) -> int:
+        """Write samples without attachments; returns the first that needs the general way."""
+        write = self._dds.write
+        wall_ns = self._wall_ns
+        latest = ntp64_of(wall_ns + WRITE_AHEAD_NS_MAX)
+        index, length, begin = start, 0, b""
+        handle = 0
+        for index in range(start, len(batch)):
+            _, payload, time, _, attachment = batch[index]
+            if not payload or attachment is not None or len(payload) & 3 or time > latest:
+                break
+            if payload[:2] != begin:
+                writer = writers.get(payload[:2])
+                if writer is None:
+                    break
+                begin, handle = payload[:2], writer.mirror.handle
+                writer.is_dirty = True
+            # As `nanos_of`, without a call per sample.
+            if write(handle, payload, -(-time * NANOS >> 32) if time else wall_ns) != WRITTEN:
+                break
+            length += len(payload)
+        else:
+            index = len(batch)
+        self.counts.samples += index - start
+        self.counts.octets += length
+        return index
+
+    def _flush(self) -> None:
+        for writer in self._writers.values():
+            if writer.is_dirty:
+                writer.is_dirty = False
+                self._dds.flush(writer.mirror.handle)
+
+    def _write(self, item: Item, now_ns: int) -> bool:
+        """Write one sample; False if there is no room and it has to be tried again."""
+        beside = None if item.attachment is None else Attachment.read(item.attachment)
+        if item.attachment is not None and beside is None:
+            self.counts.lose("attachment")
+        if (
+            beside is not None
+            and beside.writer
+            and beside.writer[:12] in self._bridge.presence.home
+        ):
+            self._bridge.counts.duplicate("D-632")
+            return True
+        clock = (beside.writer if beside is not None else None) or item.clock
+        time = item.time
+        if self.plan.is_durable and time and not self._written.is_new(clock, time):
+            self._bridge.counts.duplicate("D-566")
+            return True
+        wall_ns = self._bridge.wall_ns()
+        source_ns, replaced = source_time(beside, time or None, wall_ns)
+        if replaced:
+            self._bridge.counts.stamps_replaced += 1
+        done = (
+            self._write_delete(item, beside, source_ns, now_ns)
+            if item.payload is None
+            else self._write_value(item.key, item.payload, beside, source_ns, now_ns)
+        )
+        if not done and self.plan.is_durable and time:
+            self._written.forget(clock, time)
+        return done
+
+    def _partition(self, key: str) -> str | None:
+        """The partition that a sample belongs to; None: none of this route's (D-107)."""
+        if not self._is_pattern:
+            return self.id.partition
+        if "*" in key:
+            return None
+        partition = self._bridge.settings.names.partition_of(key, self.id.topic)
+        if partition is None or not pattern_matches(self.id.partition, partition):
+            return None
+        known = {id_[0] for id_ in self._writers}
+        if partition not in known and len(known) >= self._bridge.limits.dds_partitions_count:
+            self.counts.lose("partitions")
+            return None
+        return partition
+
+    def _targets(self, partition: str, version: int, now_ns: int) -> list[_MirrorWriter] | None:
+        """The mirror writers of a payload; None: not ready, try again."""
+        type_ = self._bridge.type_of(self.plan, now_ns)
+        if type_ is None:
+            return None
+        found = []
+        for ownership in sorted(self._ownerships()):
+            id_ = partition, ownership, version
+            writer = self._writers.get(id_)
+            if writer is None:
+                try:
+                    writer = self._make(id_, type_, now_ns)
+                except DdsError as error:
+                    self.state.set(State.FAILED, now_ns, str(error))
+                    self.counts.lose("failed")
+                    continue
+            if not writer.is_ready and not self._is_matched(writer, version, now_ns):
+                return None
+            found.append(writer)
+        return found
+
+    def _is_matched(self, writer: _MirrorWriter, version: int, now_ns: int) -> bool:
+        """Whether the readers that a new mirror writer should match have matched, or had time."""
+        expected = [one for one in self.plan.endpoints if accepts_representation(one.qos, version)]
+        matched = len(self._dds.unmatched(writer.mirror, is_writer=True).matched)
+        if matched >= len(expected) or now_ns >= writer.ready_ns:
+            writer.is_ready = True
+        return writer.is_ready
+
+    def _write_value(
+        self, key: str, payload: bytes, beside: Attachment | None, source_ns: int, now_ns: int
+    ) -> bool:
+        type_ = self._bridge.type_of(self.plan, now_ns)
+        reason = refusal(payload, None if type_ is None else type_.extensibility)
+        if reason is not None:
+            self._refuse("refused representation", reason, payload)
+            return True
+        partition = self._partition(key)
+        if partition is None:
+            return True
+        payload = padded(payload)
+        version = version_of(payload)
+        targets = self._targets(partition, version, now_ns)
+        if targets is None:
+            return False
+        if not any(accepts_representation(one.qos, version) for one in self.plan.endpoints):
+            self.counts.lose("representation")
+        status = 0 if beside is None else beside.status
+        results = [self._write_to(one, payload, status, source_ns) for one in targets]
+        if NO_ROOM in results and WRITTEN not in results:
+            return False
+        if WRITTEN in results:
+            self.counts.samples += 1
+            self.counts.octets += len(payload)
+            if self._is_keyed_by_instance and targets:
+                self._remember(key, targets[0], payload)
+        elif REFUSED in results:
+            if not self._bridge.has_sibling(self):
+                self._refuse("refused value", "it is not a value of this type", payload)
+        elif FAILED in results:
+            self.counts.lose("failed")
+        return True
+
+    def _write_to(self, writer: _MirrorWriter, payload: bytes, status: int, source_ns: int) -> int:
+        dds, handle = self._dds, writer.mirror.handle
+        writer.is_dirty = True
+        if status & DISPOSED:
+            return dds.write_dispose(handle, payload, source_ns)
+        result = dds.write(handle, payload, source_ns)
+        if result == WRITTEN and status & UNREGISTERED:
+            key = dds.key_of(writer.mirror, payload)
+            if key is not None:
+                dds.unregister(handle, key, source_ns)
+        return result
+
+    def _remember(self, key: str, writer: _MirrorWriter, payload: bytes) -> None:
+        if key in self._instances:
+            self._instances.move_to_end(key)
+            return
+        serialised = self._dds.key_of(writer.mirror, payload)
+        if serialised is not None:
+            self._instances[key] = serialised
+            if len(self._instances) > self._bridge.limits.dds_instances_count:
+                self._instances.popitem(last=False)
+
+    def _write_delete(
+        self, item: Item, beside: Attachment | None, source_ns: int, now_ns: int
+    ) -> bool:
+        key = None if beside is None else beside.key
+        status = DISPOSED if beside is None else beside.status
+        if key is None:
+            key = self._instances.get(item.key)
+            status = DISPOSED
+        partition = self._partition(item.key)
+        if key is None or partition is None or not self._bridge.has_key(self.plan):
+            self.counts.deletes_ignored += 1
+            return True
+        targets = self._targets(partition, version_of(key), now_ns)
+        if targets is None:
+            return False
+        for writer in targets:
+            writer.is_dirty = True
+            call = self._dds.dispose if status & DISPOSED else self._dds.unregister
+            result = call(writer.mirror.handle, padded(key), source_ns)
+            if result == NO_ROOM:
+                return False
+            if result == WRITTEN:
+                self.counts.deletes += 1
+            else:
+                self._refuse("refused value", "its key is not one of this type", key)
+        return True
+
+    def _refuse(self, reason: str, words: str, payload: bytes) -> None:
+        self.counts.lose(reason)
+        if not self._refused_once:
+            self._refused_once = True
+            LOG.warning(
+                "route to_dds %a: a sample was refused: %s; it begins %s",
+                self.id.key,
+                words,
+                payload[:16].hex(" "),
+            )
+
+    def _assert_liveliness(self, now_ns: int) -> int | None:
+        """Assert the liveliness of manual writers (D-603); returns when to call again."""
+        due = None
+        for writer in self._writers.values():
+            qos = self._bridge.mirror_qos[writer.mirror.handle][0]
+            if qos.liveliness is Liveliness.AUTOMATIC or qos.lease_ns >= INFINITE:
+                continue
+            period_ns = max(1_000_000, qos.lease_ns // 3)
+            lives = bool(self.sources) or now_ns - self._last_ns < qos.lease_ns
+            if lives and now_ns - writer.asserted_ns >= period_ns:
+                writer.asserted_ns = now_ns
+                self._dds.assert_liveliness(writer.mirror.handle)
+            due = min(due or INFINITE, now_ns + period_ns) if lives else due
+        return due

@@ -1,0 +1,75 @@
+"""Which options an endpoint may have: a misspelt one would be left out without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Final
+
+from elea.errors import ConfigError
+from elea.link.settings import TlsSettings
+from elea.locator import Endpoint, is_group
+
+_METADATA: Final = frozenset({"prio", "rel"})
+_SOCKET: Final = frozenset({"bind", "dscp", "iface", "so_rcvbuf", "so_sndbuf"})
+_TLS: Final = frozenset(
+    {
+        "tls_min_version",
+        *(f"{one.name}{end}" for one in fields(TlsSettings) for end in ("", "_file", "_base64")),
+    }
+)
+_BY_SCHEME: Final = {
+    "tcp": _SOCKET,
+    "tls": _SOCKET | _TLS,
+    "udp": _SOCKET,
+    "unixsock-stream": _SOCKET,
+    "ws": _SOCKET | {"origins"},
+    "memory": frozenset[str](),
+}
+_GROUP: Final = _SOCKET | {"ttl"}
+# Those of Eclipse Zenoh that are accepted and do nothing here, with what does the same.
+_RETRY: Final = "connect/retry and listen/retry of the configuration say it for all endpoints"
+_INERT: Final = {
+    "retry_period_init_ms": _RETRY,
+    "retry_period_max_ms": _RETRY,
+    "retry_period_increase_factor": _RETRY,
+    "exit_on_failure": "connect/exit_on_failure and listen/exit_on_failure say it for all",
+    "join": "an endpoint that is a group joins it",
+}
+
+
+def check_options(endpoint: Endpoint) -> None:
+    """Check that an endpoint has no option that nobody knows.
+
+    Options of schemes that other packages bring are theirs to check.
+
+    Raises:
+        ConfigError: naming the option, and the nearest or all that there are.
+
+    Example:
+        >>> check_options(Endpoint.parse("tcp/[::1]:7447?prio=1-3#so_sndbuf=65536"))
+        >>> check_options(Endpoint.parse("tcp/[::1]:7447#so_sendbuf=65536"))
+        Traceback (most recent call last):
+        elea.errors.ConfigError: tcp/[::1]:7447#so_sendbuf=65536: unknown option 'so_sendbuf'; ...
+    """
+    known = _GROUP if is_group(endpoint) else _BY_SCHEME.get(endpoint.protocol)
+    if known is None:
+        return
+    known = known | _METADATA | set(_INERT)
+    for name, _ in (*endpoint.metadata, *endpoint.config):
+        if name not in known:
+            raise ConfigError(f"{endpoint}", f"unknown option {name!r}; {_advice(name, known)}")
+
+
+def inert_options(endpoint: Endpoint) -> Iterator[str]:
+    """What an endpoint asks for and does not get, one line for each option."""
+    for name, _ in (*endpoint.metadata, *endpoint.config):
+        if name in _INERT:
+            yield f"{endpoint.locator()}: option {name} has no effect: {_INERT[name]}"
+
+
+def _advice(name: str, known: frozenset[str]) -> str:
+    from difflib import get_close_matches  # only mistakes need it
+
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"

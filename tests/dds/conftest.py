@@ -1,0 +1,69 @@
+"""One bridge, one DDS peer and two sessions for the tests of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+from tests.dds.peers import Peer, bridge, next_domain, peer, session_pair, until
+
+from elea.dds.bridge import Bridge
+from elea.dds.routes import Direction
+from elea.session.session import Session
+
+
+@dataclass
+class Rig:
+    """A bridge on the session `near`, a user's session `far`, and a DDS participant."""
+
+    near: Session
+    far: Session
+    bridge: Bridge
+    peer: Peer
+    domain: int
+
+    def route(self, direction: str, key: str) -> object:
+        """The route of a key, once it is there."""
+
+        def found() -> object:
+            return next(
+                (
+                    one
+                    for id_, one in list(self.bridge.routes.items())
+                    if id_.key == key and id_.direction is Direction(direction)
+                ),
+                None,
+            )
+
+        return until(found, f"route {direction} {key}")
+
+    def matched_by(self, direction: str, key: str, count: int) -> None:
+        """Wait until the first mirror of a route has matched so many endpoints."""
+        route: Any = self.route(direction, key)
+        is_writer = direction == "to_dds"
+
+        def enough() -> bool:
+            mirrors = route.mirrors
+            found = mirrors and self.bridge.dds.unmatched(mirrors[0], is_writer=is_writer).matched
+            return len(found or ()) >= count
+
+        until(enough, f"{count} matches of {key}")
+
+    def matched(self, *names: str) -> None:
+        """Wait until endpoints of the peer are matched."""
+        for name in names:
+            until(partial(self.peer.matched, name), f"match of {name}")
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    domain = next_domain()
+    with (
+        session_pair() as (near, far),
+        bridge(near, domain, linger=0.5, pattern_writers=True, instances=["^Keys$"]) as made,
+        peer(domain) as other,
+    ):
+        yield Rig(near, far, made, other, domain)

@@ -1,0 +1,239 @@
+"""Several bridges: one domain, two domains, and what must not circulate."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from tests.dds.peers import LIMIT_S, bridge, config_of, next_domain, peer, put, session_pair, until
+from tests.meta.tree import ROOT
+from tests.ports import free_port
+
+import elea
+from elea.dds.port import Tier
+from elea.dds.service import DdsService
+from elea.sample import Sample
+from elea.session.handlers import FifoChannel
+
+line = pytest.mark.line
+
+
+def chatter(value: int) -> bytes:
+    return b"\0\1\0\0" + value.to_bytes(4, "little") + b"\1\0\0\0\0\0\0\0"
+
+
+def number(sample: Sample) -> int:
+    return int.from_bytes(sample.payload.to_bytes()[4:8], "little")
+
+
+class OtherBridge:
+    """A bridge in a child process."""
+
+    def __init__(self, zid: str, domain: int, endpoint: str, **section: Any) -> None:
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+        command = [sys.executable, "-m", "tests.dds.bridge_main"]
+        self._process = subprocess.Popen(
+            [*command, zid, str(domain), endpoint, json.dumps(section)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment,
+        )
+        assert self._line() == "ready"
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def counts(self) -> dict[str, Any]:
+        """Ask for its counters."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        found: dict[str, Any] = json.loads(self._line())
+        return found
+
+    def end(self, *, crash: bool = False) -> None:
+        """End it."""
+        if self._process.poll() is None:
+            assert self._process.stdin is not None
+            if crash:
+                self._process.kill()
+            self._process.stdin.close()
+            self._process.wait(30)
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+
+
+@contextmanager
+def other_bridge(*args: Any, **section: Any) -> Iterator[OtherBridge]:
+    made = OtherBridge(*args, **section)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+@line("D-202", "D-633", "D-634", "D-636", "D-637")
+@pytest.mark.parametrize("standby", [True, False])
+def test_two_bridges_of_one_domain_bring_each_sample_once(standby: bool) -> None:
+    domain = next_domain()
+    endpoint = f"tcp/127.0.0.1:{free_port()}"
+    config = config_of(listen=endpoint, mode="router")
+    config.insert_json5("id", '"f0"')
+    with (
+        elea.open(config) as near,
+        elea.open(config_of(connect=endpoint, mode="client")) as user,
+        bridge(near, domain, standby=standby) as first,
+        other_bridge("a0", domain, endpoint, standby=standby) as second,
+        peer(domain) as other,
+    ):
+        until(lambda: first.presence.is_standby == standby)
+        samples = user.declare_subscriber("Talk", FifoChannel(100))
+        other.writer("w", "Talk", "Chatter")
+        other.reader("r", "Talk", "Chatter", depth=0)
+        other.reader("h", "Hear", "Chatter", depth=0)
+        bridges = 1 if standby else 2
+        until(lambda: other.matched("w") == 1 + bridges and other.matched("h") == bridges)
+        for value in range(20):
+            other.write("w", [{"number": value, "text": ""}])
+        assert [one["value"]["number"] for one in other.taken("r", 20)] == list(range(20))
+        got = [number(samples.handler.recv(LIMIT_S)) for _ in range(20 * bridges)]
+        assert sorted(got) == sorted(list(range(20)) * bridges)
+        put(user, "Hear", chatter(99))
+        heard = other.taken("h", bridges)
+        assert [one["value"]["number"] for one in heard] == [99] * bridges
+        assert other.take("r") == []
+        assert samples.handler.try_recv() is None
+        # Bridges make no routes for each other's mirrors.
+        assert all(one.topic in ("Talk", "Hear") for one in first.table.endpoints.values())
+        prefixes = {one.guid[:12] for one in first.table.endpoints.values()}
+        assert prefixes == {bytes.fromhex(other.guid)[:12]}
+        assert second.counts()["endpoints"] == 3
+        samples.undeclare()
+
+
+@line("D-637", "D-638")
+def test_a_standby_takes_over() -> None:
+    domain = next_domain()
+    endpoint = f"tcp/127.0.0.1:{free_port()}"
+    config = config_of(listen=endpoint, mode="router")
+    config.insert_json5("id", '"f0"')
+    with (
+        elea.open(config) as near,
+        elea.open(config_of(connect=endpoint, mode="client")) as user,
+        bridge(near, domain) as first,
+        other_bridge("a0", domain, endpoint) as second,
+        peer(domain) as other,
+    ):
+        until(lambda: first.presence.is_standby)
+        samples = user.declare_subscriber("Talk", FifoChannel(100))
+        other.writer("w", "Talk", "Chatter")
+        until(lambda: other.matched("w") == 1)
+        other.write("w", [{"number": 1, "text": ""}])
+        assert number(samples.handler.recv(LIMIT_S)) == 1
+        second.end()
+        until(lambda: not first.presence.is_standby)
+        until(lambda: other.matched("w") == 1)
+        other.write("w", [{"number": 2, "text": ""}])
+        assert number(samples.handler.recv(LIMIT_S)) == 2
+        assert samples.handler.try_recv() is None
+        samples.undeclare()
+
+
+@line("D-001", "D-632", "D-639")
+def test_two_domains_of_one_service_join() -> None:
+    one, two = next_domain(), next_domain()
+    with session_pair() as (near, _far), peer(one) as left, peer(two) as right:
+        service = DdsService(near, {"domains": [{"domain": one}, {"domain": two}]})
+        try:
+            for here in (left, right):
+                here.writer("w", "Join", "Chatter")
+                here.reader("r", "Join", "Chatter", depth=0)
+            until(lambda: left.matched("w") == 2 and right.matched("w") == 2)
+            until(lambda: left.matched("r") == 2 and right.matched("r") == 2)
+            left.write("w", [{"number": 1, "text": ""}])
+            assert [x["value"]["number"] for x in right.taken("r", 1)] == [1]
+            right.write("w", [{"number": 2, "text": ""}])
+            assert [x["value"]["number"] for x in left.taken("r", 2)] == [1, 2]
+            assert [x["value"]["number"] for x in right.taken("r", 1)] == [2]
+            names = {name: value for name, _, _, value in service.counted()}
+            assert names["elea_dds_to_samples"] == 2
+            assert f"bridge/{one}" in service.status()
+        finally:
+            service.stop()
+
+
+@line("D-816")
+def test_keys_without_a_reader_reach_no_topic() -> None:
+    domain = next_domain()
+    with session_pair() as (near, far), bridge(near, domain) as made, peer(domain) as other:
+        other.reader("r", "Wanted", "Chatter")
+        until(lambda: other.matched("r"))
+        far.put("Unwanted", chatter(1))
+        put(far, "Wanted", chatter(2))
+        assert [x["value"]["number"] for x in other.taken("r", 1)] == [2]
+        assert {id_.topic for id_ in made.routes} == {"Wanted"}
+
+
+@line("D-206", "D-207", "D-784", "D-936")
+def test_settings_change_while_running() -> None:
+    domain = next_domain()
+    with session_pair() as (near, far), peer(domain) as other:
+        service = DdsService(near, {"domain": domain, "deny": "/Secret$", "scope": "s"})
+        try:
+            [made] = service.bridges
+            other.reader("a", "Open", "Chatter")
+            other.reader("b", "Secret", "Chatter")
+            until(lambda: other.matched("a"))
+            assert {id_.key for id_ in made.routes} == {"s/Open"}
+            service.change({"domain": domain, "deny": "^nothing$", "scope": "s"})
+            until(lambda: other.matched("b"))
+            put(far, "s/Secret", chatter(3))
+            assert [x["value"]["number"] for x in other.taken("b", 1)] == [3]
+            service.change({"domain": domain, "direction": "from_dds", "scope": "s"})
+            until(lambda: not other.matched("a") and not other.matched("b"))
+            with pytest.raises(elea.ZError, match="needs a restart"):
+                service.change({"domain": domain, "scope": "t"})
+        finally:
+            service.stop()
+
+
+@line("D-704")
+def test_endpoints_elsewhere_are_mirrored_here() -> None:
+    one, two = next_domain(), next_domain()
+    with (
+        session_pair() as (near, far),
+        peer(one) as left,
+        peer(two) as right,
+        bridge(near, one, forward_discovery=True) as first,
+        bridge(far, two, forward_discovery=True, on_demand=False) as second,
+    ):
+        left.reader("r", "There", "Keyed", depth=0)
+        left.writer("w", "Back", "Keyed", depth=0)
+        # Before anything is in the other domain, it has mirrors of both.
+        until(lambda: {"There", "Back"} <= {id_.topic for id_ in list(second.routes)})
+        mine = [one for id_, one in second.routes.items() if id_.topic in ("There", "Back")]
+        until(lambda: all(route.mirrors for route in mine))
+        assert {route.tier for route in mine} == {Tier.EXACT}
+        right.writer("w", "There", "Keyed", depth=0)
+        right.reader("r", "Back", "Keyed", depth=0)
+        until(lambda: right.matched("w") and right.matched("r"))
+        until(lambda: left.matched("w") and left.matched("r"))
+        right.write("w", [{"id": 1, "value": 2}])
+        assert [x["value"]["value"] for x in left.taken("r", 1)] == [2]
+        assert first.counts.failures == second.counts.failures == 0
+        left.delete("r")
+        until(
+            lambda: all(
+                one.guid[:1] != b"\xfe" or one.topic != "There"
+                for one in list(second.table.endpoints.values())
+            )
+        )

@@ -1,0 +1,180 @@
+"""What a robot must not send: each is counted and told, and the next message comes."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+
+import pytest
+import zenoh
+import zenoh.shm
+from tests.interop.ends import ECLIPSE, eventually, session
+from tests.ros.robot import CLIENT, Robot, fleet, robot
+
+import elea.ros as ros
+from elea.ros.endpoints import RawMessage
+from elea.ros.formats.attachment import Attachment
+from elea.ros.formats.shipped import shipped
+from elea.ros.formats.tokens import Token
+
+line = pytest.mark.line
+IMU = "sensor_msgs/msg/Imu"
+POINTS = "sensor_msgs/msg/PointCloud2"
+DAY_NS = 86_400_000_000_000
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with fleet() as where:
+        yield where
+
+
+@pytest.fixture
+def talker(endpoint: str) -> Iterator[Robot]:
+    with robot(endpoint) as made:
+        yield made
+
+
+@pytest.fixture
+def node(endpoint: str) -> Iterator[ros.Node]:
+    with ros.Node("inspector", namespace="/ops", connect=endpoint) as made:
+        yield made
+
+
+def wrong_payloads() -> dict[str, bytes]:
+    imu, points = shipped().message(IMU), shipped().message(POINTS)
+    good = imu.encode({"header": {"frame_id": "base"}})
+    return {
+        "no header": b"",
+        "half a header": good[:3],
+        "cut in a number": good[:-1],
+        "cut in the text": good[:18],
+        "bytes behind it": good + bytes(8),
+        "another encapsulation": b"\x00\x55" + good[2:],
+        "a parameter list": b"\x00\x03" + good[2:],
+        "big endian in name only": b"\x00\x00" + good[2:],
+        "a text of 4 GiB": good[:12] + b"\xff\xff\xff\xff" + good[16:],
+        "a text that is no UTF-8": good.replace(b"base", b"b\xffse"),
+        "a message of another type": points.encode({"data": bytes(100)}),
+    }
+
+
+@line("R2-382", "R2-383", "R2-812", "R2-325", "R2-817")
+@pytest.mark.parametrize("wrong", wrong_payloads().values(), ids=wrong_payloads())
+def test_a_payload_that_lies_is_refused_and_the_next_one_comes(
+    talker: Robot, node: ros.Node, caplog: pytest.LogCaptureFixture, wrong: bytes
+) -> None:
+    published = talker.publisher("/robot1/imu", IMU)
+    queued = node.create_subscription(IMU, "/robot1/imu")
+    called: list[float] = []
+    heard = node.create_subscription(
+        IMU, "/robot1/imu", lambda message: called.append(message.orientation.x)
+    )
+    published.wait_matching()
+    with caplog.at_level(logging.WARNING, "elea.ros"):
+        published.publish({"header": {"frame_id": "base"}, "orientation": {"x": 1.0}})
+        published.publish(wrong)
+        published.publish({"header": {"frame_id": "base"}, "orientation": {"x": 2.0}})
+        first, bad, last = (queued.take(20) for _ in range(3))
+    assert (first.orientation.x, last.orientation.x) == (1.0, 2.0)
+    assert isinstance(bad, RawMessage)
+    assert (bad.payload, bool(bad.reason)) == (wrong, True)
+    assert eventually(lambda: called == [1.0, 2.0])
+    assert (queued.undecodable, heard.undecodable, queued.lost) == (1, 1, 0)
+    refusals = [one for one in caplog.messages if "refused" in one]
+    assert len(refusals) == 1  # for both subscriptions
+    assert "0/robot1/imu/" in refusals[0]
+    metrics = {(name, topic): value for name, topic, value in node.context.metrics()}
+    assert metrics["elea_ros2_decode_errors", "/robot1/imu"] == 2
+    assert metrics["elea_ros2_messages", "/robot1/imu"] == 6
+
+
+@line("R2-206", "R2-202")
+def test_a_clock_that_is_ahead_or_before_1970_is_shown_as_it_is(
+    talker: Robot, node: ros.Node
+) -> None:
+    published = talker.publisher("/robot1/imu", IMU)
+    subscription = node.create_subscription(IMU, "/robot1/imu")
+    published.wait_matching()
+    times = [time.time_ns() + 400 * DAY_NS, -1, 2**63 - 1, -(2**63)]
+    for number, source_time in enumerate(times, 1):
+        attached = Attachment(number, source_time, published.token.gid).to_bytes()
+        published.publish({}, attach=attached)
+    found = [subscription.take(20).info for _ in times]
+    assert [one.source_time for one in found] == times
+    assert [one.node for one in found] == ["/robot1/talker"] * len(times)
+
+
+@line("R2-205")
+def test_numbers_that_jump_are_losses_and_those_that_fall_are_none(
+    talker: Robot, node: ros.Node
+) -> None:
+    published = talker.publisher("/robot1/imu", IMU)
+    subscription = node.create_subscription(IMU, "/robot1/imu")
+    published.wait_matching()
+    for number in (1, 2**63 - 1, -(2**63), 5):
+        attached = Attachment(number, 1, published.token.gid).to_bytes()
+        published.publish({}, attach=attached)
+    found = [subscription.take(20).info for _ in range(4)]
+    assert [one.lost for one in found] == [0, 2**63 - 3, 0, 0]
+
+
+@line("R2-103", "R2-151", "R2-814")
+def test_odd_names_are_no_topics(
+    talker: Robot, node: ros.Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    zid = talker.token.zid
+    base = f"@ros2_lv/0/{zid}/0"
+    odd = [
+        f"{base}/1/MP/%/%/n/%\x1b[31m/std_msgs::msg::dds_::String_/{'h' * 9}/::,1:,:,:,,",
+        f"{base}/2/XX/%/%/n/%a/std_msgs::msg::dds_::String_/h/::,1:,:,:,,",
+        f"{base}/3/MP/%/%/n/%a/std_msgs::msg::dds_::String_/h/9:,1:,:,:,,",
+        f"{base}/{'4' * 1_500}/NN/%/%/n",
+    ]
+    before = node.graph.bad_count
+    with caplog.at_level(logging.WARNING, "elea.ros"):
+        kept = [talker.session.liveliness().declare_token(one) for one in odd]
+        talker.publisher("/robot1/good", IMU)
+        assert node.graph.wait_for("/robot1/good", 20)
+        assert node.graph.settle(20)
+    assert node.graph.bad_count - before >= len(odd) - 1
+    assert "\x1b" not in caplog.text
+    assert "token left out" in caplog.text
+    del kept
+
+
+@line("R2-204")
+def test_gids_of_subscriptions_are_shown_and_never_compared(talker: Robot, node: ros.Node) -> None:
+    image = "sensor_msgs/msg/CompressedImage"
+    subscription = node.create_subscription(image, "/robot1/image")
+    assert eventually(lambda: node.graph.subscriptions("/robot1/image"))
+    [shown] = node.graph.subscriptions("/robot1/image")
+    assert isinstance(shown, Token)
+    assert shown.gid == subscription.token.gid
+    assert node.graph.publisher(shown.gid or b"") is None  # no message is of a subscription
+    # A message that says it is of a subscription has no node, and arrives all the same.
+    published = talker.publisher("/robot1/image", image)
+    published.wait_matching()
+    published.publish({"format": "png"}, attach=Attachment(1, 1, shown.gid or b"").to_bytes())
+    message = subscription.take(20)
+    assert (message.format, message.info.node) == ("png", None)
+
+
+@line("R2-227")
+def test_a_publisher_with_shared_memory_is_read_as_any_other(endpoint: str, node: ros.Node) -> None:
+    kind = shipped().message(IMU)
+    payload = kind.encode({"header": {"frame_id": "base"}, "orientation": {"x": 3.0}})
+    subscription = node.create_subscription(IMU, "/robot1/imu")
+    more = {**CLIENT, "transport/shared_memory/enabled": True}
+    with session(ECLIPSE, "client", connect=endpoint, more=more) as opened:
+        published = Robot(opened).publisher("/robot1/imu", IMU)
+        published.wait_matching()
+        provider = zenoh.shm.ShmProvider.default_backend(1 << 16)
+        shared = provider.alloc(len(payload))
+        shared[:] = payload
+        attached = Attachment(1, 7, published.token.gid).to_bytes()
+        published.publisher.put(zenoh.ZBytes(shared), attachment=attached)
+        message = subscription.take(20)
+    assert message.orientation.x == 3.0
+    assert message.info.sequence_number == 1

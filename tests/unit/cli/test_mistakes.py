@@ -1,0 +1,90 @@
+"""Wrong command lines, as a stranger writes them: each is told what was expected."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from elea.cli.main import main
+
+NOWHERE = ["-e", "tcp/127.0.0.1:1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["put", "a", "b", "c"], "unexpected argument 'c'; quote an argument that has spaces or *"),
+        (["log"], "expected a verb: ls, stat, verify"),
+        (["liveliness"], "expected a verb: token, "),
+        (["log", "verfy"], "; did you mean 'verify'?"),
+        (["get", "a", "-m", "clinet"], "; did you mean 'client'?"),
+        (["-v"], "unrecognized arguments: -v; did you mean -V?"),
+        (["sub", "a", "--cuont", "3"], "unrecognized arguments: --cuont 3; did you mean --count?"),
+        (["sim", "--seed", "x"], "argument --seed: expected a whole number, got 'x'"),
+        (["top", "--interval", "0"], "expected a number of seconds, 0.2 or more, got '0'"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+)
+def test_wrong_usage_says_what_was_expected(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert told in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_what_is_not_near_is_not_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--format` was answered with `did you mean --port?`."""
+    assert main(["explain", "--format", "x"]) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["help", "version"])
+def test_words_that_are_verbs_elsewhere(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb]) == 0
+    assert capsys.readouterr().out.startswith("usage: elea " if verb == "help" else "elea ")
+
+
+def test_help_about_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "put"]) == 0
+    assert capsys.readouterr().out.startswith("usage: elea put ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["put", "a//b", "x"],
+        ["sub", "/a"],
+        ["get", "a//b?x=1"],
+        ["delete", "a/"],
+        ["pub", "a#", "x"],
+    ],
+    ids=lambda one: one[0],
+)
+def test_an_invalid_key_is_told_before_a_connection_is_tried(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was `Connection refused`, and the next attempt found the key."""
+    assert main([*arguments, *NOWHERE]) == 1
+    assert "elea: key expression " in capsys.readouterr().err
+
+
+def test_nothing_to_explain(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An empty batch was explained, with exit code 0."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    assert main(["explain"]) == 1
+    assert "no input: give hex digits, a file, or bytes" in capsys.readouterr().err
+
+
+def test_a_file_in_the_place_of_a_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The answer was a list of all keys."""
+    file = tmp_path / "router.json5"
+    file.write_text("{}", encoding="utf-8")
+    assert main(["config", "explain", str(file)]) == 1
+    assert main(["config", "explain", "nowhere.json5"]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith("is a file, not a key; give it as --config FILE")
+    assert second.startswith("elea: nowhere.json5: is a file")

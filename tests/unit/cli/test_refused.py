@@ -1,0 +1,115 @@
+"""Short verbs against a router whose access rules refuse them: told on stderr, exit code 1."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.ends import WAIT_S
+from tests.unit.daemon.rig import options, running
+
+import elea
+from elea.cli.main import main
+
+RULES = """{access_control: {
+  enabled: true, default_permission: "deny",
+  rules: [{id: "open", permission: "allow", flows: ["ingress", "egress"], key_exprs: ["open/**"],
+    messages: ["put", "delete", "declare_subscriber", "query", "reply", "declare_queryable"]}],
+  subjects: [{id: "all"}],
+  policies: [{rules: ["open"], subjects: ["all"]}],
+}}"""
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path) -> Iterator[str]:
+    file = tmp_path / "router.json5"
+    file.write_text(RULES, encoding="utf-8")
+    with running(options(config=str(file))) as daemon:
+        yield daemon.locators()[0]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "elea", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ELEA_NO_SCOUTING": "1"},
+        check=False,
+    )
+
+
+def test_a_refused_put_was_silent(endpoint: str) -> None:
+    """The command closed before the notice of the router arrived, with exit code 0."""
+    done = run("put", "fleet/a", "b", "--json", "--connect", endpoint)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert line.startswith("elea: refused by router ")
+    assert line.endswith(
+        ": put on fleet/a: its access rules do not allow it; its audit names the rule"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "action", "key"),
+    [
+        (["put", "fleet/a", "b"], "put", "fleet/a"),
+        (["delete", "fleet/a"], "delete", "fleet/a"),
+        (["get", "fleet/a?x=1"], "query", "fleet/a"),
+        (["sub", "fleet/**", "--timeout", "0"], "declare_subscriber", "fleet/**"),
+        (["put", "a", "b", "--cfg", 'namespace:"fleet"'], "put", "fleet/a"),
+    ],
+    ids=lambda one: one[0] if isinstance(one, list) else None,
+)
+def test_what_is_refused_is_told_and_fails(
+    endpoint: str,
+    arguments: list[str],
+    action: str,
+    key: str,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([*arguments, "--connect", endpoint]) == 1
+    assert f": {action} on {key}: its access rules do not allow it" in caplog.text
+    assert "no reply" not in capsys.readouterr().err  # a second reason, and a wrong one
+
+
+def test_what_is_allowed_is_done(
+    endpoint: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with elea.open({"mode": "client", "connect": {"endpoints": [endpoint]}}) as session:
+        subscriber = session.declare_subscriber("open/**")
+        assert main(["put", "open/a", "b", "--connect", endpoint]) == 0
+        assert str(subscriber.recv(timeout=WAIT_S).key_expr) == "open/a"
+        assert main(["delete", "open/a", "--connect", endpoint]) == 0
+        assert main(["sub", "open/**", "--timeout", "0", "--connect", endpoint]) == 0
+        assert session.info.refusals() == []
+    assert "refused" not in caplog.text
+
+
+def test_a_long_payload_of_low_priority_is_waited_for(
+    endpoint: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The question to the router would overtake what is still queued."""
+    (tmp_path / "long").write_bytes(bytes(4_000_000))
+    arguments = ["put", "fleet/long", "--file", str(tmp_path / "long"), "--priority", "background"]
+    assert main([*arguments, "--connect", endpoint]) == 1
+    assert ": put on fleet/long: " in caplog.text
+
+
+def test_a_program_asks_what_was_refused(endpoint: str) -> None:
+    from elea.session.refusals import wait_decided
+
+    with elea.open({"mode": "client", "connect": {"endpoints": [endpoint]}}) as session:
+        session.put("fleet/a", b"")
+        session.put("open/a", b"")
+        assert wait_decided(session._context, "fleet/a", WAIT_S)
+        [refusal] = session.info.refusals()
+        assert (refusal.action, refusal.key_expr) == ("put", "fleet/a")
+        assert [refusal.zid] == session.info.routers_zid()
+        assert str(refusal).startswith(f"refused by router {refusal.zid}: put on fleet/a: ")

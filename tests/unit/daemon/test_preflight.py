@@ -1,0 +1,174 @@
+"""What `--config-check` refuses, what it names as without effect, and what a router warns of."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.ends import eventually, free_endpoint
+from tests.unit.daemon.rig import options, running
+
+from elea.cli.main import main
+from elea.daemon import services
+from elea.link.opening import Opening
+from elea.node.ports import ConnectFailed, NeighbourUp
+
+RUN = ["router", "--config-check", "--no-multicast-scouting"]
+
+
+def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main([*RUN, *arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+VOLUME = 'plugins/storage_manager:{volumes:{rocks:{backend:"rocksdb"}}}'
+NO_VOLUME = 'plugins/storage_manager:{storages:{a:{key_expr:"a/**",volume:"unheard"}}}'
+TLS = "tls/127.0.0.1:7447"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["-l", "warp/127.0.0.1:7447"], "listen/endpoints: warp/127.0.0.1:7447: no scheme 'warp'"),
+        (["-e", "warp/10.0.0.1:7447"], "connect/endpoints: warp/10.0.0.1:7447: no scheme 'warp'"),
+        (["-l", "tpc/0.0.0.0:7447"], "listen/endpoints: tpc/0.0.0.0:7447: no scheme 'tpc'"),
+        (["-l", "tcp/127.0.0.1"], "expected host:port, with a port of 0 to 65535"),
+        (["-l", "tcp/127.0.0.1:99999"], "ports end at 65535, got 99999"),
+        (["-l", "tcp/127.0.0.1:http"], "expected host:port, with a port of 0 to 65535"),
+        (["-e", "tcp/10.0.0.1"], "connect/endpoints: tcp/10.0.0.1: locator"),
+        (["-l", "tcp/127.0.0.1:1#foo=1"], "unknown option 'foo'; known are bind, dscp"),
+        (["-e", "tcp/127.0.0.1:1#so_sendbuf=1"], "did you mean so_sndbuf?"),
+        (["-l", TLS], "listen/endpoints: tls/127.0.0.1:7447: a tls listener needs"),
+        (
+            ["-e", TLS, "--cfg", 'transport/link/tls/root_ca_certificate:"/nonexistent/ca.pem"'],
+            "/nonexistent/ca.pem cannot be used: No such file",
+        ),
+        (["--cfg", 'transport/auth/usrpwd/dictionary_file:"/nonexistent"'], "/nonexistent: No"),
+        (["--cfg", 'elea/audit/file:"/nonexistent/audit"'], "elea/audit/file: /nonexistent/audit"),
+        (["--cfg", VOLUME], "storage_manager/volumes/rocks: no volume 'rocksdb' is installed"),
+        (["--cfg", NO_VOLUME], "storages/a/volume: saw 'unheard'; the volumes"),
+        (["-P", "mqtt"], "plugins/mqtt: it is required and not installed"),
+        (["--cfg", 'plugins/rest:{__config__:"rest.json5"}'], "plugins/rest/__config__: sections"),
+        (["--cfg", "nope:1"], "nope: unknown key; the top has"),
+        (["--cfg", "foo/bar:1"], "foo/bar: unknown key; the top has"),
+        (["--cfg", "startup/subscribe:[]"], "startup/subscribe: unknown key; the top has"),
+        (["--cfg", "listn/endpoints:[]"], "the nearest known one is listen/endpoints"),
+        (["--cfg", "endpoints:[]"], "is connect/endpoints or listen/endpoints"),
+    ],
+)
+def test_what_cannot_run_is_refused(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All of these could be used, for all that was said, or were told with a misleading hint."""
+    code, out, err = checked(capsys, *arguments)
+    assert (code, out) == (1, "")
+    assert complaint in err
+
+
+@pytest.mark.parametrize(
+    ("section", "package", "extra"),
+    [
+        ("rest:{http_port:8000}", "uvicorn", "web"),
+        ('recorder:{directory:"log",recordings:{a:{key_exprs:["a/**"]}}}', "pyarrow", "arrow"),
+    ],
+)
+def test_a_service_whose_extra_is_missing_could_be_used_for_all_that_was_said(
+    section: str,
+    package: str,
+    extra: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    here = importlib.util.find_spec
+    monkeypatch.setattr(services, "find_spec", lambda name: None if name == package else here(name))
+    code, out, err = checked(capsys, "--cfg", f"plugins/{section}")
+    assert (code, out) == (1, "")
+    assert f"pip install 'elea[{extra}]'" in err
+
+
+def test_a_log_level_that_means_nothing_could_be_used(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = checked(capsys, "--log", "lod")
+    assert (code, out) == (2, "")
+    assert "argument --log: no log level: 'lod'; expected a level (trace, debug" in err
+
+
+def test_what_is_left_out_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = checked(
+        capsys,
+        *("-e", "tcp/127.0.0.1:1#retry_period_init_ms=5"),
+        *("--cfg", "plugins/mqtt:{port:1883}"),
+        *("--cfg", "transport/shared_memory/enabled:true"),
+        *("--cfg", "plugins/rest:{http_port:8000,work_thread_num:2}"),
+    )
+    assert code == 0
+    *idle, last = out.splitlines()
+    assert last == "the configuration can be used"
+    assert all(line.startswith("without effect: ") for line in idle)
+    text = "\n".join(idle)
+    assert "plugins/mqtt: no such service is installed" in text
+    assert "plugins/rest/work_thread_num has no effect: a service has one thread" in text
+    assert "transport/shared_memory/enabled has no effect" in text
+    assert "option retry_period_init_ms has no effect: connect/retry" in text
+
+
+def test_a_plain_configuration_leaves_nothing_out(capsys: pytest.CaptureFixture[str]) -> None:
+    endpoint = "tcp/127.0.0.1:1?prio=1-3;rel=1#so_sndbuf=65536;iface=lo"
+    code, out, _ = checked(capsys, "-e", endpoint, "-l", "udp/127.0.0.1:7447")
+    assert (code, out) == (0, "the configuration can be used\n")
+
+
+def test_who_may_read_the_admin_space_is_not_told_wrongly(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It said `whoever is connected` with `default_permission: deny`."""
+    empty = "rules:[],subjects:[],policies:[]"
+    rules = f'access_control:{{enabled:true,default_permission:"deny",{empty}}}'
+    assert main(["config", "explain", "--cfg", rules]) == 0
+    out = capsys.readouterr().out
+    assert "admin space: those whom access rules let query @/** may read it" in out
+    assert main(["config", "explain"]) == 0
+    assert "admin space: whoever is connected may read it" in capsys.readouterr().out
+
+
+def test_an_upstream_that_is_not_there_is_told_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not at info, not at debug: a router said nothing at all."""
+    nobody, failures = free_endpoint(), list[object]()
+    notice = Opening.noticed
+
+    def counted(self: Opening, event: NeighbourUp | ConnectFailed) -> None:
+        failures.append(event)
+        notice(self, event)
+
+    monkeypatch.setattr(Opening, "noticed", counted)
+    quick = "connect/retry:{period_init_ms:10,period_max_ms:10}"
+    with running(options(quick, connect=(nobody,))):
+        assert eventually(lambda: len(failures) > 5)
+    [told] = [one for one in caplog.records if one.name == "elea.link"]
+    assert told.levelno == logging.WARNING
+    assert told.getMessage().startswith(f"cannot connect to {nobody}: ")
+    assert "Connection refused (ECONNREFUSED)" in told.getMessage()
+    assert told.getMessage().endswith("; retrying")
+
+
+def test_a_router_that_meets_its_own_id_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "elea.audit")
+    endpoint = free_endpoint()
+    with (
+        running(options(listen=(endpoint,), id="a1")),
+        running(options(connect=(endpoint,), id="a1")),
+    ):
+        assert eventually(lambda: "cannot connect to" in caplog.text)
+        assert eventually(lambda: "login_refused" in caplog.text)
+    assert "it has the same id as this node" in caplog.text
+
+
+def test_an_unknown_scheme_ends_a_router_before_it_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["router", "-l", "tcp/127.0.0.1:0", "-e", "warp/127.0.0.1:9999"]) == 1
+    assert "no scheme 'warp'; there are memory, tcp" in capsys.readouterr().err

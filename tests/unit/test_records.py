@@ -1,0 +1,167 @@
+"""`elea.records.dataclass` beside the standard one: the same classes, later."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib
+import inspect
+import pickle
+import pkgutil
+import subprocess
+import sys
+from dataclasses import field
+
+import pytest
+
+from elea import records
+
+
+@records.dataclass(frozen=True, slots=True)
+class Frozen:
+    a: int
+    b: str = "x"
+    c: tuple[int, ...] = field(default_factory=tuple)
+
+
+@records.dataclass(slots=True, kw_only=True)
+class Changing:
+    a: int
+    b: list[int] = field(default_factory=list)
+    sum: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sum = self.a + len(self.b)
+
+
+@records.dataclass(slots=True, eq=False)
+class Unequal:
+    a: int
+    b: int = field(default=2, repr=False, kw_only=True)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StandardFrozen:
+    a: int
+    b: str = "x"
+    c: tuple[int, ...] = field(default_factory=tuple)
+
+
+def test_values_compare_hash_and_print_as_the_standard_ones() -> None:
+    one, other = Frozen(1), Frozen(1, "x", ())
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != Frozen(2)
+    standard: object = StandardFrozen(1)
+    assert one != standard
+    assert repr(one) == "Frozen(a=1, b='x', c=())"
+    assert Frozen.__match_args__ == StandardFrozen.__match_args__
+    assert str(inspect.signature(Frozen)) == str(inspect.signature(StandardFrozen))
+    assert [one.name for one in dataclasses.fields(Frozen)] == ["a", "b", "c"]
+    assert dataclasses.is_dataclass(Frozen)
+    assert dataclasses.asdict(one) == {"a": 1, "b": "x", "c": ()}
+
+
+def test_frozen_values_stay_and_travel() -> None:
+    value = Frozen(1, c=(2,))
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'a'"):
+        value.a = 2  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del value.a
+    assert pickle.loads(pickle.dumps(value)) == value
+    assert copy.copy(value) == copy.deepcopy(value) == value
+    for changed in (records.replace(value, a=3), dataclasses.replace(value, a=3)):
+        assert changed == Frozen(3, c=(2,))
+    with pytest.raises(TypeError):
+        records.replace(value, nothing=3)  # type: ignore[call-arg]
+
+
+def test_values_that_change_have_no_hash() -> None:
+    value = Changing(a=1)
+    assert value.sum == 1
+    value.a = 5
+    assert value != Changing(a=1)
+    with pytest.raises(TypeError):
+        hash(value)
+    with pytest.raises(TypeError):
+        Changing(1)  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        value.nothing = 1  # type: ignore[attr-defined]
+    assert Changing(a=1).b is not Changing(a=1).b
+    assert pickle.loads(pickle.dumps(value)) == value
+    assert records.replace(Changing(a=1), a=2) == Changing(a=2)
+
+
+def test_values_without_comparison_are_themselves() -> None:
+    one = Unequal(1)
+    assert one != Unequal(1)
+    assert len({one, Unequal(1)}) == 2
+    assert repr(one).endswith("Unequal(a=1)")
+    with pytest.raises(TypeError):
+        Unequal(1, 3)  # type: ignore[call-arg]
+
+
+def test_what_is_unusual_is_left_to_the_standard_one() -> None:
+    @records.dataclass(frozen=True, slots=True)
+    class Child(StandardFrozen):
+        d: int = 4
+
+    assert Child(1).d == 4
+    assert Child(1, "y", (), 5).b == "y"
+
+    @records.dataclass(slots=True, order=True)
+    class Ordered:
+        a: int
+
+    assert Ordered(1) < Ordered(2)
+
+
+def _classes() -> list[type]:
+    found: dict[type, None] = {}
+    for package in ("wire", "routing", "policy", "node", "config", "transport", "link", "session"):
+        root = importlib.import_module(f"elea.{package}")
+        for module in pkgutil.walk_packages(root.__path__, f"elea.{package}."):
+            names = vars(importlib.import_module(module.name))
+            found |= {
+                one: None
+                for one in names.values()
+                if isinstance(one, type) and one.__module__ == module.name
+            }
+    return [one for one in found if "__dataclass_fields__" in one.__dict__]
+
+
+def test_every_class_of_the_core_is_as_the_standard_one_makes_it() -> None:
+    classes = _classes()
+    assert len(classes) > 150
+    for cls in classes:
+        fields = [one for one in dataclasses.fields(cls) if one.init]
+        ordered = tuple(one.name for one in fields if not one.kw_only)
+        named = tuple(one.name for one in fields if one.kw_only)
+        parameters = inspect.signature(cls).parameters
+        assert tuple(parameters) == ordered + named, cls
+        assert cls.__dict__["__match_args__"] == ordered, cls
+        for one in fields:
+            has_default = parameters[one.name].default is not inspect.Parameter.empty
+            missing = one.default is one.default_factory is dataclasses.MISSING
+            assert has_default is not missing, (cls, one.name)
+
+
+def test_most_classes_are_not_finished_by_a_start() -> None:
+    """Half of what `elea put` took to start was the making of functions that it did not call."""
+    program = (
+        "import dataclasses, elea\n"
+        "made, before = [], dataclasses._process_class\n"
+        "def count(cls, *args, **options):\n"
+        "    made.append(cls.__name__)\n"
+        "    return before(cls, *args, **options)\n"
+        "dataclasses._process_class = count\n"
+        "from elea.cli.main import main\n"
+        "main(['put', 'a', 'b', '-m', 'client', '-e', 'tcp/127.0.0.1:1',"
+        " '--no-multicast-scouting'])\n"
+        "print(len(made), *made)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+    )
+    count, *names = done.stdout.split()
+    assert int(count) <= 80, names  # of 200
