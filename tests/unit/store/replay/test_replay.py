@@ -200,6 +200,7 @@ def test_it_loops_until_it_is_stopped(session: elea.Session, tmp_path: Path) -> 
         with Replay(session, tmp_path, ReplaySettings(speed=0, loop=True)) as replay:
             assert eventually(lambda: replay.loops_count >= 3)
         assert replay.wait(WAIT_S)
+        assert eventually(lambda: len(samples) >= 7)
     assert [one.payload.to_bytes() for one in samples[:7]] == [b"%d" % (at % 5) for at in range(7)]
 
 
