@@ -18,6 +18,7 @@ def main() -> None:
         for _line in sys.stdin:
             counts: dict[str, object] = {**made.describe.counts(), "standby": made.is_standby}
             counts["duplicates_by_rule"] = dict(made.counts.duplicates)
+            counts["bridges"] = sorted(made.presence._bridges)
             sys.stdout.write(json.dumps(counts) + "\n")
             sys.stdout.flush()
 

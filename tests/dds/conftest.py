@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import pytest
-from tests.dds.peers import Peer, bridge, next_domain, peer, session_pair, until
+from tests.dds.peers import Peer, bridge, matched_here, next_domain, peer, session_pair, until
 
 from elea.dds.bridge import Bridge
 from elea.dds.routes import Direction
@@ -40,17 +39,9 @@ class Rig:
 
         return until(found, f"route {direction} {key}")
 
-    def matched_by(self, direction: str, key: str, count: int) -> None:
-        """Wait until the first mirror of a route has matched so many endpoints."""
-        route: Any = self.route(direction, key)
-        is_writer = direction == "to_dds"
-
-        def enough() -> bool:
-            mirrors = route.mirrors
-            found = mirrors and self.bridge.dds.unmatched(mirrors[0], is_writer=is_writer).matched
-            return len(found or ()) >= count
-
-        until(enough, f"{count} matches of {key}")
+    def matched_here(self, key: str, count: int) -> None:
+        """Wait until the mirrors of a key have matched so many endpoints, in all."""
+        matched_here(self.bridge, key, count)
 
     def matched(self, *names: str) -> None:
         """Wait until endpoints of the peer are matched."""

@@ -21,7 +21,8 @@ from tests.dds.idl_types import TYPES, Mode, Place
 
 from elea.dds.cyclone_c import Descriptor, Info
 
-lib = DDS._dll_handle
+# An own view of the library: signatures that are set here are not those of the package.
+lib = ct.CDLL(DDS._dll_handle._name, handle=DDS._dll_handle._handle)
 
 CONFIG = """<CycloneDDS><Domain><General><Interfaces><NetworkInterface address="127.0.0.1"/>
 </Interfaces></General><Discovery><ParticipantIndex>auto</ParticipantIndex>
@@ -261,6 +262,22 @@ class Peer:
         count = getattr(lib, f"dds_get_matched_{ends}")(entity._ref, None, ct.c_size_t(0))
         assert count >= 0, count
         return int(count)
+
+    def matched_guids(self, name: str) -> list[str]:
+        """The GUIDs of the endpoints that match."""
+        entity = self.entities[name]
+        end = "subscription" if isinstance(entity, DataWriter) else "publication"
+        handles = (ct.c_uint64 * 64)()
+        count = getattr(lib, f"dds_get_matched_{end}s")(entity._ref, handles, ct.c_size_t(64))
+        data = getattr(lib, f"dds_get_matched_{end}_data")
+        data.restype = ct.c_void_p
+        found = []
+        for handle in handles[: max(0, count)]:
+            address = data(entity._ref, ct.c_uint64(handle))
+            if address:  # it may have gone meanwhile
+                found.append(ct.string_at(address, 16).hex())
+                lib.dds_builtintopic_free_endpoint(ct.c_void_p(address))
+        return found
 
     def liveliness(self, name: str) -> int:
         return int(self.entities[name].get_liveliness_changed_status().alive_count)

@@ -22,6 +22,7 @@ from elea.config.config import Config
 from elea.dds.bridge import Bridge
 from elea.dds.cyclone import CycloneDomain
 from elea.dds.presence import marker
+from elea.dds.routes import Direction
 from elea.dds.settings import DdsSettings
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.session.session import Session
@@ -159,6 +160,7 @@ _POSITIONAL: Final = {
     "write_dispose": ("name", "value"),
     "take": ("name", "count"),
     "matched": ("name",),
+    "matched_guids": ("name",),
     "liveliness": ("name",),
     "missed": ("name",),
     "delete": ("name",),
@@ -210,11 +212,61 @@ def session_pair() -> Iterator[tuple[Session, Session]]:
         yield first, second
 
 
-def put(session: Session, key: str, payload: Any, **options: Any) -> None:
-    """Put once a subscriber of the key is known: a put that nobody wants goes nowhere."""
+def subscribed(session: Session, key: str) -> None:
+    """Wait until a session knows a subscriber of a key: before, what it sends goes nowhere."""
     with session.declare_publisher(key) as publisher:
         until(lambda: publisher.matching_status.matching, f"a subscriber of {key}")
+
+
+def served(session: Session, key: str) -> None:
+    """Wait until a session knows a queryable of a key: before, its queries get no reply."""
+    with session.declare_querier(key) as querier:
+        until(lambda: querier.matching_status.matching, f"a queryable of {key}")
+
+
+def put(session: Session, key: str, payload: Any, **options: Any) -> None:
+    """Put once a subscriber of the key is known.
+
+    The match in DDS tells nothing of it: the declaration has a way of its own.
+    """
+    subscribed(session, key)
     session.put(key, payload, **options)
+
+
+def delete(session: Session, key: str, **options: Any) -> None:
+    """Delete once a subscriber of the key is known."""
+    subscribed(session, key)
+    session.delete(key, **options)
+
+
+def matched_here(made: Bridge, key: str, count: int) -> None:
+    """Wait until the mirrors of a key have matched so many endpoints, in all.
+
+    Each side of a match learns of it by itself. A best-effort sample is lost if the reader does
+    not know the writer yet, whatever the writer knows.
+    """
+
+    def enough() -> bool:
+        found = 0
+        for id_, route in list(made.routes.items()):
+            if id_.key == key:
+                is_writer = id_.direction is Direction.TO_DDS
+                for mirror in route.mirrors:
+                    found += len(made.dds.unmatched(mirror, is_writer=is_writer).matched)
+        return found >= count
+
+    until(enough, f"{count} matches of {key}")
+
+
+def matched_there(other: Peer, name: str, made: Bridge) -> None:
+    """Wait until an endpoint of a peer has matched a mirror of this bridge, and nothing else."""
+    prefix = made.dds.guid[:12].hex()
+
+    def alone() -> bool:
+        found = other.matched_guids(name)
+        return bool(found) and all(one.startswith(prefix) for one in found)
+
+    until(alone, f"match of {name} with the bridge alone")
 
 
 @contextmanager

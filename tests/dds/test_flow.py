@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 from tests.dds.conftest import Rig
-from tests.dds.peers import Peer, bridge, next_domain, peer, put, session_pair, until
+from tests.dds.peers import (
+    Peer,
+    bridge,
+    matched_there,
+    next_domain,
+    peer,
+    put,
+    session_pair,
+    until,
+)
 from tests.scale import scaled
 
 from elea.dds.port import NO_ROOM
@@ -41,10 +50,9 @@ def test_a_stalled_reader_holds_up_no_other_route(rig: Rig) -> None:
         until(lambda: sleeper.matched("stalled"))
         rig.matched("free")
         put(rig.far, "Stalled", blob)
-        for _ in range(200):
-            rig.far.put("Stalled", blob, congestion_control=CongestionControl.DROP)
-        until(lambda: rig.bridge.counts.no_room > 5)
-        put(rig.far, "Free", chatter(0))
+        before = rig.bridge.counts.no_room
+        until(partial(_is_blocked, rig, "Stalled", blob, before + 5))
+        put(rig.far, "Free", chatter(0), congestion_control=CongestionControl.BLOCK)
         for value in range(1, 300):
             rig.far.put("Free", chatter(value), congestion_control=CongestionControl.BLOCK)
         values: list[int] = []
@@ -56,8 +64,15 @@ def test_a_stalled_reader_holds_up_no_other_route(rig: Rig) -> None:
         until(all_arrived, "300 samples on the other route")
         assert values == list(range(300))
         route: Any = rig.route("to_dds", "Stalled")
-        assert 0 < route.pending_count <= DEFAULT_LIMITS.dds_line_count
+        # None waits for a moment while they are tried.
+        assert until(lambda: route.pending_count) <= DEFAULT_LIMITS.dds_line_count
         sleeper.kill()  # it is too full to end by itself
+
+
+def _is_blocked(rig: Rig, key: str, payload: bytes, count: int) -> bool:
+    """Put, and tell whether so many writes found no room; a put may be dropped on its way."""
+    rig.far.put(key, payload, congestion_control=CongestionControl.DROP)
+    return rig.bridge.counts.no_room > count
 
 
 @line("D-906", "D-456", "D-352")
@@ -142,7 +157,7 @@ def test_a_slow_subscriber_of_a_best_effort_topic_loses_samples_that_are_counted
         rig.peer.writer("lossy", "Lossy", "Blob", reliable=False)
         rig.peer.reader("beside", "Beside", "Chatter")
         rig.matched("lossy", "beside")
-        rig.matched_by("from_dds", "Lossy", 1)
+        rig.matched_here("Lossy", 1)
         route: Any = rig.route("from_dds", "Lossy")
 
         def lost() -> int:
@@ -211,7 +226,7 @@ def test_restarts_in_random_order_leave_one_copy() -> None:
         talker = Peer(domain, lease="1s")
         listener = Peer(domain, lease="1s")
         made = bridge(near, domain, linger=0.2)
-        made.__enter__()
+        bridges = [made.__enter__()]
         try:
             talker.writer("w", "Talk", "Chatter")
             listener.reader("r", "Hear", "Chatter")
@@ -229,18 +244,15 @@ def test_restarts_in_random_order_leave_one_copy() -> None:
                 else:
                     made.__exit__(None, None, None)
                     made = bridge(near, domain, linger=0.2)
-                    made.__enter__()
+                    bridges.append(made.__enter__())
                 for name, one in (("w", talker), ("r", listener)):
-                    until(partial(_is_matched_once, one, name), which)
+                    matched_there(one, name, bridges[-1])
                 value += 1
                 first = len(seen)
                 talker.write("w", [{"number": value, "text": ""}])
                 until(partial(_has_more, seen, first))
                 put(far, "Hear", chatter(value))
-                got: list[int] = []
-                while not got:
-                    got = [one["value"]["number"] for one in listener.take("r") if one["valid"]]
-                assert got == [value]
+                assert until(partial(_valid, listener)) == [value]
             assert seen == list(range(1, value + 1))
         finally:
             made.__exit__(None, None, None)
@@ -248,8 +260,8 @@ def test_restarts_in_random_order_leave_one_copy() -> None:
             listener.close()
 
 
-def _is_matched_once(one: Peer, name: str) -> bool:
-    return bool(one.matched(name) == 1)
+def _valid(listener: Peer) -> list[int]:
+    return [one["value"]["number"] for one in listener.take("r") if one["valid"]]
 
 
 def _has_more(seen: list[int], count: int) -> bool:
@@ -299,8 +311,7 @@ def test_stop_deletes_everything_and_disposes_of_nothing() -> None:
             other.taken("r", 1)
         [ended] = other.taken("r", 1)
         assert (ended["valid"], ended["state"]) == (False, 64)  # no writers, not disposed
-        replies = far.liveliness().get("zenoh-plugin-dds/**")
-        assert [one for one in replies if one.ok] == []
+        until(lambda: not [one for one in far.liveliness().get("zenoh-plugin-dds/**") if one.ok])
 
 
 @line("D-603", "D-936")

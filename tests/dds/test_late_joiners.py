@@ -10,10 +10,20 @@ from typing import Any
 import pytest
 import zenoh
 from tests.dds.conftest import Rig
-from tests.dds.peers import bridge, next_domain, peer, put, session_pair, until
+from tests.dds.peers import (
+    bridge,
+    next_domain,
+    peer,
+    put,
+    served,
+    session_pair,
+    subscribed,
+    until,
+)
 from tests.ports import free_port
 
 import elea
+from elea.dds.from_dds import FromDds
 from elea.dds.history import CACHE
 from elea.query import ConsolidationMode, QueryConsolidation, QueryTarget, ReplyKeyExpr
 from elea.sample import Sample
@@ -39,6 +49,11 @@ def number(sample: Sample) -> int:
 
 def chatter(value: int) -> bytes:
     return b"\0\1\0\0" + value.to_bytes(4, "little") + b"\1\0\0\0\0\0\0\0"
+
+
+def asked_all(route: Any) -> None:
+    """Wait until a route has asked for history, and has it: its mirror is matched before that."""
+    until(lambda: route._was_durable and not route.is_asking, "the history of a new route")
 
 
 @line("D-305", "D-561", "D-563", "D-570")
@@ -84,8 +99,10 @@ def test_a_late_reader_gets_the_history_of_others_and_then_live(rig: Rig) -> Non
 
     stamps = {n: rig.far.new_timestamp() for n in (1, 2, 3)}
     with rig.far.declare_queryable(f"Late/{CACHE}/far", answer):
+        served(rig.near, f"Late/{CACHE}/far")
         rig.peer.reader("volatile", "Late", "Chatter")
         rig.matched("volatile")
+        subscribed(rig.far, "Late")
         rig.peer.reader("late", "Late", "Chatter", depth=10, **DURABLE)
         samples = rig.peer.taken("late", 3)
     assert [one["value"]["number"] for one in samples] == [1, 2, 3]
@@ -99,7 +116,8 @@ def test_a_late_reader_gets_the_history_of_others_and_then_live(rig: Rig) -> Non
 def test_a_bridge_that_appears_is_asked_alone(rig: Rig) -> None:
     rig.peer.reader("again", "Again", "Chatter", depth=10, **DURABLE)
     rig.matched("again")
-    until(lambda: not rig.route("to_dds", "Again").is_asking)  # type: ignore[attr-defined]
+    asked_all(rig.route("to_dds", "Again"))
+    before = rig.bridge.counts.duplicates.get("D-566", 0)
     stamps = [rig.far.new_timestamp() for _ in range(2)]
     asked: list[str] = []
 
@@ -114,7 +132,7 @@ def test_a_bridge_that_appears_is_asked_alone(rig: Rig) -> None:
             with rig.far.liveliness().declare_token("zenoh-plugin-dds/abc"):
                 until(partial(_has_more, asked, len(asked)))
     samples = rig.peer.taken("again", 2)
-    until(lambda: rig.bridge.counts.duplicates.get("D-566", 0) >= 2)
+    until(lambda: rig.bridge.counts.duplicates.get("D-566", 0) >= before + 2)
     assert [one["value"]["number"] for one in samples] == [0, 1]
     assert set(asked) == {f"Again/{CACHE}/abc"}
     assert rig.peer.take("again") == []
@@ -181,7 +199,7 @@ def test_an_eclipse_session_stands_for_an_eclipse_bridge(
 ) -> None:
     far, near = eclipse
     domain = next_domain()
-    with bridge(near, domain) as _, peer(domain) as other:
+    with bridge(near, domain) as made, peer(domain) as other:
         # Presence: the token of the bridge is seen.
         until(
             lambda: (
@@ -198,6 +216,10 @@ def test_an_eclipse_session_stands_for_an_eclipse_bridge(
         subscriber = far.declare_subscriber("Talk", received.append)
         guid = other.writer("w", "Talk", "Chatter", **DURABLE)
         until(lambda: other.matched("w"))
+        # The samples of a durable writer are read without a subscriber.
+        [route] = list(made.routes.values())
+        assert isinstance(route, FromDds)
+        until(lambda: route.is_wanted)
         other.write("w", [{"number": 1, "text": "a"}])
         until(lambda: received)
         assert received[0].payload.to_bytes()[4:8] == b"\1\0\0\0"
@@ -239,6 +261,7 @@ def test_a_restarted_bridge_asks_for_durable_samples_again() -> None:
                 query.reply("Once", chatter(1), timestamp=stamp)
 
         with far.declare_queryable(f"Once/{CACHE}/far", answer):
+            served(near, f"Once/{CACHE}/far")
             for _ in range(2):
                 with bridge(near, domain):
                     until(lambda: other.matched("r"))

@@ -10,7 +10,18 @@ from typing import Any
 import pytest
 import zenoh
 from tests.dds.conftest import Rig
-from tests.dds.peers import LIMIT_S, bridge, next_domain, peer, put, session_pair, until
+from tests.dds.peers import (
+    LIMIT_S,
+    bridge,
+    matched_here,
+    next_domain,
+    peer,
+    put,
+    served,
+    session_pair,
+    subscribed,
+    until,
+)
 from tests.dds.test_ros_mode import eclipse_pair
 
 from elea.dds.port import Ready
@@ -73,7 +84,7 @@ def test_samples_pass_once_while_mirrors_are_replaced(rig: Rig) -> None:
     with rig.far.declare_subscriber("Tier", FifoChannel(1_000)) as subscriber:
         rig.peer.bare_writer("bare", "Tier")
         until(lambda: rig.peer.bare_matched("bare"))
-        rig.matched_by("from_dds", "Tier", 1)
+        rig.matched_here("Tier", 1)
         for value in range(40):
             if value == 20:  # the type becomes known: mirrors are made again, as exact
                 rig.peer.writer("typed", "Tier", "Chatter")
@@ -95,7 +106,7 @@ def test_samples_pass_once_while_mirrors_are_replaced(rig: Rig) -> None:
 def test_samples_are_written_once_while_mirrors_are_replaced(rig: Rig) -> None:
     rig.peer.bare_reader("bare in", "TierIn")
     until(lambda: rig.peer.bare_matched("bare in"))
-    rig.matched_by("to_dds", "TierIn", 1)
+    rig.matched_here("TierIn", 1)
     got: list[int] = []
     with rig.far.declare_publisher("TierIn") as publisher:
         until(partial(_is_matching, publisher))
@@ -117,7 +128,7 @@ def test_qos_of_dds_is_that_of_zenoh() -> None:
     domain = next_domain()
     with (
         eclipse_pair() as (far, near),
-        bridge(near, domain, pub_priorities=["^Fast$=2:express"]),
+        bridge(near, domain, pub_priorities=["^Fast$=2:express"]) as made,
         peer(domain) as other,
     ):
         received: dict[str, Any] = {}
@@ -129,6 +140,7 @@ def test_qos_of_dds_is_that_of_zenoh() -> None:
         other.writer("m", "Maybe", "Chatter", reliable=False)
         other.writer("f", "Fast", "Chatter")
         until(lambda: all(other.matched(name) for name in "smf"))
+        matched_here(made, "Maybe", 1)
         for name in "smf":
             other.write(name, [{"number": 1, "text": ""}])
         until(lambda: len(received) == 3)
@@ -146,7 +158,7 @@ def test_big_endian_samples_become_little_endian(rig: Rig) -> None:
     with rig.far.declare_subscriber("Big") as subscriber:
         rig.peer.writer("big", "Big", "FinalKeyed", representation=[1])
         rig.matched("big")
-        rig.matched_by("from_dds", "Big", 1)
+        rig.matched_here("Big", 1)
         assert rig.peer.raw_write("big", "00000000 00000007 00000009") == 0
         assert subscriber.handler.recv(LIMIT_S).payload.to_bytes() == bytes.fromhex(
             "00010000 07000000 09000000"
@@ -176,7 +188,7 @@ def test_a_turn_takes_one_list_of_a_reader(rig: Rig, monkeypatch: pytest.MonkeyP
     with rig.far.declare_subscriber("Lists", FifoChannel(10_000)) as subscriber:
         rig.peer.writer("lists", "Lists", "Blob", depth=0)
         rig.matched("lists")
-        rig.matched_by("from_dds", "Lists", 1)
+        rig.matched_here("Lists", 1)
         rig.peer.raw_burst("lists", 2_000, 16)
         for _ in range(2_000):
             subscriber.handler.recv(LIMIT_S)
@@ -205,9 +217,10 @@ def test_state_changes_are_deletes_or_nothing() -> None:
             assert all(
                 one.payload.to_bytes() for one in received if one.kind == zenoh.SampleKind.PUT
             )
+            told = [one for one in received if one.attachment is not None]
+            assert bool(told) is deletes
             if not deletes:
                 assert all(one == zenoh.SampleKind.PUT for one in kinds)
-                assert all(one.attachment is None for one in received)
             subscriber.undeclare()
             until(lambda: not _is_there(far))
 
@@ -231,8 +244,7 @@ def test_a_put_on_an_expression_is_written_to_all_it_includes(rig: Rig) -> None:
     rig.peer.reader("none", "Not/a", "Chatter")
     rig.matched("all a", "all b", "none")
     for key in ("All/a", "All/b"):
-        with rig.far.declare_publisher(key) as publisher:
-            until(partial(_is_matching, publisher))
+        subscribed(rig.far, key)
     put(rig.far, "All/*", chatter(5))
     for name in ("a", "b"):
         assert [one["value"]["number"] for one in rig.peer.taken(f"all {name}", 1)] == [5]
@@ -255,8 +267,7 @@ def test_queries_and_replies_reach_no_topic(rig: Rig) -> None:
             query.reply_err(chatter(2))
 
     with rig.far.declare_queryable("Asked", answer):
-        with rig.near.declare_querier("Asked") as querier:
-            until(partial(_is_matching, querier))
+        served(rig.near, "Asked")
         replies = list(rig.near.get("Asked", payload=chatter(3)))
         assert any(one.ok for one in replies)
     put(rig.far, "Asked", chatter(4))
@@ -273,6 +284,8 @@ def test_live_instances_are_counted_in_the_route(rig: Rig) -> None:
             subscriber.handler.recv(LIMIT_S)
         rig.peer.dispose("live", {"id": 3, "value": 0})
         subscriber.handler.recv(LIMIT_S)
+
+        served(rig.far, f"@/{rig.near.zid()}/dds/**")
 
         def told() -> int:
             replies = rig.far.get(f"@/{rig.near.zid()}/dds/route/from_dds/Live")
@@ -315,7 +328,7 @@ def test_participants_of_eclipse_bridges_are_known_by_process_and_token(
         until(lambda: "ab12" in made.presence._eclipse)
         foreign.reader("r", "Mirror", "Chatter")
         other.reader("o", "Own", "Chatter")
-        until(lambda: len([*made.admission.endpoints(), *made.admission.hidden.values()]) == 2)
+        until(lambda: len(made.table.endpoints) + len(made.admission.hidden) == 2)
         until(lambda: other.matched("o"))
-        assert [id_.topic for id_ in made.routes].count("Mirror") == count
+        until(lambda: [id_.topic for id_ in list(made.routes)].count("Mirror") == count)
         token.undeclare()

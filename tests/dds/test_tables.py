@@ -107,9 +107,10 @@ def test_a_recorded_topic_becomes_a_table_by_its_schema(rig: Rig, tmp_path: Path
     rig.peer.writer("fleet", "Fleet/r1", "NestedKeyed", dispose=False)
     with rig.far.declare_subscriber("Fleet/r1"):
         rig.matched("fleet")
+    until(lambda: not rig.peer.matched("fleet"))
     with Recorder(rig.far, [recording]):
         rig.matched("fleet")
-        rig.matched_by("from_dds", "Fleet/r1", 1)
+        rig.matched_here("Fleet/r1", 1)
         place = {"floor": 3, "room": "lab"}
         rig.peer.write("fleet", [{"place": place, "value": 7}])
         until(lambda: _rows_count(log, "Fleet/**") == 1)

@@ -104,7 +104,10 @@ class _Library:
             from cyclonedds import _clayer, idl, internal
             from cyclonedds.idl import annotations, types
 
-            self.c: ct.CDLL = internal.DDS._dll_handle
+            # The copy that the package loaded (F-01), by a view of its own: signatures that are
+            # declared on it leave those of the package as they are.
+            shared: ct.CDLL = internal.DDS._dll_handle
+            self.c = ct.CDLL(shared._name, handle=shared._handle)
             self.take = _clayer.ddspy_take
             self.write = _clayer.ddspy_write_ts
             self.write_dispose = _clayer.ddspy_writedispose_ts
