@@ -6,6 +6,8 @@ import argparse
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from elea.cli.output import escape
@@ -25,6 +27,10 @@ from elea.session.session import Session, open
 WAIT_S: Final = 5.0  # for the first neighbour, and for the first match
 
 _ADVICE: Final = "`elea doctor` with the same options tells more"
+_ALONE: Final = (
+    "connected to no node: give --connect ENDPOINT, or --listen ENDPOINT and connect the other side"
+    f" to it; {_ADVICE}"
+)
 
 
 def add_connection_options(parser: argparse.ArgumentParser) -> None:
@@ -110,12 +116,11 @@ def written_config(args: argparse.Namespace) -> Config:
     return config
 
 
-def open_session(args: argparse.Namespace, *, long_running: bool = False) -> Session:
+def open_session(args: argparse.Namespace) -> Session:
     """A session as the options describe it.
 
     Args:
         args: What the options of `add_connection_options` were set to.
-        long_running: Whether to tell on stderr of neighbours that come and go.
 
     Raises:
         ConfigError: as `config_of`.
@@ -125,14 +130,43 @@ def open_session(args: argparse.Namespace, *, long_running: bool = False) -> Ses
     _log_to_stderr()
     config = config_of(args)
     _check_keys(args)
-    session = open(config)
-    if long_running:
+    return open(config)
+
+
+@contextmanager
+def open_watched(args: argparse.Namespace) -> Iterator[tuple[Session, Neighbours]]:
+    """The same for a verb that goes on: neighbours that come and go are told on stderr."""
+    with open_session(args) as session:
+        neighbours = Neighbours()
         # By the thread that brings the news, so that those there are now are told before the rest.
-        tell = Callback(_tell, indirect=False)
+        tell = Callback(neighbours.tell, indirect=False)
         session.info.declare_transport_events_listener(tell, history=True)
         if not (has_endpoints(session.config) or scouts(session.config)):
             note("no endpoint is configured: give --connect ENDPOINT or --listen ENDPOINT")
-    return session
+        yield session, neighbours
+
+
+class Neighbours:
+    """Whether a verb that goes on was connected to anything."""
+
+    def __init__(self) -> None:
+        self._were_there = False
+
+    def tell(self, event: TransportEvent) -> None:
+        """Tell of a neighbour that came or went."""
+        came = event.kind is SampleKind.PUT
+        self._were_there = self._were_there or came
+        verb = "connected to" if came else "lost"
+        note(escape(f"{verb} {event.transport.whatami} {event.transport.zid}"))
+
+    def require(self) -> None:
+        """Check, at the end, that there was a neighbour: else nothing could come or go.
+
+        Raises:
+            LinkError: there was none.
+        """
+        if not self._were_there:
+            raise LinkError(_ALONE)
 
 
 def has_endpoints(config: Config) -> bool:
@@ -163,10 +197,7 @@ def require_neighbour(session: Session, wait_s: float = WAIT_S) -> None:
             while events.recv(wait_s).kind is not SampleKind.PUT:
                 pass
         except TimeoutError:
-            raise LinkError(
-                "connected to nobody: give --connect ENDPOINT, or --listen ENDPOINT and connect"
-                f" the other side to it; {_ADVICE}"
-            ) from None
+            raise LinkError(_ALONE) from None
 
 
 def is_accepted(session: Session, key: str, *actions: str) -> bool:
@@ -222,8 +253,3 @@ def _log_to_stderr() -> None:
         handler.setLevel(logging.WARNING)
         handler.setFormatter(logging.Formatter("elea: %(message)s"))
         logger.addHandler(handler)
-
-
-def _tell(event: TransportEvent) -> None:
-    verb = "connected to" if event.kind is SampleKind.PUT else "lost"
-    note(escape(f"{verb} {event.transport.whatami} {event.transport.zid}"))

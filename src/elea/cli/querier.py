@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from elea.cli.connection import add_connection_options, open_session
+from elea.cli.connection import add_connection_options, is_refused, open_watched
+from elea.cli.exit_codes import DONE, FAILED
 from elea.cli.get import print_replies
 from elea.cli.output import counted
 from elea.cli.parsing import add_selector_argument
@@ -47,12 +48,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask until it is enough; 1 if a reply was an error."""
+    """Ask until it is enough; 1 if a reply was an error, or a router refused."""
     payload, quality, printer = read_payload(args), qualities(args), Printer.of(args)
     selector = Selector(args.selector)
     replies_count = errors_count = 0
     with (
-        open_session(args, long_running=True) as session,
+        open_watched(args) as (session, neighbours),
         session.declare_querier(
             selector.key_expr,
             target=target(args),
@@ -78,4 +79,6 @@ def run(args: argparse.Namespace) -> int:
             replies = counted(replies_count, "reply")
             rest = f", {replies}, {counted(errors_count, 'error')}"
             summarise("question", span, rest=rest)
-    return 1 if errors_count else 0
+        neighbours.require()
+        refused = is_refused(session, str(selector.key_expr), "query")
+    return FAILED if errors_count or refused else DONE

@@ -8,7 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.connection import (
+    add_connection_options,
+    note,
+    open_session,
+    open_watched,
+    require_neighbour,
+)
 from elea.cli.output import Json, escape, json_line
 from elea.cli.progress import Progress
 from elea.errors import EleaError, LinkError, MissingDependencyError
@@ -144,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
     )
     config = ["timestamping/enabled:true"] if args.timestamps == "now" else []
     args.cfg = [*config, *(args.cfg or [])]
-    with open_session(args, long_running=True) as session:
+    with open_watched(args) as (session, _):
         replay = Replay(session, [args.directory, *args.also], settings, id=args.id)
         require_neighbour(session)
         if replay.id in _running(session):

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Final
 
-from elea.cli.connection import add_connection_options, is_accepted, open_session
+from elea.cli.connection import add_connection_options, is_accepted, open_watched
 from elea.cli.exit_codes import FAILED
 from elea.cli.parsing import add_key_argument
 from elea.cli.progress import Progress, Span, add_ending_options, summarise
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Print samples until it is enough; 1 if the time was over before, or a router refused."""
     printer = Printer.of(args)
     with (
-        open_session(args, long_running=True) as session,
+        open_watched(args) as (session, neighbours),
         session.declare_subscriber(args.key, since=_start(args.since)) as subscriber,
     ):
         span, progress = Span(args.count, args.timeout), Progress()
@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
         finally:
             progress.end()
             summarise("sample", span, dropped_count=subscriber.dropped_count)
+        neighbours.require()
         # A run that was shorter than the answer of the router: nothing came, and it tells why.
         if not span.count and not is_accepted(session, args.key, "declare_subscriber"):
             return FAILED

@@ -89,4 +89,4 @@ def test_wrong_usage(
 def test_nobody_to_publish_to(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     alone = ["--mode", "peer", "--cfg", "scouting/multicast/enabled:false"]
     assert main(["replay", str(log), *alone]) == 1
-    assert "connected to nobody" in capsys.readouterr().err
+    assert "connected to no node" in capsys.readouterr().err
