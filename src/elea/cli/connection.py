@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from elea.cli.exit_codes import reading_arguments
 from elea.cli.output import escape
+from elea.cli.parsing import endpoint, setting
 from elea.config.config import Config
 from elea.config_file import in_environment
 from elea.errors import ConfigError, LinkError
@@ -46,6 +48,7 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         "-e",
         "--connect",
         action="append",
+        type=endpoint,
         metavar="ENDPOINT",
         help="where to connect to, such as tcp/192.168.1.7:7447; may be repeated",
     )
@@ -53,6 +56,7 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         "-l",
         "--listen",
         action="append",
+        type=endpoint,
         metavar="ENDPOINT",
         help="where to be connected to, such as tcp/0.0.0.0:7447; may be repeated",
     )
@@ -72,6 +76,7 @@ def add_config_options(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--cfg",
         action="append",
+        type=setting,
         metavar="KEY:VALUE",
         help="set one key of the configuration to a JSON5 value; may be repeated",
     )
@@ -102,10 +107,8 @@ def config_of(args: argparse.Namespace) -> Config:
 def written_config(args: argparse.Namespace) -> Config:
     """The configuration of `--config` and `--cfg` alone; raises as `config_of`."""
     config = Config.from_file(args.config) if args.config else Config()
-    for setting in args.cfg or ():
-        key, colon, value = setting.partition(":")
-        if not colon:
-            raise ConfigError(key, "--cfg takes KEY:VALUE, such as scouting/gossip/enabled:false")
+    for text in args.cfg or ():
+        key, _, value = text.partition(":")
         try:
             config.insert_json5(key, value)
         except ConfigError as error:
@@ -124,7 +127,7 @@ def open_session(args: argparse.Namespace) -> Session:
 
     Raises:
         ConfigError: as `config_of`.
-        KeyExprError: the key or selector of the command line is invalid.
+        UsageError: the key or selector of the command line is invalid.
         LinkError: a client that reaches nobody, or a listener that cannot be bound.
     """
     _log_to_stderr()
@@ -238,11 +241,12 @@ def note(text: str) -> None:
 def _check_keys(args: argparse.Namespace) -> None:
     """Refuse an invalid key before a connection is tried: that may fail for another reason."""
     key, selector = getattr(args, "key", None), getattr(args, "selector", None)
-    for one in key if isinstance(key, list) else [key]:
-        if isinstance(one, str):
-            key_text(one)
-    if isinstance(selector, str):
-        selector_parts(selector)
+    with reading_arguments():
+        for one in key if isinstance(key, list) else [key]:
+            if isinstance(one, str):
+                key_text(one)
+        if isinstance(selector, str):
+            selector_parts(selector)
 
 
 def _log_to_stderr() -> None:

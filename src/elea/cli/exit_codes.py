@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
+
+from elea.errors import EleaError
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -56,6 +60,19 @@ BY_VERB: Final = {
         FAILED: "a problem was found; `acl explain`: denied"
     },
 }
+
+
+class UsageError(EleaError):
+    """A mistake in the command line itself, whatever files and nodes there are."""
+
+
+@contextmanager
+def reading_arguments() -> Iterator[None]:
+    """Have what is refused within count as wrong usage."""
+    try:
+        yield
+    except EleaError as error:
+        raise UsageError(str(error)) from error
 
 
 class Terminated(KeyboardInterrupt):

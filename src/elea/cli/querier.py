@@ -23,7 +23,11 @@ from elea.cli.payloads import (
 )
 from elea.cli.progress import Span, summarise
 from elea.cli.samples import Printer, add_output_options
+from elea.sample import Reply
 from elea.selector import Selector
+from elea.session.handlers import Handler
+from elea.session.querier import Querier
+from elea.session.session import Session
 
 NAME: Final = "querier"
 SUMMARY: Final = "ask the same question again and again"
@@ -49,31 +53,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask until it is enough; 1 if a reply was an error, or a router refused."""
-    payload, quality, printer = read_payload(args), qualities(args), Printer.of(args)
-    selector = Selector(args.selector)
+    printer, selector = Printer.of(args), Selector(args.selector)
     replies_count = errors_count = 0
-    with (
-        open_watched(args) as (session, neighbours),
-        session.declare_querier(
-            selector.key_expr,
-            target=target(args),
-            consolidation=consolidation(args),
-            timeout=args.timeout,
-            priority=quality.priority,
-            congestion_control=quality.congestion_control,
-            express=quality.express,
-        ) as querier,
-    ):
+    with open_watched(args) as (session, neighbours):
+        question = _Question(session, args)
         span = Span(args.count, None)
         try:
             for _ in span.paced(args.interval):
-                answers = querier.get(
-                    parameters=selector.parameters,
-                    payload=payload,
-                    encoding=args.encoding,
-                    attachment=args.attachment,
-                )
-                good, bad = print_replies(answers, printer)
+                good, bad = print_replies(question.ask(), printer)
                 replies_count, errors_count = replies_count + good, errors_count + bad
         finally:
             replies = counted(replies_count, "reply")
@@ -82,3 +69,50 @@ def run(args: argparse.Namespace) -> int:
         neighbours.require()
         refused = is_refused(session, str(selector.key_expr), "query")
     return FAILED if errors_count or refused else DONE
+
+
+class _Question:
+    """One question, asked again and again.
+
+    It is asked without a querier first: a querier sends nothing while there is no queryable, so a
+    router could not say that its access rules refuse the key.
+    """
+
+    def __init__(self, session: Session, args: argparse.Namespace) -> None:
+        self._session = session
+        self._args = args
+        self._payload = read_payload(args)
+        self._querier: Querier | None = None
+
+    def ask(self) -> Handler[Reply]:
+        """Ask it once more."""
+        args, quality = self._args, qualities(self._args)
+        if self._querier is not None:
+            return self._querier.get(
+                parameters=Selector(args.selector).parameters,
+                payload=self._payload,
+                encoding=args.encoding,
+                attachment=args.attachment,
+            )
+        replies = self._session.get(
+            args.selector,
+            target=target(args),
+            consolidation=consolidation(args),
+            timeout=args.timeout,
+            payload=self._payload,
+            encoding=args.encoding,
+            attachment=args.attachment,
+            priority=quality.priority,
+            congestion_control=quality.congestion_control,
+            express=quality.express,
+        )
+        self._querier = self._session.declare_querier(
+            Selector(args.selector).key_expr,
+            target=target(args),
+            consolidation=consolidation(args),
+            timeout=args.timeout,
+            priority=quality.priority,
+            congestion_control=quality.congestion_control,
+            express=quality.express,
+        )
+        return replies

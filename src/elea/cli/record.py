@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import add_connection_options, note, open_watched
+from elea.cli.exit_codes import reading_arguments
 from elea.cli.output import Json, counted, json_line
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import count, seconds
@@ -140,7 +141,9 @@ def run(args: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         raise MissingDependencyError("elea record", "arrow") from error
 
-    settings, flight = _settings(args), _flight(args)
+    with reading_arguments():
+        settings = _settings(args)
+    flight = _flight(args)
     with open_watched(args) as (session, neighbours), closing(Door()) as door:
         if flight is not None:
             door.open(flight)

@@ -53,11 +53,9 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["--cfg", "scouting/multicats/enabled:false"], "scouting/multicast"),
-        (["--cfg", "scouting"], "KEY:VALUE"),
         (["--cfg", "scouting/multicast/enabled:3"], "scouting/multicast/enabled"),
         (["--cfg", "mode:client"], "--cfg mode: .* texts need quotes"),
         (["--mode", "client"], "give --connect"),
-        (["--connect", "nonsense"], "connect/endpoints"),
         (["--config", "/nonexistent/file"], "No such file"),
     ],
 )
