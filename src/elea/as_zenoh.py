@@ -15,8 +15,9 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
-from typing import Final
+from typing import Final, NoReturn
 
 NAME: Final = "zenoh"
 VARIABLE: Final = "ELEA_AS_ZENOH"  # read by src/elea-as-zenoh.pth, too
@@ -28,6 +29,7 @@ _PARTS: Final = {
     "zenoh.shm": "elea.shm",
     "zenoh.zenoh": "elea",
 }
+_WRONG_USAGE: Final = 2  # as the commands of Elea, and Python itself
 _USAGE: Final = "usage: python -m elea.as_zenoh (PROGRAM | -m MODULE) [ARGUMENT ...]"
 
 
@@ -92,17 +94,38 @@ def install() -> None:
 
 def run(arguments: Sequence[str]) -> None:
     """Run a program, or with `-m` a module, as `python` would; its child processes likewise."""
-    if not arguments or arguments[0] in ("-h", "--help") or arguments == ["-m"]:
-        sys.exit(_USAGE)
+    if arguments and arguments[0] in ("-h", "--help"):
+        sys.stdout.write(f"{_USAGE}\n")
+        return
+    if not arguments or arguments == ["-m"]:
+        _refuse(_USAGE)
     os.environ[VARIABLE] = "1"
     if arguments[0] == "-m":
+        _check_module(arguments[1])
         sys.argv = list(arguments[1:])
-        sys.path[0] = ""
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         return
+    if not os.path.exists(arguments[0]):
+        _refuse(f"elea.as_zenoh: {arguments[0]}: no such file; {_USAGE}")
     sys.argv = list(arguments)
     sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
     runpy.run_path(arguments[0], run_name="__main__")
+
+
+def _check_module(name: str) -> None:
+    """Refuse a module that is not there; one that fails while it is imported shows why itself."""
+    sys.path[0] = ""
+    try:
+        found = find_spec(name)
+    except ModuleNotFoundError:  # a package before the last dot
+        found = None
+    if found is None:
+        _refuse(f"elea.as_zenoh: no module named {name}; {_USAGE}")
+
+
+def _refuse(text: str) -> NoReturn:
+    sys.stderr.write(f"{text}\n")
+    sys.exit(_WRONG_USAGE)
 
 
 install()

@@ -243,6 +243,9 @@ def _check_utf8(text: str) -> None:
 
 def _host_port(text: str, protocol: str, address: str) -> tuple[str, int]:
     start = len(protocol) + 1
+    if "," in address:
+        at = start + address.index(",")
+        raise LocatorError(text, at, "expected one host:port; give several endpoints one by one")
     host, colon, port = address.rpartition(":")
     if not (colon and port.isascii() and port.isdigit() and len(port) <= 5):
         raise LocatorError(text, start + len(host), "expected host:port, with a port of 0 to 65535")

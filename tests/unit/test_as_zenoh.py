@@ -114,10 +114,28 @@ def test_a_program_that_is_not_changed(folder: Path, how: tuple[str, ...]) -> No
     assert ended.stdout.splitlines() == [EXPECTED, "['a', '-b'] __main__"]
 
 
-def test_without_a_program_it_says_how(folder: Path) -> None:
-    ended = python(folder, "-m", "elea.as_zenoh")
-    assert ended.returncode == 1
-    assert ended.stderr.startswith("usage: python -m elea.as_zenoh")
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ([], "usage: python -m elea.as_zenoh"),
+        (["-m"], "usage: python -m elea.as_zenoh"),
+        (["nofile.py"], "elea.as_zenoh: nofile.py: no such file; usage: "),
+        (["-m", "nomodule"], "elea.as_zenoh: no module named nomodule; usage: "),
+        (["-m", "nopackage.part"], "elea.as_zenoh: no module named nopackage.part; usage: "),
+    ],
+)
+def test_without_a_program_it_says_how(folder: Path, how: list[str], told: str) -> None:
+    """A file that does not exist was a traceback."""
+    ended = python(folder, "-m", "elea.as_zenoh", *how)
+    assert ended.returncode == 2
+    [line] = ended.stderr.splitlines()
+    assert line.startswith(told)
+
+
+def test_help_is_no_mistake(folder: Path) -> None:
+    ended = python(folder, "-m", "elea.as_zenoh", "--help")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("usage: python -m elea.as_zenoh")
 
 
 @pytest.mark.parametrize(("value", "replaced"), [("1", True), ("0", False), ("", False)])

@@ -105,6 +105,7 @@ def test_host_and_port(text: str, host: str, port: int) -> None:
         ("tcp/localhost:123456", "expected host:port"),
         ("tcp/localhost:65536", "ports end at 65535"),
         ("tcp/::1:7447", "brackets"),
+        ("tcp/a:7447,tcp/b:7447", "offset 10: expected one host:port; give several endpoints one"),
         ("tcp/:7447", "a host is missing"),
         ("tcp/[]:7447", "a host is missing"),
     ],

@@ -6,9 +6,13 @@ import argparse
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
+from elea.cli.exit_codes import reading_arguments
 from elea.cli.output import escape
+from elea.cli.parsing import endpoint, setting
 from elea.config.config import Config
 from elea.config_file import in_environment
 from elea.errors import ConfigError, LinkError
@@ -25,6 +29,10 @@ from elea.session.session import Session, open
 WAIT_S: Final = 5.0  # for the first neighbour, and for the first match
 
 _ADVICE: Final = "`elea doctor` with the same options tells more"
+_ALONE: Final = (
+    "connected to no node: give --connect ENDPOINT, or --listen ENDPOINT and connect the other side"
+    f" to it; {_ADVICE}"
+)
 
 
 def add_connection_options(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +48,7 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         "-e",
         "--connect",
         action="append",
+        type=endpoint,
         metavar="ENDPOINT",
         help="where to connect to, such as tcp/192.168.1.7:7447; may be repeated",
     )
@@ -47,6 +56,7 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         "-l",
         "--listen",
         action="append",
+        type=endpoint,
         metavar="ENDPOINT",
         help="where to be connected to, such as tcp/0.0.0.0:7447; may be repeated",
     )
@@ -66,6 +76,7 @@ def add_config_options(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--cfg",
         action="append",
+        type=setting,
         metavar="KEY:VALUE",
         help="set one key of the configuration to a JSON5 value; may be repeated",
     )
@@ -96,10 +107,8 @@ def config_of(args: argparse.Namespace) -> Config:
 def written_config(args: argparse.Namespace) -> Config:
     """The configuration of `--config` and `--cfg` alone; raises as `config_of`."""
     config = Config.from_file(args.config) if args.config else Config()
-    for setting in args.cfg or ():
-        key, colon, value = setting.partition(":")
-        if not colon:
-            raise ConfigError(key, "--cfg takes KEY:VALUE, such as scouting/gossip/enabled:false")
+    for text in args.cfg or ():
+        key, _, value = text.partition(":")
         try:
             config.insert_json5(key, value)
         except ConfigError as error:
@@ -110,29 +119,57 @@ def written_config(args: argparse.Namespace) -> Config:
     return config
 
 
-def open_session(args: argparse.Namespace, *, long_running: bool = False) -> Session:
+def open_session(args: argparse.Namespace) -> Session:
     """A session as the options describe it.
 
     Args:
         args: What the options of `add_connection_options` were set to.
-        long_running: Whether to tell on stderr of neighbours that come and go.
 
     Raises:
         ConfigError: as `config_of`.
-        KeyExprError: the key or selector of the command line is invalid.
+        UsageError: the key or selector of the command line is invalid.
         LinkError: a client that reaches nobody, or a listener that cannot be bound.
     """
     _log_to_stderr()
     config = config_of(args)
     _check_keys(args)
-    session = open(config)
-    if long_running:
+    return open(config)
+
+
+@contextmanager
+def open_watched(args: argparse.Namespace) -> Iterator[tuple[Session, Neighbours]]:
+    """The same for a verb that goes on: neighbours that come and go are told on stderr."""
+    with open_session(args) as session:
+        neighbours = Neighbours()
         # By the thread that brings the news, so that those there are now are told before the rest.
-        tell = Callback(_tell, indirect=False)
+        tell = Callback(neighbours.tell, indirect=False)
         session.info.declare_transport_events_listener(tell, history=True)
         if not (has_endpoints(session.config) or scouts(session.config)):
             note("no endpoint is configured: give --connect ENDPOINT or --listen ENDPOINT")
-    return session
+        yield session, neighbours
+
+
+class Neighbours:
+    """Whether a verb that goes on was connected to anything."""
+
+    def __init__(self) -> None:
+        self._were_there = False
+
+    def tell(self, event: TransportEvent) -> None:
+        """Tell of a neighbour that came or went."""
+        came = event.kind is SampleKind.PUT
+        self._were_there = self._were_there or came
+        verb = "connected to" if came else "lost"
+        note(escape(f"{verb} {event.transport.whatami} {event.transport.zid}"))
+
+    def require(self) -> None:
+        """Check, at the end, that there was a neighbour: else nothing could come or go.
+
+        Raises:
+            LinkError: there was none.
+        """
+        if not self._were_there:
+            raise LinkError(_ALONE)
 
 
 def has_endpoints(config: Config) -> bool:
@@ -163,10 +200,7 @@ def require_neighbour(session: Session, wait_s: float = WAIT_S) -> None:
             while events.recv(wait_s).kind is not SampleKind.PUT:
                 pass
         except TimeoutError:
-            raise LinkError(
-                "connected to nobody: give --connect ENDPOINT, or --listen ENDPOINT and connect"
-                f" the other side to it; {_ADVICE}"
-            ) from None
+            raise LinkError(_ALONE) from None
 
 
 def is_accepted(session: Session, key: str, *actions: str) -> bool:
@@ -207,11 +241,12 @@ def note(text: str) -> None:
 def _check_keys(args: argparse.Namespace) -> None:
     """Refuse an invalid key before a connection is tried: that may fail for another reason."""
     key, selector = getattr(args, "key", None), getattr(args, "selector", None)
-    for one in key if isinstance(key, list) else [key]:
-        if isinstance(one, str):
-            key_text(one)
-    if isinstance(selector, str):
-        selector_parts(selector)
+    with reading_arguments():
+        for one in key if isinstance(key, list) else [key]:
+            if isinstance(one, str):
+                key_text(one)
+        if isinstance(selector, str):
+            selector_parts(selector)
 
 
 def _log_to_stderr() -> None:
@@ -222,8 +257,3 @@ def _log_to_stderr() -> None:
         handler.setLevel(logging.WARNING)
         handler.setFormatter(logging.Formatter("elea: %(message)s"))
         logger.addHandler(handler)
-
-
-def _tell(event: TransportEvent) -> None:
-    verb = "connected to" if event.kind is SampleKind.PUT else "lost"
-    note(escape(f"{verb} {event.transport.whatami} {event.transport.zid}"))

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from elea.cli.exit_codes import reading_arguments
 from elea.cli.output import Json, Painter, Style, add_color_option, escape, json_line, painter
 from elea.cli.payloads import count, seconds
 from elea.errors import EleaError, MissingDependencyError
@@ -92,7 +93,8 @@ def run(args: argparse.Namespace) -> int:
     from elea.demo.run import Run
     from elea.spark.java import find
 
-    plan = Plan(args.robots, args.duration, args.rate, args.seed)
+    with reading_arguments():
+        plan = Plan(args.robots, args.duration, args.rate, args.seed)
     directory = args.to or Path(_ROOT) / time.strftime("%Y%m%d-%H%M%S")
     if directory.exists():
         raise EleaError(f"{directory} exists; give --to a directory that does not")

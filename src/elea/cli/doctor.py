@@ -24,6 +24,7 @@ from elea.cli.payloads import seconds
 from elea.cli.samples import Printer, add_output_options
 from elea.config.config import Config
 from elea.config_file import NO_SCOUTING_ENV, in_environment
+from elea.daemon.exposure import is_beyond_host
 from elea.errors import EleaError
 from elea.ids import WhatAmI, ZenohId
 from elea.link.interfaces import interface_addresses
@@ -295,8 +296,7 @@ def _node(config: Config, node: Node, timeout_s: float) -> Check:
     allow = LinkSettings.from_config(config).learned_allow
     endpoints = dialable(map(Endpoint.parse, node.locators), node.teller, allow=allow)
     if not endpoints:
-        found = f"{told} is not dialled: a node of another host told of it"
-        return Check(name, Status.NOTE, found, f"give --connect {node.locators[0]} if it is yours")
+        return _not_dialled(name, node)
     problem = "nothing takes connections there"
     for endpoint in endpoints:
         where = str(endpoint.locator())
@@ -315,6 +315,17 @@ def _node(config: Config, node: Node, timeout_s: float) -> Check:
         problem = shaken.found
     advice = "check the firewalls on the way, and its log: it may refuse this node"
     return Check(name, Status.NOTE, f"{told}: {problem}", advice)
+
+
+def _not_dialled(name: str, node: Node) -> Check:
+    """Why no locator of a node that scouting found is tried, and what would help."""
+    reached = [one for one in node.locators if is_beyond_host(Endpoint.parse(one))]
+    if not reached:
+        found = f"it listens at {', '.join(node.locators)} alone, which no other host can reach"
+        advice = f"start it on {node.host} with --listen at an address of its network"
+        return Check(name, Status.NOTE, found, advice)
+    found = f"{', '.join(node.locators)} is not dialled: a node of another host told of it"
+    return Check(name, Status.NOTE, found, f"give --connect {reached[0]} if it is yours")
 
 
 def _client_of(config: Config, endpoint: Endpoint, timeout_s: float) -> Config:
@@ -410,6 +421,11 @@ def _clock(session: Session, second: Session, where: str, timeout_s: float) -> C
     key = f"elea/doctor/{session.zid()}"
     with second.declare_subscriber(key) as subscriber, session.declare_publisher(key) as publisher:
         if not _eventually(lambda: publisher.matching_status.matching, timeout_s):
+            refusals = (*session.info.refusals(), *second.info.refusals())
+            refused = {one.action for one in refusals if one.key_expr == key}
+            if refused:
+                found = f"its access rules refuse {' and '.join(sorted(refused))} on {key}"
+                return Check(name, Status.NOTE, f"not measured: {found}")
             return Check(name, Status.NOTE, "not measured: the node passes nothing on")
         sent_ns = time.time_ns()
         publisher.put(b"", timestamp_instrumentation=_ALL_POINTS)

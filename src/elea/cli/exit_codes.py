@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
+
+from elea.errors import EleaError
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -26,21 +30,27 @@ BY_VERB: Final = {
     },
     "get, liveliness get": {
         DONE: "at least one reply, and none is an error",
-        FAILED: "no reply, a reply that is an error, or no connection",
+        FAILED: "no reply, a reply that is an error, refused by access rules, or no connection",
     },
     "querier": {
         DONE: "as many questions as `--count`, and no reply is an error",
-        FAILED: "a reply was an error, or no connection",
+        FAILED: "a reply was an error, refused by access rules, or no connection",
     },
-    "sub, pub, queryable, liveliness sub": {
+    "sub, pub, queryable, liveliness sub, liveliness token": {
         DONE: "ended by `--count`, or by `--timeout` without `--count`",
-        FAILED: "`--timeout` was over before `--count`, refused by access rules, or no connection",
+        FAILED: "`--timeout` was over before `--count`, refused by access rules, or connected to no"
+        " node all the time (`pub --spool` needs no connection)",
         INTERRUPTED: "the summary is printed",
         TERMINATED: "the summary is printed",
     },
+    "pong, historian": {
+        DONE: "ended by `--count`, or by `--timeout` without `--count`",
+        FAILED: "`--timeout` was over before `--count`, or connected to no node all the time",
+    },
     "record": {
         DONE: "ended by `--count`, or by `--duration` without `--count`",
-        FAILED: "failed, or `--duration` was over before `--count`",
+        FAILED: "failed, `--duration` was over before `--count`, or connected to no node all the"
+        " time",
         INTERRUPTED: "what was received is on disk, and the summary is printed",
         TERMINATED: "what was received is on disk, and the summary is printed",
     },
@@ -50,6 +60,19 @@ BY_VERB: Final = {
         FAILED: "a problem was found; `acl explain`: denied"
     },
 }
+
+
+class UsageError(EleaError):
+    """A mistake in the command line itself, whatever files and nodes there are."""
+
+
+@contextmanager
+def reading_arguments() -> Iterator[None]:
+    """Have what is refused within count as wrong usage."""
+    try:
+        yield
+    except EleaError as error:
+        raise UsageError(str(error)) from error
 
 
 class Terminated(KeyboardInterrupt):

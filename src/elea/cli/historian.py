@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from elea.cli.connection import add_connection_options, note, open_session
+from elea.cli.connection import add_connection_options, note, open_watched
 from elea.cli.output import counted, escape
 from elea.cli.progress import Span, add_ending_options
 from elea.config.kinds import Value
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
             "complete": args.complete,
         }
     )
-    with open_session(args, long_running=True) as session:
+    with open_watched(args) as (session, neighbours):
         historian = open_historian(session, settings)
         span = Span(args.count, args.timeout)
         try:
@@ -90,4 +90,5 @@ def run(args: argparse.Namespace) -> int:
                 )
             )
             note(f"{told}, {counts.busy + counts.invalid + counts.errors} refused")
+        neighbours.require()
     return span.code

@@ -65,4 +65,4 @@ def _lines(session: Session) -> Iterator[str]:
         interfaces = ", ".join(link.interfaces) or "unknown"
         yield escape(f"link: {link.src} to {link.dst}, mtu {link.mtu}, interface {interfaces}")
     if not info.transports():
-        yield "connected to nobody"
+        yield "connected to no node"

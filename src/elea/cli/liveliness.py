@@ -6,7 +6,15 @@ import argparse
 import threading
 from typing import Final
 
-from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.connection import (
+    add_connection_options,
+    is_accepted,
+    is_refused,
+    note,
+    open_session,
+    open_watched,
+    require_neighbour,
+)
 from elea.cli.exit_codes import DONE, FAILED
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import seconds
@@ -45,12 +53,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _token(args: argparse.Namespace) -> int:
     with (
-        open_session(args, long_running=True) as session,
+        open_watched(args) as (session, neighbours),
         session.liveliness().declare_token(args.key),
     ):
         Printer.of(args).done("token", args.key)
         threading.Event().wait(args.timeout)
-    return 0
+        neighbours.require()
+        return DONE if is_accepted(session, args.key, "liveliness_token") else FAILED
 
 
 def _get(args: argparse.Namespace) -> int:
@@ -65,7 +74,8 @@ def _get(args: argparse.Namespace) -> int:
             else:
                 printer.reply(reply)
                 errors_count += 1
-    if not found_count + errors_count:
+        refused = is_refused(session, args.key, "liveliness_query")
+    if not (found_count + errors_count or refused):
         note("nothing is there under this key")
     return FAILED if errors_count or not found_count else DONE
 
@@ -74,7 +84,7 @@ def _sub(args: argparse.Namespace) -> int:
     """Print changes until it is enough; 1 if the time was over before."""
     printer = Printer.of(args)
     with (
-        open_session(args, long_running=True) as session,
+        open_watched(args) as (session, neighbours),
         session.liveliness().declare_subscriber(args.key, history=args.history) as subscriber,
     ):
         span = Span(args.count, args.timeout)
@@ -83,4 +93,7 @@ def _sub(args: argparse.Namespace) -> int:
                 printer.token(sample)
         finally:
             summarise("change", span, dropped_count=subscriber.dropped_count)
+        neighbours.require()
+        if not span.count and not is_accepted(session, args.key, "declare_liveliness_subscriber"):
+            return FAILED
     return span.code

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from elea.cli.connection import note
+from elea.cli.exit_codes import UsageError, reading_arguments
 from elea.cli.output import Json, counted, escape, json_line
 from elea.cli.progress import Progress
 from elea.errors import EleaError, MissingDependencyError
@@ -112,7 +113,8 @@ def run_export(args: argparse.Namespace) -> int:
 
     if args.profile is not None or args.bag:
         return run_ros_export(args)
-    format = format_of(args.to, args.format, EXPORTED)
+    with reading_arguments():
+        format = format_of(args.to, args.format, EXPORTED)
     reader = LogReader(args.directory, tell_damage)
     since_ns, until_ns = _span(reader, args)
     selection = Selection(args.key_expr, since_ns, until_ns)
@@ -125,7 +127,7 @@ def run_export(args: argparse.Namespace) -> int:
         elif format in TEXTS:
             count = export_to(reader, sys.stdout.buffer, format, selection, progress)
         else:
-            raise EleaError(f"{format} is no text; give --to FILE")
+            raise UsageError(f"{format} is no text; give --to FILE")
     finally:
         progress.end()
     if args.to is not None:
@@ -141,7 +143,8 @@ def run_import(args: argparse.Namespace) -> int:
     from elea.store.exchange.transfer import import_file
     from elea.store.log.settings import LogSettings
 
-    format = format_of(args.file, args.format, IMPORTED)
+    with reading_arguments():
+        format = format_of(args.file, args.format, IMPORTED)
     reading, kept = _ros_reading(args.domain) if args.ros2 else (None, {})
     progress = _Shown(args)
     try:

@@ -19,7 +19,7 @@ def add_log_options(parser: argparse.ArgumentParser, *, default: str) -> None:
         default=default,
         metavar="LEVEL[,AREA=LEVEL...]",
         help="what is logged: error, warn, info, debug or off, and areas with a level of their own,"
-        f" as in info,elea.routing=debug; RUST_LOG wins (default: {default})",
+        f" as in info,elea.link=debug; RUST_LOG wins (default: {default})",
     )
     group.add_argument(
         "--log-format",
@@ -51,7 +51,7 @@ def add_log_options(parser: argparse.ArgumentParser, *, default: str) -> None:
 def _directives(text: str) -> str:
     """What to log, for argparse."""
     try:
-        Directives.strictly(text)
+        Directives.strictly(text).check_areas()
     except InvalidValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text

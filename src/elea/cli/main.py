@@ -29,6 +29,7 @@ from elea.cli.exit_codes import (
     TERMINATED,
     WRONG_USAGE,
     Terminated,
+    UsageError,
     summary,
 )
 from elea.cli.output import printable
@@ -132,7 +133,7 @@ def main(
         return FAILED
     except EleaError as error:
         _complain(str(error))
-        return FAILED
+        return WRONG_USAGE if isinstance(error, UsageError) else FAILED
     except OSError as error:
         _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         return FAILED

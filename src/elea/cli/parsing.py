@@ -8,6 +8,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
+from elea.errors import EleaError
+from elea.locator import Endpoint
+
 
 class Parser(argparse.ArgumentParser):
     """An `ArgumentParser` that refuses unknown arguments itself, wherever it stands.
@@ -108,6 +111,23 @@ _REQUIRED: Final = re.compile(r"the following arguments are required: (VERB|NOUN
 _VALUE: Final = re.compile(r"(argument .*): invalid (\w+) value: (.*)")
 _CHOICE: Final = re.compile(r"argument .*: invalid choice: '([^']*)' \(choose from (.*)\)")
 _QUOTED: Final = re.compile(r"'([^']*)'")
+
+
+def endpoint(text: str) -> str:
+    """Where to connect to or to listen at, for argparse."""
+    try:
+        Endpoint.parse(text)
+    except EleaError as error:
+        raise argparse.ArgumentTypeError(f"expected an endpoint; {error}") from None
+    return text
+
+
+def setting(text: str) -> str:
+    """A key of the configuration and its value, for argparse."""
+    if ":" not in text:
+        form = "KEY:VALUE, such as scouting/gossip/enabled:false"
+        raise argparse.ArgumentTypeError(f"expected {form}, got {text!a}")
+    return text
 
 
 def add_key_argument(

@@ -165,7 +165,11 @@ def _tell(printer: Printer, number: int, taken_ns: int | None, size: int) -> Non
 
 
 def _size(text: str) -> int:
-    value = int(text)
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
     if value < _NUMBER_LEN:
-        raise ValueError(text)
+        form = f"a whole number, {_NUMBER_LEN} or more"
+        raise argparse.ArgumentTypeError(f"expected {form}, got {text!a}")
     return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from elea.cli.connection import add_connection_options, open_session
+from elea.cli.connection import add_connection_options, open_watched
 from elea.cli.ping import PING_KEY, PONG_KEY
 from elea.cli.progress import Span, add_ending_options, summarise
 from elea.cli.samples import Printer, add_output_options
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Send back what comes until it is enough; 1 if the time was over before."""
     with (
-        open_session(args, long_running=True) as session,
+        open_watched(args) as (session, neighbours),
         session.declare_publisher(
             args.reply_key, congestion_control=CongestionControl.BLOCK, express=True
         ) as publisher,
@@ -41,5 +41,6 @@ def run(args: argparse.Namespace) -> int:
                 publisher.put(sample.payload)
         finally:
             summarise("ping", span, dropped_count=pings.dropped_count)
+        neighbours.require()
     Printer.of(args).done("pong", args.key, pings=span.count)
     return span.code

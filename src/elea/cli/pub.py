@@ -6,7 +6,7 @@ import argparse
 from typing import Final
 
 from elea.cli.acks import add_ack_options, declare_spool, forward, wants_ack
-from elea.cli.connection import add_connection_options, is_accepted, open_session
+from elea.cli.connection import add_connection_options, is_accepted, open_watched
 from elea.cli.exit_codes import FAILED
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import (
@@ -18,6 +18,8 @@ from elea.cli.payloads import (
 )
 from elea.cli.progress import Progress, Span, add_ending_options, summarise
 from elea.cli.samples import Printer, add_output_options
+from elea.session.publisher import Publisher
+from elea.session.session import Session
 
 NAME: Final = "pub"
 SUMMARY: Final = "publish a value again and again"
@@ -43,34 +45,86 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Publish until it is enough; 1 if the time was over before, or a router refused."""
-    payload, quality, printer = read_payload(args), qualities(args), Printer.of(args)
+    payload, printer = read_payload(args), Printer.of(args)
     assert payload is not None  # the parser says so
-    with (
-        open_session(args, long_running=True) as session,
-        session.declare_publisher(
-            args.key,
-            encoding=args.encoding,
-            priority=quality.priority,
-            congestion_control=quality.congestion_control,
-            express=quality.express,
-        ) as publisher,
-    ):
-        spool, has_ack = declare_spool(session, args), wants_ack(args)
+    with open_watched(args) as (session, neighbours):
+        values = _Values(session, args, payload)
+        spool = declare_spool(session, args)
         span, progress = Span(args.count, args.timeout), Progress()
         try:
             for _ in span.paced(args.interval):
-                if has_ack:
-                    publisher.put(payload, attachment=args.attachment, ack="stored")
-                else:
-                    publisher.put(payload, attachment=args.attachment)
-                progress.update(span.count + 1, f", {publisher.stats.dropped_count} dropped")
+                values.put()
+                progress.update(span.count + 1, f", {values.dropped_count} dropped")
         finally:
             progress.end()
-            summarise("value", span, dropped_count=publisher.stats.dropped_count)
+            summarise("value", span, dropped_count=values.dropped_count)
         forward(spool)
+        if spool is None:
+            neighbours.require()
         if not is_accepted(session, args.key, "put"):
             return FAILED
-        stats = publisher.stats
         waiting = {} if spool is None else {"waiting": spool.stats().waiting_count}
-    printer.done("pub", args.key, sent=stats.sent_count, dropped=stats.dropped_count, **waiting)
+        sent_count, dropped_count = values.sent_count, values.dropped_count
+    printer.done("pub", args.key, sent=sent_count, dropped=dropped_count, **waiting)
     return span.code
+
+
+class _Values:
+    """One value, put again and again.
+
+    The first put goes without a publisher: a publisher sends nothing while there is no subscriber,
+    so a router could not say that its access rules refuse the key.
+    """
+
+    def __init__(self, session: Session, args: argparse.Namespace, payload: bytes) -> None:
+        self._session = session
+        self._args = args
+        self._payload = payload
+        self._first_count = 0
+        self._publisher: Publisher | None = None
+
+    @property
+    def sent_count(self) -> int:
+        """How many were sent."""
+        by_publisher = 0 if self._publisher is None else self._publisher.stats.sent_count
+        return self._first_count + by_publisher
+
+    @property
+    def dropped_count(self) -> int:
+        """How many were dropped where a queue was full."""
+        return 0 if self._publisher is None else self._publisher.stats.dropped_count
+
+    def put(self) -> None:
+        """Publish it once more."""
+        args = self._args
+        if self._publisher is not None:
+            if wants_ack(args):
+                self._publisher.put(self._payload, attachment=args.attachment, ack="stored")
+            else:
+                self._publisher.put(self._payload, attachment=args.attachment)
+        elif wants_ack(args):
+            self._publisher = self._declare()
+            self.put()
+        else:
+            quality = qualities(args)
+            self._session.put(
+                args.key,
+                self._payload,
+                encoding=args.encoding,
+                attachment=args.attachment,
+                priority=quality.priority,
+                congestion_control=quality.congestion_control,
+                express=quality.express,
+            )
+            self._first_count = 1
+            self._publisher = self._declare()
+
+    def _declare(self) -> Publisher:
+        quality = qualities(self._args)
+        return self._session.declare_publisher(
+            self._args.key,
+            encoding=self._args.encoding,
+            priority=quality.priority,
+            congestion_control=quality.congestion_control,
+            express=quality.express,
+        )

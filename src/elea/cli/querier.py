@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from elea.cli.connection import add_connection_options, open_session
+from elea.cli.connection import add_connection_options, is_refused, open_watched
+from elea.cli.exit_codes import DONE, FAILED
 from elea.cli.get import print_replies
 from elea.cli.output import counted
 from elea.cli.parsing import add_selector_argument
@@ -22,7 +23,11 @@ from elea.cli.payloads import (
 )
 from elea.cli.progress import Span, summarise
 from elea.cli.samples import Printer, add_output_options
+from elea.sample import Reply
 from elea.selector import Selector
+from elea.session.handlers import Handler
+from elea.session.querier import Querier
+from elea.session.session import Session
 
 NAME: Final = "querier"
 SUMMARY: Final = "ask the same question again and again"
@@ -47,35 +52,67 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask until it is enough; 1 if a reply was an error."""
-    payload, quality, printer = read_payload(args), qualities(args), Printer.of(args)
-    selector = Selector(args.selector)
+    """Ask until it is enough; 1 if a reply was an error, or a router refused."""
+    printer, selector = Printer.of(args), Selector(args.selector)
     replies_count = errors_count = 0
-    with (
-        open_session(args, long_running=True) as session,
-        session.declare_querier(
-            selector.key_expr,
+    with open_watched(args) as (session, neighbours):
+        question = _Question(session, args)
+        span = Span(args.count, None)
+        try:
+            for _ in span.paced(args.interval):
+                good, bad = print_replies(question.ask(), printer)
+                replies_count, errors_count = replies_count + good, errors_count + bad
+        finally:
+            replies = counted(replies_count, "reply")
+            rest = f", {replies}, {counted(errors_count, 'error')}"
+            summarise("question", span, rest=rest)
+        neighbours.require()
+        refused = is_refused(session, str(selector.key_expr), "query")
+    return FAILED if errors_count or refused else DONE
+
+
+class _Question:
+    """One question, asked again and again.
+
+    It is asked without a querier first: a querier sends nothing while there is no queryable, so a
+    router could not say that its access rules refuse the key.
+    """
+
+    def __init__(self, session: Session, args: argparse.Namespace) -> None:
+        self._session = session
+        self._args = args
+        self._payload = read_payload(args)
+        self._querier: Querier | None = None
+
+    def ask(self) -> Handler[Reply]:
+        """Ask it once more."""
+        args, quality = self._args, qualities(self._args)
+        if self._querier is not None:
+            return self._querier.get(
+                parameters=Selector(args.selector).parameters,
+                payload=self._payload,
+                encoding=args.encoding,
+                attachment=args.attachment,
+            )
+        replies = self._session.get(
+            args.selector,
+            target=target(args),
+            consolidation=consolidation(args),
+            timeout=args.timeout,
+            payload=self._payload,
+            encoding=args.encoding,
+            attachment=args.attachment,
+            priority=quality.priority,
+            congestion_control=quality.congestion_control,
+            express=quality.express,
+        )
+        self._querier = self._session.declare_querier(
+            Selector(args.selector).key_expr,
             target=target(args),
             consolidation=consolidation(args),
             timeout=args.timeout,
             priority=quality.priority,
             congestion_control=quality.congestion_control,
             express=quality.express,
-        ) as querier,
-    ):
-        span = Span(args.count, None)
-        try:
-            for _ in span.paced(args.interval):
-                answers = querier.get(
-                    parameters=selector.parameters,
-                    payload=payload,
-                    encoding=args.encoding,
-                    attachment=args.attachment,
-                )
-                good, bad = print_replies(answers, printer)
-                replies_count, errors_count = replies_count + good, errors_count + bad
-        finally:
-            replies = counted(replies_count, "reply")
-            rest = f", {replies}, {counted(errors_count, 'error')}"
-            summarise("question", span, rest=rest)
-    return 1 if errors_count else 0
+        )
+        return replies

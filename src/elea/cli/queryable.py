@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from elea.cli.connection import add_connection_options, open_session
+from elea.cli.connection import add_connection_options, is_accepted, open_watched
+from elea.cli.exit_codes import FAILED
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import add_payload_options, read_payload
 from elea.cli.progress import Span, add_ending_options, summarise
@@ -33,11 +34,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer queries until it is enough; 1 if the time was over before."""
+    """Answer queries until it is enough; 1 if the time was over before, or a router refused."""
     payload, printer = read_payload(args), Printer.of(args)
     assert payload is not None  # the parser says so
     with (
-        open_session(args, long_running=True) as session,
+        open_watched(args) as (session, neighbours),
         session.declare_queryable(args.key, complete=args.complete) as queryable,
     ):
         span = Span(args.count, args.timeout)
@@ -48,6 +49,9 @@ def run(args: argparse.Namespace) -> int:
                     _answer(query, queryable.key_expr, payload, args)
         finally:
             summarise("query", span, dropped_count=queryable.dropped_count)
+        neighbours.require()
+        if not span.count and not is_accepted(session, args.key, "declare_queryable"):
+            return FAILED
     return span.code
 
 

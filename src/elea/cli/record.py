@@ -10,7 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from elea.cli.connection import add_connection_options, note, open_session
+from elea.cli.connection import add_connection_options, note, open_watched
+from elea.cli.exit_codes import reading_arguments
 from elea.cli.output import Json, counted, json_line
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import count, seconds
@@ -140,8 +141,10 @@ def run(args: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         raise MissingDependencyError("elea record", "arrow") from error
 
-    settings, flight = _settings(args), _flight(args)
-    with open_session(args, long_running=True) as session, closing(Door()) as door:
+    with reading_arguments():
+        settings = _settings(args)
+    flight = _flight(args)
+    with open_watched(args) as (session, neighbours), closing(Door()) as door:
         if flight is not None:
             door.open(flight)
         recorder = Recorder(session, [settings], door=door)
@@ -161,6 +164,7 @@ def run(args: argparse.Namespace) -> int:
             if args.json:
                 print(json_line({**_told(recorder, span), "ended": True}), flush=True)
             _summarise(recorder, span)
+        neighbours.require()
     return span.code
 
 

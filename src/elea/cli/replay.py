@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.connection import (
+    add_connection_options,
+    note,
+    open_session,
+    open_watched,
+    require_neighbour,
+)
+from elea.cli.exit_codes import UsageError, reading_arguments
 from elea.cli.output import Json, escape, json_line
 from elea.cli.progress import Progress
 from elea.errors import EleaError, LinkError, MissingDependencyError
@@ -125,26 +132,29 @@ def run(args: argparse.Namespace) -> int:
     if args.control is not None:
         return _control(args)
     if args.directory is None:
-        raise EleaError("no log: give the directory of one, or --control ID COMMAND")
+        raise UsageError("no log: give the directory of one, or --control ID COMMAND")
     try:
         from elea.store.replay import Replay, ReplaySettings
+        from elea.store.replay.rewrite import Rewriter
     except ModuleNotFoundError as error:
         raise MissingDependencyError("elea replay", "arrow") from error
-    settings = ReplaySettings(
-        key_exprs=args.key_exprs,
-        start=args.start,
-        end=args.end,
-        speed=args.speed,
-        loop=args.loop,
-        rewrite=args.rewrite,
-        timestamps=args.timestamps,
-        kinds=args.kinds.split(","),
-        clock=args.log_clock,
-        congestion=args.congestion,
-    )
+    with reading_arguments():
+        settings = ReplaySettings(
+            key_exprs=args.key_exprs,
+            start=args.start,
+            end=args.end,
+            speed=args.speed,
+            loop=args.loop,
+            rewrite=args.rewrite,
+            timestamps=args.timestamps,
+            kinds=args.kinds.split(","),
+            clock=args.log_clock,
+            congestion=args.congestion,
+        )
+        Rewriter(args.rewrite)
     config = ["timestamping/enabled:true"] if args.timestamps == "now" else []
     args.cfg = [*config, *(args.cfg or [])]
-    with open_session(args, long_running=True) as session:
+    with open_watched(args) as (session, _):
         replay = Replay(session, [args.directory, *args.also], settings, id=args.id)
         require_neighbour(session)
         if replay.id in _running(session):
@@ -183,7 +193,7 @@ def _control(args: argparse.Namespace) -> int:
     id, command, *values = (*args.control, "status") if len(args.control) == 1 else args.control
     if command not in _VALUES or len(values) != _VALUES[command]:
         seen = " ".join((command, *values))
-        raise EleaError(f"saw {seen!a}; legal are status, pause, resume, stop, seek T, speed X")
+        raise UsageError(f"saw {seen!a}; legal are status, pause, resume, stop, seek T, speed X")
     with open_session(args) as session:
         require_neighbour(session)
         status = _ask(session, id, command, values[0] if values else None)

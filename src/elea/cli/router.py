@@ -12,6 +12,7 @@ from typing import Final
 
 from elea.cli.log_options import add_log_options, log_settings_of
 from elea.cli.output import printable
+from elea.cli.parsing import endpoint, setting
 from elea.cli.presence import ask_who_listens
 from elea.config.config import Config
 from elea.daemon.daemon import Daemon
@@ -50,13 +51,16 @@ def add_daemon_options(parser: argparse.ArgumentParser) -> None:
         (("-l", "--listen"), "where to be connected to (default: tcp/127.0.0.1:7447)"),
         (("-e", "--connect"), "where to connect to"),
     ):
-        help_text = f"{what}; may be repeated"
-        parser.add_argument(*flags, action="append", default=[], metavar="ENDPOINT", help=help_text)
+        told = f"{what}; may be repeated"
+        parser.add_argument(
+            *flags, action="append", default=[], type=endpoint, metavar="ENDPOINT", help=told
+        )
     parser.add_argument("-i", "--id", help="identity, as hexadecimal (default: a random one)")
     parser.add_argument(
         "--cfg",
         action="append",
         default=[],
+        type=setting,
         metavar="KEY:VALUE",
         help="set one key of the configuration to a JSON5 value; may be repeated, and wins over"
         " everything else",
@@ -172,14 +176,14 @@ def _is_there(config: Config) -> bool:
     Raises:
         LinkError: somebody else answers there.
     """
-    for endpoint in (one for group in config.endpoints("listen") for one in group):
-        found = ask_who_listens(config, endpoint)
+    for place in (one for group in config.endpoints("listen") for one in group):
+        found = ask_who_listens(config, place)
         if found is None:
             continue
         role, zid = found
         if role is not WhatAmI.ROUTER:
-            raise LinkError(f"a {role}, {zid}, listens at {endpoint}; give --listen another port")
-        print(printable(f"running: {role} {zid} {endpoint.locator()}"), flush=True)
+            raise LinkError(f"a {role}, {zid}, listens at {place}; give --listen another port")
+        print(printable(f"running: {role} {zid} {place.locator()}"), flush=True)
         return True
     return False
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from typing import Final
 
-from elea.cli.connection import add_connection_options, is_accepted, open_session
-from elea.cli.exit_codes import FAILED
+from elea.cli.connection import add_connection_options, is_accepted, open_watched
+from elea.cli.exit_codes import FAILED, reading_arguments
 from elea.cli.parsing import add_key_argument
 from elea.cli.progress import Progress, Span, add_ending_options, summarise
 from elea.cli.samples import Printer, add_output_options
@@ -33,9 +34,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print samples until it is enough; 1 if the time was over before, or a router refused."""
     printer = Printer.of(args)
+    since = _start(args.since)
     with (
-        open_session(args, long_running=True) as session,
-        session.declare_subscriber(args.key, since=_start(args.since)) as subscriber,
+        open_watched(args) as (session, neighbours),
+        session.declare_subscriber(args.key, since=since) as subscriber,
     ):
         span, progress = Span(args.count, args.timeout), Progress()
         is_seen = sys.stdout.isatty()
@@ -47,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
         finally:
             progress.end()
             summarise("sample", span, dropped_count=subscriber.dropped_count)
+        neighbours.require()
         # A run that was shorter than the answer of the router: nothing came, and it tells why.
         if not span.count and not is_accepted(session, args.key, "declare_subscriber"):
             return FAILED
@@ -55,4 +58,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _start(text: str | None) -> str | None:
     """A duration is written without its sign, which would look like an option."""
-    return f"-{text}" if text is not None and text[:1].isdigit() and ":" not in text else text
+    if text is None:
+        return None
+    since = f"-{text}" if text[:1].isdigit() and ":" not in text else text
+    from elea.session.since import start_of  # late: few ask for history
+
+    with reading_arguments():
+        start_of(since, time.time_ns())
+    return since

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from elea.cli.connection import WAIT_S, add_connection_options, open_session, require_match
+from elea.cli.connection import WAIT_S, add_connection_options, open_watched, require_match
 from elea.cli.output import Json
 from elea.cli.payloads import add_quality_options, count, qualities, seconds
 from elea.cli.samples import Printer, add_output_options
@@ -92,7 +92,7 @@ def _send(args: argparse.Namespace) -> int:
     quality, printer, meter = qualities(args), Printer.of(args), Meter()
     payload = bytes(args.size)
     with (
-        open_session(args, long_running=True) as session,
+        open_watched(args) as (session, _),
         session.declare_publisher(
             args.key,
             priority=quality.priority,
@@ -122,7 +122,7 @@ def _receive(args: argparse.Namespace) -> int:
             begun.set()
 
     with (
-        open_session(args, long_running=True) as session,
+        open_watched(args) as (session, _),
         session.declare_subscriber(args.key, take),
     ):
         if not begun.wait(args.timeout):  # silence before the first message is not counted

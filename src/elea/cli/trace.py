@@ -98,7 +98,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _zid(text: str) -> str:
-    return str(ZenohId.parse(text))
+    try:
+        return str(ZenohId.parse(text))
+    except EleaError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 class _Walk:

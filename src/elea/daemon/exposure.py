@@ -238,7 +238,8 @@ def _what_may_pass(config: Config) -> Iterator[str]:
             if "zids" in subject:
                 yield f"warning: subject {subject['id']} goes by zids, which nobody has to prove"
     else:
-        yield "access control: none, whoever is connected may read and write every key"
+        given = "its rules are off" if _records(config, "access_control/rules") else "none"
+        yield f"access control: {given}, whoever is connected may read and write every key"
     authorizer = config.get(AUTHORIZER)
     if authorizer is not None:
         yield f"access control: {authorizer} is asked as well"

@@ -46,12 +46,12 @@ def start_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
     """Log as settings say, from now on.
 
     Raises:
-        InvalidValueError: a directive of the settings means nothing. One of `RUST_LOG` that does
-            not is logged, and ignored.
+        InvalidValueError: a directive of the settings means nothing, or its area is unknown. One
+            of `RUST_LOG` is logged, and ignored.
         ConfigError: the file cannot be written.
     """
     stream = sys.stderr if stream is None else stream
-    default = Directives.strictly(settings.directives)
+    default = Directives.strictly(settings.directives).check_areas()
     handler = _file(settings) if settings.file is not None else logging.StreamHandler(stream)
     handler.setFormatter(_formatter(settings, stream))
     default.apply(LEVELS["info"])

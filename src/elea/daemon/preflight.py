@@ -18,17 +18,17 @@ from elea.daemon import exposure
 from elea.daemon.audit import FILE as AUDIT_FILE
 from elea.daemon.services import Services
 from elea.errors import ConfigError, EleaError, LinkError
+from elea.ids import WhatAmI
 from elea.link.accounts import read_accounts
 from elea.link.authorizers import read_authorizer
 from elea.link.endpoint_options import check_options, inert_options
-from elea.link.registry import Registry
+from elea.link.registry import check_scheme
 from elea.link.settings import LinkSettings
 from elea.link.tls_context import client_context, server_context
 from elea.locator import Endpoint
 from elea.node.settings import NodeSettings
 
 _SIDES: Final = ("listen", "connect")
-_WITH_PORT: Final = ("tcp", "tls", "udp", "ws")  # schemes whose addresses are host:port
 
 
 def check(config: Config, services: Services, *, allow_plain: bool) -> None:
@@ -60,6 +60,7 @@ def check_all(config: Config, services: Services, *, allow_plain: bool) -> None:
         ConfigError: it could not, or a part would be left out.
     """
     check(config, services, allow_plain=allow_plain)
+    _check_client(config)
     services.check_parts(config)
 
 
@@ -78,14 +79,33 @@ def notes(config: Config, services: Services) -> Iterator[str]:
             "transport/unicast/compression has no effect: lz4 is not installed;"
             " pip install 'elea[compression]'"
         )
+    yield from _unused_rules(config)
     yield from services.notes(config)
+
+
+def _check_client(config: Config) -> None:
+    """A client that knows no endpoint does not start, unless scouting finds a node in time."""
+    if config.mode is not WhatAmI.CLIENT or config.endpoints("connect"):
+        return
+    scouts = config.value("scouting/multicast/enabled", bool)
+    why = "it starts only while scouting finds a node" if scouts else "scouting is not enabled"
+    reason = f"mode client needs an endpoint, as {why}; give one, or use mode router"
+    raise ConfigError("connect/endpoints", reason)
+
+
+def _unused_rules(config: Config) -> Iterator[str]:
+    """Access rules that are not in effect: without `enabled` every neighbour may do everything."""
+    enabled = "access_control/enabled"
+    if config.value(enabled, bool):
+        return
+    written = [one for one in config.paths() if one.startswith("access_control/")]
+    if any(one != enabled for one in written):
+        yield f"access_control has no effect: {enabled} is false, so every action is allowed"
 
 
 def _check_endpoint(side: str, endpoint: Endpoint, settings: LinkSettings) -> None:
     try:
-        Registry().scheme(endpoint.protocol, settings.protocols)
-        if endpoint.protocol in _WITH_PORT:
-            endpoint.host_port()
+        check_scheme(endpoint, settings.protocols)
     except EleaError as error:
         raise ConfigError(f"{side}/endpoints", f"{endpoint.locator()}: {error}") from None
     check_options(endpoint)

@@ -93,7 +93,7 @@ class Opening:
             self._look(discovery)
             return False
         if state is ConnectionState.FAILED and settings.exit_on_failure:
-            raise LinkError(f"cannot connect: {'; '.join(self._failures.values())}")
+            raise LinkError(f"cannot connect: {'; '.join(self._reasons())}")
         waits_for_ever = settings.exit_on_failure and settings.connect
         return not waits_for_ever and self._now_ns() >= deadline_ns
 
@@ -105,8 +105,12 @@ class Opening:
                 " by scouting/multicast, which is not enabled"
             )
         if self._now_ns() >= self._search_end_ns:
-            reached = [f"not connected: {why}" for why in self._failures.values()]
+            reached = [f"not connected: {why}" for why in self._reasons()]
             raise LinkError("; ".join([discovery.nobody(), *reached]))
+
+    def _reasons(self) -> list[str]:
+        """Why attempts failed, each reason once: scouting may find a node several times."""
+        return list(dict.fromkeys(self._failures.values()))
 
 
 def _reason(failure: ConnectFailed) -> str:

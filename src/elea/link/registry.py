@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.errors import LinkError, MissingDependencyError
 from elea.link.base import Scheme
+from elea.locator import Endpoint
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -26,6 +27,20 @@ _BUILT_IN: Final = {
     "unixsock-stream": ("elea.link.unix", "UnixStream"),
     "ws": ("elea.link.ws", "WebSocket"),
 }
+
+_WITH_PORT: Final = ("tcp", "tls", "udp", "ws")  # schemes whose addresses are host:port
+
+
+def check_scheme(endpoint: Endpoint, allowed: frozenset[str] | None = None) -> None:
+    """Check that there is a scheme for an endpoint, and that its address is one of that scheme.
+
+    Raises:
+        LinkError, MissingDependencyError: as `Registry.scheme`.
+        LocatorError: the address is not `host:port`, where the scheme needs that.
+    """
+    Registry().scheme(endpoint.protocol, allowed)
+    if endpoint.protocol in _WITH_PORT:
+        endpoint.host_port()
 
 
 class Registry:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import Final, TextIO
+from typing import Final, Self, TextIO
 
 from elea.errors import InvalidValueError
 from elea.records import dataclass
@@ -29,6 +29,27 @@ LEVELS: Final = {
     "error": logging.ERROR,
     "off": logging.CRITICAL + 1,
 }
+# The loggers there are: a level for another one would have no effect. A test keeps it complete.
+AREAS: Final = (
+    "elea",
+    "elea.audit",
+    "elea.daemon",
+    "elea.dds",
+    "elea.devices",
+    "elea.link",
+    "elea.link.ws",
+    "elea.ros",
+    "elea.session",
+    "elea.spark",
+    "elea.spark.decode.plan",
+    "elea.store",
+    "elea.store.flight",
+    "elea.store.log",
+    "elea.store.recorder",
+    "elea.store.replay",
+    "elea.web",
+    "elea.web.audit",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +57,8 @@ class Directives:
     """Which areas are logged from which level on.
 
     Example:
-        >>> Directives.parse("warn,elea.routing=debug,zenoh::net=info").levels
-        (('elea', 30), ('elea.routing', 10), ('elea.net', 20))
+        >>> Directives.parse("warn,elea.store=debug,zenoh::link=info").levels
+        (('elea', 30), ('elea.store', 10), ('elea.link', 20))
         >>> Directives.parse("info,loud").refused
         ('loud',)
     """
@@ -70,6 +91,17 @@ class Directives:
             raise InvalidValueError("log level", f"{found.refused[0]!a}; {_EXPECTED}")
         return found
 
+    def check_areas(self) -> Self:
+        """Check that each area is one of Elea.
+
+        Raises:
+            InvalidValueError: one is not.
+        """
+        for name, _ in self.levels:
+            if name not in AREAS:
+                raise InvalidValueError("log area", f"{name[:_SHOWN_LEN_MAX]!a}; {_KNOWN}")
+        return self
+
     def apply(self, default: int | None = None) -> None:
         """Set the levels; `default` is for all areas that none of them is about."""
         if default is not None and not any(name == _ROOT for name, _ in self.levels):
@@ -78,12 +110,17 @@ class Directives:
             logging.getLogger(name).setLevel(level)
 
     def complain(self, source: str) -> None:
-        """Log which directives mean nothing."""
+        """Log which directives mean nothing; areas of other programs are theirs."""
         for one in self.refused:
             _LOG.warning("%s: %a is ignored; %s", source, one, _EXPECTED)
+        for name, _ in self.levels:
+            if name.startswith(f"{_ROOT}.") and name not in AREAS:
+                shown = name[:_SHOWN_LEN_MAX]
+                _LOG.warning("%s: area %a has no effect; %s", source, shown, _KNOWN)
 
 
 _EXPECTED: Final = f"expected a level ({', '.join(LEVELS)}) or AREA=LEVEL, such as elea.link=debug"
+_KNOWN: Final = f"known areas are {', '.join(AREAS)}"
 
 
 def try_init_log_from_env() -> None:

@@ -17,7 +17,6 @@ from typing import Final
 
 from elea.errors import ConfigError, EleaError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.locator import Endpoint
 from elea.selector import Selector
 from elea.spark.identity import CONTENT, POSITION
 from elea.spark.offsets import Offset
@@ -460,9 +459,11 @@ class Options:
         if mode not in ("client", "peer"):
             raise ConfigError("option mode", f"saw {mode!a}; legal are client, peer")
         connect = tuple(one.strip() for one in (self.text("connect") or "").split(",") if one)
+        if connect:
+            from elea.session.endpoints import check_endpoint  # late: reading files needs no links
         for endpoint in connect:
             try:
-                Endpoint.parse(endpoint)
+                check_endpoint(endpoint)
             except EleaError as error:
                 raise ConfigError("option connect", str(error)) from error
             # Spark writes options to its event log and sends them to every executor.

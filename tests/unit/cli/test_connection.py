@@ -53,11 +53,9 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["--cfg", "scouting/multicats/enabled:false"], "scouting/multicast"),
-        (["--cfg", "scouting"], "KEY:VALUE"),
         (["--cfg", "scouting/multicast/enabled:3"], "scouting/multicast/enabled"),
         (["--cfg", "mode:client"], "--cfg mode: .* texts need quotes"),
         (["--mode", "client"], "give --connect"),
-        (["--connect", "nonsense"], "connect/endpoints"),
         (["--config", "/nonexistent/file"], "No such file"),
     ],
 )
@@ -86,12 +84,12 @@ def test_nobody_listens_at_the_endpoint(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize("verb", [["put", "a", "b"], ["delete", "a"], ["get", "a"]])
 def test_nothing_is_sent_to_nobody(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(verb) == 1
-    assert "connected to nobody: give --connect" in capsys.readouterr().err
+    assert "connected to no node: give --connect" in capsys.readouterr().err
 
 
 def test_a_neighbour_is_waited_for_where_one_can_come() -> None:
     config = {"mode": "peer", "connect": {"endpoints": [free_endpoint()]}}
-    with elea.open(config) as session, pytest.raises(LinkError, match="connected to nobody"):
+    with elea.open(config) as session, pytest.raises(LinkError, match="connected to no node"):
         require_neighbour(session, wait_s=0.01)
 
 
@@ -130,7 +128,7 @@ def test_neighbours_that_come_and_go_are_told(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_long_run_without_endpoints_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sub", "a", "--timeout", "0"]) == 0
+    assert main(["sub", "a", "--timeout", "0"]) == 1
     assert "no endpoint is configured" in capsys.readouterr().err
 
 
@@ -151,3 +149,36 @@ def test_a_link_closed_in_the_handshake_was_told_without_what_to_do(
         assert main(["put", "a", "b", "-m", "client", "-e", place]) == 1
         thread.join(30)
     assert "it may expect another scheme, as tls/" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sub", "a"],
+        ["pub", "a", "x", "--count", "1"],
+        ["queryable", "a", "x"],
+        ["querier", "a", "--count", "1"],
+        ["liveliness", "sub", "a"],
+        ["liveliness", "token", "a"],
+        ["pong"],
+    ],
+    ids=lambda one: " ".join(one[:2]),
+)
+def test_a_verb_that_was_never_connected_ended_with_0(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`get` said so and ended with 1; `sub` and `pub` were silent."""
+    timeout = [] if arguments[0] == "querier" else ["--timeout", "0.01"]
+    listen = ["--listen", free_endpoint(), "--no-multicast-scouting"]
+    assert main([*arguments, *timeout, *listen]) == 1
+    out, err = capsys.readouterr()
+    assert err.splitlines()[-1].startswith("elea: connected to no node: give --connect ENDPOINT")
+    assert '"done"' not in out
+
+
+def test_a_spool_needs_no_connection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is kept for later is not lost."""
+    listen = ["--listen", free_endpoint(), "--no-multicast-scouting"]
+    options = ["--count", "1", "--spool", str(tmp_path / "spool")]
+    assert main(["pub", "a", "x", *options, *listen]) == 0
+    assert "wait for a recorder" in capsys.readouterr().err

@@ -5,13 +5,20 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from tests.unit.cli.conftest import Hub
 from tests.unit.cli.ends import free_endpoint
+from tests.unit.cli.test_refused import RULES
+from tests.unit.daemon.rig import options, running
 
 import elea
+from elea.cli.doctor import Node, Status
+from elea.cli.doctor import _node as check_node
 from elea.cli.main import main
+from elea.config.config import Config
+from elea.node.ports import Teller
 
 Lines = dict[str, dict[str, str]]
 
@@ -84,6 +91,44 @@ def test_the_advice_was_to_free_an_address_whatever_was_wrong(
     assert code == 1
     assert checks[check]["advice"].startswith(advice)
     assert advice not in checks[check]["found"]
+
+
+@pytest.mark.parametrize(
+    ("locators", "found", "advice"),
+    [
+        (
+            ("tcp/127.0.0.1:7447", "tcp/[::1]:7447"),
+            "it listens at tcp/127.0.0.1:7447, tcp/[::1]:7447 alone, which no other host can reach",
+            "start it on 10.0.0.5 with --listen at an address of its network",
+        ),
+        (
+            ("tcp/127.0.0.1:7447", "tcp/169.254.169.254:7447"),
+            "tcp/127.0.0.1:7447, tcp/169.254.169.254:7447 is not dialled: a node of another host"
+            " told of it",
+            "give --connect tcp/169.254.169.254:7447 if it is yours",
+        ),
+    ],
+)
+def test_the_loopback_of_another_host_was_advised(
+    locators: tuple[str, ...], found: str, advice: str
+) -> None:
+    node = Node("router 1", "10.0.0.5", locators, Teller.at("10.0.0.5", own_host=False))
+    check = check_node(Config(), node, 1.0)
+    assert (check.status, check.found, check.advice) == (Status.NOTE, found, advice)
+
+
+def test_access_rules_that_refuse_the_question_were_not_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It said that the node passes nothing on."""
+    file = tmp_path / "router.json5"
+    file.write_text(RULES, encoding="utf-8")
+    with running(options(config=str(file))) as daemon:
+        endpoint = daemon.locators()[0]
+        code, checks = examine(capsys, "--connect", endpoint)
+    assert code == 0
+    clock = checks[f"clock {endpoint}"]
+    assert clock["found"].startswith("not measured: its access rules refuse declare_subscriber on")
 
 
 def test_who_listens_is_no_node(capsys: pytest.CaptureFixture[str]) -> None:

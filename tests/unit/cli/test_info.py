@@ -24,4 +24,4 @@ def test_who_is_connected(hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
 def test_nobody_is_connected(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--listen", "tcp/127.0.0.1:0"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1:] == ["mode: peer", "connected to nobody"]
+    assert lines[1:] == ["mode: peer", "connected to no node"]

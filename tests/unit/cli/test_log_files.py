@@ -55,23 +55,28 @@ def test_columns_of_parquet(log: Path, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("words", "code", "complaint"),
     [
-        (["export", "LOG"], "saw 'no name'; legal are parquet, csv, jsonl, mcap"),
-        (["export", "LOG", "--format", "mcap"], "mcap is no text; give --to FILE"),
-        (["export", "LOG", "--to", "TMP/a.txt"], "saw 'a.txt'; legal are"),
-        (["export", "LOG", "a//b", "--format", "csv"], "is refused at offset"),
-        (["export", "LOG", "--format", "csv", "--columns", "x"], "saw x; legal are key, kind"),
-        (["export", "LOG", "--format", "csv", "--from", "noon"], "legal are 2024-07-01T"),
-        (["export", "TMP/none", "--format", "csv"], "no log there"),
-        (["import", "TMP/none.mcap", "--to", "TMP/new"], "No such file"),
-        (["import", "TMP/bad.mcap", "--to", "TMP/new"], "bad.mcap: octet 0: no MCAP from here on"),
-        (["import", "TMP/bad.mcap", "--to", "LOG"], "is not empty; say to append"),
-        (["import", "TMP/a.csv", "--to", "TMP/new"], "legal are parquet, jsonl, mcap"),
+        (["export", "LOG"], 2, "saw 'no name'; legal are parquet, csv, jsonl, mcap"),
+        (["export", "LOG", "--format", "mcap"], 2, "mcap is no text; give --to FILE"),
+        (["export", "LOG", "--to", "TMP/a.txt"], 2, "saw 'a.txt'; legal are"),
+        (["export", "LOG", "a//b", "--format", "csv"], 1, "is refused at offset"),
+        (["export", "LOG", "--format", "csv", "--columns", "x"], 1, "saw x; legal are key, kind"),
+        (["export", "LOG", "--format", "csv", "--from", "noon"], 1, "legal are 2024-07-01T"),
+        (["export", "TMP/none", "--format", "csv"], 1, "no log there"),
+        (["import", "TMP/none.mcap", "--to", "TMP/new"], 1, "No such file"),
+        (
+            ["import", "TMP/bad.mcap", "--to", "TMP/new"],
+            1,
+            "bad.mcap: octet 0: no MCAP from here on",
+        ),
+        (["import", "TMP/bad.mcap", "--to", "LOG"], 1, "is not empty; say to append"),
+        (["import", "TMP/a.csv", "--to", "TMP/new"], 2, "legal are parquet, jsonl, mcap"),
     ],
 )
 def test_what_is_refused(
     words: list[str],
+    code: int,
     complaint: str,
     log: Path,
     tmp_path: Path,
@@ -79,6 +84,6 @@ def test_what_is_refused(
 ) -> None:
     (tmp_path / "bad.mcap").write_bytes(b"no such thing")
     paths = [one.replace("LOG", str(log)).replace("TMP", str(tmp_path)) for one in words]
-    assert main(["log", *paths]) == 1
+    assert main(["log", *paths]) == code
     assert complaint in capsys.readouterr().err
     assert sorted(one.name for one in tmp_path.iterdir()) == ["bad.mcap", "log"]

@@ -23,6 +23,18 @@ NOWHERE = ["-e", "tcp/127.0.0.1:1"]
         (["-v"], "unrecognized arguments: -v; did you mean -V?"),
         (["sub", "a", "--cuont", "3"], "unrecognized arguments: --cuont 3; did you mean --count?"),
         (["sim", "--seed", "x"], "argument --seed: expected a whole number, got 'x'"),
+        (["ping", "--size", "x"], "argument --size: expected a whole number, 8 or more, got 'x'"),
+        (["trace", "a", "--from", "zz"], "argument --from: no ZenohId: 'zz' is not lower-case"),
+        (["put", "a", "b", "-e", "here"], "argument -e/--connect: expected an endpoint; locator"),
+        (["router", "-l", "tcp"], "argument -l/--listen: expected an endpoint; locator 'tcp'"),
+        (["router", "--cfg", "a"], "argument --cfg: expected KEY:VALUE, such as scouting/gossip"),
+        (["sub", "a", "--cfg", "b"], "argument --cfg: expected KEY:VALUE, such as scouting/gossip"),
+        (["sub", "a", "--since", "noon"], "no since: saw 'noon'"),
+        (["replay"], "no log: give the directory of one, or --control ID COMMAND"),
+        (["replay", "d", "--speed", "-1"], "no speed: saw -1.0; legal is 0"),
+        (["log", "export", "d"], "no format: saw 'no name'; legal are parquet"),
+        (["demo", "--robots", "1"], "no robots: saw 1; legal are 6 to 99"),
+        (["record", "a//b"], "key expression 'a//b' is refused at offset 2"),
         (["top", "--interval", "0"], "expected a number of seconds, 0.2 or more, got '0'"),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",
@@ -66,7 +78,7 @@ def test_an_invalid_key_is_told_before_a_connection_is_tried(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It was `Connection refused`, and the next attempt found the key."""
-    assert main([*arguments, *NOWHERE]) == 1
+    assert main([*arguments, *NOWHERE]) == 2
     assert "elea: key expression " in capsys.readouterr().err
 
 

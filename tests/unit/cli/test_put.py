@@ -60,7 +60,7 @@ def test_exactly_one_payload(arguments: list[str], capsys: pytest.CaptureFixture
 def test_a_bad_key_and_a_missing_file_are_told(
     hub: Hub, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["put", "a//b", "x", *hub.connect]) == 1
+    assert main(["put", "a//b", "x", *hub.connect]) == 2
     assert main(["put", "a", "--file", "/nonexistent/file", *hub.connect]) == 1
     bad, missing = capsys.readouterr().err.splitlines()
     assert "'a//b' is refused at offset 2" in bad

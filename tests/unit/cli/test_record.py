@@ -76,7 +76,7 @@ def test_time_can_be_over_before(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_key_expressions_that_meet_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["record", "k/**", "k/a", "--to", str(tmp_path)]) == 1
+    assert main(["record", "k/**", "k/a", "--to", str(tmp_path)]) == 2
     assert "keys in common" in capsys.readouterr().err
 
 

@@ -63,8 +63,18 @@ def test_a_refused_put_was_silent(endpoint: str) -> None:
         (["get", "fleet/a?x=1"], "query", "fleet/a"),
         (["sub", "fleet/**", "--timeout", "0"], "declare_subscriber", "fleet/**"),
         (["put", "a", "b", "--cfg", 'namespace:"fleet"'], "put", "fleet/a"),
+        (["pub", "fleet/a", "b", "--count", "2", "--interval", "0"], "put", "fleet/a"),
+        (["queryable", "fleet/a", "b", "--timeout", "0"], "declare_queryable", "fleet/a"),
+        (["querier", "fleet/a", "--count", "1"], "query", "fleet/a"),
+        (["liveliness", "token", "fleet/a", "--timeout", "0"], "liveliness_token", "fleet/a"),
+        (["liveliness", "get", "fleet/*"], "liveliness_query", "fleet/*"),
+        (
+            ["liveliness", "sub", "fleet/*", "--timeout", "0"],
+            "declare_liveliness_subscriber",
+            "fleet/*",
+        ),
     ],
-    ids=lambda one: one[0] if isinstance(one, list) else None,
+    ids=lambda one: " ".join(one[:2]) if isinstance(one, list) else None,
 )
 def test_what_is_refused_is_told_and_fails(
     endpoint: str,
@@ -76,7 +86,21 @@ def test_what_is_refused_is_told_and_fails(
 ) -> None:
     assert main([*arguments, "--connect", endpoint]) == 1
     assert f": {action} on {key}: its access rules do not allow it" in caplog.text
-    assert "no reply" not in capsys.readouterr().err  # a second reason, and a wrong one
+    told = capsys.readouterr().err
+    assert "no reply" not in told  # a second reason, and a wrong one
+    assert "nothing is there" not in told
+
+
+def test_values_without_a_subscriber_were_not_refused(
+    endpoint: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A publisher sends nothing while there is no subscriber, and `pub` ended with 0."""
+    arguments = ["--count", "1", "--json", "--connect", endpoint]
+    assert main(["pub", "fleet/a", "b", *arguments]) == 1
+    assert capsys.readouterr().out == ""
+    assert main(["pub", "open/a", "b", *arguments]) == 0
+    assert '"sent":1,"dropped":0' in capsys.readouterr().out.replace(" ", "")
+    assert caplog.text.count("refused by router") == 1
 
 
 def test_what_is_allowed_is_done(

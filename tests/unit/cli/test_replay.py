@@ -66,27 +66,32 @@ def test_stop(hub: Hub, log: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "code", "complaint"),
     [
-        ([], "no log: give the directory of one"),
-        (["--control", "x", "jump"], "saw 'jump'; legal are status, pause"),
-        (["--control", "x", "seek"], "saw 'seek'; legal are"),
-        (["DIR", "--kinds", "put,gap"], "saw 'gap'; legal are put, delete, token"),
-        (["DIR", "--speed", "-1"], "legal is 0 (as fast as possible) or more"),
-        (["DIR", "--rewrite", "a"], "saw 0 `=`"),
-        (["DIR", "--from", "noon"], "legal are 2024-07-01T13:51:12Z"),
-        (["DIR/none"], "no log there"),
+        ([], 2, "no log: give the directory of one"),
+        (["--control", "x", "jump"], 2, "saw 'jump'; legal are status, pause"),
+        (["--control", "x", "seek"], 2, "saw 'seek'; legal are"),
+        (["DIR", "--kinds", "put,gap"], 2, "saw 'gap'; legal are put, delete, token"),
+        (["DIR", "--speed", "-1"], 2, "legal is 0 (as fast as possible) or more"),
+        (["DIR", "--rewrite", "a"], 2, "saw 0 `=`"),
+        (["DIR", "--from", "noon"], 1, "legal are 2024-07-01T13:51:12Z"),
+        (["DIR/none"], 1, "no log there"),
     ],
 )
 def test_wrong_usage(
-    arguments: list[str], complaint: str, hub: Hub, log: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    code: int,
+    complaint: str,
+    hub: Hub,
+    log: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = [one.replace("DIR", str(log)) for one in arguments]
-    assert main(["replay", *words, *hub.connect]) == 1
+    assert main(["replay", *words, *hub.connect]) == code
     assert complaint in capsys.readouterr().err
 
 
 def test_nobody_to_publish_to(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     alone = ["--mode", "peer", "--cfg", "scouting/multicast/enabled:false"]
     assert main(["replay", str(log), *alone]) == 1
-    assert "connected to nobody" in capsys.readouterr().err
+    assert "connected to no node" in capsys.readouterr().err

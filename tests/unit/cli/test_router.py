@@ -89,17 +89,17 @@ def test_a_hangup_reads_the_file_again(tmp_path: Path) -> None:
 
 
 def test_every_option_reaches_the_daemon() -> None:
-    long = "--config f --listen a --connect b --id c1 --cfg d:1 --plugin p --allow-plain"
+    long = "--config f --listen tcp/a --connect tcp/b --id c1 --cfg d:1 --plugin p --allow-plain"
     long += " --adminspace-permissions rw --rest-http-port 8000 --xrce x --no-multicast-scouting"
-    short = "-c f -l a -e b -i c1 --cfg d:1 -P p --allow-plain --adminspace-permissions rw"
+    short = "-c f -l tcp/a -e tcp/b -i c1 --cfg d:1 -P p --allow-plain --adminspace-permissions rw"
     short += " --rest-http-port 8000 --xrce x --no-multicast-scouting"
     parser = build_parser(["router"])
     for line in (long, short):
         args = parser.parse_args(["router", *line.split(), "--no-timestamp"])
         assert options_of(args) == Options(
             config="f",
-            listen=("a",),
-            connect=("b",),
+            listen=("tcp/a",),
+            connect=("tcp/b",),
             id="c1",
             cfg=("d:1",),
             plugin=("p",),
@@ -123,9 +123,7 @@ def test_a_configuration_is_checked_without_running_it(
     ("arguments", "message"),
     [
         (["-l", "tcp/0.0.0.0:7447"], "--allow-plain"),
-        (["-l", "tcp"], "no '/'"),
         (["-i", "xyz"], "id"),
-        (["--cfg", "scouting"], "KEY:VALUE"),
         (["--config", "no-such-file.json5"], "no-such-file.json5"),
         (["--plugin", "no-such-service"], "not installed"),
         (["--cfg", "access_control/enabled:true"], "needs rules, subjects and policies"),

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
+import elea
 from elea.daemon.logs import LogSettings, start_logging
 from elea.errors import ConfigError, InvalidValueError
+from elea.session.logs import AREAS
 
-NAMES = ("elea", "elea.link", "elea.routing")
+NAMES = ("elea", "elea.link", "elea.store")
 
 
 @pytest.fixture(autouse=True)
@@ -77,16 +80,16 @@ def test_the_journal_reads_the_level(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_areas_have_levels_of_their_own() -> None:
     stream = StringIO()
-    start_logging(LogSettings(directives="warn,elea.routing=debug"), stream)
+    start_logging(LogSettings(directives="warn,elea.store=debug"), stream)
     logging.getLogger("elea.link").info("left out")
-    logging.getLogger("elea.routing").debug("in detail")
+    logging.getLogger("elea.store").debug("in detail")
     [line] = stream.getvalue().splitlines()
-    assert line.endswith("elea.routing: in detail")
+    assert line.endswith("elea.store: in detail")
 
 
 def test_a_level_of_one_area_leaves_the_others_at_info() -> None:
     stream = StringIO()
-    start_logging(LogSettings(directives="elea.routing=debug"), stream)
+    start_logging(LogSettings(directives="elea.store=debug"), stream)
     logging.getLogger("elea.link").info("it runs")
     assert stream.getvalue().endswith("elea.link: it runs\n")
 
@@ -95,14 +98,36 @@ def test_nonsense_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """`RUST_LOG=nonsense` silenced a router without a word."""
     with pytest.raises(InvalidValueError, match=r"'loud'; expected a level \(trace, debug, info"):
         start_logging(LogSettings(directives="info,loud"), StringIO())
-    monkeypatch.setenv("RUST_LOG", "nonsense,elea.routing=debug")
+    monkeypatch.setenv("RUST_LOG", "nonsense,elea.store=debug")
     stream = StringIO()
     start_logging(LogSettings(), stream)
     logging.getLogger("elea.link").info("it runs")
-    logging.getLogger("elea.routing").debug("in detail")
+    logging.getLogger("elea.store").debug("in detail")
     told, *rest = stream.getvalue().splitlines()
     assert "RUST_LOG: 'nonsense' is ignored; expected a level" in told
     assert len(rest) == 2
+
+
+def test_unknown_areas_were_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The help itself named `elea.routing`, which logs nothing."""
+    with pytest.raises(InvalidValueError, match=r"'elea.routing'; known areas are elea, elea.aud"):
+        start_logging(LogSettings(directives="info,elea.routing=debug"), StringIO())
+    monkeypatch.setenv("RUST_LOG", "info,zenoh::net=debug,hyper=warn")
+    stream = StringIO()
+    start_logging(LogSettings(), stream)
+    [told] = stream.getvalue().splitlines()
+    assert "RUST_LOG: area 'elea.net' has no effect; known areas are elea, " in told
+
+
+def test_every_logger_is_a_known_area() -> None:
+    source = Path(elea.__file__).parent
+    named = re.compile(r"getLogger\((?:\"([\w.]+)\"|__name__)\)")
+    found = {"elea"}
+    for file in source.rglob("*.py"):
+        for match in named.finditer(file.read_text(encoding="utf-8")):
+            module = ".".join(("elea", *file.relative_to(source).with_suffix("").parts))
+            found.add(match[1] or module)
+    assert {one for one in found if one.startswith("elea")} == set(AREAS)
 
 
 def test_files_are_kept_small_and_few(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ TLS = "tls/127.0.0.1:7447"
         (["--cfg", NO_VOLUME], "storages/a/volume: saw 'unheard'; the volumes"),
         (["-P", "mqtt"], "plugins/mqtt: it is required and not installed"),
         (["--cfg", 'plugins/rest:{__config__:"rest.json5"}'], "plugins/rest/__config__: sections"),
+        (["--cfg", 'mode:"client"'], "mode client needs an endpoint, as scouting is not enabled"),
         (["--cfg", "nope:1"], "nope: unknown key; the top has"),
         (["--cfg", "foo/bar:1"], "foo/bar: unknown key; the top has"),
         (["--cfg", "startup/subscribe:[]"], "startup/subscribe: unknown key; the top has"),
@@ -118,6 +119,32 @@ def test_a_plain_configuration_leaves_nothing_out(capsys: pytest.CaptureFixture[
     endpoint = "tcp/127.0.0.1:1?prio=1-3;rel=1#so_sndbuf=65536;iface=lo"
     code, out, _ = checked(capsys, "-e", endpoint, "-l", "udp/127.0.0.1:7447")
     assert (code, out) == (0, "the configuration can be used\n")
+
+
+def test_access_rules_that_are_not_enabled_were_not_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Rules without `enabled: true` look like protection, and every neighbour may do everything."""
+    rule = '{id:"r",permission:"deny",messages:["put"],key_exprs:["a/**"]}'
+    for enabled in ("", "enabled:false,"):
+        rules = f"access_control:{{{enabled}rules:[{rule}],subjects:[],policies:[]}}"
+        code, out, _ = checked(capsys, "--cfg", rules)
+        assert code == 0
+        [idle, _] = out.splitlines()
+        assert idle == (
+            "without effect: access_control has no effect: access_control/enabled is false,"
+            " so every action is allowed"
+        )
+        assert main(["config", "explain", "--cfg", rules]) == 0
+        assert "access control: its rules are off, whoever is" in capsys.readouterr().out
+    assert "without effect" not in checked(capsys, "--cfg", "access_control/enabled:false")[1]
+
+
+def test_a_client_that_scouts_may_not_start(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--config-check` passed `mode: client`, which does not start where no node answers."""
+    cfg = ["--cfg", 'mode:"client"', "--cfg", "scouting/multicast/enabled:true"]
+    assert checked(capsys, *cfg)[0] == 1
+    assert checked(capsys, "--cfg", 'mode:"client"', "-e", "tcp/127.0.0.1:1")[0] == 0
 
 
 def test_who_may_read_the_admin_space_is_not_told_wrongly(

@@ -127,6 +127,8 @@ def test_a_mistake_is_told_with_its_place(
         (HEAD + "options: {consumer: x}\n", "options.consumer: is not for here"),
         ("pipeline: a b\nlog: a\nstorage: b\n", 'pipeline: saw "a b"'),
         ("pipeline: f\nlog: zenoh:x\nstorage: b\n", "connect: is missing"),
+        ("pipeline: f\nlog: a\nstorage: b\nconnect: quic/h:1\n", "connect: no scheme 'quic'"),
+        ("pipeline: f\nlog: a\nstorage: b\nconnect: [tpc/h:1]\n", "connect: no scheme 'tpc'"),
         ("pipeline: f\nlog: flight:x\nstorage: b\n", "connect: is missing"),
         (HEAD + "options: {flight: 'grpc://h:1'}\n", "options.flight: is for a log by flight:"),
         (HEAD + "python: none.py\n", "none.py"),

@@ -1,0 +1,24 @@
+"""Endpoints that a program was given, checked before anything is connected."""
+
+from __future__ import annotations
+
+from elea.link.endpoint_options import check_options
+from elea.link.registry import check_scheme
+from elea.locator import Endpoint
+
+
+def check_endpoint(text: str) -> None:
+    """Check an endpoint to connect to, as far as that is possible without connecting.
+
+    Raises:
+        EleaError: it cannot be parsed, or its scheme or one of its options is unknown.
+
+    Example:
+        >>> check_endpoint("tcp/10.0.0.1:7447")
+        >>> check_endpoint("warp/10.0.0.1:7447")
+        Traceback (most recent call last):
+        elea.errors.LinkError: no scheme 'warp'; there are memory, tcp, tls, udp, ...
+    """
+    endpoint = Endpoint.parse(text)
+    check_scheme(endpoint)
+    check_options(endpoint)
