@@ -19,7 +19,6 @@ from dataclasses import field
 from typing import Final
 
 from elea.ids import EntityGlobalId
-from elea.provenance import SampleKind
 from elea.records import dataclass
 from elea.sample import Sample
 from elea.timestamp import Timestamp, TimestampId
@@ -36,7 +35,6 @@ _SN_HALF: Final = 1 << 31
 
 SourceId = EntityGlobalId | TimestampId
 Order = tuple[int, int]  # a number; or a time and a hash of the content
-Content = tuple[int, Timestamp | None, SampleKind]  # the first is a hash of the payload
 
 
 @dataclass(slots=True, eq=False)
@@ -72,7 +70,7 @@ class Sources:
     recover: Callable[[Source], None] | None
     history_count: int = 0  # questions about all sources that are under way
     _sources: dict[tuple[SourceId, str], Source] = field(default_factory=dict)  # oldest first
-    _delivered: dict[tuple[SourceId, str, Order], Content] = field(default_factory=dict)
+    _delivered: dict[tuple[SourceId, str, Order], int] = field(default_factory=dict)
 
     def get(self, id: SourceId, key: str, now_ns: int) -> Source:
         """Return what is known of a source of one key; nothing yet if it is new."""
@@ -154,7 +152,7 @@ class Sources:
         return stamp is not None and source.last_time is not None
 
     def _stamped(self, source: Source, stamp: Timestamp, sample: Sample, *, is_live: bool) -> None:
-        order = (stamp.time.value, hash(_content(sample)))
+        order = (stamp.time.value, _content(sample))
         if source.last_time is None and (self.history_count or source.question_count):
             self._hold(source, order, sample)
         elif source.last_time is None or stamp > source.last_time:
@@ -171,7 +169,7 @@ class Sources:
         if sn is not None:
             self._remember(source, (sn, 0), sample)
         elif stamp is not None:
-            self._remember(source, (stamp.time.value, hash(_content(sample))), sample)
+            self._remember(source, (stamp.time.value, _content(sample)), sample)
         self.deliver(sample)
 
     def _remember(self, source: Source, order: Order, sample: Sample) -> None:
@@ -231,6 +229,7 @@ class Sources:
             del self._sources[name]
 
 
-def _content(sample: Sample) -> Content:
-    """What tells a sample from another one with the same number or time."""
-    return (hash(sample.payload), sample.timestamp, sample.kind)
+def _content(sample: Sample) -> int:
+    """Return a hash of what tells a sample from another one with the same number or time."""
+    body = (sample.kind, sample.payload, sample.attachment, str(sample.encoding))
+    return hash((*body, sample.timestamp))
