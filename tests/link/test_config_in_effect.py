@@ -124,3 +124,29 @@ def test_without_batching_nothing_waits_for_company() -> None:
             samples.recv(timeout=20)
         assert stats_of(client).sent_batches - before >= 100
         assert not driver_of(client).node.egress.flush_asked
+
+
+@pytest.mark.parametrize("here", [True, False])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_transport_has_priorities_if_both_sides_offer_them(here: bool, there: bool) -> None:
+    offers = [{"unicast": {"qos": {"enabled": one}}} for one in (here, there)]
+    with pair(*offers) as sessions:
+        found = [one.is_qos for session in sessions for one in session.info.transports()]
+        assert found == [here and there] * 2
+        listener = sessions[1].info.declare_transport_events_listener(history=True)
+        assert listener.recv().transport.is_qos == (here and there)
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"listen": {"endpoints": ["tls/127.0.0.1:0#enable_mtsl=true"]}},
+        {"connect": {"endpoints": ["tls/127.0.0.1:1#root_ca_certficate=ca.pem"]}},
+    ],
+    ids=["listen", "connect"],
+)
+def test_a_session_with_a_misspelt_option_of_an_endpoint_does_not_open(
+    section: dict[str, Any],
+) -> None:
+    with pytest.raises(elea.ZError, match="unknown option"):
+        elea.open({**section, **SILENT})

@@ -9,6 +9,7 @@ from elea.config.config import Config
 from elea.link.accounts import read_accounts
 from elea.link.authorizers import read_authorizer
 from elea.link.driver import Driver
+from elea.link.endpoint_options import check_options
 from elea.link.poller_hot import SelectorPoller
 from elea.link.settings import LinkSettings
 from elea.node.node import Node
@@ -25,6 +26,10 @@ def open_driver(config: Config, report: Callable[[PolicyEvent], None] | None = N
         LinkError: if it cannot listen, or cannot connect although it must.
         ConfigError: if the configuration asks for something that cannot be.
     """
+    for side in ("listen", "connect"):
+        for group in config.endpoints(side):
+            for endpoint in group:
+                check_options(endpoint)
     settings = NodeSettings.from_config(
         config, os.urandom, read_accounts(config), read_authorizer(config)
     )

@@ -190,7 +190,8 @@ class Groups:
         for event in events:
             if isinstance(event, MemberJoined):
                 info = replace(group.info, remote=Locator(event.source))
-                up = group.members[event.source] = NeighbourUp(event.zid, event.whatami, info)
+                up = NeighbourUp(event.zid, event.whatami, info, group.transport.qos)
+                group.members[event.source] = up
                 self._announce(up)
             elif isinstance(event, MemberLost):
                 self._lost(group, event.source, event.reason)

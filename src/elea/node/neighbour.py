@@ -85,6 +85,10 @@ class Neighbour:
         """Links came or went: with one alone there is nothing to choose when writing."""
         self.outlet.link_id = next(iter(self.links)) if len(self.links) == 1 else -1
 
+    def up(self) -> NeighbourUp:
+        """Return the event that tells sessions of it."""
+        return NeighbourUp(self.zid, self.whatami, self.info, self.transport.qos)
+
     def waiting_len(self) -> int:
         """What waits for it, in octets."""
         return self.transport.pending_len + self.backlog.pending_len

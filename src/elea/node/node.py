@@ -356,8 +356,7 @@ class Node:
 
     def neighbours(self) -> list[NeighbourUp]:
         """Who is connected, or in a group with this node."""
-        found = [NeighbourUp(one.zid, one.whatami, one.info) for one in self._neighbours.values()]
-        return found + self.groups.members()
+        return [one.up() for one in self._neighbours.values()] + self.groups.members()
 
     def views(self) -> list[NeighbourView]:
         """The neighbours as operators see them."""
@@ -484,7 +483,7 @@ class Node:
         self._by_face[face_id] = neighbour
         self.egress.outlets[face_id] = neighbour.outlet
         self._join(neighbour, link, agreed, now_ns)
-        self._announce(NeighbourUp(neighbour.zid, neighbour.whatami, link.info))
+        self._announce(neighbour.up())
         spec = FaceSpec(
             zid=agreed.peer_zid,
             whatami=agreed.peer_whatami,

@@ -136,6 +136,7 @@ class NeighbourUp:
     zid: bytes
     whatami: int
     info: LinkInfo
+    qos: bool  # whether both sides agreed on priorities
 
 
 @dataclass(slots=True)

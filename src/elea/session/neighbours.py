@@ -72,10 +72,10 @@ class LinkEvent:
     link: Link
 
 
-def transport_of(zid: bytes, whatami: int, info: LinkInfo | None) -> Transport:
+def transport_of(up: NeighbourUp) -> Transport:
     """A neighbour as applications see it."""
-    multicast = info is not None and info.group is not None
-    return Transport(ZenohId(zid), WhatAmI.from_index(whatami), not multicast, multicast)
+    multicast = up.info.group is not None
+    return Transport(ZenohId(up.zid), WhatAmI.from_index(up.whatami), up.qos, multicast)
 
 
 def link_of(zid: bytes, info: LinkInfo) -> Link:
@@ -120,10 +120,7 @@ class Neighbours:
 
     def transports(self) -> list[Transport]:
         """One for each neighbour, and one for each member of a group."""
-        found = {
-            (up.zid, up.info.group): transport_of(up.zid, up.whatami, up.info)
-            for up in self._current()
-        }
+        found = {(up.zid, up.info.group): transport_of(up) for up in self._current()}
         return list(found.values())
 
     def links(self) -> list[Link]:
@@ -174,7 +171,7 @@ class Neighbours:
 
     def _tell(self, kind: SampleKind, up: NeighbourUp) -> None:
         for outlet in self._transports.values():
-            transport = transport_of(up.zid, up.whatami, up.info)
+            transport = transport_of(up)
             self.face.emit(outlet, TransportEvent(kind, transport))
         for outlet in self._links.values():
             self.face.emit(outlet, LinkEvent(kind, link_of(up.zid, up.info)))

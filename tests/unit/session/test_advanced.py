@@ -362,11 +362,13 @@ class TestRecovery:
         assert texts(subscriber) == [str(2**32 - 1), "0", "1"]
 
 
-def say(session: Session, sn: int, *, key: str = "k", stamp: int | None = None) -> None:
+def say(
+    session: Session, sn: int, *, key: str = "k", stamp: int | None = None, text: str | None = None
+) -> None:
     """A sample of publisher 9 with any number and time, of a session that claims to be it."""
     timestamp = None if stamp is None else Timestamp(NTP64.from_value(stamp << 32), b"\1")
     source = SourceInfo(EntityGlobalId(ZenohId(b"\1"), EntityId(9)), sn)
-    session.put(key, f"{key} {sn}", source_info=source, timestamp=timestamp)
+    session.put(key, text or f"{key} {sn}", source_info=source, timestamp=timestamp)
 
 
 class TestIncarnations:
@@ -410,6 +412,75 @@ class TestIncarnations:
         for sn in (0, 1, 2, 1, 2, 3):
             say(session, sn, stamp=sn + 1)
         assert texts(subscriber) == ["k 0", "k 1", "k 2", "k 3"]
+
+    @pytest.mark.parametrize("first_sn", [0, 1], ids=["all", "first lost"])
+    def test_a_publisher_restarted_with_a_clock_set_back_a_little_is_heard(
+        self, world: World, first_sn: int
+    ) -> None:
+        session = world.open()
+        subscriber = declare_advanced_subscriber(session, "k")
+        for sn in range(5):
+            say(session, sn, stamp=10 + sn)
+        for sn in range(first_sn, 3):
+            say(session, sn, stamp=12 + sn)  # within the times of the incarnation before
+        texts_first = [f"k {sn}" for sn in range(5)]
+        assert texts(subscriber) == texts_first + [f"k {sn}" for sn in range(first_sn, 3)]
+
+    @pytest.mark.parametrize("stamp", [None, 7], ids=["no time", "one time"])
+    def test_a_program_that_repeats_a_number_is_heard(
+        self, world: World, stamp: int | None
+    ) -> None:
+        session = world.open()
+        subscriber = declare_advanced_subscriber(session, "k")
+        for text in ("a", "b", "b", "c"):
+            say(session, 5, stamp=stamp, text=text)
+        assert texts(subscriber) == ["a", "b", "c"]
+
+    def test_numbers_repeated_while_history_is_asked_for_are_delivered(self, world: World) -> None:
+        session = world.open()
+        silent = session.declare_queryable("k/@adv/**")
+        subscriber = declare_advanced_subscriber(session, "k", history=HistoryConfig())
+        for text in ("a", "b", "b", "c"):
+            say(session, 5, stamp=7, text=text)
+        silent.recv().drop()
+        assert texts(subscriber) == ["a", "b", "c"]
+
+
+def stamped(session: Session, stamp: int, text: str, *, key: str = "k") -> None:
+    """A sample without number, of a clock that says anything."""
+    session.put(key, text, timestamp=Timestamp(NTP64.from_value(stamp << 32), b"\1"))
+
+
+class TestClocks:
+    """Samples without numbers are told apart by clock, time, key and content."""
+
+    @pytest.mark.parametrize("asked", [False, True], ids=["live", "history asked for"])
+    def test_one_time_for_several_keys_and_values(self, world: World, asked: bool) -> None:
+        session = world.open()
+        silent = session.declare_queryable("k/*/@adv/**")
+        history = HistoryConfig() if asked else None
+        subscriber = declare_advanced_subscriber(session, "k/*", history=history)
+        for key, text in (("k/a", "1"), ("k/b", "1"), ("k/a", "2"), ("k/a", "1")):
+            stamped(session, 7, text, key=key)
+        if asked:
+            silent.recv().drop()
+        found = sorted((s.key_text, s.payload.to_string()) for s in subscriber.drain())
+        assert found == [("k/a", "1"), ("k/a", "2"), ("k/b", "1")]
+
+    def test_a_clock_set_back_a_little_is_heard(self, world: World) -> None:
+        session = world.open()
+        subscriber = declare_advanced_subscriber(session, "k")
+        for stamp in (10, 12, 14, 11, 13, 14, 15):
+            stamped(session, stamp, str(stamp))
+        assert texts(subscriber) == ["10", "12", "14", "11", "13", "15"]
+
+    def test_keys_of_one_clock_do_not_wait_for_each_other(self, world: World) -> None:
+        session = world.open()
+        subscriber = declare_advanced_subscriber(session, "k/*")
+        stamped(session, 1, "first", key="k/a")
+        stamped(session, 9, "urgent", key="k/a")
+        stamped(session, 8, "overtaken", key="k/b")
+        assert texts(subscriber) == ["first", "urgent", "overtaken"]
 
 
 class TestSubscriber:
