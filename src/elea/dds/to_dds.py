@@ -444,6 +444,8 @@ class ToDds:
         source_ns, replaced = source_time(beside, time or None, wall_ns)
         if replaced:
             self._bridge.counts.stamps_replaced += 1
+            text = "source time is more than 10 s ahead of this host's clock: written as of now"
+            self.state.warn(text, now_ns)
         done = (
             self._write_delete(item, beside, source_ns, now_ns)
             if item.payload is None
