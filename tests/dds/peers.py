@@ -42,6 +42,11 @@ def next_domain() -> int:
     return _FIRST + _block() * _BLOCK + _used % _BLOCK
 
 
+def block_of(domain: int) -> int:
+    """The block that a domain is in: one process reserves it."""
+    return (domain - _FIRST) // _BLOCK
+
+
 @cache
 def _block() -> int:
     """Reserve domains until this process ends: a lock on a file that every process can name."""

@@ -90,20 +90,27 @@ def test_a_payload_that_lies_is_refused_and_the_next_one_comes(
     assert metrics["elea_ros2_messages", "/robot1/imu"] == 6
 
 
-@line("R2-206", "R2-202")
-def test_a_clock_that_is_ahead_or_before_1970_is_shown_as_it_is(
-    talker: Robot, node: ros.Node
+@line("R2-206", "R2-202", "R2-817")
+def test_a_clock_that_is_ahead_or_before_1970_is_shown_as_it_is_counted_and_told(
+    talker: Robot, node: ros.Node, caplog: pytest.LogCaptureFixture
 ) -> None:
     published = talker.publisher("/robot1/imu", IMU)
     subscription = node.create_subscription(IMU, "/robot1/imu")
     published.wait_matching()
-    times = [time.time_ns() + 400 * DAY_NS, -1, 2**63 - 1, -(2**63)]
-    for number, source_time in enumerate(times, 1):
-        attached = Attachment(number, source_time, published.token.gid).to_bytes()
-        published.publish({}, attach=attached)
-    found = [subscription.take(20).info for _ in times]
+    times = [time.time_ns() + 400 * DAY_NS, -1, 2**63 - 1, -(2**63), time.time_ns()]
+    with caplog.at_level(logging.WARNING, "elea.ros"):
+        for number, source_time in enumerate(times, 1):
+            attached = Attachment(number, source_time, published.token.gid).to_bytes()
+            published.publish({}, attach=attached)
+        found = [subscription.take(60).info for _ in times]
     assert [one.source_time for one in found] == times
     assert [one.node for one in found] == ["/robot1/talker"] * len(times)
+    metrics = {(name, topic): value for name, topic, value in node.context.metrics()}
+    assert metrics["elea_ros2_clocks_ahead", ""] == 2
+    [told] = [one for one in caplog.messages if "ahead" in one]
+    assert published.token.gid.hex() in told
+    subscription.close()
+    assert node.context.counts.clocks_ahead == 2  # of the closed subscription
 
 
 @line("R2-205")

@@ -127,6 +127,7 @@ class Bridge:
         self._schedule = Schedule()
         self._siblings: dict[tuple[Direction, str], int] = {}
         self._remote_writers: dict[str, set[bytes]] = {}
+        self._announcers: dict[tuple[str, bytes], set[str]] = {}  # bridges that tell of a writer
         self._is_waiting = False
         self._is_stopping = False
         self._messages_ns = time.monotonic_ns()
@@ -354,16 +355,34 @@ class Bridge:
 
     # Presence.
 
-    def remote_writer(self, key: str, guid: bytes, *, is_there: bool) -> None:
-        """A writer of another bridge announced itself, or went (D-604)."""
+    def remote_writer(self, key: str, guid: bytes, announcer: str, *, is_there: bool) -> None:
+        """A writer of another bridge announced itself, or went (D-604).
+
+        Several bridges of a domain announce the same writer; it is there while one does.
+        """
+        announcers = self._announcers.setdefault((key, guid), set())
+        (announcers.add if is_there else announcers.discard)(announcer)
+        if announcers and not is_there:
+            return
+        if not announcers:
+            del self._announcers[key, guid]
         known = self._remote_writers.setdefault(key, set())
         (known.add if is_there else known.discard)(guid)
         if not known:
             del self._remote_writers[key]
+        try:
+            writer = bytes.fromhex(guid.decode())
+        except ValueError:
+            return  # a token of strangers: it may name anything
         for route in self.routes.values():
-            if isinstance(route, ToDds) and route.id.key == key:
+            if not isinstance(route, ToDds):
+                continue
+            if route.id.key == key:
                 route.sources = self._remote_writers.get(key, set())
                 self.touch(route)
+            elif "*" not in route.id.key:
+                continue
+            (route.source_came if is_there else route.source_gone)(writer)
 
     # The DDS thread.
 

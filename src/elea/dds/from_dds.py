@@ -441,6 +441,8 @@ class FromDds:
             return False
         source_ns = info.source_timestamp
         time = source.clock.stamp(source_ns, wall_ns) if self._bridge.settings.source_stamps else 0
+        if time is None:
+            self._replaced(source)
         beside = Attachment(
             status=status,
             source_ns=source_ns if time is None else None,
@@ -462,7 +464,7 @@ class FromDds:
         if time is None:  # its time is no stamp, and travels beside it (D-542)
             source_ns = info.source_timestamp
             beside = Attachment(source_ns=max(0, source_ns), writer=source.guid).to_bytes()
-            self._bridge.counts.stamps_replaced += 1
+            self._replaced(source)
         instance = ""
         if self._keyed_by_instance:
             instance = self._bridge.instance_key(self, payload, is_key=False)
@@ -470,6 +472,16 @@ class FromDds:
             handle = info.instance_handle
             self._keep(payload, time or self._bridge.node_time(), source, handle, beside)
         self._out.append(Single(source, payload, time or 0, beside, instance))
+
+    def _replaced(self, source: Source) -> None:
+        """Count and tell a source time that is no stamp: the node's clock stamps the sample."""
+        bridge = self._bridge
+        bridge.counts.stamps_replaced += 1
+        text = (
+            f"source time of writer {source.guid.hex()} is absent, before 1970 or ahead of this"
+            " host's clock: stamped by this node, the source time is in the attachment"
+        )
+        self.state.warn(text, bridge.now_ns())
 
     def _keep(
         self, payload: bytes, time: int, source: Source, instance: int, beside: bytes

@@ -177,7 +177,8 @@ class Presence:
         elif len(chunks) == 7 and (chunks[1], chunks[3]) != (self._zid, str(self._domain)):
             guid, name = chunks[5], chunks[6].replace(_SLASH, "/")
             if chunks[4] == "W":
-                self._bridge.remote_writer(name, guid.encode(), is_there=is_there)
+                announcer = f"{chunks[1]}/{chunks[3]}"
+                self._bridge.remote_writer(name, guid.encode(), announcer, is_there=is_there)
             self._bridge.forwarding.told(key, is_there=is_there)
 
     def _announced(self, key: str, *, is_there: bool) -> None:

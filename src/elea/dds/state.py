@@ -31,7 +31,7 @@ class StateCell:
 
     def __init__(self, route: RouteId) -> None:
         self._route = route
-        self._logged: dict[tuple[State, str], int] = {}
+        self._logged: dict[tuple[str, str], int] = {}
         self.value = State.WAITING
         self.error = ""
         self.next_ns: int | None = None  # of the next attempt, monotonic
@@ -42,14 +42,21 @@ class StateCell:
         if (value, error) == (self.value, self.error):
             return
         self.value, self.error = value, error
-        seen = (value, error)
+        level = logging.WARNING if value in (State.FAILED, State.FULL) else logging.INFO
+        self._log(level, value.value, f": {error!a}" if error else "", now_ns)
+
+    def warn(self, text: str, now_ns: int) -> None:
+        """Tell of samples of the route; the same text once a minute at most."""
+        self._log(logging.WARNING, text, "", now_ns)
+
+    def _log(self, level: int, text: str, reason: str, now_ns: int) -> None:
+        seen = (text, reason)
         if now_ns - self._logged.get(seen, -_QUIET_NS) < _QUIET_NS:
             return
         if len(self._logged) >= _REASONS_COUNT_MAX:
             self._logged.clear()
         self._logged[seen] = now_ns
         route = self._route
-        level = logging.WARNING if value in (State.FAILED, State.FULL) else logging.INFO
         LOG.log(
             level,
             "route %s %a (topic %a, type %a): %s%s",
@@ -57,6 +64,6 @@ class StateCell:
             route.key,
             route.topic,
             route.type_name,
-            value.value,
-            f": {error!a}" if error else "",
+            text,
+            reason,
         )

@@ -6,6 +6,7 @@ Threads of the session put samples into the line; the DDS thread does everything
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,7 @@ from elea.dds.qos import (
 )
 from elea.dds.representation import legal_begins, padded, refusal, version_of
 from elea.dds.routes import Plan, RouteId
+from elea.dds.sources import GUID_LEN, KEYED_WRITER, SourceInstances, identity_of
 from elea.dds.stamps import (
     DISPOSED,
     NANOS,
@@ -83,6 +85,9 @@ class ToDds:
         self._writers: dict[_WriterId, _MirrorWriter] = {}
         self._written = Written()
         self._instances: OrderedDict[str, bytes] = OrderedDict()  # serialised keys by key text
+        self._remote = SourceInstances(bridge.limits.dds_instances_count)
+        self._identity: tuple[TopicType, Callable[[bytes], bytes] | None] | None = None
+        self._left: list[bytes] = []  # keys of instances that are to be unregistered
         self._back_off_ns = BACK_OFF_NS
         self._attempts = 0
         self._refused_once = False
@@ -294,6 +299,57 @@ class ToDds:
         self._bridge.undeclare(self._subscriber, self._late_publishers)
         self._delete_all()
 
+    # By the DDS thread: remote writers.
+
+    def source_gone(self, guid: bytes) -> None:
+        """A remote writer is gone: unregister what only this one wrote (D-509)."""
+        self._left += self._remote.gone(guid)
+        if self._left:
+            self._bridge.wake(self)
+
+    def source_came(self, guid: bytes) -> None:
+        """A remote writer is there, perhaps again."""
+        self._remote.came_back(guid)
+
+    def _identifier(self, type_: TopicType | None) -> Callable[[bytes], bytes] | None:
+        """What tells instances apart; None: the type has no key, or it is not known."""
+        if type_ is None or not type_.has_key or type_.tier is not Tier.EXACT:
+            return None
+        if self._identity is None or self._identity[0] is not type_:
+            schema = self._bridge.answers.schemas.of(type_)
+            self._identity = type_, None if schema is None else identity_of(schema)
+        return self._identity[1]
+
+    def _note_source(
+        self,
+        clock: bytes,
+        payload: bytes,
+        writer: _MirrorWriter,
+        identify: Callable[[bytes], bytes],
+    ) -> None:
+        """Remember which remote writer wrote an instance."""
+        # What no writer of DDS wrote is not unregistered: there is no token that goes.
+        source = clock if len(clock) == GUID_LEN and clock[-1] == KEYED_WRITER else b""
+        left = self._remote.wrote(
+            source, identify(payload), lambda: self._dds.key_of(writer.mirror, payload)
+        )
+        if left is not None:
+            self._left.append(left)
+
+    def _unregister_left(self) -> bool:
+        """Unregister the instances of writers that are gone; False if there is no room."""
+        while self._left:
+            key = self._left[-1]
+            for (_, _, version), writer in self._writers.items():
+                if version != version_of(key):
+                    continue
+                writer.is_dirty = True
+                handle = writer.mirror.handle
+                if self._dds.unregister(handle, padded(key), self._bridge.wall_ns()) == NO_ROOM:
+                    return False
+            self._left.pop()
+        return True
+
     # By the DDS thread: history.
 
     def add_history(self, items: list[Item], now_ns: int) -> None:
@@ -363,6 +419,8 @@ class ToDds:
             self._back_off_ns = min(2 * self._back_off_ns, BACK_OFF_NS_MAX)
         if count:
             self._last_ns = self.counts.last_ns = now_ns
+        if self._left and not self._unregister_left() and self.retry_ns is None:
+            self.retry_ns = now_ns + BACK_OFF_NS
         self._flush()
         due = self._assert_liveliness(now_ns)
         if self.retry_ns is not None:
@@ -397,8 +455,10 @@ class ToDds:
         latest = ntp64_of(wall_ns + WRITE_AHEAD_NS_MAX)
         index, length, begin = start, 0, b""
         handle = 0
+        writer: _MirrorWriter | None = None
+        identify = self._identifier(next(iter(writers.values())).type_)
         for index in range(start, len(batch)):
-            _, payload, time, _, attachment = batch[index]
+            _, payload, time, clock, attachment = batch[index]
             if not payload or attachment is not None or len(payload) & 3 or time > latest:
                 break
             if payload[:2] != begin:
@@ -411,6 +471,8 @@ class ToDds:
             if write(handle, payload, -(-time * NANOS >> 32) if time else wall_ns) != WRITTEN:
                 break
             length += len(payload)
+            if identify is not None and writer is not None:
+                self._note_source(clock, payload, writer, identify)
         else:
             index = len(batch)
         self.counts.samples += index - start
@@ -444,10 +506,12 @@ class ToDds:
         source_ns, replaced = source_time(beside, time or None, wall_ns)
         if replaced:
             self._bridge.counts.stamps_replaced += 1
+            text = "source time is more than 10 s ahead of this host's clock: written as of now"
+            self.state.warn(text, now_ns)
         done = (
             self._write_delete(item, beside, source_ns, now_ns)
             if item.payload is None
-            else self._write_value(item.key, item.payload, beside, source_ns, now_ns)
+            else self._write_value(item.key, item.payload, clock, beside, source_ns, now_ns)
         )
         if not done and self.plan.is_durable and time:
             self._written.forget(clock, time)
@@ -498,7 +562,13 @@ class ToDds:
         return writer.is_ready
 
     def _write_value(
-        self, key: str, payload: bytes, beside: Attachment | None, source_ns: int, now_ns: int
+        self,
+        key: str,
+        payload: bytes,
+        clock: bytes,
+        beside: Attachment | None,
+        source_ns: int,
+        now_ns: int,
     ) -> bool:
         type_ = self._bridge.type_of(self.plan, now_ns)
         reason = refusal(payload, None if type_ is None else type_.extensibility)
@@ -524,6 +594,9 @@ class ToDds:
             self.counts.octets += len(payload)
             if self._is_keyed_by_instance and targets:
                 self._remember(key, targets[0], payload)
+            identify = self._identifier(type_)
+            if identify is not None:
+                self._note_source(clock, payload, targets[0], identify)
         elif REFUSED in results:
             if not self._bridge.has_sibling(self):
                 self._refuse("refused value", "it is not a value of this type", payload)

@@ -27,6 +27,7 @@ METRICS: Final = {
     "elea_ros2_tokens": ("gauge", "Tokens in the ROS graph"),
     "elea_ros2_tokens_bad": ("counter", "Tokens that could not be read, or exceed the limit"),
     "elea_ros2_attachments_bad": ("counter", "Attachments of another form than rmw_zenoh's"),
+    "elea_ros2_clocks_ahead": ("counter", "ROS messages whose source time is ahead of the clock"),
 }
 
 
@@ -58,6 +59,7 @@ class Counts:
         self._open: dict[Receiver, str] = {}
         self._closed: dict[str, TopicCounts] = {}
         self._attachments_bad = 0  # of what was closed, and of services
+        self._clocks_ahead = 0  # of what was closed
         self._told: dict[tuple[str, str], float] = {}
 
     def join(self, topic: str, receiver: Receiver) -> None:
@@ -72,6 +74,7 @@ class Counts:
             if topic is not None:
                 self._of(self._closed, topic).add(receiver)
                 self._attachments_bad += receiver.attachments_bad
+                self._clocks_ahead += receiver.clocks_ahead
 
     def bad_attachment(self) -> None:
         """Count an attachment of a request or reply that is none of rmw_zenoh's."""
@@ -83,6 +86,12 @@ class Counts:
         """Attachments of another form than rmw_zenoh's (R2-202)."""
         with self._lock:
             return self._attachments_bad + sum(one.attachments_bad for one in self._open)
+
+    @property
+    def clocks_ahead(self) -> int:
+        """Messages whose source time is ahead of the clock; they were delivered (R2-206)."""
+        with self._lock:
+            return self._clocks_ahead + sum(one.clocks_ahead for one in self._open)
 
     def topics(self) -> dict[str, TopicCounts]:
         """The counts by topic; topics beyond `ros2_topics_count` are counted as `*`."""
@@ -97,14 +106,28 @@ class Counts:
 
     def refuse(self, key: str, reason: str) -> None:
         """Log a sample that could not be read, once a minute for each key and reason."""
+        if self._is_due(key, reason):
+            _log.warning("message on %a refused: %a", key, reason)
+
+    def tell_ahead(self, key: str, gid: bytes) -> None:
+        """Log that the clock of a publisher is ahead, once a minute for each."""
+        if self._is_due(key, gid.hex()):
+            _log.warning(
+                "source time of messages on %a is ahead of this host's clock: delivered as sent;"
+                " synchronise the clocks (publisher %s)",
+                key,
+                gid.hex(),
+            )
+
+    def _is_due(self, key: str, reason: str) -> bool:
         now_s, seen = self._clock(), (key, reason)
         with self._lock:
             if now_s - self._told.get(seen, -_QUIET_S) < _QUIET_S:
-                return
+                return False
             if len(self._told) >= _REASONS_COUNT_MAX:
                 self._told.clear()
             self._told[seen] = now_s
-        _log.warning("message on %a refused: %a", key, reason)
+        return True
 
     def counted(self, tokens: int, tokens_bad: int) -> Iterator[tuple[str, str, int]]:
         """The metrics: name, topic or nothing, value."""
@@ -115,6 +138,7 @@ class Counts:
         yield "elea_ros2_tokens", "", tokens
         yield "elea_ros2_tokens_bad", "", tokens_bad
         yield "elea_ros2_attachments_bad", "", self.attachments_bad
+        yield "elea_ros2_clocks_ahead", "", self.clocks_ahead
 
     @staticmethod
     def _of(counts: dict[str, TopicCounts], topic: str) -> TopicCounts:

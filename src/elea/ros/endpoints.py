@@ -211,6 +211,7 @@ class Subscription(Endpoint):
             _raw,
             context.counts.refuse,
             self._callback_failed,
+            context.counts.tell_ahead,
             raw=raw,
             good_only=callback is not None and not raw,
         )

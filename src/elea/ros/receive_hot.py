@@ -8,6 +8,7 @@ not legal never reaches a callback.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
@@ -20,7 +21,8 @@ from elea.sample_hot import Sample
 WINDOW_COUNT: Final = 64  # numbers of one publisher that are told apart (R2-254)
 PUBLISHERS_COUNT_MAX: Final = 4_096  # whose numbers are remembered; as many keys
 MISSES_MAX: Final = 32  # more than so many above the hits: shapes differ, comparing does not pay
-_NUMBER_AND_GID: Final[Any] = Struct("<q9x16s").unpack  # of an attachment; the rest is read late
+AHEAD_NS_MAX: Final = 500_000_000  # source times further ahead are told; stamps of routers alike
+_ATTACHED: Final[Any] = Struct("<qqx16s").unpack  # number, source time, gid
 _ATTACHMENT_LEN: Final = 33
 _GID_LEN: Final = 16
 _NEW: Final[Any] = object.__new__
@@ -103,19 +105,24 @@ class Receiver:
         raw: Whether nothing is decoded.
         good_only: Whether messages that could not be decoded are counted and not delivered.
         on_refused: Called with the key and the reason for each sample that could not be read.
+        on_ahead: Called with the key and the gid of each message from a clock that is ahead.
 
     Attributes:
         received: Messages, those that could not be decoded among them.
         undecodable: Messages that could not be decoded.
         lost: Messages of publishers that did not arrive, by their numbers (R2-205).
         attachments_bad: Attachments of another form than rmw_zenoh's (R2-202).
+        clocks_ahead: Messages whose source time is ahead of this host's clock by more than
+            `AHEAD_NS_MAX`; they are delivered as they came (R2-206).
     """
 
     __slots__ = (
+        "_ahead_ns",
         "_deliver",
         "_good_only",
         "_make_raw",
         "_node_of",
+        "_on_ahead",
         "_on_failed",
         "_on_refused",
         "_open_track",
@@ -123,6 +130,7 @@ class Receiver:
         "_sources",
         "_tracks",
         "attachments_bad",
+        "clocks_ahead",
         "deletes",
         "duplicates",
         "lost",
@@ -138,6 +146,7 @@ class Receiver:
         make_raw: Callable[[Received, str], Any],
         on_refused: Callable[[str, str], object],
         on_failed: Callable[[], object],
+        on_ahead: Callable[[str, bytes], object],
         *,
         raw: bool,
         good_only: bool,
@@ -148,14 +157,17 @@ class Receiver:
         self._make_raw = make_raw
         self._on_refused = on_refused
         self._on_failed = on_failed
+        self._on_ahead = on_ahead
         self._raw = raw
         self._good_only = good_only
         self._tracks: dict[str, Track] = {}
         self._sources: dict[bytes, Source] = {}
+        self._ahead_ns = 0  # a source time up to this one is not ahead; the clock is read seldom
         self.received = 0
         self.undecodable = 0
         self.lost = 0
         self.attachments_bad = 0
+        self.clocks_ahead = 0
         self.deletes = 0
         self.duplicates = 0
 
@@ -173,7 +185,7 @@ class Receiver:
         lost = 0
         node: str | None = None
         if len(data) == _ATTACHMENT_LEN and data[16] == _GID_LEN:
-            number, gid = _NUMBER_AND_GID(data)
+            number, time_ns, gid = _ATTACHED(data)
             source = self._sources.get(gid)
             if source is None:
                 source = self._source(gid, number)
@@ -182,6 +194,8 @@ class Receiver:
                 self.duplicates += 1
                 return
             node = source.node
+            if time_ns > self._ahead_ns:
+                self._check_clock(key, gid, time_ns)
         elif attachment is not None:
             self.attachments_bad += 1
             self._on_refused(key, f"attachment of {len(data)} bytes")
@@ -220,6 +234,13 @@ class Receiver:
         self.undecodable += 1
         self._on_refused(key, reason)
         return None if self._good_only else self._make_raw(received, reason)
+
+    def _check_clock(self, key: str, gid: bytes, time_ns: int) -> None:
+        """Count a source time that is ahead of the clock."""
+        self._ahead_ns = time.time_ns() + AHEAD_NS_MAX
+        if time_ns > self._ahead_ns:
+            self.clocks_ahead += 1
+            self._on_ahead(key, gid)
 
     def _track(self, key: str) -> Track:
         if len(self._tracks) >= PUBLISHERS_COUNT_MAX:

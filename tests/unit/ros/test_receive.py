@@ -42,6 +42,7 @@ class Heard:
         self.messages: list[Any] = []
         self.refused: list[tuple[str, str]] = []
         self.failures = 0
+        self.ahead: list[tuple[str, bytes]] = []
         self.nodes: dict[bytes, tuple[str, bool]] = {}
         self.track = Track("/imu", "t", "h", kind, "no definition" if kind is None else "")
         self.receiver = Receiver(
@@ -51,6 +52,7 @@ class Heard:
             self.make_raw,
             lambda key, reason: self.refused.append((key, reason)),
             self.failed,
+            lambda key, gid: self.ahead.append((key, gid)),
             raw=raw,
             good_only=good,
         )
@@ -295,6 +297,7 @@ def test_metrics_are_by_topic_and_outlive_subscriptions(imu: MessageType) -> Non
         ("elea_ros2_tokens", ""): 7,
         ("elea_ros2_tokens_bad", ""): 2,
         ("elea_ros2_attachments_bad", ""): 1,
+        ("elea_ros2_clocks_ahead", ""): 0,
     }
     assert {name for name, _ in found} == METRICS.keys()
     counts.leave(second.receiver)
