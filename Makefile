@@ -16,7 +16,8 @@ RUN_ARGS ?=
 # Hundreds of tests start programs: each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-PARALLEL := -n $(JOBS) --dist loadscope --no-loadscope-reorder -p tests.progress
+# A process that crashes ends the run: the others would wait for its share for ever.
+PARALLEL := -n $(JOBS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0 -p tests.progress
 
 # What also has to hold for the interpreted sources: everything that runs through hot modules.
 BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/transport tests/unit/keyexpr \
