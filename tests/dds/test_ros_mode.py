@@ -255,7 +255,6 @@ def test_an_action_elsewhere_is_shown_to_the_nodes_of_the_domain() -> None:
         until(lambda: other.matched("goal") == 0)
 
 
-@pytest.mark.long  # on a busy host the history may be asked for before its publisher is known
 @line("D-664", "D-564")
 def test_history_passes_as_advanced_publishers_and_subscribers_have_it() -> None:
     with ros(transient_local_cache_multiplier=2) as (far, made, other):
@@ -313,6 +312,30 @@ def test_a_publisher_that_appears_later_is_asked_for_its_history() -> None:
         queryable = far.declare_queryable(key, lambda query: query.reply("plan", sample))
         token = far.liveliness().declare_token(key)
         assert [one["value"]["number"] for one in other.taken("plans", 1)] == [7]
+        token.undeclare()
+        queryable.undeclare()
+
+
+@line("D-664")
+def test_a_publisher_that_is_known_before_its_cache_is_asked_for_its_history() -> None:
+    with ros() as (far, made, other):
+        asked: list[str] = []
+        sample = HEADER + struct.pack("<i", 7) + b"\1\0\0\0\0\0\0\0"
+        key = f"plan/@adv/pub/{far.info.zid()}/uhlc/_"
+
+        def answer(query: zenoh.Query) -> None:
+            """The first query, to all publishers, comes too early."""
+            asked.append(str(query.key_expr))
+            if "*" not in asked[-1]:
+                query.reply("plan", sample)
+
+        queryable = far.declare_queryable(key, answer)
+        token = far.liveliness().declare_token(key)
+        known = made.session.liveliness()
+        until(lambda: any(one.ok for one in known.get(key)))
+        other.reader("plans", "rt/plan", "Chatter", durability="transient_local", depth=5)
+        assert [one["value"]["number"] for one in other.taken("plans", 1)] == [7]
+        assert sorted(asked) == ["plan/@adv/**", key]
         token.undeclare()
         queryable.undeclare()
 

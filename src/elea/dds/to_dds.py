@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 DRAIN_COUNT: Final = 1_024  # as many as a line holds: a turn costs as much as fifty samples
 BACK_OFF_NS: Final = 1_000_000
 BACK_OFF_NS_MAX: Final = 20_000_000
-MATCH_NS: Final = 1_000_000_000  # a new mirror writer waits so long for the readers there are
+MATCH_NS: Final = 5_000_000_000  # a new mirror writer waits so long for the readers there are
 
 
 @dataclass(slots=True)
@@ -222,7 +222,11 @@ class ToDds:
             bridge.ask_history(self, None)
 
     def _watch_publishers(self) -> Declared:
-        """Ask advanced publishers that appear for their history (D-664)."""
+        """Ask advanced publishers for their history, those there are and those to come (D-664).
+
+        A publisher may have said that it is there before this node knew of its cache, and so
+        before the first query could reach it.
+        """
         bridge = self._bridge
 
         def told(sample: Sample) -> None:
@@ -232,7 +236,7 @@ class ToDds:
 
         handler = Callback(told, indirect=False)
         expr = f"{self.id.key}/@adv/pub/**"
-        return bridge.session.liveliness().declare_subscriber(expr, handler)
+        return bridge.session.liveliness().declare_subscriber(expr, handler, history=True)
 
     def history_parameters(self) -> str:
         """What advanced publishers are asked with: no more than the readers keep."""
@@ -484,14 +488,21 @@ class ToDds:
                     self.state.set(State.FAILED, now_ns, str(error))
                     self.counts.lose("failed")
                     continue
-            if not writer.is_ready and not self._is_matched(writer, version, now_ns):
+            if not writer.is_ready and not self._is_matched(writer, id_, now_ns):
                 return None
             found.append(writer)
         return found
 
-    def _is_matched(self, writer: _MirrorWriter, version: int, now_ns: int) -> bool:
+    def _is_matched(self, writer: _MirrorWriter, id_: _WriterId, now_ns: int) -> bool:
         """Whether the readers that a new mirror writer should match have matched, or had time."""
-        expected = [one for one in self.plan.endpoints if accepts_representation(one.qos, version)]
+        _, ownership, version = id_
+        expected = [
+            one
+            for one in self.plan.endpoints
+            if one.handle  # one that is announced or declared is not in the domain
+            and one.qos.ownership is ownership
+            and accepts_representation(one.qos, version)
+        ]
         matched = len(self._dds.unmatched(writer.mirror, is_writer=True).matched)
         if matched >= len(expected) or now_ns >= writer.ready_ns:
             writer.is_ready = True
