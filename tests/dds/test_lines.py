@@ -12,6 +12,7 @@ import zenoh
 from tests.dds.conftest import Rig
 from tests.dds.peers import (
     LIMIT_S,
+    Peer,
     bridge,
     matched_here,
     next_domain,
@@ -52,14 +53,41 @@ def test_mirror_writers_are_one_per_ownership_and_representation(rig: Rig) -> No
     for name in ("shared", "alone"):
         assert [one["value"]["number"] for one in rig.peer.taken(name, 1)] == [1]
     # A payload of the other representation gets writers of its own. An exclusive reader hears
-    # one owner of an instance, which the second writer is not.
-    put(rig.far, "Owned", b"\0\7\0\0" + chatter(2)[4:])
-    assert [one["value"]["number"] for one in rig.peer.taken("shared", 1)] == [2]
+    # one writer of an instance, so the one before leaves it.
+    for value, begin in ((2, b"\0\7"), (3, b"\0\7"), (4, b"\0\1"), (5, b"\0\7")):
+        put(rig.far, "Owned", begin + chatter(value)[2:])
+        for name in ("shared", "alone"):
+            assert until(partial(_valid, rig.peer, name)) == [value]
     made = [rig.bridge.mirror_qos[one.handle][0] for one in route.mirrors]
     assert {(one.ownership, one.representations) for one in made} == {
         (ownership, (version,)) for ownership in Ownership for version in (CDR1, CDR2)
     }
     assert all(one.strength == 0 for one in made)
+
+
+def _valid(other: Peer, name: str) -> list[int]:
+    return [one["value"]["number"] for one in other.take(name) if one["valid"]]
+
+
+@line("D-304", "D-506", "D-453")
+def test_exclusive_instances_pass_between_representations(rig: Rig) -> None:
+    rig.peer.reader("sole", "Sole", "FinalKeyed", exclusive=True, representation=[1, 2])
+    rig.matched("sole")
+    got: list[tuple[int, int]] = []
+    sent = [(1, 0), (2, 1), (1, 2), (2, 3), (1, 4), (1, 5)]
+    for (id_, value), begin in zip(
+        sent, ("\0\1", "\0\1", "\0\7", "\0\7", "\0\1", "\0\7"), strict=True
+    ):
+        body = id_.to_bytes(4, "little") + value.to_bytes(4, "little")
+        put(rig.far, "Sole", begin.encode() + b"\0\0" + body)
+
+    def all_there() -> bool:
+        taken = rig.peer.take("sole")
+        got.extend((one["value"]["id"], one["value"]["value"]) for one in taken if one["valid"])
+        return len(got) >= len(sent)
+
+    until(all_there)
+    assert sorted(got) == sorted(sent)
 
 
 @line("D-605")

@@ -82,6 +82,7 @@ class ToDds:
         self._line = Line(bridge.limits)
         self._writers: dict[_WriterId, _MirrorWriter] = {}
         self._written = Written()
+        self._owned: tuple[int, bytes] | None = None  # representation and instance written last
         self._instances: OrderedDict[str, bytes] = OrderedDict()  # serialised keys by key text
         self._back_off_ns = BACK_OFF_NS
         self._attempts = 0
@@ -382,6 +383,8 @@ class ToDds:
         if len(ownerships) != 1 or type_ is None:
             return {}
         [ownership] = ownerships
+        if ownership is Ownership.EXCLUSIVE and len(self._writers) > 1:
+            return {}
         found: dict[bytes, _MirrorWriter] = {}
         for begin in legal_begins(type_.extensibility):
             version = version_of(begin)
@@ -508,6 +511,25 @@ class ToDds:
             writer.is_ready = True
         return writer.is_ready
 
+    def _owns(self, partition: str, version: int, key: bytes | None, source_ns: int) -> bool:
+        """Whether exclusive readers hear the mirror of a representation; False: not yet (D-304).
+
+        They hear one writer of an instance: the mirror of the other representation leaves it first.
+        """
+        others = [
+            writer.mirror.handle
+            for id_, writer in self._writers.items()
+            if id_[:2] == (partition, Ownership.EXCLUSIVE) and id_[2] != version
+        ]
+        if not others or key is None:
+            return True
+        if self._owned != (version, key):
+            self._owned = version, key
+            for handle in others:
+                self._dds.unregister(handle, key, source_ns)
+                self._dds.flush(handle)
+        return all(self._dds.is_acknowledged(handle, 0) for handle in others)
+
     def _write_value(
         self, key: str, payload: bytes, beside: Attachment | None, source_ns: int, now_ns: int
     ) -> bool:
@@ -526,6 +548,12 @@ class ToDds:
             return False
         if not any(accepts_representation(one.qos, version) for one in self.plan.endpoints):
             self.counts.lose("representation")
+        if Ownership.EXCLUSIVE in self._ownerships() and len(self._writers) > 1:
+            has_key = self._bridge.has_key(self.plan)
+            instance = payload[:2] + b"\0\0"
+            key_bytes = self._dds.key_of(targets[0].mirror, payload) if has_key else instance
+            if not self._owns(partition, version, key_bytes, source_ns):
+                return False
         status = 0 if beside is None else beside.status
         results = [self._write_to(one, payload, status, source_ns) for one in targets]
         if NO_ROOM in results and WRITTEN not in results:
@@ -578,6 +606,8 @@ class ToDds:
             return True
         targets = self._targets(partition, version_of(key), now_ns)
         if targets is None:
+            return False
+        if not self._owns(partition, version_of(key), padded(key), source_ns):
             return False
         for writer in targets:
             writer.is_dirty = True
