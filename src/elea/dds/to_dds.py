@@ -50,6 +50,7 @@ DRAIN_COUNT: Final = 1_024  # as many as a line holds: a turn costs as much as f
 BACK_OFF_NS: Final = 1_000_000
 BACK_OFF_NS_MAX: Final = 20_000_000
 MATCH_NS: Final = 5_000_000_000  # a new mirror writer waits so long for the readers there are
+REFUSED_NS: Final = 1_000_000_000  # or so long, if it is known that a reader will not match
 
 
 @dataclass(slots=True)
@@ -506,8 +507,9 @@ class ToDds:
             and one.qos.ownership is ownership
             and accepts_representation(one.qos, version)
         ]
-        matched = len(self._dds.unmatched(writer.mirror, is_writer=True).matched)
-        if matched >= len(expected) or now_ns >= writer.ready_ns:
+        found = self._dds.unmatched(writer.mirror, is_writer=True)
+        ready_ns = writer.ready_ns - (MATCH_NS - REFUSED_NS if found.policy else 0)
+        if len(found.matched) >= len(expected) or now_ns >= ready_ns:
             writer.is_ready = True
         return writer.is_ready
 
