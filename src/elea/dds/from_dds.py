@@ -201,7 +201,9 @@ class FromDds:
     def maintain(self, now_ns: int) -> None:
         """Create and delete mirror readers so that they are what the plan wants."""
         wanted = self._wanted(now_ns)
-        self._retire(now_ns)
+        if self._retiring:
+            self._retire(now_ns)
+            self.drain(now_ns)
         type_ = self._bridge.type_of(self.plan, now_ns)
         if wanted and type_ is None:
             self.state.set(State.NO_TYPE, now_ns, "its type did not come yet")
@@ -362,10 +364,12 @@ class FromDds:
         """Notice which writers know a new mirror; put what the old one had of them before."""
         if any(one.mirror.handle == reader for one in self._retiring):
             return
+        heard = {info.publication_handle for _, info in taken}
         for one in self._retiring:
             if one.of == self._classes[reader]:
                 self._empty(one)
-                one.heard.update(info.publication_handle for _, info in taken)
+                if one.hear(heard, self._bridge.now_ns()):
+                    self._bridge.touch_at(self, one.settled_ns)
 
     def _empty(self, old: Retiring) -> None:
         while taken := self._dds.take(old.mirror.handle, TAKE_COUNT):

@@ -11,6 +11,7 @@ from elea.dds.qos import ReaderClass
 from elea.dds.stamps import ntp64_of
 
 RETIRE_NS: Final = 60_000_000_000  # an old mirror of writers that are silent stays so long
+SETTLE_NS: Final = 2_000_000_000  # what a writer sent to the old mirror alone may be sent again
 SEEN_NS: Final = 1_000_000_000  # samples are remembered so long after the last old mirror
 _SEEN_COUNT_MAX: Final = 1 << 20
 
@@ -28,10 +29,21 @@ class Retiring:
     of: ReaderClass
     end_ns: int
     heard: set[int] = field(default_factory=set)  # handles of writers that the new mirror heard
+    settled_ns: int = 0  # when the last of them has settled
+
+    def hear(self, writers: set[int], now_ns: int) -> bool:
+        """Notice writers of the new mirror; whether some of them are new."""
+        if writers <= self.heard:
+            return False
+        self.heard |= writers
+        self.settled_ns = now_ns + SETTLE_NS
+        return True
 
     def is_replaced(self, matched: Iterable[int], now_ns: int) -> bool:
         """Whether the new mirror has all samples of these writers from now on."""
-        return now_ns >= self.end_ns or self.heard.issuperset(matched)
+        if now_ns >= self.end_ns:
+            return True
+        return now_ns >= self.settled_ns and self.heard.issuperset(matched)
 
 
 class Overlap:
