@@ -311,7 +311,13 @@ class Peer:
         return int(handle)
 
     def bare_writer(self, name: str, topic: str) -> None:
-        handle = lib.dds_create_writer(self.participant._ref, self._bare_topic(topic), None, None)
+        qos = lib.dds_create_qos()
+        lib.dds_qset_reliability(ct.c_void_p(qos), 1, ct.c_int64(60 * 10**9))
+        # A writer that keeps the last one sends no other again, though it is reliable.
+        lib.dds_qset_history(ct.c_void_p(qos), 1, 0)
+        handle = lib.dds_create_writer(
+            self.participant._ref, self._bare_topic(topic), ct.c_void_p(qos), None
+        )
         assert handle > 0
         self.entities[name] = handle
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import threading
 import time
 from dataclasses import replace
@@ -77,49 +78,34 @@ def _is_blocked(rig: Rig, key: str, payload: bytes, count: int) -> bool:
 
 @line("D-906", "D-456", "D-352")
 def test_a_blocked_writer_lets_other_threads_run(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write that waits holds the interpreter lock (F-34): it never waits, but is tried again."""
-    ticks = 0
-    stop = threading.Event()
+    """A write that waits holds the interpreter lock (F-34): it never waits, but is tried again.
 
-    def tick() -> None:
-        nonlocal ticks
-        while not stop.wait(0.001):
-            ticks += 1
-
+    A thread that waits inside the library leaves its processor by its own will each time, which
+    the system counts, however busy the host is.
+    """
     dds: Any = rig.bridge.dds
     write = dds.write
-    refused: list[int] = []  # the ticks at each write that found no room
+    waits: list[int] = []  # of each write that found no room
 
     def written(writer: int, payload: bytes, source_ns: int) -> int:
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
         result: int = write(writer, payload, source_ns)
         if result == NO_ROOM:
-            refused.append(ticks)
+            waits.append(resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - before)
         return result
 
     monkeypatch.setattr(dds, "write", written)
     blob = b"\0\1\0\0" + bytes(4) + (60_000).to_bytes(4, "little") + bytes(60_000)
-    ticker = threading.Thread(target=tick)
     with peer(rig.domain) as sleeper:
         sleeper.reader("frozen", "Frozen", "Blob", depth=0, samples_max=8)
         until(lambda: sleeper.matched("frozen"))
+        put(rig.far, "Frozen", blob)
+        until(partial(_is_blocked, rig, "Frozen", blob, rig.bridge.counts.no_room + 60))
         route: Any = rig.route("to_dds", "Frozen")
-        until(lambda: route.mirrors)
-        assert rig.bridge.mirror_qos[route.mirrors[0].handle][0].max_blocking_ns == 0
-        ticker.start()
-        try:
-            put(rig.far, "Frozen", blob)
-            for _ in range(200):
-                rig.far.put("Frozen", blob, congestion_control=CongestionControl.DROP)
-            until(lambda: route.pending_count > 0 and refused)
-            first = len(refused)
-            until(lambda: len(refused) >= first + 60)
-        finally:
-            stop.set()
-            ticker.join()
-        assert route.pending_count > 0  # it is blocked all the time
-        later = refused[first : first + 60 : 20]
-        assert later == sorted(set(later))  # the thread ran on between the attempts
+        until(lambda: route.pending_count)  # it is blocked all the time
         sleeper.kill()
+    # A lock of the library may be held by one of its threads now and then.
+    assert sorted(waits)[len(waits) // 2] == 0
 
 
 @line("D-407", "D-351", "D-936")

@@ -21,7 +21,7 @@ from tests.ports import free_port
 
 import elea
 from elea.dds.bridge import Bridge
-from elea.dds.port import Endpoint
+from elea.dds.port import Endpoint, Mirror, Unmatched
 from elea.dds.ros_graph import NODE
 from elea.dds.state import State
 from elea.dds.to_dds import ToDds
@@ -138,19 +138,43 @@ def test_a_client_of_the_domain_makes_queries() -> None:
         assert other.matched("asks") == 0
         queryable = far.declare_queryable("add", answer)
         until(lambda: other.matched("asks") == 1 and other.matched("hears") == 1)
-        until(
-            lambda: all(
-                made.dds.unmatched(one, is_writer=one.guid[15] in (2, 3)).matched
-                for route in list(made.routes.values())
-                for one in route.mirrors
-            )
-        )
         other.write("asks", [{"client": 9, "sequence": 4, "a": 1, "b": 2}])
         [heard] = other.taken("hears", 1)
         assert heard["value"] == {"client": 9, "sequence": 4, "sum": 3}
         assert asked[0].attachment.to_bytes() == b"rqh" + struct.pack("<Qq", 9, 4) + b"\1"
         queryable.undeclare()
         until(lambda: other.matched("asks") == 0)
+
+
+@line("D-666")
+def test_a_reply_waits_for_the_reader_of_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ros(queries_timeout=60.0) as (far, made, other):
+        dds: Any = made.dds
+        unmatched = dds.unmatched
+        is_known, looks = False, 0
+
+        def matches(mirror: Mirror, *, is_writer: bool) -> Unmatched:
+            """The reader of the client is discovered later than its writer."""
+            nonlocal looks
+            if is_writer and not is_known:
+                looks += 1
+                return Unmatched((), "")
+            found: Unmatched = unmatched(mirror, is_writer=is_writer)
+            return found
+
+        def answer(query: zenoh.Query) -> None:
+            query.reply("add", HEADER + struct.pack("<q", 3))
+
+        monkeypatch.setattr(dds, "unmatched", matches)
+        queryable = far.declare_queryable("add", answer)
+        add_client(other)
+        until(lambda: other.matched("asks") == 1 and other.matched("hears") == 1)
+        other.write("asks", [{"client": 9, "sequence": 4, "a": 1, "b": 2}])
+        until(lambda: looks >= 3)
+        assert other.take("hears") == []
+        is_known = True
+        assert [one["value"]["sum"] for one in other.taken("hears", 1)] == [3]
+        queryable.undeclare()
 
 
 @line("D-668")
@@ -255,7 +279,6 @@ def test_an_action_elsewhere_is_shown_to_the_nodes_of_the_domain() -> None:
         until(lambda: other.matched("goal") == 0)
 
 
-@pytest.mark.long  # on a busy host the history may be asked for before its publisher is known
 @line("D-664", "D-564")
 def test_history_passes_as_advanced_publishers_and_subscribers_have_it() -> None:
     with ros(transient_local_cache_multiplier=2) as (far, made, other):
@@ -313,6 +336,30 @@ def test_a_publisher_that_appears_later_is_asked_for_its_history() -> None:
         queryable = far.declare_queryable(key, lambda query: query.reply("plan", sample))
         token = far.liveliness().declare_token(key)
         assert [one["value"]["number"] for one in other.taken("plans", 1)] == [7]
+        token.undeclare()
+        queryable.undeclare()
+
+
+@line("D-664")
+def test_a_publisher_that_is_known_before_its_cache_is_asked_for_its_history() -> None:
+    with ros() as (far, made, other):
+        asked: list[str] = []
+        sample = HEADER + struct.pack("<i", 7) + b"\1\0\0\0\0\0\0\0"
+        key = f"plan/@adv/pub/{far.info.zid()}/uhlc/_"
+
+        def answer(query: zenoh.Query) -> None:
+            """The first query, to all publishers, comes too early."""
+            asked.append(str(query.key_expr))
+            if "*" not in asked[-1]:
+                query.reply("plan", sample)
+
+        queryable = far.declare_queryable(key, answer)
+        token = far.liveliness().declare_token(key)
+        known = made.session.liveliness()
+        until(lambda: any(one.ok for one in known.get(key)))
+        other.reader("plans", "rt/plan", "Chatter", durability="transient_local", depth=5)
+        assert [one["value"]["number"] for one in other.taken("plans", 1)] == [7]
+        assert sorted(asked) == ["plan/@adv/**", key]
         token.undeclare()
         queryable.undeclare()
 

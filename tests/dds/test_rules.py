@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
-from tests.dds.peers import LIMIT_S, bridge, config_of, next_domain, peer, put, served, until
+from tests.dds.peers import LIMIT_S, Peer, bridge, config_of, next_domain, peer, put, served, until
 from tests.dds.test_bridges import chatter, number
 from tests.ports import free_port
 
@@ -146,3 +147,96 @@ def test_a_domain_gets_no_history_that_is_denied_to_it(message: str) -> None:
         put(far, "Secret", chatter(2))
         assert [x["value"]["number"] for x in other.taken("r", 1)] == [2]
         assert (made.history.asked_count > 0) is (message == "reply")
+
+
+def add_service(other: Peer, name: str, *, is_server: bool) -> None:
+    """The endpoints of a server, or of a client, of a ROS service."""
+    make = (other.reader, other.writer) if is_server else (other.writer, other.reader)
+    make[0](f"{name} requests", f"rq/{name}Request", "AddRequest", depth=0)
+    make[1](f"{name} replies", f"rr/{name}Reply", "AddReply", depth=0)
+
+
+def refused(made: Bridge) -> list[str]:
+    """Why endpoints of services have no route."""
+    return list(made.services.refused.values())
+
+
+@line("D-814", "D-666")
+@pytest.mark.parametrize("message", ["declare_queryable", "query", "reply"])
+def test_a_domain_serves_no_key_that_is_denied_to_it(message: str) -> None:
+    domain = next_domain()
+    with (
+        ruled(access(message)) as (near, far),
+        bridge(near, domain, names="ros2", queries_timeout=LIMIT_S) as made,
+        peer(domain) as other,
+    ):
+        for name in ("Secret", "Open"):
+            add_service(other, name, is_server=True)
+        served(far, "Open")
+        until(lambda: refused(made) == ["NotAllowed"] * 2)
+        assert {id_.key for id_ in list(made.routes)} == {"Open"}
+        assert list(far.get("Secret", payload=b"\0\1\0\0" + bytes(16))) == []
+        replies = far.get("Open", payload=b"\0\1\0\0" + bytes(16), timeout=LIMIT_S)
+        [request] = other.taken("Open requests", 1)
+        until(lambda: other.matched("Open replies"))
+        asked = {one: request["value"][one] for one in ("client", "sequence")}
+        other.write("Open replies", [{**asked, "sum": 3}])
+        [reply] = list(replies)
+        assert reply.ok is not None
+        assert reply.ok.payload.to_bytes() == b"\0\1\0\0\3" + bytes(7)
+        assert other.matched("Secret requests") == other.matched("Secret replies") == 0
+
+
+@line("D-814", "D-666")
+@pytest.mark.parametrize("message", ["query", "reply"])
+def test_a_domain_asks_no_key_that_is_denied_to_it(message: str) -> None:
+    domain = next_domain()
+    asked: list[str] = []
+
+    def answer(query: elea.Query) -> None:
+        with query:
+            asked.append(str(query.key_expr))
+            query.reply(query.key_expr, b"\0\1\0\0\3" + bytes(7))
+
+    with (
+        ruled(access(message)) as (near, far),
+        bridge(near, domain, names="ros2", queries_timeout=LIMIT_S) as made,
+        peer(domain) as other,
+        far.declare_queryable("Secret", answer),
+        far.declare_queryable("Open", answer),
+    ):
+        for name in ("Secret", "Open"):
+            add_service(other, name, is_server=False)
+        for name in ("Open requests", "Open replies"):
+            until(partial(other.matched, name))
+        until(lambda: refused(made) == ["NotAllowed"] * 2)
+        other.write("Open requests", [{"client": 9, "sequence": 4, "a": 1, "b": 2}])
+        [heard] = other.taken("Open replies", 1)
+        assert heard["value"] == {"client": 9, "sequence": 4, "sum": 3}
+        assert asked == ["Open"]
+        assert {id_.key for id_ in list(made.routes)} == {"Open"}
+        assert other.matched("Secret requests") == other.matched("Secret replies") == 0
+
+
+@line("D-814", "D-668")
+def test_rules_that_change_end_the_services_that_they_deny() -> None:
+    domain = next_domain()
+    with (
+        ruled(access("query", on=False)) as (near, far),
+        bridge(near, domain, names="ros2", queries_timeout=LIMIT_S) as made,
+        peer(domain) as other,
+    ):
+        add_service(other, "Secret", is_server=True)
+        served(far, "Secret")
+        replies = far.get("Secret", payload=b"\0\1\0\0" + bytes(16), timeout=LIMIT_S)
+        other.taken("Secret requests", 1)
+        context = near._context
+        with context.driver.lock:
+            config = config_of()
+            config.insert_json5("access_control", access("query"))
+            guards = context.driver.node.guards  # type: ignore[attr-defined]
+            guards.change(Policy.from_config(config))
+        [reply] = list(replies)
+        assert reply.err is not None
+        until(lambda: not made.routes and not other.matched("Secret requests"))
+        assert refused(made) == ["NotAllowed"] * 2

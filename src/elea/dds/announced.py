@@ -17,13 +17,13 @@ from elea.dds.state import LOG
 if TYPE_CHECKING:
     from elea.dds.bridge import Bridge
 
-_ANNOUNCED: Final = b"\xfe" * 12  # begin of the GUIDs of endpoints that other bridges announce
+_ANNOUNCED: Final = b"\xfe"  # begin of the GUIDs of endpoints that other bridges announce
 _DECLARED: Final = b"\xff" * 12  # begin of the GUIDs of declared endpoints
 
 
 def announced_guid(text: str, *, is_writer: bool) -> bytes:
     """Return the GUID that stands for an endpoint elsewhere."""
-    digest = hashlib.blake2s(text.encode(), digest_size=3).digest()
+    digest = hashlib.blake2s(text.encode(), digest_size=14).digest()
     return _ANNOUNCED + digest + (b"\x03" if is_writer else b"\x04")
 
 

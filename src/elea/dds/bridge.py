@@ -28,7 +28,6 @@ from elea.dds.from_dds import FromDds
 from elea.dds.history import CACHE, HistoryQueries, Question
 from elea.dds.instances import InstancePublishers
 from elea.dds.line_hot import Item
-from elea.dds.overlap import RETIRE_NS
 from elea.dds.port import Dds, Tier, TopicType
 from elea.dds.presence import Presence
 from elea.dds.qos import Durability, Qos
@@ -523,10 +522,8 @@ class Bridge:
             successor.succeed(route)
             self._end(route)
         elif isinstance(route, FromDds) and isinstance(successor, FromDds):
-            now_ns = self.now_ns()
-            successor.succeed(route, now_ns)
-            route.end_ns = now_ns + RETIRE_NS
-            self.touch_at(route, route.end_ns)
+            successor.succeed(route, self.now_ns())
+            self._end(route)
         else:
             self.end_later(route)
 

@@ -69,6 +69,11 @@ class Cache:
         """Whether samples of a writer are kept."""
         return writer in self._depths
 
+    def has(self, writer: bytes, time: int) -> bool:
+        """Whether a sample of a writer is kept, by its stamp."""
+        lines = self._lines.get(writer, {}).values()
+        return any(one.time == time for line in lines for one in line)
+
     def add(self, instance: int, sample: Kept) -> int:
         """Keep a sample; returns by how many bytes the cache grew."""
         before = self.len
@@ -208,10 +213,14 @@ def merge(
     """Yield history and live samples in the order of their stamps, equal stamps once (D-565).
 
     Live samples without a stamp come last, in their order. `depth` bounds the history of each
-    writer and instance, the newest are kept (D-569).
+    writer and instance, the newest are kept (D-569); what several have told counts once.
     """
     newest: dict[tuple[bytes, bytes], deque[Arrived]] = {}
+    told: set[tuple[int, bytes]] = set()
     for one in sorted(history, key=lambda found: (found.time, found.writer)):
+        if one.time and (one.time, one.writer) in told:
+            continue
+        told.add((one.time, one.writer))
         newest.setdefault((one.writer, one.instance), deque(maxlen=depth)).append(one)
     kept = [one for line in newest.values() for one in line]
     unstamped: list[Arrived] = []

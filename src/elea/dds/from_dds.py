@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from elea.dds.cache import Cache, Kept
-from elea.dds.overlap import RETIRE_NS, Overlap
+from elea.dds.overlap import RETIRE_NS, SEEN_NS, Overlap, Retiring
 from elea.dds.pending_puts import Run, Single, Source
 from elea.dds.port import (
     ALIVE,
@@ -27,7 +27,7 @@ from elea.dds.port import (
 )
 from elea.dds.qos import MirrorLimits, Qos, ReaderClass, Reliability, mirror_reader
 from elea.dds.routes import Plan, RouteId, mirror_partition
-from elea.dds.stamps import DISPOSED, UNREGISTERED, Attachment, WriterClock
+from elea.dds.stamps import DISPOSED, UNREGISTERED, Attachment, WriterClock, ntp64_of
 from elea.dds.state import State, StateCell
 from elea.encoding import Encoding
 from elea.keyexpr.keyexpr import KeyExpr
@@ -80,7 +80,7 @@ class FromDds:
         self._back_off_ns = BACK_OFF_NS
         self._unwanted_ns: int | None = None
         self.overlap = Overlap()
-        self._retiring: deque[tuple[int, Mirror]] = deque()  # old mirrors, and until when
+        self._retiring: list[Retiring] = []  # old mirrors
         self._live: set[int] = set()  # instances, of a topic with a key
         self._attempts = 0
         settings = bridge.settings
@@ -201,12 +201,18 @@ class FromDds:
     def maintain(self, now_ns: int) -> None:
         """Create and delete mirror readers so that they are what the plan wants."""
         wanted = self._wanted(now_ns)
+        if self._retiring:
+            self._retire(now_ns)
+            self.drain(now_ns)
         type_ = self._bridge.type_of(self.plan, now_ns)
         if wanted and type_ is None:
             self.state.set(State.NO_TYPE, now_ns, "its type did not come yet")
             return
         for of in [one for one in self._mirrors if one not in wanted]:
             self._delete(of)
+        for one in [one for one in self._retiring if one.of not in wanted]:
+            self._retiring.remove(one)
+            self._forget(one.mirror)
         try:
             for of in wanted:
                 assert type_ is not None
@@ -265,35 +271,58 @@ class FromDds:
         # A recorder that wants the topic may have come after the type was first put.
         bridge.answers.publish_schema(type_, bridge.type_label(type_.name))
         if old is not None:
-            self._hand_over(old)
+            now_ns = bridge.now_ns()
+            self._begin_overlap(now_ns)
+            self._retire_later(old.mirror, of, now_ns)
         if self._period_ns is not None or self._out:
             self._dds.pause(made.handle, paused=True)
             bridge.touch_at(self, bridge.now_ns())
 
-    def _hand_over(self, old: _MirrorReader) -> None:
-        """Read both mirrors until writers know the new one; each sample passes once (D-309)."""
-        now_ns = self._bridge.now_ns()
-        self._begin_overlap(now_ns)
-        self._retiring.append((now_ns + RETIRE_NS, old.mirror))
+    def _retire_later(self, old: Mirror, of: ReaderClass, now_ns: int) -> None:
+        """Read an old mirror until writers know the new one; each sample passes once (D-309)."""
+        self._retiring.append(Retiring(old, of, now_ns + RETIRE_NS))
         self._bridge.touch_at(self, now_ns + RETIRE_NS)
 
     def _begin_overlap(self, now_ns: int) -> None:
         for one in self.cache.samples(now_ns):
             self.overlap.add(one.writer, one.time)
-        self.overlap.extend(now_ns + RETIRE_NS + self._bridge.linger_ns)
+        self.overlap.extend(now_ns + SEEN_NS + self._bridge.linger_ns)
 
     def succeed(self, old: FromDds, now_ns: int) -> None:
-        """Replace a route whose writers are now those of this one; both read for a while."""
+        """Take the place of a route whose writers are now those of this one.
+
+        Its mirrors are read on until those of this route have replaced them.
+        """
         old._begin_overlap(now_ns)
         self.overlap = old.overlap
+        for handle, source in old._sources.items():  # their stamps and numbers go on
+            mine = self._sources.get(handle)
+            if mine is not None:
+                source.reader_class, source.is_durable = mine.reader_class, mine.is_durable
+            self._sources[handle] = source
+        mirrors = [(one.mirror, of) for of, one in old._mirrors.items()]
+        for mirror, of in [*((one.mirror, one.of) for one in old._retiring), *mirrors]:
+            self._classes[mirror.handle] = of
+            self._bridge.routes_by_reader[mirror.handle] = self
+            self._retire_later(mirror, of, now_ns)
+        self._out.extendleft(reversed(old._out))
+        self.retry_ns = old.retry_ns
+        self.is_wanted, self._unwanted_ns = old.is_wanted, old._unwanted_ns
+        for kept in (old._mirrors, old._classes, old._retiring, old._out):
+            kept.clear()
+        self._bridge.post(self._look)
+        self._bridge.touch_at(self, now_ns)
 
     def _retire(self, now_ns: int) -> None:
-        while self._retiring and self._retiring[0][0] <= now_ns:
-            _, mirror = self._retiring.popleft()
-            of = self._classes.get(mirror.handle)
-            while of is not None and (taken := self._dds.take(mirror.handle, TAKE_COUNT)):
-                self._put_taken(taken, of)
-            self._forget(mirror)
+        """Delete old mirrors whose writers all know the new one."""
+        for one in list(self._retiring):
+            matched = self._dds.unmatched(one.mirror, is_writer=False).matched
+            if self._out or not one.is_replaced(matched, now_ns):
+                continue
+            self._empty(one)
+            self._retiring.remove(one)
+            self._forget(one.mirror)
+            self.overlap.extend(now_ns + SEEN_NS + self._bridge.linger_ns)
 
     def _delete(self, of: ReaderClass) -> None:
         self._forget(self._mirrors.pop(of).mirror)
@@ -309,8 +338,8 @@ class FromDds:
         """End the route: mirrors, publishers and cache go."""
         for of in list(self._mirrors):
             self._delete(of)
-        for _, mirror in self._retiring:
-            self._forget(mirror)
+        for one in self._retiring:
+            self._forget(one.mirror)
         self._bridge.budget.leave(self.cache)
         declared = {self._demand, *self._publishers.values()}
         self._bridge.undeclare(self._matching, *declared, *self._kept_for)
@@ -319,12 +348,32 @@ class FromDds:
     # Samples.
 
     def take(self, reader: int, now_ns: int) -> None:
-        """Take one list of a mirror reader and put it."""
-        of = self._classes.get(reader)
-        if of is None or self._out:
+        """Take one list of a mirror reader and put it; what an old mirror has goes first."""
+        if reader not in self._classes or self._out:
             return
-        self._put_taken(self._dds.take(reader, TAKE_COUNT), of)
+        taken = self._dds.take(reader, TAKE_COUNT)
+        if self._retiring:
+            self._hear(reader, taken)
+        self._put_taken(taken, reader)
         self.drain(now_ns)
+        if self._retiring:
+            self._retire(now_ns)
+            self.drain(now_ns)
+
+    def _hear(self, reader: int, taken: list[Taken]) -> None:
+        """Notice which writers know a new mirror; put what the old one had of them before."""
+        if any(one.mirror.handle == reader for one in self._retiring):
+            return
+        heard = {info.publication_handle for _, info in taken}
+        for one in self._retiring:
+            if one.of == self._classes[reader]:
+                self._empty(one)
+                if one.hear(heard, self._bridge.now_ns()):
+                    self._bridge.touch_at(self, one.settled_ns)
+
+    def _empty(self, old: Retiring) -> None:
+        while taken := self._dds.take(old.mirror.handle, TAKE_COUNT):
+            self._put_taken(taken, old.mirror.handle)
 
     def poll(self, now_ns: int) -> int | None:
         """Do what is due of a route with a rate or without room; returns when to call again."""
@@ -339,13 +388,17 @@ class FromDds:
             self._due_ns = max(self._due_ns + self._period_ns, now_ns)
             for reader in list(self._classes):
                 while taken := self._dds.take(reader, TAKE_COUNT):
-                    self._put_taken(taken, self._classes[reader])
+                    self._hear(reader, taken)
+                    self._put_taken(taken, reader)
             self.drain(now_ns)
         return self._due_ns if self._classes else None
 
-    def _put_taken(self, taken: list[Taken], of: ReaderClass) -> None:
+    def _put_taken(self, taken: list[Taken], reader: int) -> None:
         """Sort taken samples into what is put; the hot path of the direction."""
         bridge = self._bridge
+        of = self._classes[reader]
+        old = next((one for one in self._retiring if one.mirror.handle == reader), None)
+        heard = {handle for one in self._retiring if one.of == of for handle in one.heard}
         wall_ns = bridge.wall_ns()
         handle = -1
         source: Source | None = None
@@ -353,7 +406,8 @@ class FromDds:
         stamped = bridge.settings.source_stamps
         len_max = bridge.limits.dds_sample_len
         last: dict[int, int] | None = None
-        overlap = self.overlap if self.overlap.is_active(bridge.now_ns()) else None
+        active = self._retiring or self.overlap.is_active(bridge.now_ns())
+        overlap = self.overlap if active else None
         if taken and taken[-1][1].instance_handle and self.plan.has_key:
             self._count_instances(taken)
         for index, (payload, info) in enumerate(taken):
@@ -361,19 +415,20 @@ class FromDds:
                 handle = info.publication_handle
                 source = self._source_of(handle, of)
                 run = None
-            if source is None:
+            if source is None or (old is not None and handle in old.heard):
                 continue
+            if overlap is not None:
+                ns = info.source_timestamp if info.valid_data else -1 - info.source_timestamp
+                remembers = bool(self._retiring) and handle not in heard
+                if not overlap.is_first(source.guid, ns, remembers=remembers):
+                    if source.is_durable and old is None:
+                        self._keep_again(payload, info, source)
+                    continue
             if info.instance_state != ALIVE or not info.valid_data:
                 if last is None:
                     last = {one.instance_handle: at for at, (_, one) in enumerate(taken)}
                 final = last[info.instance_handle] == index
-                if (
-                    overlap is not None
-                    and not info.valid_data
-                    and not overlap.is_first(source.guid, -1 - info.source_timestamp)
-                ):
-                    continue
-                if self._put_state(payload, info, source, wall_ns, is_last=final):
+                if self._put_state(payload, info, source, wall_ns, reader, is_last=final):
                     run = None
                     continue
                 if not info.valid_data:
@@ -383,19 +438,25 @@ class FromDds:
                 self.state.set(State.FULL, bridge.now_ns(), "a sample exceeds dds_sample_len")
                 continue
             time = source.clock.stamp(info.source_timestamp, wall_ns) if stamped else 0
-            if overlap is not None and not overlap.is_first(source.guid, info.source_timestamp):
-                continue
+            keeps = source.is_durable and old is None
             if time is None or self._keyed_by_instance:
-                self._add_single(payload, info, source, time)
+                self._add_single(payload, info, source, time, keeps=keeps)
                 run = None
                 continue
-            if source.is_durable:
+            if keeps:
                 self._keep(payload, time, source, info.instance_handle, b"")
             if run is None:
                 run = Run(source, [], [])
                 self._out.append(run)
             run.payloads.append(payload)
             run.times.append(time)
+
+    def _keep_again(self, payload: bytes, info: Info, source: Source) -> None:
+        """Keep a sample for late joiners that passed by an old mirror."""
+        if info.valid_data and info.instance_state == ALIVE:
+            time = ntp64_of(info.source_timestamp)
+            if not self.cache.has(source.guid, time):
+                self._keep(payload, time, source, info.instance_handle, b"")
 
     def _count_instances(self, taken: list[Taken]) -> None:
         for _, info in taken:
@@ -422,7 +483,14 @@ class FromDds:
         return source
 
     def _put_state(
-        self, payload: bytes, info: Info, source: Source, wall_ns: int, *, is_last: bool
+        self,
+        payload: bytes,
+        info: Info,
+        source: Source,
+        wall_ns: int,
+        reader: int,
+        *,
+        is_last: bool,
     ) -> bool:
         """Carry a dispose or unregister (dds.md 11); False: treat the sample as any other."""
         state, valid = info.instance_state, info.valid_data
@@ -430,7 +498,7 @@ class FromDds:
         carried = (
             state in (INSTANCE_DISPOSED, NO_WRITERS)
             and self._bridge.settings.deletes
-            and self.tier is Tier.EXACT
+            and self._bridge.mirror_qos[reader][1].tier is Tier.EXACT
             and self._bridge.has_key(self.plan)
             and is_last
         )
@@ -459,7 +527,9 @@ class FromDds:
             self._out.append(Single(source, said, time or 0, beside.to_bytes()))
         return True
 
-    def _add_single(self, payload: bytes, info: Info, source: Source, time: int | None) -> None:
+    def _add_single(
+        self, payload: bytes, info: Info, source: Source, time: int | None, *, keeps: bool
+    ) -> None:
         beside = b""
         if time is None:  # its time is no stamp, and travels beside it (D-542)
             source_ns = info.source_timestamp
@@ -468,7 +538,7 @@ class FromDds:
         instance = ""
         if self._keyed_by_instance:
             instance = self._bridge.instance_key(self, payload, is_key=False)
-        if source.is_durable:
+        if keeps:
             handle = info.instance_handle
             self._keep(payload, time or self._bridge.node_time(), source, handle, beside)
         self._out.append(Single(source, payload, time or 0, beside, instance))

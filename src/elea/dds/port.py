@@ -191,6 +191,9 @@ class Dds(Protocol):
     def instance_of(self, mirror: Mirror) -> int:
         """Return the instance handle of a mirror, by which samples name a writer."""
 
+    def is_acknowledged(self, writer: int, timeout_ns: int) -> bool:
+        """Whether all readers of a writer have all samples, waited for so long."""
+
     def flush(self, writer: int) -> None:
         """Send what batching holds back."""
 

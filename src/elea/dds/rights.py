@@ -20,7 +20,11 @@ USER: Final = "dds"
 _NEEDED: Final = {
     Direction.FROM_DDS: ((Action.PUT, Flow.INGRESS),),
     Direction.TO_DDS: ((Action.DECLARE_SUBSCRIBER, Flow.INGRESS), (Action.PUT, Flow.EGRESS)),
-    Direction.SERVICE_SRV: ((Action.DECLARE_QUERYABLE, Flow.INGRESS), (Action.REPLY, Flow.INGRESS)),
+    Direction.SERVICE_SRV: (
+        (Action.DECLARE_QUERYABLE, Flow.INGRESS),
+        (Action.QUERY, Flow.EGRESS),
+        (Action.REPLY, Flow.INGRESS),
+    ),
     Direction.SERVICE_CLI: ((Action.QUERY, Flow.INGRESS), (Action.REPLY, Flow.EGRESS)),
 }
 

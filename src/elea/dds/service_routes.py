@@ -47,6 +47,7 @@ TAKE_COUNT: Final = 256
 BACK_OFF_NS: Final = 1_000_000
 BACK_OFF_NS_MAX: Final = 20_000_000
 MATCH_NS: Final = 20_000_000  # between two looks whether the server has matched
+REPLY_NS: Final = 5_000_000_000  # a reply waits so long for the reader of its client
 LOOKUP_NS: Final = 100_000_000
 _CYCLONE: Final = b"\x01\x10"  # what GUIDs of Cyclone DDS begin with
 _CLASS: Final = ReaderClass(Reliability.RELIABLE, Durability.VOLATILE, Ownership.SHARED)
@@ -420,6 +421,7 @@ class ServiceClient(ServiceRoute):
         listener = Callback[MatchingStatus](lambda _status: bridge.post(self._look), indirect=False)
         self._matching = self._querier.declare_matching_listener(listener)
         self._is_served = self._querier.matching_status.matching
+        self._held_ns: int | None = None  # since when replies wait for readers
 
     @property
     def pending_count(self) -> int:
@@ -435,6 +437,28 @@ class ServiceClient(ServiceRoute):
     def _look(self, _now_ns: int) -> None:
         self._is_served = self._querier.matching_status.matching
         self._bridge.touch(self)
+
+    def poll(self, now_ns: int) -> int | None:
+        """Write replies, once the clients can read them."""
+        if self._line and not self._is_read(now_ns):
+            return now_ns + MATCH_NS
+        return super().poll(now_ns)
+
+    def _is_read(self, now_ns: int) -> bool:
+        """Whether the mirror knows a reader of each client, or had time to.
+
+        A client asks when it knows the mirrors. These may know its writer, and not yet its reader.
+        """
+        pair = self._pair
+        if pair is None:
+            return True
+        matched = self._dds.unmatched(pair.writer, is_writer=True).matched
+        if len(matched) >= len(self._facing(is_writer=True)):
+            self._held_ns = None
+            return True
+        if self._held_ns is None:
+            self._held_ns = now_ns
+        return now_ns - self._held_ns >= REPLY_NS
 
     def update(self, plan: Plan) -> None:
         """Follow endpoints; a client that went cancels its queries (D-668)."""

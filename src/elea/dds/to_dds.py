@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 DRAIN_COUNT: Final = 1_024  # as many as a line holds: a turn costs as much as fifty samples
 BACK_OFF_NS: Final = 1_000_000
 BACK_OFF_NS_MAX: Final = 20_000_000
-MATCH_NS: Final = 1_000_000_000  # a new mirror writer waits so long for the readers there are
+MATCH_NS: Final = 5_000_000_000  # a new mirror writer waits so long for the readers there are
+REFUSED_NS: Final = 1_000_000_000  # or so long, if it is known that a reader will not match
 
 
 @dataclass(slots=True)
@@ -84,6 +85,7 @@ class ToDds:
         self._line = Line(bridge.limits)
         self._writers: dict[_WriterId, _MirrorWriter] = {}
         self._written = Written()
+        self._owned: tuple[int, bytes] | None = None  # representation and instance written last
         self._instances: OrderedDict[str, bytes] = OrderedDict()  # serialised keys by key text
         self._remote = SourceInstances(bridge.limits.dds_instances_count)
         self._identity: tuple[TopicType, Callable[[bytes], bytes] | None] | None = None
@@ -227,7 +229,11 @@ class ToDds:
             bridge.ask_history(self, None)
 
     def _watch_publishers(self) -> Declared:
-        """Ask advanced publishers that appear for their history (D-664)."""
+        """Ask advanced publishers for their history, those there are and those to come (D-664).
+
+        A publisher may have said that it is there before this node knew of its cache, and so
+        before the first query could reach it.
+        """
         bridge = self._bridge
 
         def told(sample: Sample) -> None:
@@ -237,7 +243,7 @@ class ToDds:
 
         handler = Callback(told, indirect=False)
         expr = f"{self.id.key}/@adv/pub/**"
-        return bridge.session.liveliness().declare_subscriber(expr, handler)
+        return bridge.session.liveliness().declare_subscriber(expr, handler, history=True)
 
     def history_parameters(self) -> str:
         """What advanced publishers are asked with: no more than the readers keep."""
@@ -436,6 +442,8 @@ class ToDds:
         if len(ownerships) != 1 or type_ is None:
             return {}
         [ownership] = ownerships
+        if ownership is Ownership.EXCLUSIVE and len(self._writers) > 1:
+            return {}
         found: dict[bytes, _MirrorWriter] = {}
         for begin in legal_begins(type_.extensibility):
             version = version_of(begin)
@@ -548,18 +556,45 @@ class ToDds:
                     self.state.set(State.FAILED, now_ns, str(error))
                     self.counts.lose("failed")
                     continue
-            if not writer.is_ready and not self._is_matched(writer, version, now_ns):
+            if not writer.is_ready and not self._is_matched(writer, id_, now_ns):
                 return None
             found.append(writer)
         return found
 
-    def _is_matched(self, writer: _MirrorWriter, version: int, now_ns: int) -> bool:
+    def _is_matched(self, writer: _MirrorWriter, id_: _WriterId, now_ns: int) -> bool:
         """Whether the readers that a new mirror writer should match have matched, or had time."""
-        expected = [one for one in self.plan.endpoints if accepts_representation(one.qos, version)]
-        matched = len(self._dds.unmatched(writer.mirror, is_writer=True).matched)
-        if matched >= len(expected) or now_ns >= writer.ready_ns:
+        _, ownership, version = id_
+        expected = [
+            one
+            for one in self.plan.endpoints
+            if one.handle  # one that is announced or declared is not in the domain
+            and one.qos.ownership is ownership
+            and accepts_representation(one.qos, version)
+        ]
+        found = self._dds.unmatched(writer.mirror, is_writer=True)
+        ready_ns = writer.ready_ns - (MATCH_NS - REFUSED_NS if found.policy else 0)
+        if len(found.matched) >= len(expected) or now_ns >= ready_ns:
             writer.is_ready = True
         return writer.is_ready
+
+    def _owns(self, partition: str, version: int, key: bytes | None, source_ns: int) -> bool:
+        """Whether exclusive readers hear the mirror of a representation; False: not yet (D-304).
+
+        They hear one writer of an instance: the mirror of the other representation leaves it first.
+        """
+        others = [
+            writer.mirror.handle
+            for id_, writer in self._writers.items()
+            if id_[:2] == (partition, Ownership.EXCLUSIVE) and id_[2] != version
+        ]
+        if not others or key is None:
+            return True
+        if self._owned != (version, key):
+            self._owned = version, key
+            for handle in others:
+                self._dds.unregister(handle, key, source_ns)
+                self._dds.flush(handle)
+        return all(self._dds.is_acknowledged(handle, 0) for handle in others)
 
     def _write_value(
         self,
@@ -585,6 +620,12 @@ class ToDds:
             return False
         if not any(accepts_representation(one.qos, version) for one in self.plan.endpoints):
             self.counts.lose("representation")
+        if Ownership.EXCLUSIVE in self._ownerships() and len(self._writers) > 1:
+            has_key = self._bridge.has_key(self.plan)
+            instance = payload[:2] + b"\0\0"
+            key_bytes = self._dds.key_of(targets[0].mirror, payload) if has_key else instance
+            if not self._owns(partition, version, key_bytes, source_ns):
+                return False
         status = 0 if beside is None else beside.status
         results = [self._write_to(one, payload, status, source_ns) for one in targets]
         if NO_ROOM in results and WRITTEN not in results:
@@ -640,6 +681,8 @@ class ToDds:
             return True
         targets = self._targets(partition, version_of(key), now_ns)
         if targets is None:
+            return False
+        if not self._owns(partition, version_of(key), padded(key), source_ns):
             return False
         for writer in targets:
             writer.is_dirty = True

@@ -100,3 +100,9 @@ def test_history_and_live_are_merged_by_stamp() -> None:
     found = [one.item for one in merge(history, live)]
     assert found == ["h1", "v2", "h3", "k4", "h5", "l6", "now"]
     assert [one.item for one in merge(history, live, 1)] == ["v2", "k4", "h5", "l6", "now"]
+
+
+@line("D-565", "D-569")
+def test_history_that_several_tell_counts_once_in_the_depth() -> None:
+    told = [Arrived(time, b"w", f"h{time}") for time in (1, 2, 3)]
+    assert [one.item for one in merge([*told, *told], [], 2)] == ["h2", "h3"]

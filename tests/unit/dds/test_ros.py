@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from elea.dds.announced import announced_guid
 from elea.dds.qos import KEEP_ALL, Durability, Qos, Reliability
 from elea.dds.ros import dds_type, is_ros_topic, topic_key, type_label
 from elea.dds.ros_tokens import Announcement, qos_text, read_qos
@@ -59,3 +60,13 @@ def test_qos_in_tokens(qos: Qos, text: str) -> None:
     assert read_qos(text) == qos
     assert read_qos(":9:9:9") is None
     assert read_qos(":x") is None
+
+
+@line("D-665")
+def test_endpoints_elsewhere_have_guids_of_their_own() -> None:
+    names = [
+        f"@/ab12/@ros2_lv/MP/t{number}/std_msgs§msg§String/:1::0,10" for number in range(20_000)
+    ]
+    guids = {announced_guid(name, is_writer=False) for name in names}
+    assert len(guids) == len(names)
+    assert {len(one) for one in guids} == {16}
