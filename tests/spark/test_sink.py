@@ -86,3 +86,4 @@ def test_what_is_no_sample_is_refused(spark: SparkSession) -> None:
         with pytest.raises(AnalysisException, match=complaint) as caught:
             frame.write.format("zenoh").mode(mode).option("connect", there).save()
         assert "\tat " not in str(caught.value), "frames of Java"
+        assert 'File "' not in str(caught.value), "frames of Python"

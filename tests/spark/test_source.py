@@ -239,3 +239,48 @@ def test_checkpoints_are_written_with_few_processes(spark: SparkSession, checkpo
         spark._jsparkSession.sessionState().newHadoopConf(),
     )
     assert manager.getClass().getSimpleName() == "FileSystemBasedCheckpointFileManager"
+
+
+@pytest.mark.parametrize("options", [{"selector": "a"}, {"log": "zenoh:fleet"}], ids=str)
+def test_a_read_whose_connection_was_refused_was_tried_for_its_timeout_by_each_task(
+    spark: SparkSession, options: dict[str, str]
+) -> None:
+    """Four times 30 s, each with a traceback; writes failed at once."""
+    with pytest.raises(AnalysisException, match="nothing listens there") as caught:
+        spark.read.format("zenoh").options(connect=free_endpoint(), **options).load().collect()
+    assert 'File "' not in str(caught.value), "before tasks are planned, and in a sentence"
+
+
+def test_a_mistake_is_told_without_a_traceback(
+    spark: SparkSession, tmp_path: Path, checkpoint: str
+) -> None:
+    """Three lines of source.py stood before the sentence."""
+    with pytest.raises(AnalysisException) as unknown:
+        spark.read.format("zenoh").option("lgo", "x").load()
+    with pytest.raises(AnalysisException) as missing:
+        spark.read.format("zenoh").option("log", str(tmp_path / "none")).load().collect()
+    frame = spark.readStream.format("zenoh").option("log", str(tmp_path / "none")).load()
+    writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
+    query = writer.start()
+    with pytest.raises(StreamingQueryException) as streamed:
+        query.awaitTermination()
+    for caught, told in (
+        (unknown, ": elea.errors.ConfigError: option lgo: is unknown; did you mean log?"),
+        (missing, ": elea.errors.StoreError: no log at "),
+        (streamed, ": elea.errors.StoreError: no log at "),
+    ):
+        assert told in str(caught.value)
+        assert 'File "' not in str(caught.value)
+
+
+def test_what_code_of_users_raises_is_told_with_its_place(spark: SparkSession) -> None:
+    """Also after a mistake in options was told without one."""
+    with pytest.raises(AnalysisException):
+        spark.read.format("zenoh").option("lgo", "x").load()
+
+    def divide(batches: Iterable[object]) -> Iterator[object]:
+        yield 1 // len([one for one in batches if one is None])
+
+    with pytest.raises(Exception, match="ZeroDivisionError") as caught:
+        spark.range(1).mapInArrow(divide, "id long").collect()
+    assert 'File "' in str(caught.value)

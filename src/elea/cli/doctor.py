@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import platform
 import socket
 import sys
@@ -119,11 +120,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check; 1 if there is a problem."""
     printer, paint = Printer.of(args), painter(args.color, sys.stdout)
+    # What is refused or fails is part of a check: no second time on standard error.
+    logger, silent = logging.getLogger("elea"), logging.NullHandler()
+    logger.addHandler(silent)
     code = 0
-    for check in _checks(args):
-        printer.record(check.values(), check.text(paint))
-        if check.status is Status.PROBLEM:
-            code = 1
+    try:
+        for check in _checks(args):
+            printer.record(check.values(), check.text(paint))
+            if check.status is Status.PROBLEM:
+                code = 1
+    finally:
+        logger.removeHandler(silent)
     return code
 
 

@@ -49,8 +49,8 @@ BY_VERB: Final = {
     },
     "record": {
         DONE: "ended by `--count`, or by `--duration` without `--count`",
-        FAILED: "failed, `--duration` was over before `--count`, or connected to no node all the"
-        " time",
+        FAILED: "failed, `--duration` was over before `--count`, refused by access rules, or"
+        " connected to no node all the time",
         INTERRUPTED: "what was received is on disk, and the summary is printed",
         TERMINATED: "what was received is on disk, and the summary is printed",
     },

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from elea.errors import EleaError
-from elea.locator import Endpoint
 
 
 class Parser(argparse.ArgumentParser):
@@ -115,6 +114,8 @@ _QUOTED: Final = re.compile(r"'([^']*)'")
 
 def endpoint(text: str) -> str:
     """Where to connect to or to listen at, for argparse."""
+    from elea.locator import Endpoint  # late: `--help` and `--version` need no more than texts
+
     try:
         Endpoint.parse(text)
     except EleaError as error:

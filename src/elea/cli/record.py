@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from elea.cli.connection import add_connection_options, note, open_watched
-from elea.cli.exit_codes import reading_arguments
+from elea.cli.connection import add_connection_options, is_refused, note, open_watched
+from elea.cli.exit_codes import FAILED, reading_arguments
 from elea.cli.output import Json, counted, json_line
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import count, seconds
@@ -134,7 +134,7 @@ def _add_flight_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Record until it is enough; 1 if the time was over before."""
+    """Record until it is enough; 1 if the time was over before, or a router refused."""
     try:
         from elea.store.flight.door import Door
         from elea.store.recorder.recorder import Recorder
@@ -165,6 +165,10 @@ def run(args: argparse.Namespace) -> int:
                 print(json_line({**_told(recorder, span), "ended": True}), flush=True)
             _summarise(recorder, span)
         neighbours.require()
+        if not span.count and any(
+            is_refused(session, key, "declare_subscriber") for key in args.key
+        ):
+            return FAILED
     return span.code
 
 

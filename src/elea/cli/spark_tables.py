@@ -105,12 +105,20 @@ def _archive(args: argparse.Namespace) -> int:
 def _by_spark(
     args: argparse.Namespace, options: dict[str, str], buckets: dict[str, str] | None
 ) -> int:
+    from pyspark.errors import PySparkException
+
     from elea.spark.archiving import archive
     from elea.spark.java import find
-    from elea.spark.jvm import prepare_later, session
+    from elea.spark.jvm import prepare_later, session, silence_threads
+    from elea.spark.options import FLIGHT, ZENOH, Options
+    from elea.spark.pipelines.supervision import told
+    from elea.spark.places import open_place
     from elea.store.tables.table import open_table
 
+    if not args.log.startswith((ZENOH, FLIGHT)):
+        open_place(Options({"log": args.log}).stream().source)  # before Java is started
     java = find()
+    silence_threads()
     spark = session("elea archive", quick=args.once, java=java)
     try:
         made = archive(
@@ -127,6 +135,8 @@ def _by_spark(
             query.awaitTermination()
         finally:
             query.stop()
+    except PySparkException as error:
+        raise EleaError(told(error)) from None
     finally:
         spark.stop()
     if args.once:

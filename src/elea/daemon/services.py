@@ -45,6 +45,7 @@ BUILT_IN: Final = {
 
 # What services of Elea need besides Elea: a package, and the extra that brings it.
 _NEEDED: Final = {
+    "dds": ("cyclonedds", "dds"),
     "historian": ("pyarrow", "arrow"),
     "recorder": ("pyarrow", "arrow"),
     "rest": ("uvicorn", "web"),

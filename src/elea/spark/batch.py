@@ -11,9 +11,10 @@ from elea.errors import OffsetError, StoreError
 from elea.spark.decoding import Plan
 from elea.spark.offsets import split
 from elea.spark.options import History, Source
-from elea.spark.places import Place
+from elea.spark.places import Place, check_reached
 from elea.spark.rows import place_of, read_range
 from elea.spark.stream import Range
+from elea.spark.tasks import rows_told_briefly, told_briefly
 from elea.store.log.reader import Bounds
 
 
@@ -36,9 +37,11 @@ class HistoryReader(DataSourceReader):
         self._options = options
         self._plan = plan
 
+    @told_briefly
     def partitions(self) -> list[InputPartition]:
         """Parts of each shard, as far as they are written now."""
         options = self._options
+        check_reached(options.source)
         place, bounds = _now(options.source)
         ranges = {shard: (one.first, one.end) for shard, one in enumerate(bounds)}
         if options.offsets is not None:
@@ -61,6 +64,7 @@ class HistoryReader(DataSourceReader):
         ]
         return parts or [Range(place.log_id, 0, 0, 0)]  # Spark does not take none
 
+    @rows_told_briefly
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
         options = self._options

@@ -17,7 +17,8 @@ from elea.qos import QoS
 from elea.sample import Reply, Sample
 from elea.spark.options import Live
 from elea.spark.schema import LIVE_COLUMNS, arrow_schema
-from elea.spark.sessions import opened
+from elea.spark.sessions import check_reached, opened
+from elea.spark.tasks import rows_told_briefly, told_briefly
 from elea.store.log.schema import RowKind
 
 _LOG: Final = logging.getLogger("elea.spark")
@@ -38,9 +39,12 @@ class LiveReader(DataSourceReader):
     def __init__(self, options: Live) -> None:
         self._options = options
 
+    @told_briefly
     def partitions(self) -> list[InputPartition]:
+        check_reached(self._options.reach)
         return [Question(selector) for selector in self._options.selectors]
 
+    @rows_told_briefly
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Question)
         options = self._options

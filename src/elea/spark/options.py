@@ -91,8 +91,8 @@ OPTIONS: Final = (
         "timeout",
         _ALL,
         "30",
-        "request timeout in seconds; a connection that is refused when a write begins fails at"
-        " once",
+        "request timeout in seconds; a connection that is refused when a read, a new stream or a"
+        " write begins fails at once",
     ),
     Option("columns", _READS, "all", "the columns that are wanted, separated by commas"),
     Option(

@@ -79,6 +79,19 @@ def open_place(source: Source) -> Place:
     raise StoreError(f"no log at {'; '.join(seen)}")
 
 
+def check_reached(source: Source) -> None:
+    """Connect once, before a query begins, if every place of its log is one that is served.
+
+    Raises:
+        ConfigError: an endpoint or the configuration is wrong.
+        LinkError: nothing listens at the endpoints, or the connection is refused.
+    """
+    if all(text.startswith((ZENOH, FLIGHT)) for text in source.places):
+        from elea.spark import sessions  # late: as below
+
+        sessions.check_reached(source.reach)
+
+
 def _open(text: str, source: Source) -> Place:
     lossy = not source.fail_on_data_loss
     # Late: who has files needs neither a session nor Flight, and workers are started often.

@@ -43,7 +43,7 @@ from elea.spark.acknowledged import Acknowledged
 from elea.spark.identity import Number, Origin, Row, batch_time_ns, numbered
 from elea.spark.options import Reach, Sink
 from elea.spark.sessions import check_reached, config_of
-from elea.spark.tasks import settle
+from elea.spark.tasks import settle, told_briefly
 from elea.store.log.ranges import COLUMNS
 from elea.store.log.schema import RowKind
 
@@ -80,6 +80,7 @@ class Writer(DataSourceArrowWriter):
         self._write_id = uuid.uuid4().hex
         self._at_ns = time.time_ns()
 
+    @told_briefly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None
@@ -95,6 +96,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         check_reached(options.reach)
         self._options = options
 
+    @told_briefly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from collections.abc import Mapping
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -15,29 +13,14 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from elea.errors import ConfigError, EleaError
+from elea.errors import ConfigError
 from elea.spark.decoding import plan_of
 from elea.spark.options import Live, Options
 from elea.spark.schema import sql_schema
+from elea.spark.tasks import told_briefly
 
 # Readers and writers are imported late: Spark imports this module in each of its Python processes,
 # and only some of them need a session of the data space.
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _told_briefly(method: Callable[P, T]) -> Callable[P, T]:
-    """Spark shows the traceback of what a source raises; a mistake in options needs its message."""
-
-    @wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return method(*args, **kwargs)
-        except EleaError as error:
-            raise error.with_traceback(None) from None
-
-    return call
 
 
 class ZenohSource(DataSource):
@@ -46,7 +29,7 @@ class ZenohSource(DataSource):
     Options that are unknown or wrong are errors where `load`, `save` or `start` is called.
     """
 
-    @_told_briefly
+    @told_briefly
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
         self._parsed = Options(options)
@@ -55,7 +38,7 @@ class ZenohSource(DataSource):
     def name(cls) -> str:
         return "zenoh"
 
-    @_told_briefly
+    @told_briefly
     def schema(self) -> str:
         self._parsed.check_values()  # here, at `load`: later Spark hides what is wrong
         plan = plan_of(self._parsed.decoding())
@@ -63,7 +46,7 @@ class ZenohSource(DataSource):
             return plan.sql_schema()
         return sql_schema(self._parsed.columns())
 
-    @_told_briefly
+    @told_briefly
     def reader(self, schema: StructType) -> DataSourceReader:
         self._check(schema)
         options = self._parsed.batch()
@@ -78,7 +61,7 @@ class ZenohSource(DataSource):
 
         return LiveReader(options)
 
-    @_told_briefly
+    @told_briefly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from elea.spark.stream import RefusedReader, StreamReader
 
@@ -90,7 +73,7 @@ class ZenohSource(DataSource):
             # would hide this one.
             return RefusedReader(error)
 
-    @_told_briefly
+    @told_briefly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if overwrite:
             reason = "is refused: samples that were published cannot be replaced; use append"
@@ -99,7 +82,7 @@ class ZenohSource(DataSource):
 
         return Writer(self._parsed.sink(), schema)
 
-    @_told_briefly
+    @told_briefly
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from elea.spark.sink import StreamWriter
 

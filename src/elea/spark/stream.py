@@ -30,10 +30,10 @@ from elea.errors import EleaError, OffsetError, StoreError
 from elea.spark.decoding import Plan
 from elea.spark.offsets import Offset, shared, split
 from elea.spark.options import Stream
-from elea.spark.places import Place
+from elea.spark.places import Place, check_reached
 from elea.spark.rows import place_of, read_range
 from elea.spark.starts import initial
-from elea.spark.tasks import end_quietly
+from elea.spark.tasks import end_quietly, rows_told_briefly, told_briefly
 from elea.store.log.reader import Bounds
 
 _LOG: Final = logging.getLogger("elea.spark")
@@ -70,8 +70,9 @@ class RefusedReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         self._raise()
 
+    @told_briefly
     def _raise(self) -> NoReturn:
-        raise self._error.with_traceback(None) from None
+        raise self._error
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -84,8 +85,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last: dict[int, int] | None = None  # with AvailableNow: where to stop
         self._first: dict[str, Any] | None = None  # where the query begins, if it is new
 
+    @told_briefly
     def initialOffset(self) -> dict[str, Any]:
         """Where a query without checkpoint begins; from now on rows are kept for its consumer."""
+        check_reached(self._options.source)
         place = self._place()
         offset = Offset(place.log_id, self._initial(place))
         if self._options.consumer is not None:
@@ -100,9 +103,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(self._options.octets_max)
         return ReadAllAvailable()
 
+    @told_briefly
     def prepareForTriggerAvailableNow(self) -> None:
         self._last = {shard: one.end for shard, one in enumerate(self._place().bounds())}
 
+    @told_briefly
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Where the next batch ends; `start` if there is nothing to read."""
         place = self._place()
@@ -128,6 +133,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = {shard: one.end for shard, one in enumerate(place.bounds())}
         return Offset(place.log_id, ends).to_json()
 
+    @told_briefly
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         crash.point("query.after_offsets")
         place = self._place()
@@ -150,6 +156,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 parts.append(Range(place.log_id, shard, first, last))
         return parts
 
+    @rows_told_briefly
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
         source = self._options.source

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
+from collections.abc import Callable, Iterator
+from functools import wraps
 from types import TracebackType
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
+from elea.errors import EleaError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_HIDE: Final = "SPARK_HIDE_TRACEBACK"  # of Spark: what is raised is told by its message alone
 _SOURCE_RUNNER: Final = "pyspark.sql.streaming.python_streaming_source_runner"
 
 
@@ -22,6 +30,41 @@ def settle() -> None:
 
     if TaskContext.get() is not None:
         gc.freeze()
+
+
+def told_briefly(method: Callable[P, T]) -> Callable[P, T]:
+    """Have Spark show an error of Elea by its message: a mistake of a user needs no traceback."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except EleaError as error:
+            _hide_traceback()
+            raise error.with_traceback(None) from None
+
+    return call
+
+
+def rows_told_briefly(method: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
+    """Do the same for a method whose errors come with its rows."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        try:
+            yield from method(*args, **kwargs)
+        except EleaError as error:
+            _hide_traceback()
+            raise error.with_traceback(None) from None
+
+    return call
+
+
+def _hide_traceback() -> None:
+    """In a process of Spark, which ends after any error: have it leave out its traceback."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if main is not None and main.name.startswith("pyspark."):
+        os.environ[_HIDE] = "1"
 
 
 def end_quietly() -> None:

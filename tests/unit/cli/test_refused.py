@@ -91,6 +91,22 @@ def test_what_is_refused_is_told_and_fails(
     assert "nothing is there" not in told
 
 
+def test_a_recorder_that_was_refused_ended_with_0(endpoint: str, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    arguments = ["record", "fleet/**", "--to", str(tmp_path / "log"), "--duration", "0.5"]
+    done = run(*arguments, "--connect", endpoint)
+    assert done.returncode == 1
+    assert "declare_subscriber on fleet/**: its access rules do not allow it" in done.stderr
+
+
+def test_the_doctor_tells_of_a_refusal_once(endpoint: str) -> None:
+    """It was logged, too, in the middle of the checks."""
+    done = run("doctor", "--timeout", "5", "--connect", endpoint)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "its access rules refuse declare_subscriber on elea/doctor/" in done.stdout
+
+
 def test_values_without_a_subscriber_were_not_refused(
     endpoint: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,3 +65,12 @@ def test_what_cannot_be_done_is_told(
     more = ["--engine", "local", "--once"] if args[0] == "archive" else []
     assert main(["spark", *args, *more]) == 1
     assert complaint in capsys.readouterr().err
+
+
+def test_an_archive_of_no_log_was_a_traceback_of_spark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And Java was started for it."""
+    assert main(["spark", "archive", str(tmp_path / "none"), str(tmp_path / "table")]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"elea: no log at {tmp_path}/none: ")

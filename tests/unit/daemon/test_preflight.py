@@ -73,6 +73,7 @@ def test_what_cannot_run_is_refused(
     ("section", "package", "extra"),
     [
         ("rest:{http_port:8000}", "uvicorn", "web"),
+        ("dds:{domain:0}", "cyclonedds", "dds"),
         ('recorder:{directory:"log",recordings:{a:{key_exprs:["a/**"]}}}', "pyarrow", "arrow"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -10,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 from pyspark import TaskContext
 
-from elea.spark.tasks import end_quietly, settle
+from elea.errors import ConfigError
+from elea.spark.tasks import end_quietly, rows_told_briefly, settle, told_briefly
 
 
 @pytest.fixture(autouse=True)
@@ -55,3 +57,30 @@ def test_the_orderly_end_of_a_stream_prints_no_traceback(
     assert capsys.readouterr().err == ""
     sys.excepthook(ValueError, ValueError("mine"), None)
     assert "mine" in capsys.readouterr().err
+
+
+@told_briefly
+def refuse() -> int:
+    raise ConfigError("option x", "is unknown")
+
+
+@rows_told_briefly
+def refuse_later() -> Iterator[int]:
+    yield 1
+    raise ConfigError("option x", "is unknown")
+
+
+@pytest.mark.parametrize(("main", "hides"), [("pyspark.daemon", "1"), ("pytest", None)])
+def test_only_a_process_of_spark_hides_tracebacks(
+    main: str, hides: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of a program would hand it on to the workers that it starts, for all that they raise."""
+    module = SimpleNamespace(__spec__=SimpleNamespace(name=main))
+    for call in (refuse, lambda: list(refuse_later())):
+        monkeypatch.delenv("SPARK_HIDE_TRACEBACK", raising=False)
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, "__main__", module)
+            with pytest.raises(ConfigError) as caught:
+                call()
+        assert os.environ.pop("SPARK_HIDE_TRACEBACK", None) == hides
+        assert caught.value.__cause__ is None

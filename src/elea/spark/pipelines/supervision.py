@@ -34,6 +34,7 @@ _FINAL: Final = frozenset(
 ) | {"AnalysisException", "ParseException", "ConfigError"}
 _OF_USER: Final = re.compile(r" \([^()]+:[0-9]+\)$")  # how an error ends that has a place
 _NAME: Final = re.compile(r"(?:[A-Za-z_][\w.]*\.)?(\w+(?:Error|Exception))\b")
+_OF_ELEA: Final = re.compile(r"elea\.errors\.\w+: ")
 _RAISED: Final = re.compile(r"[\w.]+(Error|Exception)(:|$)")
 
 
@@ -116,6 +117,10 @@ def told(error: BaseException | str) -> str:
     if any("Traceback (most" in line or line.startswith("Traceback") for line in chosen):
         # Of Python's frames, what was raised is at the end.
         chosen = [line for line in chosen if _RAISED.match(line)][-1:] or chosen
+    else:
+        # Of what Spark says around an error of Elea, that error.
+        ours = [line[at.start() :] for line in chosen if (at := _OF_ELEA.search(line))]
+        chosen = ours[-1:] or chosen
     if place is None and isinstance(error, BaseException):
         place = _place_of(error)
     shown = _PLAN.split(" ".join(" ".join(chosen).split()), maxsplit=1)[0][:_SHOWN_LEN]

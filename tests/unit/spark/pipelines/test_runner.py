@@ -249,6 +249,9 @@ def test_an_error_is_told_in_a_line() -> None:
         "X: failed: Traceback (most recent call last):\n  File 1\n    x()\nelea.errors.AError: y\n"
     )
     assert told(text) == "elea.errors.AError: y"
+    text = "[STREAM_FAILED] Query ended: elea.errors.ConfigError: option x: y\n SQLSTATE: 38000\n"
+    assert told(text) == "elea.errors.ConfigError: option x: y"
+    assert is_final(told(text))
 
 
 def test_an_error_of_code_is_told_with_its_place_and_is_final() -> None:
