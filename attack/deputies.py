@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Final
 
 from attack.harness import MIB, PATIENCE_S, Check, Target, until
@@ -13,7 +14,13 @@ from elea import Session, ext
 THREAT: Final = "deputies"
 RSS_GROWTH: Final = 96 * MIB
 SIZES: Final = {"small": 1, "full": 20}  # times that everything is tried
-SERVICES: Final = guarded
+_SMALL: Final = {
+    "id": "small",
+    "flows": ["ingress"],
+    "messages": ["put"],
+    "key_exprs": ["fleet/small/**"],
+    "size_limit": 8,
+}
 CLIENT: Final = login("anna")
 _CANARY: Final = b"canary"
 _FORGED: Final = b"forged"
@@ -33,6 +40,14 @@ _READS: Final = (
     *("**", "secret/**", "*/pin", "**?_time=[..]", "secret/pin?_at=now()"),
     *("secret/pin/@adv/**?_anyke", "**/@adv/**?_anyke", "*/pin/@adv/pub/**?_anyke;_max=9"),
 )
+
+
+def services(folder: Path, port: int) -> dict[str, object]:
+    """Users, and a bound for the size of what they put on some keys."""
+    return {**guarded(folder, port), "low_pass_filter": [_SMALL]}
+
+
+SERVICES: Final = services
 
 
 def attack(target: Target, size: int) -> list[Check]:
@@ -59,6 +74,10 @@ def attack(target: Target, size: int) -> list[Check]:
             answers(mallory, "@elea/log/all/commit/spark", payload=payload)
             answers(mallory, "@elea/log/*/commit/spark", payload=payload)
             forge(mallory)
+            oversized = sum(
+                len(answers(mallory, f"@elea/{head}/put/fleet/small/1", payload=b"x" * 9))
+                for head in ("log/all", "log/*", "*/*", "l$*/all")
+            )
             anna.put("secret/last", "x")
             until(lambda: "secret/last" in seen)
         with ext.declare_advanced_subscriber(anna, "secret/*", history=_HISTORY) as recalled:
@@ -71,6 +90,7 @@ def attack(target: Target, size: int) -> list[Check]:
         Check("written", written, 0),
         Check("published", len(seen) - 1, 0),
         Check("read", read, 0),
+        Check("oversized", oversized, 0),
         Check("offsets_moved", moved, 0),
         Check("lost", float(kept != [_CANARY]), 0),
     ]

@@ -171,6 +171,23 @@ class Guards:
             return identity.name
         return f"session:{identity.zid}" if is_here(address) else f"address:{bucket_of(address)}"
 
+    def spend(self, identity: Identity, length: int, now_ns: int) -> tuple[str, int] | None:
+        """Charge a message that a service sends for one of its users, who is no neighbour.
+
+        Returns:
+            None, or the quota that it exceeds and the nanoseconds to wait.
+        """
+        account = self._account(identity)
+        if account is None:
+            return None
+        wait_ns = account.wait_ns(now_ns)
+        if wait_ns <= 0:
+            account.spend(length, now_ns)
+        else:
+            self._tell(OverQuota(identity, account.quota.id, False))
+        self._forget_accounts()
+        return None if wait_ns <= 0 else (account.quota.id, wait_ns)
+
     def hold_debtors(self, debts: dict[int, int]) -> None:
         """Do not read faces for as many nanoseconds as stand beside them; then `debts` are paid."""
         now_ns = self._around.now_ns()

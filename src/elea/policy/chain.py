@@ -98,9 +98,8 @@ class Chain:
             plan = self._plan(action, key, now_ns)
         if plan.is_clear:
             return message
-        for limiter in plan.limiters:
-            if not limiter.passes(now_ns):
-                return self._refuse(Reason.DOWNSAMPLING, action, key, None, "too soon")
+        if not _pass(plan.limiters, now_ns):
+            return self._refuse(Reason.DOWNSAMPLING, action, key, None, _TOO_SOON)
         if not plan.verdict.allowed:
             verdict = plan.verdict
             return self._refuse(plan.reason, action, key, verdict.rule_id, verdict.why)
@@ -109,14 +108,62 @@ class Chain:
             verdict, reason = self._needed(action, key, needed, now_ns)
             if not verdict.allowed:
                 return self._refuse(reason, action, key, verdict.rule_id, verdict.why)
+            refusal = self._excess_of(action, needed, sum(sizes(message)), now_ns)
+            if refusal is not None:
+                return refusal
         for overwrite in plan.overwrites:
             message = overwrite.apply(message, reliable)
         if plan.low_pass is not None:
-            length = sum(sizes(message))
-            if length > plan.low_pass.len_max:
-                why = f"{length} octets, at most {plan.low_pass.len_max} pass"
-                return self._refuse(Reason.LOW_PASS, action, key, plan.low_pass.scope.id, why)
+            return self._too_long(plan.low_pass, action, key, sum(sizes(message))) or message
         return message
+
+    def excess(
+        self, action: Action, key: str, parameters: str, length: int, now_ns: int
+    ) -> Refusal | None:
+        """Why down-sampling or the size keep a message back that access control lets pass.
+
+        It counts as a message: down-sampling keeps back the next one.
+
+        Args:
+            parameters: Of a query.
+            length: Of payload and attachment.
+        """
+        plan = self._plan(action, key, now_ns)
+        if not _pass(plan.limiters, now_ns):
+            return self._refuse(Reason.DOWNSAMPLING, action, key, None, _TOO_SOON)
+        if plan.low_pass is not None:
+            refusal = self._too_long(plan.low_pass, action, key, length)
+            if refusal is not None:
+                return refusal
+        if not plan.is_service:
+            return None
+        needed = demands(action, key, parameters, length > 0)
+        return self._excess_of(action, needed, length, now_ns)
+
+    def _excess_of(
+        self, action: Action, needed: Sequence[Demand], length: int, now_ns: int
+    ) -> Refusal | None:
+        """Why down-sampling or the size keep back what a service would write for a query."""
+        if action is not Action.QUERY:
+            return None
+        for one in needed:
+            if one.door is not None or one.actions not in _WRITE:
+                continue
+            [write] = one.actions
+            plan = self._plan(write, one.key, now_ns)
+            if not _pass(plan.limiters, now_ns):
+                return self._refuse(Reason.DOWNSAMPLING, write, one.key, None, _TOO_SOON)
+            if plan.low_pass is not None:
+                refusal = self._too_long(plan.low_pass, write, one.key, length)
+                if refusal is not None:
+                    return refusal
+        return None
+
+    def _too_long(self, low_pass: LowPass, action: Action, key: str, length: int) -> Refusal | None:
+        if length <= low_pass.len_max:
+            return None
+        why = f"{length} bytes, at most {low_pass.len_max} pass"
+        return self._refuse(Reason.LOW_PASS, action, key, low_pass.scope.id, why)
 
     def allows(self, action: Action, key: str, now_ns: int) -> bool:
         """Whether access control lets an action pass, whatever the message."""
@@ -205,6 +252,8 @@ class Chain:
         bounds = [one for one in self.low_passes if one.concerns(action, key)]
         low_pass = min(bounds, key=lambda one: one.len_max, default=None)
         guarded = self.access is not None or self.authorizer is not None
+        if action is Action.QUERY and (self.downsamplers or self.low_passes):
+            guarded = True  # they hold for what a service writes as well
         is_service = guarded and self.flow is Flow.INGRESS and is_service_key(action, key)
         if action is Action.DECLARE_QUERYABLE and self.is_router:
             is_service = False
@@ -243,4 +292,11 @@ def _is_key(text: str) -> bool:
     return True
 
 
+def _pass(limiters: Sequence[Limiter], now_ns: int) -> bool:
+    """Whether all let a message pass now; those after the first that does not are not asked."""
+    return all(limiter.passes(now_ns) for limiter in limiters)
+
+
 _OPEN: Final = Verdict(True, None, "access control is off")
+_TOO_SOON: Final = "too soon"
+_WRITE: Final = ((Action.PUT,), (Action.DELETE,))  # what a service does for a query that writes

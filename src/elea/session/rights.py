@@ -13,16 +13,36 @@ from elea.link.interfaces import interfaces_of
 from elea.node.logins import bucket_of
 from elea.policy.access import Verdict
 from elea.policy.actions import Action, Flow
-from elea.policy.chain import Chain
+from elea.policy.chain import Chain, Reason
 from elea.policy.identity import Identity, LinkIdentity
 from elea.policy.owners import Owners
 from elea.policy.policy import OPEN_POLICY, Policy
 from elea.policy.service_keys import consumer_of, only_reads
+from elea.records import dataclass
 from elea.session.session import Session
 
-__all__ = ["Action", "Flow", "Identity", "Rights", "bucket_of", "identity_of", "only_reads"]
+__all__ = [
+    "Action",
+    "Excess",
+    "Flow",
+    "Identity",
+    "Reason",
+    "Rights",
+    "bucket_of",
+    "identity_of",
+    "only_reads",
+]
 
 _IDENTITIES_COUNT: Final = 256  # whose rules are kept at hand
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A message that is too long, or too many."""
+
+    reason: Reason
+    why: str
+    wait_ns: int = 0  # until one may pass, if that is known
 
 
 class Rights:
@@ -65,6 +85,29 @@ class Rights:
             return self._foreign_consumer(identity, key) if asks else None
         rule = "the default" if verdict.rule_id is None else f"rule {verdict.rule_id}"
         return f"{action} on {key} is denied by {rule}: {verdict.why}"
+
+    def excess(
+        self, identity: Identity, action: Action, key: str, parameters: str = "", *, length: int
+    ) -> Excess | None:
+        """Count a message of a user; why it is more than filters and quotas let pass, or None.
+
+        Args:
+            length: Of its payload.
+        """
+        policy = self._current()
+        if not (policy.downsampling or policy.low_pass or policy.quotas):
+            return None
+        driver = self._context.driver
+        with driver.lock:
+            chain, now_ns = self._chain(identity, Flow.INGRESS), driver.now_ns()
+            refusal = chain.excess(action, key, parameters, length, now_ns)
+            if refusal is not None:
+                return Excess(refusal.reason, f"{action} on {key}: {refusal.why}")
+            over = self._guards().spend(identity, length, now_ns)
+        if over is None:
+            return None
+        quota, wait_ns = over
+        return Excess(Reason.QUOTA, f"more than quota {quota} allows", wait_ns)
 
     def _verdict(
         self,

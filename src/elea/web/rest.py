@@ -28,7 +28,7 @@ from elea.sample import Reply
 from elea.selector import Selector, time_range_of
 from elea.session.cancellation import CancellationToken
 from elea.session.handlers import Callback
-from elea.session.rights import Action, Identity
+from elea.session.rights import Action, Identity, Reason
 from elea.web.feed import Feed
 from elea.web.payloads import BINARY, Entry
 from elea.web.problems import ProblemError
@@ -64,6 +64,7 @@ async def answer(request: Request) -> Response:
     encoding = encoding_of(request) if body else None
     told = str(selector.parameters)
     await _permit(state, identity, Action.QUERY, str(key), told, has_payload=bool(body))
+    await _count(state, identity, Action.QUERY, str(key), told, length=len(body))
     entries = _ask(state, identity, selector, timeout_s, body or None, encoding)
     if RAW in parameters or accepted == BINARY:
         return await _raw(entries)
@@ -79,10 +80,12 @@ async def publish(request: Request) -> Response:
     deletes = request.method == "DELETE"
     await _permit(state, identity, Action.DELETE if deletes else Action.PUT, str(key))
     if deletes:
+        await _count(state, identity, Action.DELETE, str(key), length=0)
         await state.call(lambda: state.session.delete(key))
     else:
         encoding = encoding_of(request)
         body = await body_of(request, state)
+        await _count(state, identity, Action.PUT, str(key), length=len(body))
         await state.call(lambda: state.session.put(key, body, encoding=encoding))
     return Response()
 
@@ -108,6 +111,26 @@ async def _permit(
     )
     if why is not None:
         raise ProblemError(HTTPStatus.FORBIDDEN, why, reason="access")
+
+
+async def _count(
+    state: State, identity: Identity, action: Action, key: str, parameters: str = "", *, length: int
+) -> None:
+    """Filters and quotas hold for users of REST as for clients.
+
+    Raises:
+        ProblemError: it is too long, or there are too many.
+    """
+    excess = await state.call(
+        lambda: state.rights.excess(identity, action, key, parameters, length=length)
+    )
+    if excess is None:
+        return
+    if excess.reason is Reason.LOW_PASS:
+        raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, excess.why, reason="body")
+    wait_s = -(-excess.wait_ns // 1_000_000_000)
+    headers = {"retry-after": str(wait_s)} if wait_s else None
+    raise ProblemError(HTTPStatus.TOO_MANY_REQUESTS, excess.why, reason="rate", headers=headers)
 
 
 def encoding_of(request: Request) -> Encoding:

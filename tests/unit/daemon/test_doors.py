@@ -492,3 +492,54 @@ def test_readers_over_flight_are_subject_to_rules(tmp_path: Path) -> None:
             descriptor = flight.FlightDescriptor.for_command(json.dumps(some).encode())
             [endpoint] = reader.get_flight_info(descriptor).endpoints
             assert reader.do_get(endpoint.ticket).read_all().num_rows == 0
+
+
+SMALL = {
+    "id": "small",
+    "flows": ["ingress"],
+    "messages": ["put"],
+    "key_exprs": ["fleet/**"],
+    "size_limit": 10,
+}
+SLOW = {
+    "id": "slow",
+    "flows": ["ingress"],
+    "messages": ["put"],
+    "rules": [{"key_expr": "slow/**", "freq": 0.001}],
+}
+QUOTA = {"id": "few", "usernames": ["mallory"], "bytes_per_second": 10}
+
+
+@pytest.mark.parametrize("is_guarded", [False, True], ids=["no rules", "rules"])
+def test_sizes_and_rates_hold_for_what_services_write(tmp_path: Path, is_guarded: bool) -> None:
+    more = (f"low_pass_filter:{json.dumps([SMALL])}", f"downsampling:{json.dumps([SLOW])}")
+    with doors(tmp_path, {**RULES, "enabled": is_guarded}, *more) as router:
+        with router.client("anna") as anna:
+            for verb in ("@elea/log/all/put", "@elea/log/*/put", "@elea/*/*/put"):
+                assert answers(anna, f"{verb}/fleet/1", payload=b"x" * 11) == []
+            assert len(answers(anna, "@elea/log/all/put/fleet/1", payload=b"x" * 10)) == 1
+            found = [answers(anna, "@elea/log/all/put/slow/1", payload=b"1") for _ in range(3)]
+            assert [len(one) for one in found] == [1, 0, 0]
+        with router.http("anna") as anna:
+            for path in ("/fleet/1", "/@elea/log/*/put/fleet/1"):
+                method = "POST" if "@" in path else "PUT"
+                for count, status in ((11, 413), (10, 200)):
+                    assert anna.request(method, path, content=b"x" * count).status_code == status
+            codes = [anna.put("/slow/1", content=b"1").status_code for _ in range(3)]
+            assert codes == [200, 429, 429]
+        assert {len(payload) for _, payload in rows_of(router)} == {1, 10}
+
+
+def test_a_quota_holds_for_a_user_of_rest(tmp_path: Path) -> None:
+    with (
+        doors(tmp_path, RULES, f"elea/quotas:{json.dumps([QUOTA])}") as router,
+        router.http("mallory") as mallory,
+        router.http("anna") as anna,
+    ):
+        assert mallory.put("/fleet/1", content=b"x" * 10_000).status_code == 200
+        refused = mallory.put("/fleet/1", content=b"x")
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 1
+        assert mallory.get("/fleet/1").status_code == 429
+        assert anna.put("/fleet/1", content=b"x" * 10_000).status_code == 200
+        assert anna.put("/fleet/1", content=b"x").status_code == 200

@@ -85,8 +85,11 @@ class Log:
         self._writer = Writer(disk, settings or LogSettings(), wall_ns)
         for damage in self._writer.report.damage:
             _LOG.error("the log is damaged: %s", damage)
-        if self._writer.report.cut_len:
-            _LOG.warning("cut %d octets that were never acknowledged", self._writer.report.cut_len)
+        report = self._writer.report
+        if report.cut_len and report.damage:  # nothing proves that they were not acknowledged
+            _LOG.error("cut %d bytes after the last whole block of a damaged log", report.cut_len)
+        elif report.cut_len:
+            _LOG.warning("cut %d bytes that were never acknowledged", report.cut_len)
         self._writing = threading.Lock()  # whoever has it uses the writer
         self._packing = threading.Lock()
         # Two sides of one lock: who stores by itself does not wake the thread that writes.

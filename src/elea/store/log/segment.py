@@ -76,8 +76,10 @@ class Damage:
     reason: str
 
     def __str__(self) -> str:
-        rows = f"rows {self.first_seq} to {self.end_seq - 1}" if self.lost_count else "no row"
-        return f"{self.segment} at octet {self.offset}: {self.reason}; {rows} lost"
+        rows = f"rows {self.first_seq} to {self.end_seq - 1} lost"
+        if not self.lost_count:
+            rows = "no row is known to be lost"
+        return f"{self.segment} at byte {self.offset}: {self.reason}; {rows}"
 
     @property
     def lost_count(self) -> int:

@@ -68,7 +68,7 @@ class Report:
     """What opening, writing and trimming found: nothing of it passes in silence."""
 
     damage: list[Damage] = field(default_factory=list)
-    cut_len: int = 0  # octets of blocks that were not finished, and never acknowledged
+    cut_len: int = 0  # bytes after the last whole block: without damage, never acknowledged
     unreadable_consumers: list[str] = field(default_factory=list)
     packed_count: int = 0  # segments that were written once more
     trimmed_count: int = 0  # segments

@@ -48,7 +48,11 @@ class LogOpener:
                 raise self._gone(str(error)) from error
             if found != self._log_id:
                 raise self._gone(f"another log, {found}, is in its place")
-        log = self._open_log(self._directory, self._settings)
+        try:
+            log = self._open_log(self._directory, self._settings)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise StoreError(f"cannot open the log in {self._directory}: {why}") from error
         if isinstance(log.disk, RealDisk):  # others have no directory that could be looked at
             self._log_id = log.log_id
         return log

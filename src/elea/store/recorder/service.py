@@ -1,13 +1,15 @@
 """RecorderService: the service `recorder`, which runs the recordings that are configured.
 
-One that cannot be started leaves the others alone; its status says why. A change of the
-configuration touches the recordings whose own part of it has changed. One door for all of them can
-be opened to readers over Flight.
+One that cannot be started, as its disk is full or its log is locked, leaves the others alone. Its
+status says why, and it is tried again until it can be. A change of the configuration touches the
+recordings whose own part of it has changed. One door for all of them can be opened to readers over
+Flight.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from elea.store.recorder.recording import Recording
 
 _LOG: Final = logging.getLogger("elea.store.recorder")
+_RETRY_S: Final = 5.0  # between two attempts to start a recording
 
 
 class RecorderService:
@@ -50,6 +53,9 @@ class RecorderService:
         self._door: Door = Door()
         self._running: dict[str, Recording] = {}
         self._failed: dict[str, tuple[RecordingSettings, str]] = {}
+        self._lock = threading.Lock()  # recordings are started and stopped under it
+        self._stopping = threading.Event()
+        self._retrying: threading.Thread | None = None
         self.change(settings)
 
     @classmethod
@@ -69,15 +75,21 @@ class RecorderService:
             ConfigError: the section is not legal; nothing has changed.
         """
         new, flight = read(settings), read_flight(settings)
-        for name, running in list(self._running.items()):
-            if new.get(name) != running.settings:
-                del self._running[name]
-                running.stop()
-                _LOG.info("recording %s stopped", name)
-        self._failed.clear()
-        for name, one in new.items():
-            if name not in self._running:
-                self._start(name, one)
+        with self._lock:
+            for name, running in list(self._running.items()):
+                if new.get(name) != running.settings:
+                    del self._running[name]
+                    running.stop()
+                    _LOG.info("recording %s stopped", name)
+            self._failed.clear()
+            for name, one in new.items():
+                if name not in self._running:
+                    self._start(name, one)
+            if self._failed and self._retrying is None:
+                self._retrying = threading.Thread(
+                    target=self._retry, name="recorder retries", daemon=True
+                )
+                self._retrying.start()
         if flight != self._door.settings or not self._door.is_open:
             self._open(flight)
 
@@ -104,9 +116,22 @@ class RecorderService:
 
     def stop(self) -> None:
         """Keep what has come, and close all logs."""
+        self._stopping.set()
         self._door.close()
-        for name in list(self._running):
-            self._running.pop(name).stop()
+        with self._lock:
+            for name in list(self._running):
+                self._running.pop(name).stop()
+        if self._retrying is not None:
+            self._retrying.join()
+
+    def _retry(self) -> None:
+        """Start the recordings that could not be started, as soon as they can be."""
+        while not self._stopping.wait(_RETRY_S):
+            with self._lock:
+                if self._stopping.is_set():
+                    return
+                for name, (settings, _) in list(self._failed.items()):
+                    self._start(name, settings)
 
     def _start(self, name: str, settings: RecordingSettings) -> None:
         from elea.store.recorder.recording import Recording
@@ -116,9 +141,14 @@ class RecorderService:
                 self._session, settings, door=self._door, shares_session=True
             )
         except Exception as error:  # the other recordings start all the same
+            before = self._failed.get(name)
             self._failed[name] = (settings, str(error))
-            _LOG.error("recording %s cannot be started: %s", name, error)
+            if before is None or before[1] != str(error):  # once for each reason
+                _LOG.error(
+                    "recording %s cannot be started, retrying every %g s: %s", name, _RETRY_S, error
+                )
         else:
+            self._failed.pop(name, None)
             _LOG.info("recording %s: %s", name, ", ".join(settings.key_exprs))
 
     def _open(self, settings: FlightSettings | None) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
+import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pyarrow import flight
@@ -14,7 +18,10 @@ from tests.unit.daemon.rig import ask, client_of, options, read, root_of, runnin
 
 from elea.daemon.services import installed
 from elea.errors import ConfigError
+from elea.store.log import writer
+from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
+from elea.store.recorder import service
 from elea.store.recorder.section import read as read_section
 from elea.store.recorder.service import RecorderService
 
@@ -60,6 +67,32 @@ def test_one_that_fails_leaves_the_others_alone(tmp_path: Path) -> None:
         failed = read(client, f"{status}/a")
         assert (failed["state"], bool(failed["error"])) == ("Failed", True)
         assert read(client, f"{status}/b")["state"] == "Started"
+
+
+@pytest.mark.parametrize("kind", ["locked", "full"])
+def test_a_recording_that_could_not_be_started_is_started_as_soon_as_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(service, "_RETRY_S", 0.01)
+    one = {"key_exprs": "k/**", "low_water_percent": 0}
+    with ExitStack() as obstacle:
+        if kind == "locked":
+            obstacle.enter_context(Log(tmp_path / "a"))
+        else:
+            no_space = OSError(errno.ENOSPC, "No space left on device")
+            patch = obstacle.enter_context(monkeypatch.context())
+            patch.setattr(writer, "write_manifest", Mock(side_effect=no_space))
+        with (
+            running(options(section(tmp_path, a=one)), recorder=RecorderService) as daemon,
+            client_of(daemon) as client,
+        ):
+            status = f"{root_of(daemon)}/status/plugins/recorder/recordings/a"
+            failed = read(client, status)
+            assert (failed["state"], bool(failed["error"])) == ("Failed", True)
+            obstacle.close()
+            assert eventually(lambda: read(client, status)["state"] == "Started")
+            assert client.put("k/1", b"1", ack="stored", timeout=WAIT_S).seq == 0
+    assert not [one for one in threading.enumerate() if one.name == "recorder retries"]
 
 
 def test_a_router_serves_its_logs_over_flight(tmp_path: Path) -> None:
