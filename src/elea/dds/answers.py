@@ -6,12 +6,17 @@ Threads of the session bring queries; the DDS thread answers them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from elea.dds.from_dds import FromDds
 from elea.dds.history import CACHE
-from elea.dds.port import TopicType
+from elea.dds.parameter_list import PROPERTY, Described, write_parameters
+from elea.dds.port import Endpoint, TopicType
+from elea.dds.qos import Durability
+from elea.dds.routes import RouteId
 from elea.dds.schema import PREFIX, Schema, Schemas
+from elea.predicate.property_list import write_properties
 from elea.selector import time_range_of
 from elea.session.handlers import Callback
 from elea.session.matching import MatchingStatus
@@ -21,6 +26,8 @@ from elea.timestamp import NTP64, Timestamp
 if TYPE_CHECKING:
     from elea.dds.bridge import Bridge
     from elea.session.context import Declared
+
+_PROPERTY: Final = "property"  # last chunk of the key of a resource's properties
 
 
 class Answers:
@@ -36,6 +43,7 @@ class Answers:
         self._declared = [
             self._queryable(f"{PREFIX}/**", self._schemas),
             self._queryable(f"{self._bridge.describe.root}/**", self._description),
+            self._queryable(f"**/{_PROPERTY}", self._properties),
             *self._watch_recorders(),
         ]
 
@@ -102,6 +110,26 @@ class Answers:
     def _description(self, query: Query) -> None:
         for key, text in self._bridge.describe.answers(query.key_expr):
             query.reply(key, text, encoding="application/json")
+
+    def _properties(self, query: Query) -> None:
+        """Answer the properties of bridged resources, if nothing but them is asked (D-735)."""
+        bridge, expr = self._bridge, query.key_expr
+        if not str(expr).endswith(f"/{_PROPERTY}"):
+            return  # `**` asks for data
+        best: dict[str, tuple[Durability, Endpoint, RouteId]] = {}
+        for id_, plan in bridge.table.plans.items():
+            if "*" in id_.key or not expr.intersects(f"{id_.key}/{_PROPERTY}"):
+                continue
+            for one in plan.endpoints:
+                if id_.key not in best or one.qos.durability > best[id_.key][0]:
+                    best[id_.key] = one.qos.durability, one, id_
+        for key, (_, endpoint, id_) in best.items():
+            qos = replace(endpoint.qos, partitions=(id_.partition,) if id_.partition else ())
+            type_ = bridge.types.by_hash(endpoint.type_hash)
+            information = b"" if type_ is None else type_.info
+            described = Described(endpoint.topic, endpoint.type_name, qos, information)
+            listed = write_properties([(PROPERTY, write_parameters(described))])
+            query.reply(f"{key}/{_PROPERTY}", listed)
 
     def _kept(self, route: FromDds, query: Query) -> None:
         bridge = self._bridge
