@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from elea.dds import ros
 from elea.dds.from_dds import FromDds
 from elea.dds.history import CACHE
 from elea.dds.parameter_list import PROPERTY, Described, write_parameters
@@ -16,6 +17,7 @@ from elea.dds.port import Endpoint, TopicType
 from elea.dds.qos import Durability
 from elea.dds.routes import RouteId
 from elea.dds.schema import PREFIX, Schema, Schemas
+from elea.dds.state import LOG
 from elea.predicate.property_list import write_properties
 from elea.selector import time_range_of
 from elea.session.handlers import Callback
@@ -37,6 +39,7 @@ class Answers:
         self.schemas = Schemas()
         self._bridge = bridge
         self._declared: list[Declared] = []
+        self._ros_hashes: dict[str, str] = {}  # of ROS types without type information, by name
 
     def start(self) -> None:
         """Declare the queryables."""
@@ -89,7 +92,30 @@ class Answers:
 
     def _put(self, schema: Schema) -> None:
         if self._bridge.rights.allow_put(schema.key):
-            self._bridge.session.put(schema.key, schema.to_json(), encoding="application/json")
+            text = self._json(schema)
+            self._bridge.session.put(schema.key, text, encoding="application/json")
+
+    def _json(self, schema: Schema) -> str:
+        return schema.to_json(self._ros_hashes.get(schema.type.name, ""))
+
+    def note_ros_hash(self, endpoint: Endpoint) -> None:
+        """Keep the type hash that an endpoint announces in the schema of its type (D-877)."""
+        declared = self._bridge.settings.types.get(endpoint.type_name)
+        found = ros.type_hash_text(endpoint.qos.user_data)
+        name = endpoint.type_name
+        if declared is None or not found or self._ros_hashes.get(name) == found:
+            return
+        self._ros_hashes[name] = found
+        if declared.ros_hash and declared.ros_hash != found:
+            LOG.warning(
+                "type %a: its definition has hash %s, a node announces %s: samples may not decode",
+                name,
+                declared.ros_hash,
+                found,
+            )
+        for schema in self.schemas:
+            if schema.type.name == name:
+                self._put(schema)
 
     def _queryable(self, key: str, answer: Callable[[Query], None]) -> Declared:
         def act(query: Query) -> None:
@@ -105,7 +131,7 @@ class Answers:
     def _schemas(self, query: Query) -> None:
         for schema in self.schemas:
             if query.key_expr.intersects(schema.key):
-                query.reply(schema.key, schema.to_json(), encoding="application/json")
+                query.reply(schema.key, self._json(schema), encoding="application/json")
 
     def _description(self, query: Query) -> None:
         for key, text in self._bridge.describe.answers(query.key_expr):

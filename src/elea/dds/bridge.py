@@ -477,6 +477,9 @@ class Bridge:
             route.end_ns = None
             route.update(plan)
             self.touch(route)
+            if not id_.type_hash:
+                for endpoint in plan.endpoints:
+                    self.answers.note_ros_hash(endpoint)
         for route in left:
             self._leave(route)
 
