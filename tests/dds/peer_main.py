@@ -293,14 +293,8 @@ class Peer:
         assert handle > 0, handle
         return int(handle)
 
-    def bare_writer(self, name: str, topic: str, user_data: str = "") -> None:
-        qos = lib.dds_create_qos()
-        if user_data:
-            data = user_data.encode()
-            lib.dds_qset_userdata(ct.c_void_p(qos), data, ct.c_size_t(len(data)))
-        handle = lib.dds_create_writer(
-            self.participant._ref, self._bare_topic(topic), ct.c_void_p(qos), None
-        )
+    def bare_writer(self, name: str, topic: str) -> None:
+        handle = lib.dds_create_writer(self.participant._ref, self._bare_topic(topic), None, None)
         assert handle > 0
         self.entities[name] = handle
 
@@ -311,6 +305,15 @@ class Peer:
         handle = lib.dds_create_reader(
             self.participant._ref, self._bare_topic(topic), ct.c_void_p(qos), None
         )
+        assert handle > 0
+        self.entities[name] = handle
+
+    def bare_ros_writer(self, name: str, topic: str, user_data: str) -> None:
+        """A bare writer that announces the hash of its ROS type, as nodes since Iron do."""
+        qos = ct.c_void_p(lib.dds_create_qos())
+        data = user_data.encode()
+        lib.dds_qset_userdata(qos, data, ct.c_size_t(len(data)))
+        handle = lib.dds_create_writer(self.participant._ref, self._bare_topic(topic), qos, None)
         assert handle > 0
         self.entities[name] = handle
 

@@ -112,7 +112,7 @@ def test_ros_types_without_type_information_have_the_layout_of_their_definition(
         bridge(near, domain, types=types) as made,
         peer(domain) as other,
     ):
-        other.bare_writer("w", "Bare", user_data=f"typehash={announced};")
+        other.bare_ros_writer(name="w", topic="Bare", user_data=f"typehash={announced};")
         until(lambda: other.bare_matched("w"))
         other.bare_write("w", 7, "hi")
         sample = subscriber.handler.recv(LIMIT_S)

@@ -28,8 +28,8 @@ from elea.dds.port import (
 from elea.dds.qos import MirrorLimits, Qos, ReaderClass, Reliability, mirror_reader
 from elea.dds.rmw import RmwPublisher, rmw_key
 from elea.dds.routes import Plan, RouteId, mirror_partition
-from elea.dds.stamps import DISPOSED, REPLACED, UNREGISTERED, Attachment, WriterClock
-from elea.dds.state import State, StateCell
+from elea.dds.stamps import DISPOSED, UNREGISTERED, Attachment, WriterClock
+from elea.dds.state import REPLACED, State, StateCell
 from elea.encoding import Encoding
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.provenance import SourceInfo

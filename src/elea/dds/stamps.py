@@ -24,10 +24,6 @@ WRITER: Final = 5
 DISPOSED: Final = 1
 UNREGISTERED: Final = 2
 
-REPLACED: Final = (
-    "source time of writer {} is absent, before 1970 or ahead of this host's clock: stamped by this"
-    " node, the source time is in the attachment"
-)
 _GUID_LEN: Final = 16
 
 

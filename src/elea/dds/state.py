@@ -11,6 +11,10 @@ from elea.dds.routes import RouteId
 LOG: Final = logging.getLogger("elea.dds")
 _QUIET_NS: Final = 60_000_000_000  # between two lines of one route and reason
 _REASONS_COUNT_MAX: Final = 16
+REPLACED: Final = (
+    "source time of writer {} is absent, before 1970 or ahead of this host's clock: stamped by this"
+    " node, the source time is in the attachment"
+)
 
 
 class State(Enum):
