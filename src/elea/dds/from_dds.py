@@ -29,7 +29,7 @@ from elea.dds.qos import MirrorLimits, Qos, ReaderClass, Reliability, mirror_rea
 from elea.dds.rmw import RmwPublisher, rmw_key
 from elea.dds.routes import Plan, RouteId, mirror_partition
 from elea.dds.stamps import DISPOSED, UNREGISTERED, Attachment, WriterClock
-from elea.dds.state import REPLACED, State, StateCell
+from elea.dds.state import State, StateCell
 from elea.encoding import Encoding
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.provenance import SourceInfo
@@ -482,7 +482,7 @@ class FromDds:
     def _replaced(self, source: Source) -> None:
         """Count and tell a source time that is no stamp: the node's clock stamps the sample."""
         self._bridge.counts.stamps_replaced += 1
-        self.state.warn(REPLACED.format(source.guid.hex()), self._bridge.now_ns())
+        self.state.warn_replaced(source.guid, self._bridge.now_ns())
 
     def _keep(
         self, payload: bytes, time: int, source: Source, instance: int, beside: bytes

@@ -11,10 +11,6 @@ from elea.dds.routes import RouteId
 LOG: Final = logging.getLogger("elea.dds")
 _QUIET_NS: Final = 60_000_000_000  # between two lines of one route and reason
 _REASONS_COUNT_MAX: Final = 16
-REPLACED: Final = (
-    "source time of writer {} is absent, before 1970 or ahead of this host's clock: stamped by this"
-    " node, the source time is in the attachment"
-)
 
 
 class State(Enum):
@@ -52,6 +48,14 @@ class StateCell:
     def warn(self, text: str, now_ns: int) -> None:
         """Tell of samples of the route; the same text once a minute at most."""
         self._log(logging.WARNING, text, "", now_ns)
+
+    def warn_replaced(self, guid: bytes, now_ns: int) -> None:
+        """Tell that source times of a writer are not used as stamps (D-542)."""
+        text = (
+            f"source time of writer {guid.hex()} is absent, before 1970 or ahead of this host's"
+            " clock: stamped by this node, the source time is in the attachment"
+        )
+        self.warn(text, now_ns)
 
     def _log(self, level: int, text: str, reason: str, now_ns: int) -> None:
         seen = (text, reason)
