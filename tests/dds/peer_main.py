@@ -331,6 +331,15 @@ class Peer:
         assert handle > 0
         self.entities[name] = handle
 
+    def bare_ros_writer(self, name: str, topic: str, user_data: str) -> None:
+        """A bare writer that announces the hash of its ROS type, as nodes since Iron do."""
+        qos = ct.c_void_p(lib.dds_create_qos())
+        data = user_data.encode()
+        lib.dds_qset_userdata(qos, data, ct.c_size_t(len(data)))
+        handle = lib.dds_create_writer(self.participant._ref, self._bare_topic(topic), qos, None)
+        assert handle > 0
+        self.entities[name] = handle
+
     def bare_matched(self, name: str) -> int:
         handle = self.entities[name]
         count = lib.dds_get_matched_subscriptions(handle, None, ct.c_size_t(0))

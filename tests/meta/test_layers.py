@@ -72,7 +72,7 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     "xrce": {*VOCABULARY},  # another protocol: shares the vocabulary only
     "ros.formats": {*VOCABULARY},  # what ROS writes, for all who read it
     "web": {*VOCABULARY, "config_file", "session", *DOORWAYS},
-    "dds": {*VOCABULARY, "session", *DOORWAYS},
+    "dds": {*VOCABULARY, "session", *DOORWAYS, "ros.formats"},
     # Nodes of ROS on sessions; recordings of them, and replays.
     "ros": {*VOCABULARY, "session", *DOORWAYS, "ros.formats", "store.log", "store"},
     "spark": {

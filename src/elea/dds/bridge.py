@@ -23,6 +23,7 @@ from elea.dds.answers import Answers
 from elea.dds.cache import CacheBudget
 from elea.dds.counts import BridgeCounts, RouteCounts
 from elea.dds.describe import Description
+from elea.dds.device_resources import DeviceResources
 from elea.dds.forwarding import Forwarding
 from elea.dds.from_dds import FromDds
 from elea.dds.history import CACHE, HistoryQueries, Question
@@ -31,6 +32,7 @@ from elea.dds.line_hot import Item
 from elea.dds.port import Dds, Tier, TopicType
 from elea.dds.presence import Presence
 from elea.dds.qos import Durability, Qos
+from elea.dds.remote_writers import RemoteWriters
 from elea.dds.rights import DomainRights
 from elea.dds.ros_graph import RosGraph
 from elea.dds.routes import Direction, Plan, RouteId, RouteTable
@@ -102,6 +104,7 @@ class Bridge:
         self.services = Services(self)
         self.graph = RosGraph(self)
         self.forwarding = Forwarding(self)
+        self.devices = DeviceResources(self)
         self.admission = Admission(self, (self.services, self.graph))
         self.table = RouteTable(
             settings.names,
@@ -113,6 +116,7 @@ class Bridge:
         self.routes: dict[RouteId, Route] = {}
         self.routes_by_reader: dict[int, _Takes] = {}
         self.mirror_qos: dict[int, tuple[Qos, TopicType]] = {}
+        self.remote_writers = RemoteWriters(self)
         self.presence = Presence(self)
         self.describe = Description(self)
         self.turn_ns = time.monotonic_ns()  # when the last turn of the DDS thread began
@@ -125,8 +129,6 @@ class Bridge:
         self._woken: deque[Route] = deque()
         self._schedule = Schedule()
         self._siblings: dict[tuple[Direction, str], int] = {}
-        self._remote_writers: dict[str, set[bytes]] = {}
-        self._announcers: dict[tuple[str, bytes], set[str]] = {}  # bridges that tell of a writer
         self._is_waiting = False
         self._is_stopping = False
         self._messages_ns = time.monotonic_ns()
@@ -174,6 +176,7 @@ class Bridge:
         self.presence.start()
         self.answers.start()
         self.forwarding.start()
+        self.devices.start()
         for type_ in self.types.known():
             self.answers.publish_schema(type_, self.type_label(type_.name))
         self.announced.declare()
@@ -352,37 +355,6 @@ class Bridge:
             if isinstance(route, ToDds):
                 route.ask_again(zid)
 
-    # Presence.
-
-    def remote_writer(self, key: str, guid: bytes, announcer: str, *, is_there: bool) -> None:
-        """A writer of another bridge announced itself, or went (D-604).
-
-        Several bridges of a domain announce the same writer; it is there while one does.
-        """
-        announcers = self._announcers.setdefault((key, guid), set())
-        (announcers.add if is_there else announcers.discard)(announcer)
-        if announcers and not is_there:
-            return
-        if not announcers:
-            del self._announcers[key, guid]
-        known = self._remote_writers.setdefault(key, set())
-        (known.add if is_there else known.discard)(guid)
-        if not known:
-            del self._remote_writers[key]
-        try:
-            writer = bytes.fromhex(guid.decode())
-        except ValueError:
-            return  # a token of strangers: it may name anything
-        for route in self.routes.values():
-            if not isinstance(route, ToDds):
-                continue
-            if route.id.key == key:
-                route.sources = self._remote_writers.get(key, set())
-                self.touch(route)
-            elif "*" not in route.id.key:
-                continue
-            (route.source_came if is_there else route.source_gone)(writer)
-
     # The DDS thread.
 
     def _run(self) -> None:
@@ -504,6 +476,9 @@ class Bridge:
             route.end_ns = None
             route.update(plan)
             self.touch(route)
+            if not id_.type_hash:
+                for endpoint in plan.endpoints:
+                    self.answers.note_ros_hash(endpoint)
         for route in left:
             self._leave(route)
 
@@ -532,7 +507,7 @@ class Bridge:
         route: Route = FromDds(self, plan) if is_from else ToDds(self, plan)
         self.add_route(route)
         if isinstance(route, ToDds):
-            route.sources = self._remote_writers.get(plan.id.key, set())
+            route.sources = self.remote_writers.of(plan.id.key)
         return route
 
     def add_route(self, route: Route) -> None:
@@ -588,6 +563,7 @@ class Bridge:
         self.instances.close()
         self.services.stop()
         self.forwarding.stop()
+        self.devices.stop()
         self.graph.stop()
         self.answers.stop()
         self.presence.stop()

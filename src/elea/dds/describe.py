@@ -18,7 +18,7 @@ from elea.config.kinds import Value
 from elea.dds.from_dds import FromDds
 from elea.dds.mapping import escape_name
 from elea.dds.port import Endpoint, Mirror
-from elea.dds.qos import INFINITE, KEEP_ALL, Qos
+from elea.dds.qos import INFINITE, KEEP_ALL, Durability, Qos
 from elea.dds.routes import Routed, Verdict
 from elea.dds.service_routes import ServiceRoute
 from elea.errors import EleaError
@@ -177,6 +177,8 @@ class Description:
             "next_attempt": self._until(route.state.next_ns),
         }
         if isinstance(route, FromDds):
+            kinds = [one.qos.durability for one in route.plan.endpoints]
+            found["durability"] = max(kinds, default=Durability.VOLATILE).name
             found["live_instances"] = route.instances_count
             found["cache"] = {"samples": route.cache.count, "bytes": route.cache.len}
         if any(one.has_key for one in route.plan.endpoints) and not self._bridge.has_key(

@@ -26,6 +26,7 @@ from elea.dds.port import (
     TopicType,
 )
 from elea.dds.qos import MirrorLimits, Qos, ReaderClass, Reliability, mirror_reader
+from elea.dds.rmw import RmwPublisher, rmw_key
 from elea.dds.routes import Plan, RouteId, mirror_partition
 from elea.dds.stamps import DISPOSED, UNREGISTERED, Attachment, WriterClock, ntp64_of
 from elea.dds.state import State, StateCell
@@ -106,6 +107,8 @@ class FromDds:
         if self._keyed_by_instance:
             self._demand = bridge.session.declare_publisher(KeyExpr(f"{plan.id.key}/*"))
         self._matching = self._demand.declare_matching_listener(listener)
+        rmw = rmw_key(bridge, plan)
+        self._rmw = None if rmw is None else RmwPublisher(bridge, rmw, self._look)
         bridge.budget.join(self.cache)
         self._kept_for: list[Declared] = []  # what answers late joiners
         if plan.is_durable:
@@ -190,6 +193,7 @@ class FromDds:
     def _look(self, now_ns: int) -> None:
         """Notice whether there are subscribers; by the DDS thread."""
         wanted = self._demand.matching_status.matching
+        wanted = wanted or (self._rmw is not None and self._rmw.is_matched)
         if wanted == self.is_wanted:
             return
         self.is_wanted = wanted
@@ -343,6 +347,8 @@ class FromDds:
         self._bridge.budget.leave(self.cache)
         declared = {self._demand, *self._publishers.values()}
         self._bridge.undeclare(self._matching, *declared, *self._kept_for)
+        if self._rmw is not None:
+            self._rmw.close()
         self._out.clear()
 
     # Samples.
@@ -545,13 +551,8 @@ class FromDds:
 
     def _replaced(self, source: Source) -> None:
         """Count and tell a source time that is no stamp: the node's clock stamps the sample."""
-        bridge = self._bridge
-        bridge.counts.stamps_replaced += 1
-        text = (
-            f"source time of writer {source.guid.hex()} is absent, before 1970 or ahead of this"
-            " host's clock: stamped by this node, the source time is in the attachment"
-        )
-        self.state.warn(text, bridge.now_ns())
+        self._bridge.counts.stamps_replaced += 1
+        self.state.warn_replaced(source.guid, self._bridge.now_ns())
 
     def _keep(
         self, payload: bytes, time: int, source: Source, instance: int, beside: bytes
@@ -607,6 +608,9 @@ class FromDds:
             counts = self.counts
             counts.samples += run.start - start
             counts.octets += sum(map(len, run.payloads[start : run.start]))
+            if self._rmw is not None:
+                for at in range(start, run.start):
+                    self._rmw.put(run.payloads[at], run.source.guid, run.times[at], counts)
         if not blocks:
             dropped = publisher.stats.dropped_count - before
             if dropped:
@@ -660,4 +664,6 @@ class FromDds:
         else:
             self.counts.samples += 1
             self.counts.octets += len(item.payload)
+            if self._rmw is not None:
+                self._rmw.put(item.payload, item.source.guid, item.time, self.counts)
         return True

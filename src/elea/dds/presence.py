@@ -178,7 +178,7 @@ class Presence:
             guid, name = chunks[5], chunks[6].replace(_SLASH, "/")
             if chunks[4] == "W":
                 announcer = f"{chunks[1]}/{chunks[3]}"
-                self._bridge.remote_writer(name, guid.encode(), announcer, is_there=is_there)
+                self._bridge.remote_writers.told(name, guid.encode(), announcer, is_there=is_there)
             self._bridge.forwarding.told(key, is_there=is_there)
 
     def _announced(self, key: str, *, is_there: bool) -> None:

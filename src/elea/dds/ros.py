@@ -98,6 +98,16 @@ def type_hash_of(user_data: bytes) -> bytes:
     return b"" if found is None else found[0]
 
 
+def type_hash_text(user_data: bytes) -> str:
+    """Return the ROS type hash in an endpoint's user data, as `RIHS01_...`; empty: none.
+
+    Example:
+        >>> type_hash_text(b"typehash=RIHS01_" + b"0" * 64 + b";")[:9]
+        'RIHS01_00'
+    """
+    return type_hash_of(user_data).decode().partition("=")[2].rstrip(";")
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceTopic:
     """A DDS topic of a service."""

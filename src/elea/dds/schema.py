@@ -77,8 +77,8 @@ class Schema:
         """Where the schema is found."""
         return schema_key(self.name, self.digest)
 
-    def to_json(self) -> str:
-        """Return the schema as JSON."""
+    def to_json(self, ros_hash: str = "") -> str:
+        """Return the schema as JSON, with the type hash that ROS nodes announce (D-877)."""
         extensibility = self.type.extensibility
         found: dict[str, Json] = {
             "name": self.name,
@@ -92,6 +92,8 @@ class Schema:
             "type_information": self.type.info.hex(),
             "type_mapping": self.type.mapping.hex(),
         }
+        if ros_hash:
+            found["ros_type_hash"] = ros_hash
         return json.dumps(found)
 
     def instance_text(self, payload: bytes, *, is_key: bool) -> str:

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from xml.etree import ElementTree
 
 from elea.config.kinds import Value, unknown_key
+from elea.dds.declared_types import DeclaredType, declared_type
 from elea.dds.mapping import Names, checked_key
 from elea.dds.qos import Qos, override
 from elea.dds.ros import Interface, InterfaceFilter
@@ -66,14 +67,6 @@ class DeclaredRoute:
     qos: Qos = field(default_factory=Qos)
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredType:
-    """The type of endpoints that send no type information (D-268)."""
-
-    layout: str
-    keys: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DdsSettings:
     """The section, read."""
@@ -110,6 +103,7 @@ class DdsSettings:
     standby: bool = True
     ignore_foreign: bool = True
     check_encoding: bool = False
+    rmw_zenoh: bool = False
     deletes: bool = True
     discovery: Discovery = field(default_factory=Discovery)
     identity: str = ""  # what bridges of one domain must agree in to stand by for each other
@@ -254,6 +248,7 @@ class _Reader:
             ignore_foreign=self._choice("foreign_bridges", ("ignore", "accept"), "ignore")
             == "ignore",
             check_encoding=self._flag("check_encoding", False),
+            rmw_zenoh=self._rmw_zenoh(ros=ros),
             deletes=self._flag("deletes", True),
             discovery=discovery,
             identity="|".join(
@@ -452,6 +447,12 @@ class _Reader:
             return ()
         return tuple(self._compiled("instances", one) for one in self._texts("instances"))
 
+    def _rmw_zenoh(self, *, ros: bool) -> bool:
+        wanted = self._flag("rmw_zenoh", False)
+        if wanted and not ros:
+            raise self._error("rmw_zenoh", 'needs names: "ros2"')
+        return wanted
+
     def _types(self) -> dict[str, DeclaredType]:
         given = self._section.get("types", {})
         if not isinstance(given, dict):
@@ -459,14 +460,7 @@ class _Reader:
         found = {}
         for name, value in given.items():
             path = f"{self._path}/types/{name}"
-            if not isinstance(value, dict) or not isinstance(value.get("layout"), str):
-                raise ConfigError(path, 'expected {layout: "{...}", keys: [...]}')
-            unknown = [one for one in value if one not in ("layout", "keys")]
-            if unknown:
-                raise unknown_key(f"{path}/{unknown[0]}", [f"{path}/layout", f"{path}/keys"])
-            layout = value["layout"]
-            assert isinstance(layout, str)
-            found[name] = DeclaredType(layout, _texts(value.get("keys"), f"{path}/keys"))
+            found[name] = declared_type(value, path)
         return found
 
     def _records(self, name: str, legal: tuple[str, ...]) -> list[dict[str, Value]]:

@@ -35,7 +35,11 @@ KEYS: Final = (
     ("partition_separator", "a text", "what stands for `/` in partitions; none"),
     ("pattern_writers", "true or false", "whether writers in pattern partitions pass; false"),
     ("instances", "`topic`, or regular expressions", "keys with a key per instance; `topic`"),
-    ("types", "types by name", "types of endpoints that send none: `{layout, keys}`"),
+    (
+        "types",
+        "types by name",
+        "types of endpoints that send none: `{layout, keys}` or `{ros, definitions}`",
+    ),
     ("type_timeout", "seconds", "until a type that is not answered is unresolved; 2.0"),
     (
         "routes",
@@ -58,6 +62,7 @@ KEYS: Final = (
     ("standby", "true or false", "one of several equal bridges is active; true"),
     ("foreign_bridges", "`ignore` or `accept`", "samples of Eclipse bridges in DDS; `ignore`"),
     ("check_encoding", "true or false", "write only samples encoded as CDR to DDS; false"),
+    ("rmw_zenoh", "true or false", "serve the keys of rmw_zenoh, too; with ROS names; false"),
     ("deletes", "true or false", "carry dispose and unregister as deletes; true"),
     (
         "discovery",

@@ -49,6 +49,14 @@ class StateCell:
         """Tell of samples of the route; the same text once a minute at most."""
         self._log(logging.WARNING, text, "", now_ns)
 
+    def warn_replaced(self, guid: bytes, now_ns: int) -> None:
+        """Tell that source times of a writer are not used as stamps (D-542)."""
+        text = (
+            f"source time of writer {guid.hex()} is absent, before 1970 or ahead of this host's"
+            " clock: stamped by this node, the source time is in the attachment"
+        )
+        self.warn(text, now_ns)
+
     def _log(self, level: int, text: str, reason: str, now_ns: int) -> None:
         seen = (text, reason)
         if now_ns - self._logged.get(seen, -_QUIET_NS) < _QUIET_NS:

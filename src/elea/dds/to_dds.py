@@ -26,6 +26,7 @@ from elea.dds.qos import (
     mirror_writer,
 )
 from elea.dds.representation import legal_begins, padded, refusal, version_of
+from elea.dds.rmw import RmwSubscriber, rmw_key
 from elea.dds.routes import Plan, RouteId
 from elea.dds.sources import GUID_LEN, KEYED_WRITER, SourceInstances, identity_of
 from elea.dds.stamps import (
@@ -113,6 +114,8 @@ class ToDds:
         self._subscriber = bridge.session.declare_subscriber(
             KeyExpr(expr), handler, allowed_origin=origin
         )
+        rmw = rmw_key(bridge, plan, any_hash=True)
+        self._rmw = None if rmw is None else RmwSubscriber(self, bridge, rmw)
 
     @property
     def mirrors(self) -> list[Mirror]:
@@ -303,6 +306,8 @@ class ToDds:
         """End the route: the subscriber and the mirrors go."""
         self._line.close()
         self._bridge.undeclare(self._subscriber, self._late_publishers)
+        if self._rmw is not None:
+            self._rmw.close()
         self._delete_all()
 
     # By the DDS thread: remote writers.
@@ -399,6 +404,8 @@ class ToDds:
 
     def poll(self, now_ns: int) -> int | None:
         """Write what waits; returns when to call again."""
+        if self._rmw is not None:
+            self._line.put_back(self._rmw.line.take(DRAIN_COUNT))
         if self._bridge.is_standby:
             self._line.take(len(self._line))  # the active bridge writes them (D-637)
             return None
@@ -431,7 +438,7 @@ class ToDds:
         due = self._assert_liveliness(now_ns)
         if self.retry_ns is not None:
             return self.retry_ns
-        return now_ns if self._line else due
+        return now_ns if self._line or (self._rmw is not None and self._rmw.line) else due
 
     def _fast_writers(self, now_ns: int) -> dict[bytes, _MirrorWriter]:
         """The writers of plain samples by the begin of their payloads; none if more is to do."""

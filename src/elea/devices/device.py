@@ -35,6 +35,7 @@ from elea.xrce.properties import (
     WANTS_PULL_END,
     SessionProperties,
 )
+from elea.xrce.qualities import PROPERTY_NAME
 from elea.xrce.session.authentication import PskProver
 from elea.xrce.session.initiator import Opened
 from elea.xrce.session.session import Ended
@@ -195,7 +196,9 @@ class Known:
         return id_ in self._events.matched
 
     def _named(self, name: str) -> int:
-        return self.client.selection(name) if "?{" in name else self.client.resource(name)
+        # Properties of a resource are read-only: no device may name them to write.
+        is_selection = "?{" in name or name.endswith(f"/{PROPERTY_NAME}")
+        return self.client.selection(name) if is_selection else self.client.resource(name)
 
     def _late(self, what: str) -> TimeoutError:
         return TimeoutError(f"{self.endpoint}: {what} did not come in {self._timeout_s:g} s")

@@ -12,6 +12,7 @@ from typing import Final
 
 from elea.config.kinds import Value
 from elea.devices.access import read_keys
+from elea.devices.bridged import BridgedTopics
 from elea.devices.describe import Description
 from elea.devices.device import time_ms
 from elea.devices.hub import Hub
@@ -88,9 +89,11 @@ class XrceService:
             self._describe = Description(gateway, pid, self._counts, self._hub.shown)
             self._listen()
             self._describe.listen = [str(one) for one in self._bound]
+            self._bridged = BridgedTopics(session, self._hub.call)
             self._space = Space(
                 session,
                 self._hub,
+                self._bridged,
                 key_exprs=self._settings.key_exprs if self._keeps else (),
                 limits=limits,
                 transient=self._transient,
@@ -147,6 +150,7 @@ class XrceService:
         if self._guests is not None:
             self._guests.take = None
         self._hub.stop()
+        self._bridged.close()
         self._space.close()
         self._close_store()
 
@@ -199,6 +203,7 @@ class XrceService:
                 allows=rights.allow,
                 revision=rights.revision,
                 presets_of=settings.resources.of,
+                layout_of=lambda _key, encoding: self._bridged.layout_of(encoding),
                 limits=limits,
             ),
             scouting=self._scouts,

@@ -10,10 +10,11 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol
 
+from elea.devices.bridged import CACHE, BridgedTopics
 from elea.devices.describe import Description
 from elea.devices.follow import Follow
 from elea.devices.hub import Hub
@@ -33,7 +34,7 @@ from elea.predicate.payload import PayloadFields
 from elea.predicate.projection import filter_of
 from elea.provenance import SampleKind, SourceInfo
 from elea.qos import CongestionControl, Priority
-from elea.query import ConsolidationMode, QueryConsolidation, QueryTarget
+from elea.query import ConsolidationMode, QueryConsolidation, QueryTarget, ReplyKeyExpr
 from elea.sample import Reply
 from elea.sample import Sample as SpaceSample
 from elea.selector import Selector, time_range_of
@@ -44,23 +45,27 @@ from elea.session.query import Query
 from elea.session.session import Session
 from elea.xrce.gateway.effects import (
     Ask,
+    Describe,
     Effect,
     Joined,
     Left,
     Lost,
     Put,
     Subscribe,
+    Undescribe,
     Unsubscribe,
     Unwatch,
     Watch,
 )
 from elea.xrce.names import from_key
-from elea.xrce.qualities import PROPERTY_NAME
+from elea.xrce.qualities import PROPERTY_NAME, Level
 from elea.xrce.samples.durability import DurableStore
 from elea.xrce.samples.sample import Sample
 
 _LOG: Final = logging.getLogger("elea.devices")
 ROOT: Final = "@xrce"
+TOPICS: Final = "dds"  # below the gateway's root: tokens of topics that devices describe
+_SLASH: Final = "§"  # stands for a slash in a chunk
 _ENTITIES: Final = 1 << 31  # numbers of devices, beyond those of the session's own entities
 _SN_MASK: Final = 0xFFFF_FFFF
 _SEEN_COUNT: Final = 64  # samples that may come once more, for another subscriber
@@ -101,6 +106,7 @@ class Space:
     Args:
         session: Of the node.
         hub: Whose thread calls `act`.
+        bridged: What bridges tell of DDS topics.
         key_exprs: The keys that queries are answered for.
         transient: What is kept in memory.
         persistent: What is kept on disk, and made sure of before devices are answered.
@@ -110,6 +116,7 @@ class Space:
         self,
         session: Session,
         hub: Hub,
+        bridged: BridgedTopics,
         *,
         key_exprs: tuple[str, ...],
         limits: Limits,
@@ -120,6 +127,7 @@ class Space:
         self.counters = SpaceCounters()
         self._session = session
         self._hub = hub
+        self._bridged = bridged
         self._gateway = hub.gateway
         self._limits = limits
         self._persistent = persistent
@@ -131,6 +139,7 @@ class Space:
         self._next_entity = _ENTITIES
         self._subscribers: dict[str, Declared] = {}
         self._watched: dict[str, _Watched] = {}
+        self._topics: dict[str, Declared] = {}  # tokens of resources that devices describe
         self._seen: deque[SpaceSample] = deque(maxlen=_SEEN_COUNT)
         stores = [one for one in (transient, persistent) if one is not None]
         self._follow = Follow(stores, self._subscribe)
@@ -147,6 +156,7 @@ class Space:
         declared += self._follow.declared()
         declared += [one.token for one in self._devices.values()]
         declared += self._watched.values()
+        declared += self._topics.values()
         for one in declared:
             with suppress(ClosedError):  # the session went first
                 one.undeclare()
@@ -180,6 +190,15 @@ class Space:
                 self._watched.pop(effect.key_expr).undeclare()
             case Ask():
                 self._ask(effect)
+            case Describe():
+                self._describe_topic(effect.key_expr)
+            case Undescribe():
+                self._topics.pop(effect.key_expr).undeclare()
+
+    def _describe_topic(self, key: str) -> None:
+        """Tell bridges of a resource that a device describes as a topic of DDS (D-736)."""
+        token = KeyExpr(f"{self._root}/{TOPICS}/{key.replace('/', _SLASH)}")
+        self._topics[key] = self._session.liveliness().declare_token(token)
 
     def _subscribe(self, key_expr: str) -> Declared:
         # A KeyExpr, because texts are remembered as legal, and these do not come again.
@@ -273,6 +292,7 @@ class Space:
                 sample.timestamp or self._session.new_timestamp(),
                 encoding=sample.encoding,
                 deleted=sample.kind is SampleKind.DELETE,
+                level=self._bridged.level_of(sample.key_text),
             )
         except InvalidValueError:  # devices have no way to spell it
             return None
@@ -281,9 +301,18 @@ class Space:
 
     def _ask(self, ask: Ask) -> None:
         self.counters.asked += 1
-        gathered = _Gathered(self, ask, len(ask.key_exprs))
+        gathered = _Gathered(self, ask, 2 * len(ask.key_exprs))
         parameters = Parameters({"_filter": ask.predicate}) if ask.predicate else None
         for key_expr in ask.key_exprs:
+            self._bridged.want(key_expr)
+            self._session.get(  # what bridges keep of durable writers; the gateway selects
+                KeyExpr(f"{key_expr}/{CACHE}"),
+                Callback(gathered.take_kept, gathered.end, indirect=False),
+                target=QueryTarget.ALL,
+                consolidation=QueryConsolidation(ConsolidationMode.NONE),
+                accept_replies=ReplyKeyExpr.ANY,
+                timeout=ask.timeout_ns / 1e9,
+            )
             self._session.get(
                 Selector(KeyExpr(key_expr), parameters),
                 Callback(gathered.take, gathered.end, indirect=False),
@@ -309,6 +338,8 @@ class Space:
     def _answer(self, query: Query) -> None:
         self.counters.queries += 1
         with query:
+            if self._answer_topics(query):
+                return
             if str(query.key_expr).startswith(f"{ROOT}/"):
                 for key, text in self._describe.answers(self._root, query.key_expr):
                     query.reply(key, text, encoding=Encoding.APPLICATION_JSON)
@@ -327,6 +358,17 @@ class Space:
                     timestamp=sample.timestamp,
                 )
 
+    def _answer_topics(self, query: Query) -> bool:
+        """Answer a bridge that asks for what a device says of a topic; False: it is not asked."""
+        prefix, text = f"{self._root}/{TOPICS}/", str(query.key_expr)
+        if not text.startswith(prefix) or "*" in text:
+            return False
+        key = text.removeprefix(prefix).replace(_SLASH, "/")
+        described = self._gateway.description_of(key)
+        if described is not None:
+            query.reply(text, described)
+        return True
+
     def _selected(self, query: Query) -> Iterator[Sample]:
         """What is kept that a query asks for.
 
@@ -340,7 +382,10 @@ class Space:
         for sample in self._kept(query.key_expr):
             if times is not None and not times.contains(sample.timestamp, wall_ns):
                 continue
-            if test is None or test(PayloadFields(sample.payload, sample.encoding, key=sample.key)):
+            layout = None if test is None else self._bridged.layout_of(sample.encoding)
+            if test is None or test(
+                PayloadFields(sample.payload, sample.encoding, key=sample.key, layout=layout)
+            ):
                 yield sample
 
     def _kept(self, key_expr: KeyExpr) -> list[Sample]:
@@ -392,11 +437,17 @@ class _Gathered:
         self._length = 0
         self._dropped_count = 0
 
-    def take(self, reply: Reply) -> None:
+    def take_kept(self, reply: Reply) -> None:
+        """Take a sample that a bridge keeps: it is transient at least."""
+        self.take(reply, Level.TRANSIENT)
+
+    def take(self, reply: Reply, level_min: Level | None = None) -> None:
         if reply.ok is None:
             return
         limits = self._space._limits
         sample = self._space._sample(reply.ok)
+        if sample is not None and level_min is not None and (sample.level or 0) < level_min:
+            sample = replace(sample, level=level_min)
         length = _length(reply.ok)
         full = (
             len(self._samples) >= limits.xrce_answers_count

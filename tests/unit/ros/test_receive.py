@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import logging
 import pickle
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -233,6 +234,20 @@ def test_publishers_without_end_are_forgotten_one_by_one(imu: MessageType) -> No
         heard.take(payload, 1, number.to_bytes(16, "little"))
     assert len(heard.messages) == PUBLISHERS_COUNT_MAX + 10
     assert heard.take(payload, 1, (PUBLISHERS_COUNT_MAX + 9).to_bytes(16, "little")) is None
+
+
+@line("R2-206")
+def test_clocks_ahead_are_counted_and_told_and_the_message_comes(imu: MessageType) -> None:
+    heard = Heard(imu)
+    payload = imu.encode({})
+    now_ns = time.time_ns()
+    hour_ns = 3_600_000_000_000
+    for number, ahead_ns in enumerate((0, hour_ns, -hour_ns, 10**18), 1):
+        attached = Attachment(number, now_ns + ahead_ns, bytes(16)).to_bytes()
+        assert heard.take_raw(payload, attached) is not None
+    assert heard.receiver.clocks_ahead == 2
+    assert heard.ahead == [(KEY, bytes(16))] * 2
+    assert len(heard.messages) == 4
 
 
 @line("R2-202")

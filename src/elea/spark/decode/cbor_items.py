@@ -15,15 +15,9 @@ import pyarrow.compute as pc
 from elea import cbor
 from elea.predicate.layout import Layout, ListOf, Primitive, Structure
 from elea.spark.decode.base import check_depth
-from elea.spark.decode.slices import (
-    NUMBERS,
-    Gather,
-    NoSlicesError,
-    SlicingDecoder,
-    Walk,
-    text_slices,
-)
+from elea.spark.decode.slices import SlicingDecoder, text_slices
 from elea.spark.decode.types import TEXT, as_text, table_type
+from elea.spark.decode.walk import NUMBERS, Gather, NoSlicesError, Walk
 
 _UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _OTHER = range(8)
 _DEPTH_MAX: Final = 8  # deeper ones are read

@@ -13,9 +13,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from elea.predicate.layout import Layout, ListOf, Primitive, Structure
+from elea.predicate.layout import (
+    Enumeration,
+    Layout,
+    ListOf,
+    OptionalOf,
+    Primitive,
+    Structure,
+    UnionOf,
+)
 from elea.ros.formats.layouts import Bytes, Span, Stamp
-from elea.spark.decode.types import SPAN, STAMP
+from elea.spark.decode.types import SPAN, STAMP, table_type
 
 numpy: Any
 try:
@@ -33,6 +41,27 @@ NUMBERS: Final = {
     "f32": ("<f4", 4),
     "f64": ("<f8", 8),
 }
+
+
+_CDR1: Final = 8  # told apart by their largest alignment
+_CDR2: Final = 4
+# Encapsulations in little endian, as a number of the first two bytes.
+_LITTLE: Final = {0x0100: _CDR1, 0x0700: _CDR2, 0x0900: _CDR2, 0x1100: _CDR2, 0x1500: _CDR2}
+_PIDS_SPECIAL: Final = (1, 0x3F01, 0x3F02)  # read one by one: they are rare
+_UNION_CASES_MAX: Final = 64  # discriminators of one batch that are told apart
+
+
+def is_composite(layout: Layout) -> bool:
+    """Whether lists of such items have a length in front in CDR 2."""
+    return not isinstance(layout, Primitive) or layout.name in ("string", "wstring", "bytes")
+
+
+def enumerators(layout: Enumeration) -> dict[int, str]:
+    """Names by their numbers; of several names of a number the first."""
+    found: dict[int, str] = {}
+    for name, number in layout.members.items():
+        found.setdefault(number, name)
+    return found
 
 
 class NotTogetherError(Exception):
@@ -56,8 +85,15 @@ class Together:
         self._last = max(len(raw) - 1, 0)
         starts, ends = places[:-1].astype(numpy.int64), places[1:].astype(numpy.int64)
         self.ok = ends - starts >= HEADER_LEN
+        self._align_max = _CDR1
         if len(raw):
-            self.ok &= self._octets(starts, 2).view("<u2").ravel() == 0x0100  # CDR 1, little endian
+            heads = self._octets(starts, 2).view("<u2").ravel()
+            good = numpy.flatnonzero(self.ok)
+            head = int(heads[good[0]]) if len(good) else 0
+            if head not in _LITTLE:
+                raise NotTogetherError
+            self._align_max = _LITTLE[head]
+            self.ok &= heads == head
         self._starts, self._ends = starts + HEADER_LEN, ends
         self.at = self._starts.copy()
         self._rows: Any = slice(None)
@@ -79,10 +115,14 @@ class Together:
             case Stamp() | Span():
                 seconds, ns = self._numbers("<i4", 4), self._numbers("<u4", 4)
                 return _stamps(seconds, ns) if isinstance(layout, Stamp) else _spans(seconds, ns)
-            case Structure(appendable=False):
-                names = [name for name, _ in layout.members]
-                arrays = list(self._members(layout))
-                return pa.StructArray.from_arrays(arrays, names)
+            case Structure(ids=()):
+                return self._structure(layout)
+            case Enumeration():
+                return self._enumeration(layout)
+            case OptionalOf():
+                return self._optional(layout)
+            case UnionOf():
+                return self._union(layout)
             case Primitive(name="string" | "bytes"):
                 return self._text(layout.name == "string")
             case Primitive(name="bool"):
@@ -97,6 +137,84 @@ class Together:
                 return self._lists(layout)
             case _:
                 raise NotTogetherError
+
+    def _structure(self, layout: Structure) -> pa.Array:
+        end = self._end() if layout.appendable and self._align_max == _CDR2 else None
+        names = [name for name, _ in layout.members]
+        arrays = list(self._members(layout))
+        self._go_to(end)
+        return pa.StructArray.from_arrays(arrays, names)
+
+    def _end(self) -> Any:
+        """Where something ends whose length comes first."""
+        lengths = self._counts(1)
+        return self.at + lengths
+
+    def _go_to(self, end: Any) -> None:
+        """What has members more is passed over; what has less is read one by one."""
+        if end is not None:
+            self.ok &= self.at <= end
+            self.at = end
+
+    def _enumeration(self, layout: Enumeration) -> pa.Array:
+        numbers = self._numbers(f"<i{layout.width}", layout.width)
+        names = enumerators(layout)
+        known = numpy.array(list(names), numpy.int64)
+        order = numpy.argsort(known)
+        places = numpy.searchsorted(known, numbers, sorter=order)
+        places = order[numpy.minimum(places, len(known) - 1)]
+        self.ok &= known[places] == numbers
+        return pa.array(list(names.values()), pa.string()).take(pa.array(places))
+
+    def _optional(self, layout: OptionalOf) -> pa.Array:
+        if self._align_max == _CDR2:
+            told = self._take(1, 1).ravel()
+            self.ok &= told <= 1
+            return self._of_some(numpy.flatnonzero(told == 1), layout.item)
+        heads = self._take(4, 4).view("<u2")
+        self.ok &= ~numpy.isin(heads[:, 0] & 0x3FFF, _PIDS_SPECIAL)
+        lengths = numpy.where(self.ok, heads[:, 1], 0).astype(numpy.int64)
+        self.ok &= lengths <= self._ends - self.at
+        return self._of_some(numpy.flatnonzero(lengths * self.ok), layout.item, lengths)
+
+    def _of_some(self, rows: Any, layout: Layout, lengths: Any = None) -> pa.Array:
+        """Values of some payloads; the others have none.
+
+        With lengths, each is a parameter of CDR 1: alignment counts from its begin.
+        """
+        if not len(rows):
+            return pa.nulls(len(self.at), table_type(layout))
+        inner = self._some(rows)
+        if lengths is not None:
+            inner._starts = inner.at.copy()
+        end = None if lengths is None else inner.at + lengths[rows]
+        found = inner._read(layout).cast(table_type(layout))
+        inner._go_to(end)
+        self.at[rows], self.ok[rows] = inner.at, inner.ok
+        places = numpy.full(len(self.at), -1, numpy.int64)
+        places[rows] = numpy.arange(len(rows))
+        return found.take(pa.array(places, mask=places < 0))
+
+    def _union(self, layout: UnionOf) -> pa.Array:
+        end = self._end() if layout.appendable and self._align_max == _CDR2 else None
+        told = layout.discriminator
+        if isinstance(told, Enumeration):
+            numbers = self._numbers(f"<i{told.width}", told.width)
+        elif isinstance(told, Primitive) and told.name in NUMBERS and told.name[0] in "iu":
+            numbers = self._numbers(*NUMBERS[told.name])
+        else:
+            raise NotTogetherError
+        kinds = numpy.unique(numbers)
+        if len(kinds) > _UNION_CASES_MAX:
+            raise NotTogetherError
+        chosen = {int(kind): layout.chosen(int(kind)) for kind in kinds}
+        arrays = []
+        for case in layout.cases:
+            picked = [kind for kind, one in chosen.items() if one is case]
+            rows = numpy.flatnonzero(numpy.isin(numbers, picked))
+            arrays.append(self._of_some(rows, case.item))
+        self._go_to(end)
+        return pa.StructArray.from_arrays(arrays, [case.name for case in layout.cases])
 
     def _members(self, layout: Structure) -> Iterator[pa.Array]:
         """Members of one width that follow each other are read at once."""
@@ -126,7 +244,7 @@ class Together:
 
     def _take(self, align: int, length: int) -> Any:
         """The next bytes of each payload, as rows of one length."""
-        self.at += (self._starts - self.at) % align
+        self.at = self.at + (self._starts - self.at) % min(align, self._align_max)
         end = self.at + length
         self.ok &= end <= self._ends
         octets = self._octets(self.at, length)
@@ -150,7 +268,7 @@ class Together:
         starts, self.at = self.at, self.at + lengths
         if is_text:
             last = numpy.minimum(numpy.maximum(self.at - 1, 0), self._last)
-            has_nul = (lengths == 0) | (self._data[last] == 0)
+            has_nul = (lengths > 0) & (self._data[last] == 0)  # what has none is read one by one
             self.ok &= has_nul
             lengths = numpy.where(has_nul & self.ok, numpy.maximum(lengths - 1, 0), 0)
         found = _binary(lengths, self._pieces(starts, lengths))
@@ -182,7 +300,7 @@ class Together:
             octets = self._take(width, width * fixed)
             return _lists(numpy.full(len(octets), fixed), pa.array(octets.view(dtype).ravel()))
         counts = self._counts(width)
-        aligned = self.at + (self._starts - self.at) % width
+        aligned = self.at + (self._starts - self.at) % min(width, self._align_max)
         self.at = numpy.where(counts > 0, aligned, self.at)
         self.ok &= self.at + counts * width <= self._ends
         counts = numpy.where(self.ok, counts, 0)
@@ -192,6 +310,8 @@ class Together:
 
     def _lists(self, layout: ListOf) -> pa.Array:
         """Items of any kind: the first of all payloads, then the second, and so on."""
+        if self._align_max == _CDR2 and is_composite(layout.item):
+            self._counts(1)  # how long it is; it is read item by item anyway
         counts = self._counts(1) if layout.count is None else numpy.full(len(self.at), layout.count)
         counts = numpy.where(self.ok, counts, 0)
         most = int(counts.max(initial=0))
@@ -215,6 +335,7 @@ class Together:
         """The walk of some of the payloads."""
         made = Together.__new__(Together)
         made._data, made._last = self._data, self._last
+        made._align_max = self._align_max
         made._starts, made._ends = self._starts[rows], self._ends[rows]
         made.at, made.ok = self.at[rows], self.ok[rows]
         return made

@@ -29,8 +29,9 @@ from elea.ros.formats.messages import plain
 from elea.ros.formats.names import dds_type, long_type
 from elea.ros.formats.shipped import RELEASES, shipped
 from elea.ros.formats.tokens import Kind, Token, parse_token
-from elea.spark.decode.slices import Gather, LayoutDecoder, NoSlicesError, Walk
+from elea.spark.decode.slices import LayoutDecoder
 from elea.spark.decode.types import STAMP, checked
+from elea.spark.decode.walk import Gather, NoSlicesError, Walk
 
 _PADDING_MAX: Final = 3
 # What every row of ROS has, before the members of its message (R2-381).

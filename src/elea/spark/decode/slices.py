@@ -11,80 +11,51 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elea.predicate.layout import Layout, ListOf, Primitive, Structure, TupleOf
+from elea.predicate.layout import (
+    Enumeration,
+    Layout,
+    ListOf,
+    OptionalOf,
+    Primitive,
+    Structure,
+    TupleOf,
+    UnionOf,
+)
 from elea.predicate.layout_reader import read_cdr, read_serialized
 from elea.ros.formats.layouts import Bytes, Span, Stamp
 from elea.spark.decode import lockstep
 from elea.spark.decode.base import Decoder
+from elea.spark.decode.composites import (
+    absent,
+    go_to,
+    planned_by_ids,
+    planned_enumeration,
+    planned_optional,
+    planned_union,
+)
 from elea.spark.decode.types import SPAN, STAMP, members, table_type
+from elea.spark.decode.walk import (
+    CDR1,
+    CDR2,
+    CDR_HEADER_LEN,
+    CDR_LITTLE,
+    NUMBERS,
+    PARAMETER_LISTS,
+    Gather,
+    NoSlicesError,
+    Walk,
+)
 
 _ROUNDS_COUNT: Final = 32  # kinds of payloads of one batch that are cut; the rest is read
 _FEW: Final = 16
-_SLICES_COUNT_MAX: Final = 2_048  # of one payload
 _ITEMS_COUNT_MAX: Final = 256  # of a list whose items are cut one by one
 _SHARE: Final = 16  # a kind of payloads that is less than this part of the rest is not worth it
-_CDR_HEADER_LEN: Final = 4
 _BYTES_MAX: Final = 0x7FFF_FFFF  # of one array: its offsets have 32 bits
-# Encapsulations in little endian, to the largest alignment; the others are read one by one.
-_CDR_LITTLE: Final = {b"\0\1": 8, b"\0\7": 4, b"\0\x09": 4, b"\0\x11": 4, b"\0\x15": 4}
-NUMBERS: Final = {
-    **{f"i{8 * width}": getattr(pa, f"int{8 * width}")() for width in (1, 2, 4, 8)},
-    **{f"u{8 * width}": getattr(pa, f"uint{8 * width}")() for width in (1, 2, 4, 8)},
-    "f32": pa.float32(),
-    "f64": pa.float64(),
-}
-
-
-Gather: TypeAlias = Callable[[pa.Array], pa.Array]
-
-
-class NoSlicesError(Exception):
-    """This payload, or what it holds, has to be read."""
-
-
-@dataclass(slots=True)
-class Walk:
-    """One payload of a layout: where it is read, and what others must agree in."""
-
-    payload: bytes
-    at: int = 0
-    align_max: int = 0  # 0: numbers stand where they come, as in the serialization format
-    agreed: list[tuple[int, int]] = field(default_factory=list)
-    slices_count: int = 0
-
-    def take(self, length: int, align: int) -> int:
-        if self.align_max:
-            self.at += -(self.at - _CDR_HEADER_LEN) % min(align, self.align_max)
-        start = self.at
-        self.at += length
-        self.slices_count += 1
-        if self.at > len(self.payload) or self.slices_count > _SLICES_COUNT_MAX:
-            raise NoSlicesError
-        return start
-
-    def count(self) -> int:
-        """A length or count, in which all must agree."""
-        if self.align_max:
-            start = self.take(4, 4)
-            self.agreed.append((start, start + 4))
-            (count,) = struct.unpack_from("<I", self.payload, start)
-            return int(count)
-        start, count, shift = self.at, 0, 0
-        while True:
-            octet = self.payload[self.take(1, 1)]
-            count |= (octet & 0x7F) << shift
-            shift += 7
-            if octet < 0x80:
-                self.agreed.append((start, self.at))
-                return count
-            if shift > 28:
-                raise NoSlicesError
 
 
 class SlicingDecoder(Decoder):
@@ -190,9 +161,11 @@ class LayoutDecoder(SlicingDecoder):
 
     def plan(self, walk: Walk) -> Gather:
         if self._cdr:
-            walk.at, walk.align_max = _CDR_HEADER_LEN, _CDR_LITTLE.get(walk.payload[:2], 0)
+            walk.at, walk.align_max = CDR_HEADER_LEN, CDR_LITTLE.get(walk.payload[:2], 0)
             walk.agreed.append((0, 2))
-            if not walk.align_max:
+            is_list = walk.payload[:2] in PARAMETER_LISTS
+            has_ids = isinstance(self.layout, Structure) and bool(self.layout.ids)
+            if not walk.align_max or is_list != has_ids:
                 raise NoSlicesError
         return _planned(self.layout, walk)
 
@@ -259,19 +232,43 @@ def _planned(layout: Layout, walk: Walk) -> Gather:
         case Bytes(count=int(count)):
             start = walk.take(count, 1)
             return lambda cut: text_slices(cut, start, start + count)
-        case Structure(appendable=False, ids=()) | TupleOf():
-            names = [name for name, _ in members(layout)]
-            plans = [_planned(member, walk) for _, member in members(layout)]
-            return lambda cut: pa.StructArray.from_arrays([plan(cut) for plan in plans], names)
+        case Structure(ids=(_, *_)) if walk.align_max:
+            return planned_by_ids(layout, walk, _planned)
+        case Structure(ids=()) if not layout.appendable or walk.align_max == CDR1:
+            return _planned_members(layout, walk)
+        case Structure(appendable=True) if walk.align_max == CDR2:
+            return _planned_members(layout, walk, walk.end())
+        case TupleOf():
+            return _planned_members(layout, walk)
+        case Enumeration() if walk.align_max:
+            return planned_enumeration(layout, walk)
+        case OptionalOf() if walk.align_max:
+            return planned_optional(layout, walk, _planned)
+        case UnionOf() if walk.align_max:
+            return planned_union(layout, walk, _planned)
         case ListOf(item=Primitive(name=name)) if name in NUMBERS:
             count = walk.count() if layout.count is None else layout.count
             return _planned_numbers(NUMBERS[name], count, layout, walk)
         case ListOf(item=Primitive(name="string")) if walk.align_max == 8 and lockstep.numpy:
             return _planned_texts(layout, walk)
-        case ListOf() if walk.align_max != 4:  # CDR 2 puts a length before such lists
+        case ListOf():
+            if walk.align_max == CDR2 and lockstep.is_composite(layout.item):
+                walk.end()  # CDR 2 puts a length before such lists
             return _planned_items(layout, walk)
         case _:
             raise NoSlicesError
+
+
+def _planned_members(layout: Structure | TupleOf, walk: Walk, end: int | None = None) -> Gather:
+    """Members one behind the other; those of an older type end early, and the rest is null."""
+    plans: list[Gather] = []
+    for _, member in members(layout):
+        is_absent = end is not None and walk.at >= end
+        plans.append(absent(member) if is_absent else _planned(member, walk))
+    if end is not None:
+        go_to(walk, end)
+    names = [name for name, _ in members(layout)]
+    return lambda cut: pa.StructArray.from_arrays([plan(cut) for plan in plans], names)
 
 
 def _planned_time(layout: Stamp | Span, start: int) -> Gather:
@@ -361,6 +358,9 @@ def _planned_primitive(primitive: Primitive, walk: Walk) -> Gather:
         case "bool":
             start = walk.take(1, 1)
             return lambda cut: _truths(pc.binary_slice(cut, start, start + 1))
+        case "char" if walk.align_max:  # beyond ASCII it is no UTF-8, and read
+            start = walk.take(1, 1)
+            return lambda cut: text_slices(cut, start, start + 1).cast(pa.string())
         case name if name in NUMBERS:
             start = walk.take(primitive.width, primitive.width)
             type, end = NUMBERS[name], start + primitive.width

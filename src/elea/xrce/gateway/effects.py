@@ -94,4 +94,30 @@ class Ask:
     timeout_ns: int
 
 
-Effect: TypeAlias = Joined | Left | Lost | Put | Subscribe | Unsubscribe | Watch | Unwatch | Ask
+@dataclass(slots=True)
+class Describe:
+    """A device describes the DDS topic of this key by property 1: bridges are to be told."""
+
+    key_expr: str
+
+
+@dataclass(slots=True)
+class Undescribe:
+    """No device describes it any more."""
+
+    key_expr: str
+
+
+Effect: TypeAlias = (
+    Joined
+    | Left
+    | Lost
+    | Put
+    | Subscribe
+    | Unsubscribe
+    | Watch
+    | Unwatch
+    | Ask
+    | Describe
+    | Undescribe
+)

@@ -265,10 +265,14 @@ class Flow:
 
     def begin(self, device: Device, sub: Subscription, now_ns: int) -> None:
         """A subscriber is there now: a durable one gets first what is at rest."""
-        if sub.requested is Level.VOLATILE:
-            if is_read_only(sub.named.resource):
+        is_asked = sub.requested is not Level.VOLATILE
+        if not is_asked and is_read_only(sub.named.resource):
+            is_asked = not self._at_rest.matching(sub.named.resource.path)  # others may know it
+            if not is_asked:
                 self._history(device, sub.id, (), now_ns)
-        elif not (
+        if not is_asked:
+            return
+        if not (
             device.rules.allows(Action.ASK, sub.named.resource)
             and self._ask(device, Query(sub.id, None, None, now_ns + HISTORY_NS), sub.named)
         ):

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
+from elea.encoding import Encoding
 from elea.errors import ClosedError, RemoteProtocolError
 from elea.predicate.layout import Layout
 from elea.xrce.channel.conduits import Numbered
@@ -33,11 +34,13 @@ from elea.xrce.declarations_hot import (
 from elea.xrce.framing import Marked
 from elea.xrce.gateway.device import Device, with_id
 from elea.xrce.gateway.effects import (
+    Describe,
     Effect,
     Joined,
     Left,
     Lost,
     Subscribe,
+    Undescribe,
     Unsubscribe,
     Unwatch,
     Watch,
@@ -61,6 +64,7 @@ from elea.xrce.names import Resource, to_key
 from elea.xrce.properties import (
     ACCEPTS_BATCHES,
     ACCEPTS_FRAGMENTS,
+    DDS_DESCRIPTION,
 )
 from elea.xrce.qualities import Level
 from elea.xrce.samples.keys import key_expressions
@@ -125,6 +129,12 @@ class Gateway(Generic[_Source]):
         self._publishers = Registry(self._watched)
         self._durable = Registry(wanted)  # publishers whose data the gateway keeps
         self._resources = Registry()  # names without wildcards, for their properties
+        self._described = Registry(  # those of them that are topics of DDS
+            Wanted(
+                lambda one: self._effects.append(Describe(one)),
+                lambda one: self._effects.append(Undescribe(one)),
+            )
+        )
         self.at_rest = AtRest(settings, self._resources.index, self._named)
         self._stale = Stale(self._publishers.index)
         self._read: set[str] = set()  # key expressions with readers elsewhere
@@ -289,6 +299,7 @@ class Gateway(Generic[_Source]):
             self._durable.set((device.pid, id_), None)
         for id_ in device.table.names:
             self._resources.set((device.pid, id_), None)
+            self._described.set((device.pid, id_), None)
         self._count_losses(device)
         self._flow.forget(device)
         self._anew = (device.pid, device.table) if event.anew else None
@@ -398,6 +409,20 @@ class Gateway(Generic[_Source]):
         path = resource.path if resource is not None and resource.is_trivial else None
         before = self._resources.set((device.pid, id_), path)
         device.renamed(id_, before, path)
+        is_topic = (
+            named is not None
+            and path is not None
+            and DDS_DESCRIPTION in named.properties
+            and device.properties.is_ours
+            and self.settings.allows(device.pid, Action.WRITE, key_expressions(path))
+        )
+        self._described.set((device.pid, id_), path if is_topic else None)
+
+    def description_of(self, key: str) -> bytes | None:
+        """Property 1 of a resource as a device says it; None if none does."""
+        for owner in self._described.owners(key):
+            return self._named(owner).properties[DDS_DESCRIPTION]
+        return None
 
     def _named(self, owner: Owner) -> Named:
         pid, id_ = owner
@@ -549,7 +574,9 @@ class _Way(Rules, Generic[_Source]):
 
     def layout_of(self, resource: Resource) -> Layout | None:
         layout_of = self._gateway.settings.layout_of
-        return layout_of(to_key(resource)) if resource.is_trivial else None
+        if not resource.is_trivial:
+            return None
+        return layout_of(to_key(resource), Encoding.ZENOH_BYTES)
 
     def admit(self, named: Named, publisher: Publisher) -> str | None:
         return self._gateway.at_rest.admit(named, publisher)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from elea.encoding import Encoding
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.predicate.layout import Layout
 from elea.timestamp import Timestamp
@@ -22,7 +23,7 @@ class GatewaySettings:
         persistent: The same for persistent ones.
         asks: Whether `Ask` effects are answered: there may be other storages.
         interest_always: Whether publishers are told of a reader, whether there is one or not.
-        layout_of: The type of what is written to a key, if it is known.
+        layout_of: The type of what is written to a key with an encoding, if it is known.
         allows: Whether a device may do something with all keys of these key expressions.
         revision: Another object as soon as `allows` may answer otherwise than before.
         presets_of: What the ids of a device mean that it uses without declaring them.
@@ -33,7 +34,7 @@ class GatewaySettings:
     persistent: DurableStore | None = None
     asks: bool = True
     interest_always: bool = False
-    layout_of: Callable[[str], Layout | None] = lambda _key: None
+    layout_of: Callable[[str, Encoding], Layout | None] = lambda _key, _encoding: None
     allows: Callable[[bytes, Action, tuple[str, ...]], bool] = lambda _pid, _action, _keys: True
     revision: Callable[[], object] = lambda: None
     presets_of: Callable[[bytes], Mapping[int, Named]] = lambda _pid: NO_PRESETS

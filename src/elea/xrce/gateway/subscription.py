@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from elea.encoding import Encoding
 from elea.limits import Limits
 from elea.predicate.layout import Layout
 from elea.xrce.declarations import Named, Subscriber
@@ -93,7 +94,7 @@ class Subscription:
         """Whether samples may be sent now."""
         return self.schedule is None or self.schedule.is_open(now_ns)
 
-    def wants(self, sample: Sample, layout_of: Callable[[str], Layout | None]) -> bool:
+    def wants(self, sample: Sample, layout_of: Callable[[str, Encoding], Layout | None]) -> bool:
         """Whether a sample whose path matches is one of those it wants."""
         if sample.level is not None and sample.level < self.requested:
             return False
@@ -106,7 +107,7 @@ class Subscription:
             sample.encoding,
             key=sample.key,
             properties=properties,
-            layout=layout_of(sample.key),
+            layout=layout_of(sample.key, sample.encoding),
         )
 
     def pull(self, pull_id: int, max_samples: int | None, now_ns: int) -> None:

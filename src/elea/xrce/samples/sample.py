@@ -20,7 +20,7 @@ class Sample:
     timestamp: Timestamp
     encoding: Encoding = Encoding.ZENOH_BYTES
     reliable: bool = True
-    level: Level | None = None  # None: no device wrote it, so that it satisfies every request
+    level: Level | None = None  # None: nothing says it, so that it satisfies every request
     deleted: bool = False
     priority: int = 5
 
@@ -34,6 +34,7 @@ class Sample:
         encoding: Encoding = Encoding.ZENOH_BYTES,
         reliable: bool = True,
         deleted: bool = False,
+        level: Level | None = None,
     ) -> Sample:
         """A sample of the data space."""
         return cls(
@@ -44,4 +45,5 @@ class Sample:
             encoding=encoding,
             reliable=reliable,
             deleted=deleted,
+            level=level,
         )
