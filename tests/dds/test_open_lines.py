@@ -76,7 +76,6 @@ def test_clocks_that_are_ahead_are_counted_and_told_both_ways(
         assert rig.bridge.counts.stamps_replaced == before + 2
         rig.peer.reader("ahead in", "AheadIn", "Chatter")
         rig.matched("ahead in")
-        rig.matched_by("to_dds", "AheadIn", 1)
         stamp = Timestamp(NTP64.from_value(ntp64_of(ahead_ns)), rig.far.zid().to_bytes())
         with rig.far.declare_publisher("AheadIn") as publisher:
             matching(publisher)
