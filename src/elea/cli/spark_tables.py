@@ -105,8 +105,6 @@ def _archive(args: argparse.Namespace) -> int:
 def _by_spark(
     args: argparse.Namespace, options: dict[str, str], buckets: dict[str, str] | None
 ) -> int:
-    from pyspark.errors import PySparkException
-
     from elea.spark.archiving import archive
     from elea.spark.java import find
     from elea.spark.jvm import prepare_later, session, silence_threads
@@ -135,7 +133,9 @@ def _by_spark(
             query.awaitTermination()
         finally:
             query.stop()
-    except PySparkException as error:
+    except Exception as error:
+        if not type(error).__module__.startswith("pyspark."):
+            raise
         raise EleaError(told(error)) from None
     finally:
         spark.stop()
