@@ -162,9 +162,21 @@ def test_reliable_and_best_effort_endpoints_share_a_topic(rig: Rig) -> None:
     rig.peer.reader("readb", "MixIn", "Chatter", reliable=False)
     rig.matched("readr", "readb")
     rig.matched_here("MixIn", 2)
-    put(rig.far, "MixIn", samples[0].payload)
-    for name in ("readr", "readb"):
-        assert len(rig.peer.taken(name, 1)) == 1
+    # Cyclone drops what comes before the first heartbeat of a writer, and sends it again to
+    # reliable readers alone: once one of these has a sample, the next one reaches both.
+    first, second = (b"\0\1\0\0" + bytes((n, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)) for n in (7, 8))
+    put(rig.far, "MixIn", first)
+    assert [one["value"]["number"] for one in rig.peer.taken("readr", 1)] == [7]
+    rig.far.put("MixIn", second)
+    assert [one["value"]["number"] for one in rig.peer.taken("readr", 1)] == [8]
+    heard: list[int] = []
+
+    def has_second() -> bool:
+        heard.extend(one["value"]["number"] for one in rig.peer.take("readb"))
+        return 8 in heard
+
+    until(has_second)
+    assert heard in ([7, 8], [8])
 
 
 def _has_matched(rig: Rig, name: str, count: int) -> bool:

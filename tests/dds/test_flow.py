@@ -65,9 +65,14 @@ def test_a_stalled_reader_holds_up_no_other_route(rig: Rig) -> None:
         until(all_arrived, "300 samples on the other route")
         assert values == list(range(300))
         route: Any = rig.route("to_dds", "Stalled")
-        # None waits for a moment while they are tried.
-        assert until(lambda: route.pending_count) <= DEFAULT_LIMITS.dds_line_count
+        assert until(partial(_waits, rig, route, blob)) <= DEFAULT_LIMITS.dds_line_count
         sleeper.kill()  # it is too full to end by itself
+
+
+def _waits(rig: Rig, route: Any, payload: bytes) -> int:
+    """Put, and tell how many wait: none for a moment while they are tried."""
+    rig.far.put(route.id.key, payload, congestion_control=CongestionControl.DROP)
+    return int(route.pending_count)
 
 
 def _is_blocked(rig: Rig, key: str, payload: bytes, count: int) -> bool:
@@ -102,7 +107,7 @@ def test_a_blocked_writer_lets_other_threads_run(rig: Rig, monkeypatch: pytest.M
         put(rig.far, "Frozen", blob)
         until(partial(_is_blocked, rig, "Frozen", blob, rig.bridge.counts.no_room + 60))
         route: Any = rig.route("to_dds", "Frozen")
-        until(lambda: route.pending_count)  # it is blocked all the time
+        until(partial(_waits, rig, route, blob))  # it is blocked still
         sleeper.kill()
     # A lock of the library may be held by one of its threads now and then.
     assert sorted(waits)[len(waits) // 2] == 0
