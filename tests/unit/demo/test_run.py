@@ -180,7 +180,7 @@ def test_a_directory_that_is_there_is_left_alone(
 ) -> None:
     assert main(["demo", "--to", str(tmp_path)]) == 1
     assert "exists" in capsys.readouterr().err
-    assert main(["demo", "--to", str(tmp_path / "new"), "--robots", "3"]) == 1
+    assert main(["demo", "--to", str(tmp_path / "new"), "--robots", "3"]) == 2
     assert "legal are 6 to 99" in capsys.readouterr().err
 
 
