@@ -6,6 +6,7 @@ import argparse
 import json
 import logging
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -146,7 +147,15 @@ def open_watched(args: argparse.Namespace) -> Iterator[tuple[Session, Neighbours
         session.info.declare_transport_events_listener(tell, history=True)
         if not (has_endpoints(session.config) or scouts(session.config)):
             note("no endpoint is configured: give --connect ENDPOINT or --listen ENDPOINT")
-        yield session, neighbours
+            yield session, neighbours
+            return
+        reminder = threading.Timer(WAIT_S, neighbours.remind)
+        reminder.daemon = True
+        reminder.start()
+        try:
+            yield session, neighbours
+        finally:
+            reminder.cancel()
 
 
 class Neighbours:
@@ -161,6 +170,11 @@ class Neighbours:
         self._were_there = self._were_there or came
         verb = "connected to" if came else "lost"
         note(escape(f"{verb} {event.transport.whatami} {event.transport.zid}"))
+
+    def remind(self) -> None:
+        """Tell that there was no neighbour so far: a verb that waits for ever would be silent."""
+        if not self._were_there:
+            note(f"still waiting: {_ALONE}")
 
     def require(self) -> None:
         """Check, at the end, that there was a neighbour: else nothing could come or go.

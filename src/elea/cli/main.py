@@ -186,6 +186,8 @@ def _dispatch(arguments: list[str], verbs: Mapping[str, str], prog: str | None) 
 
         near = get_close_matches(first, verbs, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "`elea --help` lists the verbs"
+        if first != arguments[0] and any(one in verbs for one in arguments):
+            hint = "options come after the verb"
         _complain(f"no verb {first!r}; {hint}")
         return WRONG_USAGE
     args = build_parser([first], verbs, prog).parse_args(arguments)

@@ -6,9 +6,10 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, NoReturn
 
-from elea.errors import EleaError
+from elea.errors import EleaError, MissingDependencyError
 
 
 class Parser(argparse.ArgumentParser):
@@ -27,7 +28,7 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse; an argument that is not known ends the program."""
-        given = sys.argv[1:] if args is None else list(args)
+        given = self._in_order(sys.argv[1:] if args is None else list(args))
         actions = self._actions
         # With -k KEY the first argument is not the key: `put -k a on` has a payload.
         replaced = {
@@ -47,6 +48,31 @@ class Parser(argparse.ArgumentParser):
     def replace_by(self, argument: argparse.Action, flags: Sequence[str]) -> None:
         """Expect no `argument` where one of `flags` is given in its place."""
         self._keys.append((argument, tuple(flags)))
+
+    def _in_order(self, given: list[str]) -> list[str]:
+        """Arguments with the options first, where a key may be left out.
+
+        argparse takes an argument that may be left out as left out when an option comes before it:
+        in `put KEY --encoding NAME PAYLOAD` the payload would be missing.
+        """
+        if not self._keys:
+            return given
+        options, rest = list[str](), list[str]()
+        left = iter(given)
+        for one in left:
+            if one == "--":
+                return [*options, "--", *rest, *left]
+            if not one.startswith("-") or one == "-":
+                rest.append(one)
+                continue
+            name, is_assigned, _ = one.partition("=")
+            action = self._option_string_actions.get(name)
+            if action is None or action.nargs not in (None, 0):
+                return given  # argparse knows what to make of it
+            options.append(one)
+            if action.nargs is None and not is_assigned:
+                options.extend(islice(left, 1))
+        return [*options, *rest]
 
     def options(self) -> Iterator[argparse.Action]:
         """What may be given with a leading dash."""
@@ -114,10 +140,12 @@ _QUOTED: Final = re.compile(r"'([^']*)'")
 
 def endpoint(text: str) -> str:
     """Where to connect to or to listen at, for argparse."""
-    from elea.locator import Endpoint  # late: `--help` and `--version` need no more than texts
+    from elea.session.endpoints import check_endpoint  # late: `--help` needs no more than texts
 
     try:
-        Endpoint.parse(text)
+        check_endpoint(text)
+    except MissingDependencyError:
+        pass  # it is written as it should be; what is missing is told when it is used
     except EleaError as error:
         raise argparse.ArgumentTypeError(f"expected an endpoint; {error}") from None
     return text

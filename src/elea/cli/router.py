@@ -17,7 +17,7 @@ from elea.cli.presence import ask_who_listens
 from elea.config.config import Config
 from elea.daemon.daemon import Daemon
 from elea.daemon.effective import PERMISSIONS, Options
-from elea.daemon.logs import start_logging
+from elea.daemon.logs import check_logging, start_logging
 from elea.errors import LinkError
 from elea.ids import WhatAmI
 
@@ -137,6 +137,7 @@ def run(args: argparse.Namespace) -> int:
     daemon = Daemon(options_of(args))
     if args.config_check:
         daemon.check_all()
+        check_logging(log_settings_of(args))
         for line in daemon.notes():
             print(f"without effect: {printable(line)}")
         print("the configuration can be used")

@@ -8,6 +8,7 @@ import os
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final, TextIO
 
 from elea.errors import ConfigError
@@ -61,6 +62,23 @@ def start_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
         said = Directives.parse(text)
         said.apply()
         said.complain(VARIABLE)
+
+
+def check_logging(settings: LogSettings) -> None:
+    """Check that the log could be written as settings say; nothing is made.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    if settings.file is None:
+        return
+    path = Path(settings.file).absolute()
+    if path.exists():
+        if path.is_dir() or not os.access(path, os.W_OK):
+            raise ConfigError("--log-file", f"{settings.file} is no file that can be written")
+    elif not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+        reason = f"{settings.file} cannot be made: its directory cannot be written"
+        raise ConfigError("--log-file", reason)
 
 
 def _file(settings: LogSettings) -> logging.Handler:

@@ -99,14 +99,21 @@ class Registry:
             return made()
         entry = self._others().get(name)
         if entry is None:
-            known = ", ".join(self.names())
-            raise LinkError(f"no scheme {name!r}; there are {known}")
+            raise LinkError(f"no scheme {name!r}; {self._advice(name)}")
         try:
             return self._checked(entry)
         except Exception as error:  # whatever a foreign package does while it is imported
             raise LinkError(
                 f"the scheme {name!r} of {entry.value} cannot be used: {error}"
             ) from error
+
+    def _advice(self, name: str) -> str:
+        meant = name.rstrip(":").lower()
+        if meant not in self.names():
+            return f"there are {', '.join(self.names())}"
+        if name.endswith(":"):
+            return f"an endpoint is no URL: write {meant}/ADDRESS, without ://"
+        return f"did you mean {meant!r}?"
 
     def _checked(self, entry: EntryPoint) -> Scheme:
         scheme: Scheme = entry.load()()

@@ -81,7 +81,11 @@ def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "check", "advice"),
     [
         (["-l", "tls/127.0.0.1:0"], "listen", "correct what it names"),
-        (["-e", "warp/127.0.0.1:1"], "handshake warp/127.0.0.1:1", "there are memory, tcp, tls"),
+        (
+            ["-m", "client", "--cfg", 'connect/endpoints:["warp/127.0.0.1:1"]'],
+            "handshake warp/127.0.0.1:1",
+            "there are memory, tcp, tls",
+        ),
     ],
 )
 def test_the_advice_was_to_free_an_address_whatever_was_wrong(

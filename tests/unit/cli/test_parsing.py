@@ -57,6 +57,23 @@ def test_a_verb_with_a_session_has_the_options_of_zenoh(verb: str) -> None:
     assert expected.items() <= args.items()
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["a/b", "--encoding", "text/plain", "on", "-e", "tcp/127.0.0.1:1"],
+        ["a/b", "-e", "tcp/127.0.0.1:1", "--encoding=text/plain", "--json", "on"],
+        ["--encoding", "text/plain", "a/b", "-e", "tcp/127.0.0.1:1", "--", "on"],
+        ["-e", "tcp/127.0.0.1:1", "-k", "a/b", "--encoding", "text/plain", "on"],
+    ],
+    ids=" ".join,
+)
+def test_options_may_stand_between_the_key_and_the_payload(arguments: list[str]) -> None:
+    """`put a -e ENDPOINT b` was told that a payload is required."""
+    args = parsed("put", *arguments)
+    assert (args["key"], args["payload"]) == ("a/b", "on")
+    assert (args["encoding"], args["connect"]) == ("text/plain", ["tcp/127.0.0.1:1"])
+
+
 def test_a_key_is_an_argument_or_an_option_and_not_both(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -89,17 +89,21 @@ def test_a_hangup_reads_the_file_again(tmp_path: Path) -> None:
 
 
 def test_every_option_reaches_the_daemon() -> None:
-    long = "--config f --listen tcp/a --connect tcp/b --id c1 --cfg d:1 --plugin p --allow-plain"
+    long = (
+        "--config f --listen tcp/a:1 --connect tcp/b:1 --id c1 --cfg d:1 --plugin p --allow-plain"
+    )
     long += " --adminspace-permissions rw --rest-http-port 8000 --xrce x --no-multicast-scouting"
-    short = "-c f -l tcp/a -e tcp/b -i c1 --cfg d:1 -P p --allow-plain --adminspace-permissions rw"
+    short = (
+        "-c f -l tcp/a:1 -e tcp/b:1 -i c1 --cfg d:1 -P p --allow-plain --adminspace-permissions rw"
+    )
     short += " --rest-http-port 8000 --xrce x --no-multicast-scouting"
     parser = build_parser(["router"])
     for line in (long, short):
         args = parser.parse_args(["router", *line.split(), "--no-timestamp"])
         assert options_of(args) == Options(
             config="f",
-            listen=("tcp/a",),
-            connect=("tcp/b",),
+            listen=("tcp/a:1",),
+            connect=("tcp/b:1",),
             id="c1",
             cfg=("d:1",),
             plugin=("p",),
@@ -126,6 +130,11 @@ def test_a_configuration_is_checked_without_running_it(
         (["-i", "xyz"], "id"),
         (["--config", "no-such-file.json5"], "no-such-file.json5"),
         (["--plugin", "no-such-service"], "not installed"),
+        (
+            ["--log-file", "no-such-directory/x.log"],
+            "--log-file: no-such-directory/x.log cannot be",
+        ),
+        (["--log-file", "."], "--log-file: . is no file that can be written"),
         (["--cfg", "access_control/enabled:true"], "needs rules, subjects and policies"),
     ],
 )

@@ -8,8 +8,10 @@ import sys
 
 import pytest
 from tests.unit.cli.conftest import Hub
-from tests.unit.cli.ends import WAIT_S, Running, eventually
+from tests.unit.cli.ends import WAIT_S, Running, eventually, free_endpoint
 
+import elea
+from elea.cli.connection import Neighbours
 from elea.cli.main import main
 
 
@@ -71,6 +73,42 @@ def test_the_time_is_over(hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sub", "a", "--timeout", "0", *hub.connect]) == 0
     assert main(["sub", "a", "--timeout", "0", "--count", "1", *hub.connect]) == 1
     assert capsys.readouterr().err.count("0 samples") == 2
+
+
+def test_a_subscriber_that_is_alone_is_told_once_while_it_waits(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without --timeout it was told at its end, and waited in silence before."""
+    monkeypatch.setattr("elea.cli.connection.WAIT_S", 0.01)
+    listen = free_endpoint()
+    command = Running("sub", "a", "--count", "1", "-l", listen)
+    told = ""
+
+    def is_told() -> bool:
+        nonlocal told
+        told += capsys.readouterr().err
+        return "elea: still waiting: connected to no node: give --connect" in told
+
+    assert eventually(is_told)
+    config = {"mode": "client", "connect": {"endpoints": [listen]}}
+    with elea.open(config) as session, session.declare_publisher("a") as publisher:
+        assert eventually(lambda: publisher.matching_status.matching)
+        publisher.put("b")
+        assert command.code == 0
+    assert "still waiting" not in capsys.readouterr().err
+    assert told.count("still waiting") == 1
+
+
+def test_a_subscriber_with_a_neighbour_is_not_told_to_connect(
+    hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    neighbours = Neighbours()
+    with hub.session.info.declare_transport_events_listener() as events:
+        config = {"mode": "client", "connect": {"endpoints": [hub.endpoint]}}
+        with elea.open(config):
+            neighbours.tell(events.recv(WAIT_S))
+            neighbours.remind()
+    assert "still waiting" not in capsys.readouterr().err
 
 
 def test_an_interrupt_ends_it_with_a_summary(hub: Hub) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
@@ -20,7 +21,7 @@ from elea.daemon.daemon import Daemon
 from elea.daemon.services import Service
 from elea.errors import ConfigError, StoreError
 from elea.session.session import Session
-from elea.store import volumes
+from elea.store import manager, volumes
 from elea.store.backend import Backend, StorageConfig, Stored, Volume, VolumeConfig
 from elea.store.backends.memory import MemoryBackend
 from elea.store.manager import StorageManager
@@ -65,6 +66,10 @@ def samples(client: Any, selector: str) -> list[elea.Sample]:
 def errors(client: Any, selector: str) -> list[str]:
     replies = list(client.get(selector, timeout=WAIT_S))
     return [one.err.payload.to_string() for one in replies if one.err is not None]
+
+
+def names_of_threads() -> list[str]:
+    return [one.name for one in threading.enumerate()]
 
 
 MEMORY = section(demo={"key_expr": "demo/**", "volume": "memory"})
@@ -228,6 +233,37 @@ def test_one_that_cannot_be_opened_leaves_the_others_alone(tmp_path: Path) -> No
         assert "no volume 'rocksdb' is installed" in reasons["b"]
         assert "the volumes that are configured are fs, memory, rocks" in reasons["c"]
         assert reasons["demo"] == ""
+
+
+@pytest.mark.parametrize("backend", ["fs", "sqlite"])
+def test_what_could_not_be_opened_is_opened_as_soon_as_it_can_be(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    backend: str,
+) -> None:
+    monkeypatch.setattr(manager, "_RETRY_S", 0.01)
+    obstacle = tmp_path / "file"
+    obstacle.write_text("")
+    kept = {
+        "volumes": {backend: {"root": str(obstacle)}, "rocks": {"backend": "rocksdb"}},
+        "storages": {
+            "demo": {"key_expr": "demo/**", "volume": backend},
+            "never": {"key_expr": "b/**", "volume": "rocks"},
+        },
+    }
+    with stored(f"plugins/storage_manager:{json.dumps(kept)}") as (daemon, client):
+        assert storage(client, daemon)["state"] == "Failed"
+        obstacle.unlink()
+        assert eventually(lambda: storage(client, daemon).get("state") != "Failed")
+        client.put("demo/a", b"1")
+        assert ask(client, "demo/**") == {"demo/a": b"1"}
+        assert storage(client, daemon, "never")["state"] == "Failed"
+        # What a missing package fails with is not tried again: nothing is left to be tried.
+        assert eventually(lambda: "storage retries" not in names_of_threads())
+    told = [one.getMessage() for one in caplog.records if "storage demo cannot" in one.getMessage()]
+    assert len(told) == 1
+    assert "retrying every" in told[0]
 
 
 def test_nothing_is_kept_without_timestamps(caplog: pytest.LogCaptureFixture) -> None:
