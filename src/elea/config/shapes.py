@@ -40,6 +40,7 @@ PROTOCOLS: Final = (
     "ws",
 )
 SERVICE_PROTOCOLS: Final = ("http", "https", "flight", "xrce", "dds")  # of users of services
+LIMITED_SERVICE_PROTOCOLS: Final = ("http", "https", "xrce")  # for which quotas and filters hold
 
 
 def _path(text: str) -> str:
@@ -120,6 +121,7 @@ _RULE_KEY: Final = Text(
 )
 _SOME_TEXTS: Final = ListOf(TEXT, 1)
 _SOME_PROTOCOLS: Final = ListOf(Choice(PROTOCOLS), 1)
+_LIMITED_PROTOCOLS: Final = ListOf(Choice((*PROTOCOLS, *LIMITED_SERVICE_PROTOCOLS)), 1)
 _SUBJECT_PROTOCOLS: Final = ListOf(Choice((*PROTOCOLS, *SERVICE_PROTOCOLS)), 1)
 _SOME_ZIDS: Final = ListOf(ZID, 1)
 _FLOWS: Final = ListOf(Choice(("egress", "ingress")), 1)
@@ -249,7 +251,7 @@ DOWNSAMPLING: Final = ListOf(
         {
             "id": TEXT,
             "interfaces": _SOME_TEXTS,
-            "link_protocols": _SOME_PROTOCOLS,
+            "link_protocols": _LIMITED_PROTOCOLS,
             "messages": DATA_MESSAGES,
             "rules": ListOf(
                 Record({"key_expr": _KEY_EXPR, "freq": Number()}, frozenset({"key_expr", "freq"})),
@@ -265,7 +267,7 @@ LOW_PASS: Final = ListOf(
         {
             "id": TEXT,
             "interfaces": _SOME_TEXTS,
-            "link_protocols": _SOME_PROTOCOLS,
+            "link_protocols": _LIMITED_PROTOCOLS,
             "flows": _FLOWS,
             "messages": DATA_MESSAGES,
             "key_exprs": _SOME_KEY_EXPRS,
@@ -330,7 +332,7 @@ QUOTAS: Final = ListOf(
             "cert_common_names": _SOME_TEXTS,
             "cert_common_name_prefixes": _SOME_TEXTS,
             "usernames": _SOME_TEXTS,
-            "link_protocols": _SOME_PROTOCOLS,
+            "link_protocols": _LIMITED_PROTOCOLS,
             "zids": _SOME_ZIDS,
             "declarations": U64,
             "messages_per_second": _RATE,

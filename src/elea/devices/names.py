@@ -42,6 +42,11 @@ METRICS: Final[dict[str, tuple[str, str, str]]] = {
         "gateway_refused",
         "Durable samples of devices that there was no room for",
     ),
+    "elea_xrce_limited": (
+        "counter",
+        "gateway_limited",
+        "Samples and questions of devices beyond a quota, a size limit or down-sampling",
+    ),
     "elea_xrce_samples_told": ("counter", "space_told", "Samples of others that devices wanted"),
     "elea_xrce_samples_behind": (
         "counter",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from elea.session.rights import Action as RuleAction
-from elea.session.rights import Flow, Rights, identity_of
+from elea.session.rights import Flow, Rights, bucket_of, identity_of
 from elea.session.session import Session
 from elea.xrce.declarations import Action
 
@@ -19,6 +19,11 @@ _NEEDED = {
     Action.DELETE: ((RuleAction.DELETE, Flow.INGRESS),),
     Action.DECLARE: (),
 }
+_COUNTED = {
+    Action.ASK: RuleAction.QUERY,
+    Action.WRITE: RuleAction.PUT,
+    Action.DELETE: RuleAction.DELETE,
+}
 
 
 class DeviceRights:
@@ -28,12 +33,22 @@ class DeviceRights:
         session: Of the node.
         allows: What the section says; None: everything.
         is_proven: Whether devices prove their ids, which are then names of users, in hexadecimal.
+        host_of: The host of a device that has a session, by which quotas go where ids are not
+            proven; None: this one.
     """
 
-    def __init__(self, session: Session, allows: Allows | None, *, is_proven: bool) -> None:
+    def __init__(
+        self,
+        session: Session,
+        allows: Allows | None,
+        *,
+        is_proven: bool,
+        host_of: Callable[[bytes], str | None],
+    ) -> None:
         self._rights = Rights(session)
         self._allows = allows
         self._is_proven = is_proven
+        self._host_of = host_of
 
     def revision(self) -> object:
         """What the rules are now: another object as soon as they changed."""
@@ -51,3 +66,11 @@ class DeviceRights:
             for key in key_exprs
             for needed, flow in _NEEDED[action]
         )
+
+    def exceed(self, pid: bytes, action: Action, key: str, length: int) -> bool:
+        """Count a message of a device; whether quotas or filters keep it back."""
+        if self._is_proven:
+            identity = identity_of("xrce", "", user=pid.hex())
+        else:  # it may call itself as it likes
+            identity = identity_of("xrce", bucket_of(self._host_of(pid) or ""))
+        return self._rights.excess(identity, _COUNTED[action], key, length=length) is not None

@@ -185,6 +185,7 @@ class XrceService:
             self._session,
             None if settings.access is None else settings.access.allows,
             is_proven=settings.keys_file is not None,
+            host_of=self._host_of,
         )
         roles = Role.BROKER | (Role.DURABILITY if self._keeps else Role(0))
         self._scouts = ScoutAnswerer(roles, (), limits)
@@ -201,6 +202,7 @@ class XrceService:
                 persistent=self._persistent,
                 interest_always=settings.interest_always,
                 allows=rights.allow,
+                exceeds=rights.exceed,
                 revision=rights.revision,
                 presets_of=settings.resources.of,
                 layout_of=lambda _key, encoding: self._bridged.layout_of(encoding),
@@ -213,6 +215,11 @@ class XrceService:
             is_stream=lambda place: place[1] is None,
             frame_len_of=self._frame_len_of,
         )
+
+    def _host_of(self, pid: bytes) -> str | None:
+        """The host of a device that has a session; None: this one."""
+        place = self._hub.gateway.acceptor.source_of(pid)
+        return None if place is None else self._hub.host_of(place)
 
     def _frame_len_of(self, pid: bytes | None, place: Place) -> int | None:
         """What the configuration says of a device, or of all where it is served."""

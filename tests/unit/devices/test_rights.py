@@ -117,3 +117,62 @@ def test_rules_that_change_apply_to_the_subscriptions_that_devices_have(keys: st
         assert heard(device, one, "secret/pin", "open/3") == ["open/3"]
         changed(one, "access_control/enabled", "false")
         assert eventually(lambda: "secret/pin" in heard(device, one, "secret/pin", "open/4"))
+
+
+FILTER = {"id": "f", "flows": ["ingress"], "messages": ["put", "delete"]}
+SMALL = {**FILTER, "key_exprs": ["open/**"], "size_limit": 10}
+SLOW = {**FILTER, "rules": [{"key_expr": "slow/**", "freq": 0.001}]}
+FEW = {"id": "few", "bytes_per_second": 10}
+
+
+def lengths(one: Served, pid: bytes, key: bytes | None, name: str, *sizes: int) -> list[int]:
+    """What others get of samples that a device writes, by length."""
+    with client_of(one) as client:
+        took = subscriber(one, client, "**")
+        with Device(one.udp, device_settings(pid, key=key)) as device:
+            for size in sizes:
+                device.write_to(name, b"x" * size)
+            device.flush()
+            found = []
+            one.session.put("others/last", b"")
+            while str((sample := took.recv(timeout=WAIT_S)).key_expr) != "others/last":
+                found.append(len(sample.payload.to_bytes()))
+    return found
+
+
+def test_size_limits_and_down_sampling_hold_for_devices() -> None:
+    cfg = (f"low_pass_filter:{json.dumps([SMALL])}", f"downsampling:{json.dumps([SLOW])}")
+    with served(*cfg) as one:
+        assert lengths(one, PID, None, "/open/t", 10, 11, 9) == [10, 9]
+        assert one.counts()["gateway_limited"] == 1
+        assert lengths(one, PID, None, "/slow/t", 1, 2, 3) == [1]
+        assert one.counts()["gateway_limited"] == 3
+        assert lengths(one, PID, None, "/other/t", 1, 20) == [1, 20]
+
+
+def test_a_quota_holds_for_a_device_that_proves_its_id_and_for_no_other(keys: str) -> None:
+    quota = {**FEW, "usernames": [PID.hex()]}
+    with served(keys, f"elea/quotas:{json.dumps([quota])}") as one:
+        assert lengths(one, PID, KEY, "/open/t", 2_000, 1, 1) == [2_000]
+        assert one.counts()["gateway_limited"] == 2
+        assert lengths(one, PID, KEY, "/open/t", 1) == []  # nor by beginning again
+        assert lengths(one, FREE, KEY, "/open/t", 2_000, 1) == [2_000, 1]
+
+
+def test_a_device_that_proves_nothing_gets_no_new_quota_by_another_id() -> None:
+    quota = {**FEW, "link_protocols": ["xrce"]}
+    with served(f"elea/quotas:{json.dumps([quota])}") as one:
+        assert lengths(one, PID, None, "/open/t", 2_000, 1) == [2_000]
+        assert lengths(one, FREE, None, "/open/t", 1) == []
+
+
+def test_a_quota_holds_for_what_devices_ask() -> None:
+    quota = {**FEW, "link_protocols": ["xrce"]}
+    with served(f"elea/quotas:{json.dumps([quota])}") as one:
+        asked: list[str] = []
+        one.session.declare_queryable("open/**", lambda query: asked.append(str(query.key_expr)))
+        with Device(one.udp, device_settings(PID)) as device:
+            device.write_to("/open/t", b"x" * 2_000)
+            assert device.pull(device.resource("/open/u")) == []
+        assert asked == []
+        assert one.counts()["gateway_limited"] == 1

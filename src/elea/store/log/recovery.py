@@ -44,7 +44,7 @@ def recover(disk: Disk, shard: int, seed: int, committed: int, end: int = 0) -> 
 
     Args:
         committed: What consumers have read: the shard had at least so many rows.
-        end: What it had when it was closed last.
+        end: What it has acknowledged, as far as that was written down elsewhere.
     """
     found = Recovered()
     seqs = first_seqs(disk, shard)
@@ -55,7 +55,7 @@ def recover(disk: Disk, shard: int, seed: int, committed: int, end: int = 0) -> 
         _last(disk, shard, seqs[-1], seed, found)
     known = [
         *((one.end_seq, one.reason) for one in headless),
-        (end, "rows that were there when the log was closed are gone"),
+        (end, "rows that were acknowledged are gone"),
         (committed, "consumers have read rows that are gone"),
     ]
     for end_seq, reason in known:

@@ -218,6 +218,7 @@ class Examination:
         "_slots_count",
         "damage",
         "data_len",
+        "has_schema",
         "index_whole",
         "records",
         "stem",
@@ -247,7 +248,8 @@ class Examination:
 
     def _examine(self, data: pa.Buffer, index: bytes, stem: str, first_seq: int, seed: int) -> None:
         name = stem + DATA
-        if data[: len(block.HEADER)].to_pybytes() != block.HEADER and self.records:
+        self.has_schema = data[: len(block.HEADER)].to_pybytes() == block.HEADER
+        if not self.has_schema and self.records:
             self._tell(name, 0, len(block.HEADER), first_seq, first_seq, "the schema is damaged")
         seq, offset = first_seq, len(block.HEADER)
         for record in self.records:

@@ -14,13 +14,23 @@ from typing import Final
 from elea.errors import CorruptLogError, StoreError
 from elea.store.log import block
 from elea.store.log.disk import Disk
+from elea.store.log.ends import read_ends
 from elea.store.log.index import KeyIndex
 from elea.store.log.manifest import Manifest, read_manifest, write_manifest
 from elea.store.log.record import FLAG_LOST, Record, seed_of
 from elea.store.log.recovery import replace, write_index
-from elea.store.log.segment import DATA, INDEX, KEYS, Damage, Examination, stems
+from elea.store.log.segment import (
+    DATA,
+    INDEX,
+    KEYS,
+    Damage,
+    Examination,
+    directory_of,
+    stems,
+)
 
 QUARANTINE: Final = "quarantine"
+_GONE: Final = "rows that were acknowledged are gone"
 Progress = Callable[[str, int, int], None]  # segment, octets looked at, octets of all
 
 
@@ -83,11 +93,17 @@ def _each(
     mend: Callable[[int, int, Examination], None],
 ) -> None:
     manifest = _manifest(disk)
+    # Before the segments: a writer may be appending, which notes an end after the rows.
+    noted = read_ends(disk, manifest.log_id, manifest.shards_count)
+    ends = [max(manifest.end_of(shard), end) for shard, end in enumerate(noted)]
     found = [
         (shard, first_seq, stem)
         for shard in range(manifest.shards_count)
         for first_seq, stem in stems(disk, shard).items()
     ]
+    for shard in set(range(manifest.shards_count)) - {shard for shard, _, _ in found}:
+        if ends[shard]:  # the newest segment is never trimmed
+            findings.damage.append(Damage(directory_of(shard), 0, 0, 0, ends[shard], _GONE))
     total = sum(disk.size(stem + DATA) for _, _, stem in found)
     for place, (shard, first_seq, _) in enumerate(found):
         next_seq = None
@@ -95,7 +111,7 @@ def _each(
             next_seq = found[place + 1][1]
         exam = Examination(disk, shard, first_seq, seed_of(manifest.log_id, shard))
         stem = exam.stem
-        _check_end(findings, exam, first_seq, next_seq, manifest.end_of(shard))
+        _check_end(findings, exam, first_seq, next_seq, ends[shard])
         findings.damage += exam.damage
         findings.damage += _keys_damage(disk, stem, first_seq)
         findings.blocks_count += len(exam.records)
@@ -112,7 +128,7 @@ def _check_end(
     """What is after the last block: unfinished in the last segment, damage in all others.
 
     Args:
-        known_end: The number after the last row that the shard had when it was closed last.
+        known_end: The number after the last row that the shard is known to have acknowledged.
     """
     stem = exam.stem
     end_seq = exam.records[-1].end_seq if exam.records else first_seq
@@ -124,8 +140,7 @@ def _check_end(
             end_seq = max(lost_end.end_seq, known_end)
             exam.damage.append(dataclasses.replace(lost_end, end_seq=end_seq))
         elif end_seq < known_end:
-            reason = "rows that were there when the log was closed are gone"
-            exam.damage.append(Damage(stem + DATA, exam.tail, rest_len, end_seq, known_end, reason))
+            exam.damage.append(Damage(stem + DATA, exam.tail, rest_len, end_seq, known_end, _GONE))
         else:
             findings.unfinished_len += rest_len
         if lost_index is not None:
@@ -174,7 +189,8 @@ def _mend(disk: Disk, findings: Findings, first_seq: int, seed: int, exam: Exami
     if records != exam.records or not exam.index_whole:
         write_index(disk, stem, seed, records)
         findings.repaired.append(f"{stem}: made the index again")
-    _mend_octets(disk, findings, stem, seed, exam)
+    has_schema = exam.has_schema or not records
+    _mend_octets(disk, findings, stem, seed, exam, has_schema=has_schema)
     if any(one.segment == stem + KEYS for one in findings.damage) or lost:
         disk.remove(stem + KEYS)
 
@@ -184,14 +200,14 @@ def _lost_record(gap: Damage, length: int) -> Record:
     return Record(gap.first_seq, rows_count, 0, gap.offset, length, 0, 0, 2**64 - 1, 0, FLAG_LOST)
 
 
-def _mend_octets(disk: Disk, findings: Findings, stem: str, seed: int, exam: Examination) -> None:
+def _mend_octets(
+    disk: Disk, findings: Findings, stem: str, seed: int, exam: Examination, *, has_schema: bool
+) -> None:
     """Write again what is known to have been there: the schema, and records in blocks."""
-    due: list[tuple[int, bytes]] = []
+    due: list[tuple[int, bytes]] = [] if has_schema else [(0, block.HEADER)]
     for one in exam.damage:
         if one.segment != stem + DATA or one.lost_count:
             continue
-        if one.offset == 0:
-            due.append((0, block.HEADER))
         for record in exam.records:
             if record.offset + record.marker == one.offset:
                 text = record._replace(flags=0).to_bytes(seed).hex().encode()

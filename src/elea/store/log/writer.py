@@ -26,6 +26,7 @@ from elea.errors import StoreError
 from elea.limits import Limits
 from elea.store.log import consumers as consumer_files
 from elea.store.log.disk import Disk, File
+from elea.store.log.ends import Ends, read_ends
 from elea.store.log.manifest import Manifest, read_manifest, write_manifest
 from elea.store.log.pack import pack
 from elea.store.log.record import seed_of
@@ -93,6 +94,7 @@ class Writer:
         "_broken",
         "_closed_segments",
         "_disk",
+        "_ends",
         "_lock",
         "_packing",
         "_replaced",
@@ -129,6 +131,7 @@ class Writer:
         try:
             self.manifest = self._begin_epoch(new_id)
             self._shards = self._recover()
+            self._ends = Ends(disk, self.manifest.log_id)
         except BaseException:
             lock.close()
             raise
@@ -261,6 +264,7 @@ class Writer:
                 for replaced in list(self._replaced):
                     self._remove_replaced(replaced)
                 self._note_ends()
+        self._ends.close()
         self._lock.close()
         self._broken = self._broken or "it was closed"
 
@@ -286,7 +290,9 @@ class Writer:
                 shard.check_linked()
             self._check_lock()
             for shard, _ in blocks:
-                self.used_len += shard.publish().length
+                record = shard.publish()
+                self._ends.note(shard.shard, record.end_seq)
+                self.used_len += record.length
         except OSError as error:
             raise self._end(f"synchronising failed: {error}") from error
 
@@ -341,11 +347,12 @@ class Writer:
     def _recover(self) -> list[ShardWriter]:
         known = consumer_files.load(self._disk, self.manifest.log_id)
         self.report.unreadable_consumers = known.unreadable
+        ends = read_ends(self._disk, self.manifest.log_id, self.manifest.shards_count)
         shards = []
         for number in range(self.manifest.shards_count):
             seed = seed_of(self.manifest.log_id, number)
             committed = max((one.offsets.get(number, 0) for one in known.consumers), default=0)
-            end = self.manifest.end_of(number)
+            end = max(self.manifest.end_of(number), ends[number])
             found = recover(self._disk, number, seed, committed, end)
             self._clean(number)
             self.report.damage += found.damage

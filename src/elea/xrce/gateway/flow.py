@@ -108,6 +108,10 @@ class Flow:
             device.counters.forbidden += 1
             self._counters.dropped += 1
             return
+        action = Action.DELETE if sample.deleted else Action.WRITE
+        if self._settings.exceeds(device.pid, action, sample.key, len(payload)):
+            self._counters.limited += 1
+            return
         if not self._at_rest.keep(sample, now_ns):
             device.counters.refused += 1
             self._counters.refused += 1
@@ -197,6 +201,9 @@ class Flow:
         """Ask the data space what is at rest there; False if that is not to be."""
         key_exprs = key_expressions(named.resource.path)
         if not self._settings.asks or not key_exprs or len(device.queries) >= QUERIES_COUNT:
+            return False
+        if any(self._settings.exceeds(device.pid, Action.ASK, one, 0) for one in key_exprs):
+            self._counters.limited += 1
             return False
         query_id = self._next_query_id
         self._next_query_id += 1

@@ -25,6 +25,8 @@ class GatewaySettings:
         interest_always: Whether publishers are told of a reader, whether there is one or not.
         layout_of: The type of what is written to a key with an encoding, if it is known.
         allows: Whether a device may do something with all keys of these key expressions.
+        exceeds: Whether what a device writes, deletes or asks, with a payload of so many bytes, is
+            too long or too much; it is counted.
         revision: Another object as soon as `allows` may answer otherwise than before.
         presets_of: What the ids of a device mean that it uses without declaring them.
     """
@@ -36,6 +38,7 @@ class GatewaySettings:
     interest_always: bool = False
     layout_of: Callable[[str, Encoding], Layout | None] = lambda _key, _encoding: None
     allows: Callable[[bytes, Action, tuple[str, ...]], bool] = lambda _pid, _action, _keys: True
+    exceeds: Callable[[bytes, Action, str, int], bool] = lambda _pid, _action, _key, _len: False
     revision: Callable[[], object] = lambda: None
     presets_of: Callable[[bytes], Mapping[int, Named]] = lambda _pid: NO_PRESETS
     limits: Limits = DEFAULT_LIMITS
@@ -47,6 +50,7 @@ class GatewayCounters:
 
     dropped: int = 0  # samples of devices without a usable name
     forbidden: int = 0  # declarations, samples and pulls that a device is not allowed
+    limited: int = 0  # samples and questions of devices beyond a quota or a filter
     refused: int = 0  # durable samples without room
     written: int = 0  # samples of devices
     ended: int = 0  # sessions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from tests.unit.store.log.rows import numbers_of, rows
@@ -13,10 +14,11 @@ from tests.unit.store.log.test_log import filled, listed, writer_on
 from elea.errors import CorruptLogError, StoreError
 from elea.store.log import consumers
 from elea.store.log.disk import RealDisk
+from elea.store.log.ends import read_ends
 from elea.store.log.log import Log
 from elea.store.log.manifest import read_manifest, write_manifest
 from elea.store.log.reader import LogReader
-from elea.store.log.record import seed_of
+from elea.store.log.record import RECORD_LEN, seed_of
 from elea.store.log.segment import DATA, INDEX, KEYS, Damage, Examination, first_seqs, stem_of
 from elea.store.log.settings import LogSettings
 from elea.store.log.verify import QUARANTINE, repair, verify
@@ -124,10 +126,12 @@ def test_a_flip_at_every_octet_of_an_index_costs_nothing(
             assert (numbers, lost) == ([*range(110)], 0)
 
 
-def unclose(path: Path) -> None:
-    """As if its writer had been killed."""
+def unclose(path: Path, *, power_lost: bool = True) -> None:
+    """As if its writer had been killed; or, what was not synchronised is gone, too."""
     disk = disk_of(path)
     write_manifest(disk, replace(read_manifest(disk), ends=()))
+    if power_lost:
+        disk.remove("ends")
 
 
 @pytest.mark.parametrize("is_removed", [True, False])
@@ -170,6 +174,66 @@ def test_an_index_that_was_deleted_under_a_writer_that_was_killed_is_told(
     assert "may be gone" in caplog.text
     for claim in ("no row lost", "never acknowledged"):
         assert claim not in caplog.text
+
+
+@pytest.mark.parametrize("index_left", [None, 0, RECORD_LEN])
+def test_numbers_are_not_given_again_when_segment_and_index_were_cut_under_a_killed_writer(
+    octets: dict[str, bytes], tmp_path: Path, index_left: int | None
+) -> None:
+    data, index = files_of(octets, DATA)[-1], files_of(octets, INDEX)[-1]
+    for at in range(0, len(octets[data]), 97):
+        path = tmp_path / str(at)
+        path.mkdir()
+        restore(path, octets)
+        unclose(path, power_lost=False)
+        (path / data).write_bytes(octets[data][:at])
+        (path / index).write_bytes(octets[index][: index_left or 0])
+        if index_left is None:
+            (path / index).unlink()
+        before = verify(disk_of(path))
+        writer = writer_on(path, SMALL)
+        assert writer.ends() == [110]
+        writer.commit([rows(110, 5)])
+        writer.close()
+        after = verify(disk_of(path))
+        for damage in (before.damage, writer.report.damage, after.damage):
+            assert {*range(100, 110)} <= {
+                seq for one in damage for seq in range(one.first_seq, one.end_seq)
+            }
+        assert readable(path)[0][-5:] == [*range(110, 115)]
+        repair(disk_of(path))
+        assert not verify(disk_of(path)).damage
+
+
+@pytest.mark.parametrize("count", [1, 2, None])
+def test_newest_segments_that_were_deleted_whole_under_a_killed_writer_are_told(
+    octets: dict[str, bytes], tmp_path: Path, count: int | None
+) -> None:
+    restore(tmp_path, octets)
+    unclose(tmp_path, power_lost=False)
+    names = files_of(octets, DATA)
+    for name in names if count is None else names[-count:]:
+        for suffix in (DATA, INDEX):
+            (tmp_path / name.replace(DATA, suffix)).unlink()
+    [damage] = verify(disk_of(tmp_path)).damage
+    writer = writer_on(tmp_path, SMALL)
+    assert writer.ends() == [110]
+    assert writer.report.damage[-1].end_seq == damage.end_seq == 110
+    writer.close()
+
+
+def test_an_end_that_is_damaged_or_of_another_log_is_not_believed(
+    octets: dict[str, bytes], tmp_path: Path
+) -> None:
+    restore(tmp_path, octets)
+    slot = octets["ends"]
+    other = UUID(int=7)
+    for text in (b"", slot[:9], bytes(16), b"\xff" * 16, bytes([slot[0] ^ 1]) + slot[1:]):
+        (tmp_path / "ends").write_bytes(text)
+        assert not verify(disk_of(tmp_path)).damage
+        assert read_ends(disk_of(tmp_path), read_manifest(disk_of(tmp_path)).log_id, 1) == [0]
+    (tmp_path / "ends").write_bytes(slot)
+    assert read_ends(disk_of(tmp_path), other, 2) == [0, 0]
 
 
 def test_data_that_were_deleted_and_left_their_index_are_told(
