@@ -91,7 +91,9 @@ def run(args: argparse.Namespace) -> int:
     if walk.left_out:
         note(f"{walk.left_out} further nodes are not shown")
     if silent:
-        note(f"{silent} on the way do not answer: what they do is not known")
+        verb = "does" if silent == 1 else "do"
+        silent_nodes = counted(silent, "node")
+        note(f"{silent_nodes} on the way {verb} not answer: what happens there is not known")
     noun = {"put": "subscriber", "get": "queryable", "subscribe": "publisher"}[args.action]
     note(f"{counted(len(takers), noun) if takers else f'no {noun}'} for {escape(key)}")
     return 0 if takers else 1

@@ -170,7 +170,7 @@ def test_loops_and_silent_nodes_are_told(hub: Hub, capsys: Capture) -> None:
     assert lines[2] == "    router b1; it was here before: a loop"
     assert lines[4] == "    router b2; it is reached another way as well"
     assert lines[5].startswith("    router d9; does not answer")
-    assert "1 on the way do not answer" in shown.err
+    assert "elea: 1 node on the way does not answer: what happens there" in shown.err
     assert "\x1b" not in shown.out + shown.err
 
 
