@@ -1,7 +1,8 @@
 """A spool that has filled while nobody recorded is drained by a recorder that appears.
 
 It is drained in batches, faster than one producer fills it, while others go on putting; each sample
-is there once, those of one key in their order.
+is there once, those of one key in their order. The spool is declared with `live=False`: otherwise a
+sample that is put in the moment in which the recorder appears may precede those that wait.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _ROOT: Final = "spool_drain"
 def attack(target: Target, size: int) -> list[Check]:
     """Fill a spool, start a recorder, and put on meanwhile."""
     log = target.folder / "spool_drain"
-    with target.session() as session, session.declare_spool() as spool:
+    with target.session() as session, session.declare_spool(live=False) as spool:
         for number in range(size):
             session.put(f"{_ROOT}/{number % _KEYS}", f"{number}", ack="stored")
         waiting = spool.stats().waiting_count

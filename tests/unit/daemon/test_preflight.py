@@ -24,6 +24,15 @@ def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     return code, out, err
 
 
+def listen(endpoint: str) -> list[str]:
+    """As a configuration has it; the options of the command line are checked by their parser."""
+    return ["--cfg", f'listen/endpoints:["{endpoint}"]']
+
+
+def connect(endpoint: str) -> list[str]:
+    return ["--cfg", f'connect/endpoints:["{endpoint}"]']
+
+
 VOLUME = 'plugins/storage_manager:{volumes:{rocks:{backend:"rocksdb"}}}'
 NO_VOLUME = 'plugins/storage_manager:{storages:{a:{key_expr:"a/**",volume:"unheard"}}}'
 TLS = "tls/127.0.0.1:7447"
@@ -32,15 +41,15 @@ TLS = "tls/127.0.0.1:7447"
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["-l", "warp/127.0.0.1:7447"], "listen/endpoints: warp/127.0.0.1:7447: no scheme 'warp'"),
-        (["-e", "warp/10.0.0.1:7447"], "connect/endpoints: warp/10.0.0.1:7447: no scheme 'warp'"),
-        (["-l", "tpc/0.0.0.0:7447"], "listen/endpoints: tpc/0.0.0.0:7447: no scheme 'tpc'"),
-        (["-l", "tcp/127.0.0.1"], "expected host:port, with a port of 0 to 65535"),
-        (["-l", "tcp/127.0.0.1:99999"], "ports end at 65535, got 99999"),
-        (["-l", "tcp/127.0.0.1:http"], "expected host:port, with a port of 0 to 65535"),
-        (["-e", "tcp/10.0.0.1"], "connect/endpoints: tcp/10.0.0.1: locator"),
-        (["-l", "tcp/127.0.0.1:1#foo=1"], "unknown option 'foo'; known are bind, dscp"),
-        (["-e", "tcp/127.0.0.1:1#so_sendbuf=1"], "did you mean so_sndbuf?"),
+        (listen("warp/127.0.0.1:7447"), "listen/endpoints: warp/127.0.0.1:7447: no scheme 'warp'"),
+        (connect("warp/10.0.0.1:7447"), "connect/endpoints: warp/10.0.0.1:7447: no scheme 'warp'"),
+        (listen("tpc/0.0.0.0:7447"), "listen/endpoints: tpc/0.0.0.0:7447: no scheme 'tpc'"),
+        (listen("tcp/127.0.0.1"), "expected host:port, with a port of 0 to 65535"),
+        (listen("tcp/127.0.0.1:99999"), "ports end at 65535, got 99999"),
+        (listen("tcp/127.0.0.1:http"), "expected host:port, with a port of 0 to 65535"),
+        (connect("tcp/10.0.0.1"), "connect/endpoints: tcp/10.0.0.1: locator"),
+        (listen("tcp/127.0.0.1:1#foo=1"), "unknown option 'foo'; known are bind, dscp"),
+        (connect("tcp/127.0.0.1:1#so_sendbuf=1"), "did you mean so_sndbuf?"),
         (["-l", TLS], "listen/endpoints: tls/127.0.0.1:7447: a tls listener needs"),
         (
             ["-e", TLS, "--cfg", 'transport/link/tls/root_ca_certificate:"/nonexistent/ca.pem"'],
@@ -198,5 +207,6 @@ def test_a_router_that_meets_its_own_id_says_so(caplog: pytest.LogCaptureFixture
 def test_an_unknown_scheme_ends_a_router_before_it_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["router", "-l", "tcp/127.0.0.1:0", "-e", "warp/127.0.0.1:9999"]) == 1
+    arguments = ["router", "-l", "tcp/127.0.0.1:0", *connect("warp/127.0.0.1:9999")]
+    assert main(arguments) == 1
     assert "no scheme 'warp'; there are memory, tcp" in capsys.readouterr().err

@@ -560,6 +560,9 @@ class Book:
             self.counts.reopened += 1
             with self._lock:
                 grown = [new - old for new, old in zip(new.ends(), self._ends, strict=True)]
+                if any(damage.lost_count for damage in new.report().damage):
+                    # Offsets of lost rows are skipped: they do not show that a row is there.
+                    grown = [0] * len(grown)
                 unsure, self._unsure = self._unsure, []
                 notes = [*self.notes, *(note for one in unsure for note in one.notes or ())]
                 self._finder = Finder(new, self._limits, self.counts)

@@ -14,9 +14,11 @@ from tests.unit.cli.ends import eventually
 
 from elea.errors import StoreError
 from elea.limits import DEFAULT_LIMITS
+from elea.store.log.ends import Ends
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
+from elea.store.log.segment import DATA, INDEX, stem_of
 from elea.store.log.settings import LogSettings
 from elea.store.recorder.book import Book
 from elea.store.recorder.finder import Finder
@@ -66,7 +68,7 @@ class Rig:
         return [
             row
             for shard in range(reader.shards_count)
-            for batch in reader.read(shard, 0, position=True)
+            for batch in reader.read(shard, reader.bounds(shard).first, position=True)
             for row in batch.to_pylist()
         ]
 
@@ -285,6 +287,25 @@ def test_an_error_of_fsync_loses_and_repeats_nothing(shards_count: int, leak: fl
         assert isinstance(outcome, Place)
         assert (outcome.shard, outcome.seq) == placed[2 if number == 20 else number]
     assert set(rig.outcomes) == {0, 1, 2, 3, 20}
+    rig.book.close()
+
+
+def test_rows_whose_offsets_were_skipped_after_damage_are_not_taken_for_stored() -> None:
+    rig = Rig()
+    put(rig, 0)
+    rig.disk.sync_errors = 1
+    put(rig, 1, 2, 3)
+    assert 1 not in rig.outcomes
+    Ends(rig.disk, rig.book.log_id).note(0, 4)
+    for ending in (DATA, INDEX):
+        rig.disk.remove(stem_of(0, 0) + ending)
+    rig.book.tend()
+    assert rig.book.flush(WAIT_S)
+    assert rig.numbers() == [1, 2, 3]
+    placed = {row["sn"]: (row["shard"], row["seq"]) for row in rig.rows()}
+    assert [rig.outcomes[number] for number in (1, 2, 3)] == [
+        Place(*placed[number], duplicate=False) for number in (1, 2, 3)
+    ]
     rig.book.close()
 
 
