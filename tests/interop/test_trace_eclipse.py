@@ -77,7 +77,7 @@ def test_an_eclipse_router_that_does_not_tell(capsys: Capture) -> None:
         assert main(["trace", "k/x", "--connect", endpoint]) == 1
         shown = capsys.readouterr()
         assert shown.out.startswith("node e1; does not answer")
-        assert "what they do is not known" in shown.err
+        assert "1 node on the way does not answer: what happens there is not known" in shown.err
 
 
 @pytest.mark.parametrize("name", [ELEA, ECLIPSE])

@@ -12,7 +12,7 @@ import time
 import uuid
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
@@ -220,6 +220,15 @@ class Log:
     def broken(self) -> str | None:
         """Why nothing can be appended any more; None: all is well."""
         return self._writer.broken
+
+    def grown_since(self, ends: Sequence[int]) -> list[int]:
+        """Return how many rows each shard has beyond these ends.
+
+        None, if opening found that rows are lost: their offsets are skipped, and show no rows.
+        """
+        if any(damage.lost_count for damage in self._writer.report.damage):
+            return [0] * len(ends)
+        return [end - before for end, before in zip(self.ends(), ends, strict=True)]
 
     def report(self) -> Report:
         """What was found damaged, cut, refused and trimmed since the log was opened."""

@@ -559,10 +559,7 @@ class Book:
                 return
             self.counts.reopened += 1
             with self._lock:
-                grown = [new - old for new, old in zip(new.ends(), self._ends, strict=True)]
-                if any(damage.lost_count for damage in new.report().damage):
-                    # Offsets of lost rows are skipped: they do not show that a row is there.
-                    grown = [0] * len(grown)
+                grown = new.grown_since(self._ends)
                 unsure, self._unsure = self._unsure, []
                 notes = [*self.notes, *(note for one in unsure for note in one.notes or ())]
                 self._finder = Finder(new, self._limits, self.counts)
