@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import pytest
-from tests.dds.peers import Peer, bridge, matched_here, next_domain, peer, session_pair, until
+from tests.dds.peers import Peer, bridge, kept_domain, matched_here, peer, session_pair, until
 
 from elea.dds.bridge import Bridge
 from elea.dds.routes import Direction
@@ -51,8 +51,8 @@ class Rig:
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
-    domain = next_domain()
     with (
+        kept_domain() as domain,
         session_pair() as (near, far),
         bridge(near, domain, linger=0.5, pattern_writers=True, instances=["^Keys$"]) as made,
         peer(domain) as other,

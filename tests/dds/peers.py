@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from fcntl import LOCK_EX, LOCK_NB, flock
 from functools import cache
-from tempfile import gettempdir
 from typing import Any, Final
 
 from tests.meta.tree import ROOT
@@ -33,13 +32,30 @@ _BLOCK: Final = 8  # domains of a process: each test takes the next one
 _BLOCKS: Final = 9
 _RESERVE_S: Final = 600.0
 _used = 0
+_kept: Final[set[int]] = set()
+_reserved: Final[list[socket.socket]] = []
 
 
 def next_domain() -> int:
     """A domain that no other process of this host tests with at the same time."""
     global _used
-    _used += 1
-    return _FIRST + _block() * _BLOCK + _used % _BLOCK
+    while True:
+        _used += 1
+        domain = _FIRST + _block() * _BLOCK + _used % _BLOCK
+        if domain not in _kept:
+            return domain
+
+
+@contextmanager
+def kept_domain() -> Iterator[int]:
+    """A domain that more than one test uses: `next_domain` leaves it out until the end."""
+    domain = next_domain()
+    _kept.add(domain)
+    assert len(_kept) < _BLOCK, f"expected fewer than {_BLOCK} domains to be kept"
+    try:
+        yield domain
+    finally:
+        _kept.remove(domain)
 
 
 def block_of(domain: int) -> int:
@@ -49,17 +65,21 @@ def block_of(domain: int) -> int:
 
 @cache
 def _block() -> int:
-    """Reserve domains until this process ends: a lock on a file that every process can name."""
+    """Reserve domains until this process ends.
+
+    By an address without a file: every process of this network has the same ones, whatever its
+    TMPDIR, and one in another network namespace, which cannot disturb, has its own.
+    """
     end = time.monotonic() + _RESERVE_S
     while time.monotonic() < end:
         for number in range(_BLOCKS):
-            path = os.path.join(gettempdir(), f"elea-test-domains-{number}")
-            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            reserved = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             try:
-                flock(file, LOCK_EX | LOCK_NB)
-            except BlockingIOError:
-                os.close(file)
+                reserved.bind(f"\0elea-test-domains-{number}")
+            except OSError:
+                reserved.close()
             else:
+                _reserved.append(reserved)
                 return number
         time.sleep(0.1)
     raise AssertionError(f"{_BLOCKS} processes of this host reserve DDS domains")

@@ -70,10 +70,10 @@ def test_the_program_bridges_until_it_is_told_to_stop(tmp_path: Path) -> None:
 
 @line("D-786", "D-876")
 def test_a_domain_is_listed_without_being_bridged(
-    rig: Rig, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    here = ["-d", str(rig.domain + 100 if rig.domain < 100 else rig.domain), "--timeout", "20"]
-    domain = int(here[1])
+    domain = next_domain()
+    here = ["-d", str(domain), "--timeout", "20"]
     with peer(domain) as other:
         other.writer("w", "Look", "Robot")
         other.reader("r", "Look", "Robot", reliable=False)
