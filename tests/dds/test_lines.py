@@ -107,7 +107,6 @@ def test_exclusive_mirrors_have_the_configured_strength() -> None:
         assert made.mirror_qos[route.mirrors[0].handle][0].strength == 7
 
 
-@pytest.mark.long  # the first samples are lost now and then: a defect
 @line("D-309", "D-263", "D-264")
 def test_samples_pass_once_while_mirrors_are_replaced(rig: Rig) -> None:
     with rig.far.declare_subscriber("Tier", FifoChannel(1_000)) as subscriber:
@@ -170,6 +169,47 @@ def test_the_old_mirror_is_read_until_the_type_of_the_new_one_is_there(
         got = [number(subscriber.handler.recv(LIMIT_S)) for _ in range(39)]
         assert got == list(range(1, 40))
         # The old mirror goes, and nothing came twice.
+        until(lambda: other.bare_matched("bare") == 1)
+        assert subscriber.handler.try_recv() is None
+
+
+@line("D-309", "D-402")
+def test_samples_that_the_old_mirror_gets_late_pass_in_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    domain = next_domain()
+    with (
+        session_pair() as (near, far),
+        bridge(near, domain, linger=0.5) as made,
+        peer(domain) as other,
+        far.declare_subscriber("Slow", FifoChannel(1_000)) as subscriber,
+    ):
+        dds: Any = made.dds
+        take, fetched, late = dds.take, set[int](), set[int]()
+
+        def taken(reader: int, count: int) -> Any:
+            if reader in late:
+                return []
+            found = take(reader, count)
+            if found:
+                fetched.add(reader)
+            return found
+
+        monkeypatch.setattr(dds, "take", taken)
+        other.bare_writer("bare", "Slow")
+        until(lambda: other.bare_matched("bare"))
+        other.bare_write("bare", 0, "x")
+        assert number(subscriber.handler.recv(LIMIT_S)) == 0
+        late |= fetched
+        for value in range(1, 20):
+            other.bare_write("bare", value, "x")
+        other.writer("typed", "Slow", "Chatter")
+        until(lambda: other.matched("typed"))
+        for value in range(20, 40):
+            other.bare_write("bare", value, "x")
+        until(lambda: fetched - late)  # the new mirror has samples that the old one has not
+        late.clear()
+        assert [number(subscriber.handler.recv(LIMIT_S)) for _ in range(39)] == list(range(1, 40))
         until(lambda: other.bare_matched("bare") == 1)
         assert subscriber.handler.try_recv() is None
 
