@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from contextlib import suppress
 from functools import partial
+from threading import Event
 from typing import Any
 
 import pytest
@@ -26,8 +27,10 @@ from tests.dds.peers import (
 )
 from tests.dds.test_ros_mode import eclipse_pair
 
+from elea.dds import mirror_writers
 from elea.dds.port import Ready
 from elea.dds.qos import CDR1, CDR2, Ownership
+from elea.dds.to_dds import ToDds
 from elea.sample import Sample
 from elea.session.handlers import FifoChannel
 
@@ -214,7 +217,6 @@ def test_samples_that_the_old_mirror_gets_late_pass_in_their_order(
         assert subscriber.handler.try_recv() is None
 
 
-@pytest.mark.long  # the first samples are lost now and then: a defect
 @line("D-309", "D-264")
 def test_samples_are_written_once_while_mirrors_are_replaced(rig: Rig) -> None:
     rig.peer.bare_reader("bare in", "TierIn")
@@ -234,6 +236,80 @@ def test_samples_are_written_once_while_mirrors_are_replaced(rig: Rig) -> None:
 
         until(all_there)
     assert got == list(range(40))
+
+
+@line("D-309", "D-452")
+def test_samples_that_were_received_and_not_delivered_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    domain = next_domain()
+    arrived, released, delivered = Event(), Event(), Event()
+    with (
+        session_pair() as (near, far),
+        bridge(near, domain, linger=0.5) as made,
+        peer(domain) as other,
+    ):
+
+        def show_delete(_key: str) -> bool:
+            """Stand for a thread of the session that delivers late."""
+            if arrived.is_set():
+                delivered.set()
+            arrived.set()
+            return released.wait(LIMIT_S)
+
+        succeed = ToDds.succeed
+
+        def slowly(route: ToDds, *args: Any) -> None:
+            succeed(route, *args)
+            released.set()
+            delivered.wait(LIMIT_S)
+
+        monkeypatch.setattr(made.rights, "show_delete", show_delete)
+        monkeypatch.setattr(ToDds, "succeed", slowly)
+        other.bare_reader("bare", "Queue")
+        until(lambda: other.bare_matched("bare"))
+        subscribed(far, "Queue")
+        far.delete("Queue")
+        assert arrived.wait(LIMIT_S)
+        for value in range(20):
+            far.put("Queue", chatter(value))
+        far.delete("Queue")
+        other.reader("typed", "Queue", "Chatter")
+        until(lambda: all(id_.type_hash for id_ in list(made.routes)))
+        far.put("Queue", chatter(20))
+        got: list[int] = []
+
+        def all_there() -> bool:
+            got.extend(one for one, _ in other.bare_take("bare"))
+            return len(got) >= 21
+
+        until(all_there, f"21 samples, got {got}")
+        assert got == list(range(21))
+
+
+@line("D-309")
+def test_samples_that_a_replaced_mirror_wrote_in_vain_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    domain = next_domain()
+    monkeypatch.setattr(mirror_writers, "ACKNOWLEDGE_NS", 200_000_000)
+    with (
+        session_pair() as (near, far),
+        bridge(near, domain) as made,
+        peer(domain) as other,
+    ):
+        other.reader("first", "Vain", "Chatter", depth=1)
+        until(lambda: other.matched("first"))
+        monkeypatch.setattr(made.dds, "is_acknowledged", lambda _writer, _timeout_ns: False)
+        put(far, "Vain", chatter(1))
+        assert [one["value"]["number"] for one in other.taken("first", 1)] == [1]
+        other.reader("second", "Vain", "Chatter", deadline=60)
+        [route] = list(made.routes.values())
+        until(lambda: route.counts.lost == {"unacknowledged": 1})
+        monkeypatch.undo()
+        put(far, "Vain", chatter(2))
+        for name in ("first", "second"):
+            assert [one["value"]["number"] for one in other.taken(name, 1)] == [2]
 
 
 @line("D-363")

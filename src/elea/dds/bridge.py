@@ -52,6 +52,7 @@ from elea.session.session import Session
 MAINTAIN_COUNT: Final = 64  # routes whose mirrors are looked at in one turn
 IDLE_NS: Final = 1_000_000_000  # longest wait
 STOP_S: Final = 5.0
+STOP_WAIT_NS: Final = 500_000_000  # for acknowledgements of all routes together
 _ENTITIES: Final = 0xC000_0000  # entity ids of DDS writers, beyond those of sessions and devices
 _ENTITIES_COUNT: Final = 1 << 20  # of one bridge
 _BLOCKS: Final = itertools.count()  # of entity ids, one per bridge of this process
@@ -131,6 +132,7 @@ class Bridge:
         self._siblings: dict[tuple[Direction, str], int] = {}
         self._is_waiting = False
         self._is_stopping = False
+        self._stop_end_ns = 0  # until then routes that end at a stop wait for acknowledgements
         self._messages_ns = time.monotonic_ns()
         self._logged: set[str] = set()
         self.history = HistoryQueries(
@@ -212,6 +214,10 @@ class Bridge:
         )
 
     # For routes.
+
+    def stop_wait_ns(self) -> int:
+        """Return how long a route that ends may wait for acknowledgements: only at a stop."""
+        return max(0, self._stop_end_ns - self.now_ns())
 
     def new_counts(self) -> RouteCounts:
         """Return counters of a new route."""
@@ -472,7 +478,7 @@ class Bridge:
                     left.append(route)
                 continue
             if route is None:
-                route = self._make(plan)
+                route = self._make(plan, changed)
             route.end_ns = None
             route.update(plan)
             self.touch(route)
@@ -493,22 +499,40 @@ class Bridge:
             ),
             None,
         )
-        if isinstance(route, ToDds) and isinstance(successor, ToDds):
-            successor.succeed(route)
-            self._end(route)
-        elif isinstance(route, FromDds) and isinstance(successor, FromDds):
-            successor.succeed(route, self.now_ns())
-            self._end(route)
-        else:
-            self.end_later(route)
+        now_ns = self.now_ns()
+        match route, successor:
+            case ToDds(), ToDds():
+                successor.succeed(route, now_ns)
+            case FromDds(), FromDds():
+                successor.succeed(route, now_ns)
+            case _:
+                self.end_later(route)
+                return
+        self._end(route)
 
-    def _make(self, plan: Plan) -> Route:
-        is_from = plan.id.direction is Direction.FROM_DDS
-        route: Route = FromDds(self, plan) if is_from else ToDds(self, plan)
-        self.add_route(route)
-        if isinstance(route, ToDds):
+    def _make(self, plan: Plan, changed: set[RouteId]) -> Route:
+        route: Route
+        if plan.id.direction is Direction.FROM_DDS:
+            route = FromDds(self, plan)
+        else:
+            old = self._predecessor(plan.id, changed)
+            route = ToDds(self, plan, None if old is None else old.release_inlet())
             route.sources = self.remote_writers.of(plan.id.key)
+        self.add_route(route)
         return route
+
+    def _predecessor(self, id_: RouteId, changed: set[RouteId]) -> ToDds | None:
+        """Return the route whose readers have another type now, that of a new route."""
+        same = replace(id_, type_hash=b"")
+        for other in changed:
+            route = self.routes.get(other)
+            if (
+                isinstance(route, ToDds)
+                and other not in self.table.plans
+                and replace(other, type_hash=b"") == same
+            ):
+                return route
+        return None
 
     def add_route(self, route: Route) -> None:
         """Look after a route."""
@@ -557,6 +581,7 @@ class Bridge:
 
     def _close(self) -> None:
         self.doing = "stopping"
+        self._stop_end_ns = self.now_ns() + STOP_WAIT_NS
         self.history.close()
         for route in list(self.routes.values()):
             self._end(route)
