@@ -178,16 +178,11 @@ def test_the_old_mirror_is_read_until_the_type_of_the_new_one_is_there(
 
 @line("D-309", "D-402")
 def test_samples_that_the_old_mirror_gets_late_pass_in_their_order(
-    monkeypatch: pytest.MonkeyPatch,
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    domain = next_domain()
-    with (
-        session_pair() as (near, far),
-        bridge(near, domain, linger=0.5) as made,
-        peer(domain) as other,
-        far.declare_subscriber("Slow", FifoChannel(1_000)) as subscriber,
-    ):
-        dds: Any = made.dds
+    other = rig.peer
+    with rig.far.declare_subscriber("Slow", FifoChannel(1_000)) as subscriber:
+        dds: Any = rig.bridge.dds
         take, fetched, late = dds.take, set[int](), set[int]()
 
         def taken(reader: int, count: int) -> Any:
@@ -199,21 +194,21 @@ def test_samples_that_the_old_mirror_gets_late_pass_in_their_order(
             return found
 
         monkeypatch.setattr(dds, "take", taken)
-        other.bare_writer("bare", "Slow")
-        until(lambda: other.bare_matched("bare"))
-        other.bare_write("bare", 0, "x")
+        other.bare_writer("slow bare", "Slow")
+        until(lambda: other.bare_matched("slow bare"))
+        other.bare_write("slow bare", 0, "x")
         assert number(subscriber.handler.recv(LIMIT_S)) == 0
         late |= fetched
         for value in range(1, 20):
-            other.bare_write("bare", value, "x")
-        other.writer("typed", "Slow", "Chatter")
-        until(lambda: other.matched("typed"))
+            other.bare_write("slow bare", value, "x")
+        other.writer("slow typed", "Slow", "Chatter")
+        until(lambda: other.matched("slow typed"))
         for value in range(20, 40):
-            other.bare_write("bare", value, "x")
+            other.bare_write("slow bare", value, "x")
         until(lambda: fetched - late)  # the new mirror has samples that the old one has not
         late.clear()
         assert [number(subscriber.handler.recv(LIMIT_S)) for _ in range(39)] == list(range(1, 40))
-        until(lambda: other.bare_matched("bare") == 1)
+        until(lambda: other.bare_matched("slow bare") == 1)
         assert subscriber.handler.try_recv() is None
 
 
@@ -240,76 +235,65 @@ def test_samples_are_written_once_while_mirrors_are_replaced(rig: Rig) -> None:
 
 @line("D-309", "D-452")
 def test_samples_that_were_received_and_not_delivered_are_written(
-    monkeypatch: pytest.MonkeyPatch,
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    domain = next_domain()
+    made, other, far = rig.bridge, rig.peer, rig.far
     arrived, released, delivered = Event(), Event(), Event()
-    with (
-        session_pair() as (near, far),
-        bridge(near, domain, linger=0.5) as made,
-        peer(domain) as other,
-    ):
 
-        def show_delete(_key: str) -> bool:
-            """Stand for a thread of the session that delivers late."""
-            if arrived.is_set():
-                delivered.set()
-            arrived.set()
-            return released.wait(LIMIT_S)
+    def show_delete(_key: str) -> bool:
+        """Stand for a thread of the session that delivers late."""
+        if arrived.is_set():
+            delivered.set()
+        arrived.set()
+        return released.wait(LIMIT_S)
 
-        succeed = ToDds.succeed
+    succeed = ToDds.succeed
 
-        def slowly(route: ToDds, *args: Any) -> None:
-            succeed(route, *args)
-            released.set()
-            delivered.wait(LIMIT_S)
+    def slowly(route: ToDds, *args: Any) -> None:
+        succeed(route, *args)
+        released.set()
+        delivered.wait(LIMIT_S)
 
-        monkeypatch.setattr(made.rights, "show_delete", show_delete)
-        monkeypatch.setattr(ToDds, "succeed", slowly)
-        other.bare_reader("bare", "Queue")
-        until(lambda: other.bare_matched("bare"))
-        subscribed(far, "Queue")
-        far.delete("Queue")
-        assert arrived.wait(LIMIT_S)
-        for value in range(20):
-            far.put("Queue", chatter(value))
-        far.delete("Queue")
-        other.reader("typed", "Queue", "Chatter")
-        until(lambda: all(id_.type_hash for id_ in list(made.routes)))
-        far.put("Queue", chatter(20))
-        got: list[int] = []
+    monkeypatch.setattr(made.rights, "show_delete", show_delete)
+    monkeypatch.setattr(ToDds, "succeed", slowly)
+    other.bare_reader("late bare", "Queue")
+    until(lambda: other.bare_matched("late bare"))
+    subscribed(far, "Queue")
+    far.delete("Queue")
+    assert arrived.wait(LIMIT_S)
+    for value in range(20):
+        far.put("Queue", chatter(value))
+    far.delete("Queue")
+    other.reader("late typed", "Queue", "Chatter")
+    until(lambda: all(id_.type_hash for id_ in list(made.routes) if id_.key == "Queue"))
+    far.put("Queue", chatter(20))
+    got: list[int] = []
 
-        def all_there() -> bool:
-            got.extend(one for one, _ in other.bare_take("bare"))
-            return len(got) >= 21
+    def all_there() -> bool:
+        got.extend(one for one, _ in other.bare_take("late bare"))
+        return len(got) >= 21
 
-        until(all_there, f"21 samples, got {got}")
-        assert got == list(range(21))
+    until(all_there, f"21 samples, got {got}")
+    assert got == list(range(21))
 
 
 @line("D-309")
 def test_samples_that_a_replaced_mirror_wrote_in_vain_are_counted(
-    monkeypatch: pytest.MonkeyPatch,
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    domain = next_domain()
     monkeypatch.setattr(mirror_writers, "ACKNOWLEDGE_NS", 200_000_000)
-    with (
-        session_pair() as (near, far),
-        bridge(near, domain) as made,
-        peer(domain) as other,
-    ):
-        other.reader("first", "Vain", "Chatter", depth=1)
-        until(lambda: other.matched("first"))
-        monkeypatch.setattr(made.dds, "is_acknowledged", lambda _writer, _timeout_ns: False)
-        put(far, "Vain", chatter(1))
-        assert [one["value"]["number"] for one in other.taken("first", 1)] == [1]
-        other.reader("second", "Vain", "Chatter", deadline=60)
-        [route] = list(made.routes.values())
-        until(lambda: route.counts.lost == {"unacknowledged": 1})
-        monkeypatch.undo()
-        put(far, "Vain", chatter(2))
-        for name in ("first", "second"):
-            assert [one["value"]["number"] for one in other.taken(name, 1)] == [2]
+    rig.peer.reader("first", "Vain", "Chatter", depth=1)
+    rig.matched("first")
+    monkeypatch.setattr(rig.bridge.dds, "is_acknowledged", lambda _writer, _timeout_ns: False)
+    put(rig.far, "Vain", chatter(1))
+    assert until(partial(_valid, rig.peer, "first")) == [1]
+    rig.peer.reader("second", "Vain", "Chatter", deadline=60)
+    route: Any = rig.route("to_dds", "Vain")
+    until(lambda: route.counts.lost == {"unacknowledged": 1})
+    monkeypatch.undo()
+    put(rig.far, "Vain", chatter(2))
+    for name in ("first", "second"):
+        assert until(partial(_valid, rig.peer, name)) == [2]
 
 
 @line("D-363")

@@ -51,6 +51,8 @@ from elea.session.session import Session
 
 MAINTAIN_COUNT: Final = 64  # routes whose mirrors are looked at in one turn
 IDLE_NS: Final = 1_000_000_000  # longest wait
+DRAIN_NS: Final = 30_000_000_000  # a route without endpoints may pass on what it has so long
+DRAIN_LOOK_NS: Final = 10_000_000
 STOP_S: Final = 5.0
 STOP_WAIT_NS: Final = 500_000_000  # for acknowledgements of all routes together
 _ENTITIES: Final = 0xC000_0000  # entity ids of DDS writers, beyond those of sessions and devices
@@ -451,12 +453,19 @@ class Bridge:
             if route is None:
                 continue
             if route.end_ns is not None:
-                if now_ns >= route.end_ns:
+                if now_ns >= route.end_ns and self._may_end(route, now_ns):
                     self._end(route)
                     continue
-                self.touch_at(route, route.end_ns)
+                self.touch_at(route, max(route.end_ns, now_ns + DRAIN_LOOK_NS))
             self.touch(route)
             self._poll(route, now_ns)
+
+    def _may_end(self, route: Route, now_ns: int) -> bool:
+        """Whether a route without endpoints has passed on all it has, or had time for it."""
+        assert route.end_ns is not None
+        if not isinstance(route, FromDds) or now_ns >= route.end_ns + DRAIN_NS:
+            return True
+        return route.is_drained(now_ns)
 
     def _maintain(self, now_ns: int) -> None:
         self.doing = "mirrors"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from elea.dds.cache import Cache, Kept
-from elea.dds.overlap import RETIRE_NS, SEEN_NS, Overlap, Retiring, source_ns_of
+from elea.dds.overlap import RETIRE_NS, SEEN_NS, Held, Overlap, Retiring, source_ns_of
 from elea.dds.pending_puts import Run, Single, Source
 from elea.dds.port import (
     ALIVE,
@@ -216,9 +216,12 @@ class FromDds:
             self.state.set(State.NO_TYPE, now_ns, "its type did not come yet")
             return
         for of in [one for one in self._mirrors if one not in wanted]:
-            self._delete(of)
+            if of in self.plan.classes or self._empty_left(of, now_ns):
+                self._delete(of)
         for one in [one for one in self._retiring if one.of not in wanted]:
-            self._end_retired(one)
+            is_empty = one.of in self.plan.classes or self._empty_left(one.of, now_ns)
+            if is_empty and one in self._retiring:
+                self._end_retired(one)
         try:
             for of in wanted:
                 assert type_ is not None
@@ -322,6 +325,9 @@ class FromDds:
         self._bridge.post(self._look)
         self._bridge.touch_at(self, now_ns)
 
+    def _held(self) -> list[Held]:
+        return [held for one in self._retiring for held in one.held.values()]
+
     def _retire(self, now_ns: int) -> None:
         """Delete old mirrors whose writers all know the new one."""
         for one in list(self._retiring):
@@ -335,6 +341,23 @@ class FromDds:
                 continue
             self._end_retired(one)
             self.overlap.extend(now_ns + SEEN_NS + self._bridge.linger_ns)
+
+    def _empty_left(self, of: ReaderClass, now_ns: int) -> bool:
+        """Put what the mirrors of writers that left still have; False: not all of it yet."""
+        every = not self._bridge.settings.on_demand or self.is_wanted or of.durability > 0
+        if self._bridge.is_standby or not every:
+            return True
+        readers = [handle for handle, one in self._classes.items() if one == of]
+        for reader in readers:
+            self.take(reader, now_ns)
+        if self._out or any(self._dds.has_samples(reader) for reader in readers):
+            self._bridge.touch_at(self, self.retry_ns or now_ns)
+            return False
+        return True
+
+    def is_drained(self, now_ns: int) -> bool:
+        """Put what is left of a route that ends; False: not all of it yet."""
+        return all(self._empty_left(of, now_ns) for of in set(self._classes.values()))
 
     def _end_retired(self, old: Retiring) -> None:
         for writer in list(old.held):
@@ -355,6 +378,12 @@ class FromDds:
     def close(self) -> None:
         """End the route: mirrors, publishers and cache go."""
         self._is_closed = True
+        pending = self.pending_count + sum(len(one.samples) for one in self._held())
+        for reader in self._classes if self.is_wanted else ():
+            while taken := self._dds.take(reader, TAKE_COUNT):
+                pending += sum(info.valid_data for _, info in taken)
+        if pending:
+            self.counts.lose("route ended", pending)
         for of in list(self._mirrors):
             self._delete(of)
         for one in self._retiring:

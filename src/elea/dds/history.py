@@ -68,6 +68,7 @@ class HistoryQueries:
             return
         if not self._rights.allow_query(question.key_expr, question.parameters):
             question.done([])
+            self._ask_next()
             return
         self._running += 1
         self.asked_count += 1
@@ -116,5 +117,8 @@ class HistoryQueries:
         if self._is_closed:
             return
         question.done(found)
-        if self._waiting:
+        self._ask_next()
+
+    def _ask_next(self) -> None:
+        if self._waiting and self._running < self._running_max:
             self.ask(self._waiting.popleft())
