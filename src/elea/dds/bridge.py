@@ -26,12 +26,11 @@ from elea.dds.describe import Description
 from elea.dds.device_resources import DeviceResources
 from elea.dds.forwarding import Forwarding
 from elea.dds.from_dds import FromDds
-from elea.dds.history import CACHE, HistoryQueries, Question
+from elea.dds.history import HistoryQueries
 from elea.dds.instances import InstancePublishers
-from elea.dds.line_hot import Item
 from elea.dds.port import Dds, Tier, TopicType
 from elea.dds.presence import Presence
-from elea.dds.qos import Durability, Qos
+from elea.dds.qos import Qos
 from elea.dds.remote_writers import RemoteWriters
 from elea.dds.rights import DomainRights
 from elea.dds.ros_graph import RosGraph
@@ -329,33 +328,6 @@ class Bridge:
                     one.undeclare()
 
     # History.
-
-    def ask_history(self, route: ToDds, zid: str | None) -> None:
-        """Ask other bridges, advanced publishers and storages for the history of a route."""
-        key = route.id.key
-        questions = [(f"{key}/{CACHE}/{zid or '*'}", "")]
-        if zid is None and self.settings.advanced:
-            questions.append((f"{key}/@adv/**", route.history_parameters()))
-        durability = max(
-            (one.qos.durability for one in route.plan.endpoints), default=Durability.VOLATILE
-        )
-        if zid is None and durability >= Durability.TRANSIENT:
-            questions.append((key, "_time=[..]"))
-        self._ask(route, questions)
-
-    def ask_publisher(self, route: ToDds, key_expr: str) -> None:
-        """Ask an advanced publisher that appeared for its history (D-664)."""
-        self._ask(route, [(key_expr, route.history_parameters())])
-
-    def _ask(self, route: ToDds, questions: list[tuple[str, str]]) -> None:
-        route.ask(len(questions))
-        for expr, parameters in questions:
-            self.counts.queries += 1
-
-            def done(items: list[Item]) -> None:
-                route.add_history(items, self.now_ns())
-
-            self.history.ask(Question(expr, parameters, done))
 
     def ask_bridge(self, zid: str) -> None:
         """Ask a bridge that appeared for the history of all durable routes (D-566)."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from elea.dds.cache import Arrived, merge
+from elea.dds.history import ask_history, ask_publisher
 from elea.dds.inlet import Inlet
 from elea.dds.line_hot import Item, Line
 from elea.dds.mapping import is_pattern, pattern_matches
@@ -176,7 +177,7 @@ class ToDds:
             if bridge.settings.ros and self._late_publishers is None:
                 self._late_publishers = self._watch_publishers()
             self._was_durable, self._is_history_due = True, False
-            bridge.ask_history(self, None)
+            ask_history(bridge, self, None)
 
     def _watch_publishers(self) -> Declared:
         """Ask advanced publishers for their history, those there are and those to come (D-664).
@@ -189,7 +190,7 @@ class ToDds:
         def told(sample: Sample) -> None:
             key = sample.key_text
             if sample.kind is SampleKind.PUT and f"/{bridge.session.zid()}/" not in key:
-                bridge.post(lambda _now_ns: bridge.ask_publisher(self, key))
+                bridge.post(lambda _now_ns: ask_publisher(bridge, self, key))
 
         handler = Callback(told, indirect=False)
         expr = f"{self.id.key}/@adv/pub/**"
@@ -325,7 +326,7 @@ class ToDds:
     def ask_again(self, zid: str) -> None:
         """Ask a bridge that appeared for its history (D-566)."""
         if self.plan.is_durable and self._was_durable:
-            self._bridge.ask_history(self, zid)
+            ask_history(self._bridge, self, zid)
 
     def ask(self, count: int) -> None:
         """Hold live samples back until so many history queries have ended."""
