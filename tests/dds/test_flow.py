@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from tests.dds.conftest import Rig
 from tests.dds.peers import (
+    LIMIT_S,
     Peer,
     bridge,
+    matched_here,
     matched_there,
     next_domain,
     peer,
@@ -335,3 +337,28 @@ def test_messages_of_the_library_go_to_the_log(
 ) -> None:
     monkeypatch.setattr(rig.bridge.dds, "messages", lambda: ["odd packet"])
     until(lambda: "Cyclone DDS: 'odd packet'" in caplog.text)
+
+
+@line("D-303", "D-401", "D-404")
+def test_what_a_writer_wrote_before_it_left_passes_while_another_class_stays() -> None:
+    domain = next_domain()
+    count = 4_000
+    with (
+        session_pair() as (near, far),
+        bridge(near, domain, linger=0.5) as made,
+        peer(domain) as other,
+        far.declare_subscriber("Left", FifoChannel(2 * count)) as subscriber,
+    ):
+        other.writer("stays", "Left", "Blob", reliable=False)
+        other.writer("goes", "Left", "Blob", depth=0)
+        until(lambda: other.matched("stays") and other.matched("goes"))
+        matched_here(made, "Left", 2)
+        held = threading.Event()
+        made.post(lambda _now_ns: [None, None][held.wait(LIMIT_S)])  # the DDS thread takes nothing
+        other.send("raw_burst", name="goes", count=count, size=100)
+        other.answer()
+        other.delete("goes")
+        held.set()
+        got = [subscriber.handler.recv(LIMIT_S) for _ in range(count)]
+        assert len(got) == count
+        assert all(not one.counts.lost for one in list(made.routes.values()))

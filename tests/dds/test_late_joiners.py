@@ -11,6 +11,7 @@ import pytest
 import zenoh
 from tests.dds.conftest import Rig
 from tests.dds.peers import (
+    Peer,
     bridge,
     next_domain,
     peer,
@@ -110,6 +111,42 @@ def test_a_late_reader_gets_the_history_of_others_and_then_live(rig: Rig) -> Non
     put(rig.far, "Late", chatter(4))
     [live] = rig.peer.taken("late", 1)
     assert live["value"]["number"] == 4
+
+
+@line("D-565", "D-569", "D-309")
+def test_late_readers_that_are_deeper_than_the_first_get_history() -> None:
+    here, there = next_domain(), next_domain()
+    with (
+        session_pair() as (near, far),
+        bridge(near, here, linger=0.5),
+        bridge(far, there, linger=0.5) as made,
+        peer(here) as talker,
+        peer(there) as listener,
+    ):
+        talker.writer("w", "Deep", "Chatter", depth=10, **DURABLE)
+        served(far, f"Deep/{CACHE}/{near.zid()}")
+        until(lambda: talker.matched("w"))
+        talker.write("w", [{"number": n, "text": ""} for n in range(10)])
+        for name, depth in (("one", 1), ("five", 5), ("all", 0)):
+            listener.reader(name, "Deep", "Chatter", depth=depth, **DURABLE)
+            count = depth or 10
+            got: list[int] = []
+            until(partial(_has_taken, listener, name, got, count), f"history of {name}: {got}")
+            # A mirror that is replaced gives what it has as well: values may come twice.
+            assert sorted(set(got)) == list(range(10 - count, 10))
+        [route] = [one for id_, one in list(made.routes.items()) if id_.key == "Deep"]
+        asked_all(route)
+        talker.write("w", [{"number": 10, "text": ""}])
+        got = []
+        until(partial(_has_taken, listener, "all", got, 1))
+        assert got[-1] == 10
+        assert route.counts.lost == {}
+
+
+def _has_taken(listener: Peer, name: str, got: list[int], count: int) -> bool:
+    """Take the values there are; states tell that a mirror was replaced."""
+    got += [one["value"]["number"] for one in listener.take(name) if one["valid"]]
+    return len(set(got)) >= count
 
 
 @line("D-566")

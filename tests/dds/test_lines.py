@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from contextlib import suppress
 from functools import partial
+from threading import Event
 from typing import Any
 
 import pytest
@@ -26,8 +27,10 @@ from tests.dds.peers import (
 )
 from tests.dds.test_ros_mode import eclipse_pair
 
+from elea.dds import mirror_writers
 from elea.dds.port import Ready
 from elea.dds.qos import CDR1, CDR2, Ownership
+from elea.dds.to_dds import ToDds
 from elea.sample import Sample
 from elea.session.handlers import FifoChannel
 
@@ -107,7 +110,6 @@ def test_exclusive_mirrors_have_the_configured_strength() -> None:
         assert made.mirror_qos[route.mirrors[0].handle][0].strength == 7
 
 
-@pytest.mark.long  # the first samples are lost now and then: a defect
 @line("D-309", "D-263", "D-264")
 def test_samples_pass_once_while_mirrors_are_replaced(rig: Rig) -> None:
     with rig.far.declare_subscriber("Tier", FifoChannel(1_000)) as subscriber:
@@ -174,7 +176,42 @@ def test_the_old_mirror_is_read_until_the_type_of_the_new_one_is_there(
         assert subscriber.handler.try_recv() is None
 
 
-@pytest.mark.long  # the first samples are lost now and then: a defect
+@line("D-309", "D-402")
+def test_samples_that_the_old_mirror_gets_late_pass_in_their_order(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = rig.peer
+    with rig.far.declare_subscriber("Slow", FifoChannel(1_000)) as subscriber:
+        dds: Any = rig.bridge.dds
+        take, fetched, late = dds.take, set[int](), set[int]()
+
+        def taken(reader: int, count: int) -> Any:
+            if reader in late:
+                return []
+            found = take(reader, count)
+            if found:
+                fetched.add(reader)
+            return found
+
+        monkeypatch.setattr(dds, "take", taken)
+        other.bare_writer("slow bare", "Slow")
+        until(lambda: other.bare_matched("slow bare"))
+        other.bare_write("slow bare", 0, "x")
+        assert number(subscriber.handler.recv(LIMIT_S)) == 0
+        late |= fetched
+        for value in range(1, 20):
+            other.bare_write("slow bare", value, "x")
+        other.writer("slow typed", "Slow", "Chatter")
+        until(lambda: other.matched("slow typed"))
+        for value in range(20, 40):
+            other.bare_write("slow bare", value, "x")
+        until(lambda: fetched - late)  # the new mirror has samples that the old one has not
+        late.clear()
+        assert [number(subscriber.handler.recv(LIMIT_S)) for _ in range(39)] == list(range(1, 40))
+        until(lambda: other.bare_matched("slow bare") == 1)
+        assert subscriber.handler.try_recv() is None
+
+
 @line("D-309", "D-264")
 def test_samples_are_written_once_while_mirrors_are_replaced(rig: Rig) -> None:
     rig.peer.bare_reader("bare in", "TierIn")
@@ -194,6 +231,69 @@ def test_samples_are_written_once_while_mirrors_are_replaced(rig: Rig) -> None:
 
         until(all_there)
     assert got == list(range(40))
+
+
+@line("D-309", "D-452")
+def test_samples_that_were_received_and_not_delivered_are_written(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, other, far = rig.bridge, rig.peer, rig.far
+    arrived, released, delivered = Event(), Event(), Event()
+
+    def show_delete(_key: str) -> bool:
+        """Stand for a thread of the session that delivers late."""
+        if arrived.is_set():
+            delivered.set()
+        arrived.set()
+        return released.wait(LIMIT_S)
+
+    succeed = ToDds.succeed
+
+    def slowly(route: ToDds, *args: Any) -> None:
+        succeed(route, *args)
+        released.set()
+        delivered.wait(LIMIT_S)
+
+    monkeypatch.setattr(made.rights, "show_delete", show_delete)
+    monkeypatch.setattr(ToDds, "succeed", slowly)
+    other.bare_reader("late bare", "Queue")
+    until(lambda: other.bare_matched("late bare"))
+    subscribed(far, "Queue")
+    far.delete("Queue")
+    assert arrived.wait(LIMIT_S)
+    for value in range(20):
+        far.put("Queue", chatter(value))
+    far.delete("Queue")
+    other.reader("late typed", "Queue", "Chatter")
+    until(lambda: all(id_.type_hash for id_ in list(made.routes) if id_.key == "Queue"))
+    far.put("Queue", chatter(20))
+    got: list[int] = []
+
+    def all_there() -> bool:
+        got.extend(one for one, _ in other.bare_take("late bare"))
+        return len(got) >= 21
+
+    until(all_there, f"21 samples, got {got}")
+    assert got == list(range(21))
+
+
+@line("D-309")
+def test_samples_that_a_replaced_mirror_wrote_in_vain_are_counted(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirror_writers, "ACKNOWLEDGE_NS", 200_000_000)
+    rig.peer.reader("first", "Vain", "Chatter", depth=1)
+    rig.matched("first")
+    monkeypatch.setattr(rig.bridge.dds, "is_acknowledged", lambda _writer, _timeout_ns: False)
+    put(rig.far, "Vain", chatter(1))
+    assert until(partial(_valid, rig.peer, "first")) == [1]
+    rig.peer.reader("second", "Vain", "Chatter", deadline=60)
+    route: Any = rig.route("to_dds", "Vain")
+    until(lambda: route.counts.lost == {"unacknowledged": 1})
+    monkeypatch.undo()
+    put(rig.far, "Vain", chatter(2))
+    for name in ("first", "second"):
+        assert until(partial(_valid, rig.peer, name)) == [2]
 
 
 @line("D-363")

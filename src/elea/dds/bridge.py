@@ -26,12 +26,11 @@ from elea.dds.describe import Description
 from elea.dds.device_resources import DeviceResources
 from elea.dds.forwarding import Forwarding
 from elea.dds.from_dds import FromDds
-from elea.dds.history import CACHE, HistoryQueries, Question
+from elea.dds.history import HistoryQueries
 from elea.dds.instances import InstancePublishers
-from elea.dds.line_hot import Item
 from elea.dds.port import Dds, Tier, TopicType
 from elea.dds.presence import Presence
-from elea.dds.qos import Durability, Qos
+from elea.dds.qos import Qos
 from elea.dds.remote_writers import RemoteWriters
 from elea.dds.rights import DomainRights
 from elea.dds.ros_graph import RosGraph
@@ -51,7 +50,10 @@ from elea.session.session import Session
 
 MAINTAIN_COUNT: Final = 64  # routes whose mirrors are looked at in one turn
 IDLE_NS: Final = 1_000_000_000  # longest wait
+DRAIN_NS: Final = 30_000_000_000  # a route without endpoints may pass on what it has so long
+DRAIN_LOOK_NS: Final = 10_000_000
 STOP_S: Final = 5.0
+STOP_WAIT_NS: Final = 500_000_000  # for acknowledgements of all routes together
 _ENTITIES: Final = 0xC000_0000  # entity ids of DDS writers, beyond those of sessions and devices
 _ENTITIES_COUNT: Final = 1 << 20  # of one bridge
 _BLOCKS: Final = itertools.count()  # of entity ids, one per bridge of this process
@@ -131,6 +133,7 @@ class Bridge:
         self._siblings: dict[tuple[Direction, str], int] = {}
         self._is_waiting = False
         self._is_stopping = False
+        self._stop_end_ns = 0  # until then routes that end at a stop wait for acknowledgements
         self._messages_ns = time.monotonic_ns()
         self._logged: set[str] = set()
         self.history = HistoryQueries(
@@ -212,6 +215,10 @@ class Bridge:
         )
 
     # For routes.
+
+    def stop_wait_ns(self) -> int:
+        """Return how long a route that ends may wait for acknowledgements: only at a stop."""
+        return max(0, self._stop_end_ns - self.now_ns())
 
     def new_counts(self) -> RouteCounts:
         """Return counters of a new route."""
@@ -322,33 +329,6 @@ class Bridge:
 
     # History.
 
-    def ask_history(self, route: ToDds, zid: str | None) -> None:
-        """Ask other bridges, advanced publishers and storages for the history of a route."""
-        key = route.id.key
-        questions = [(f"{key}/{CACHE}/{zid or '*'}", "")]
-        if zid is None and self.settings.advanced:
-            questions.append((f"{key}/@adv/**", route.history_parameters()))
-        durability = max(
-            (one.qos.durability for one in route.plan.endpoints), default=Durability.VOLATILE
-        )
-        if zid is None and durability >= Durability.TRANSIENT:
-            questions.append((key, "_time=[..]"))
-        self._ask(route, questions)
-
-    def ask_publisher(self, route: ToDds, key_expr: str) -> None:
-        """Ask an advanced publisher that appeared for its history (D-664)."""
-        self._ask(route, [(key_expr, route.history_parameters())])
-
-    def _ask(self, route: ToDds, questions: list[tuple[str, str]]) -> None:
-        route.ask(len(questions))
-        for expr, parameters in questions:
-            self.counts.queries += 1
-
-            def done(items: list[Item]) -> None:
-                route.add_history(items, self.now_ns())
-
-            self.history.ask(Question(expr, parameters, done))
-
     def ask_bridge(self, zid: str) -> None:
         """Ask a bridge that appeared for the history of all durable routes (D-566)."""
         for route in list(self.routes.values()):
@@ -445,12 +425,19 @@ class Bridge:
             if route is None:
                 continue
             if route.end_ns is not None:
-                if now_ns >= route.end_ns:
+                if now_ns >= route.end_ns and self._may_end(route, now_ns):
                     self._end(route)
                     continue
-                self.touch_at(route, route.end_ns)
+                self.touch_at(route, max(route.end_ns, now_ns + DRAIN_LOOK_NS))
             self.touch(route)
             self._poll(route, now_ns)
+
+    def _may_end(self, route: Route, now_ns: int) -> bool:
+        """Whether a route without endpoints has passed on all it has, or had time for it."""
+        assert route.end_ns is not None
+        if not isinstance(route, FromDds) or now_ns >= route.end_ns + DRAIN_NS:
+            return True
+        return route.is_drained(now_ns)
 
     def _maintain(self, now_ns: int) -> None:
         self.doing = "mirrors"
@@ -472,7 +459,7 @@ class Bridge:
                     left.append(route)
                 continue
             if route is None:
-                route = self._make(plan)
+                route = self._make(plan, changed)
             route.end_ns = None
             route.update(plan)
             self.touch(route)
@@ -493,22 +480,40 @@ class Bridge:
             ),
             None,
         )
-        if isinstance(route, ToDds) and isinstance(successor, ToDds):
-            successor.succeed(route)
-            self._end(route)
-        elif isinstance(route, FromDds) and isinstance(successor, FromDds):
-            successor.succeed(route, self.now_ns())
-            self._end(route)
-        else:
-            self.end_later(route)
+        now_ns = self.now_ns()
+        match route, successor:
+            case ToDds(), ToDds():
+                successor.succeed(route, now_ns)
+            case FromDds(), FromDds():
+                successor.succeed(route, now_ns)
+            case _:
+                self.end_later(route)
+                return
+        self._end(route)
 
-    def _make(self, plan: Plan) -> Route:
-        is_from = plan.id.direction is Direction.FROM_DDS
-        route: Route = FromDds(self, plan) if is_from else ToDds(self, plan)
-        self.add_route(route)
-        if isinstance(route, ToDds):
+    def _make(self, plan: Plan, changed: set[RouteId]) -> Route:
+        route: Route
+        if plan.id.direction is Direction.FROM_DDS:
+            route = FromDds(self, plan)
+        else:
+            old = self._predecessor(plan.id, changed)
+            route = ToDds(self, plan, None if old is None else old.release_inlet())
             route.sources = self.remote_writers.of(plan.id.key)
+        self.add_route(route)
         return route
+
+    def _predecessor(self, id_: RouteId, changed: set[RouteId]) -> ToDds | None:
+        """Return the route whose readers have another type now, that of a new route."""
+        same = replace(id_, type_hash=b"")
+        for other in changed:
+            route = self.routes.get(other)
+            if (
+                isinstance(route, ToDds)
+                and other not in self.table.plans
+                and replace(other, type_hash=b"") == same
+            ):
+                return route
+        return None
 
     def add_route(self, route: Route) -> None:
         """Look after a route."""
@@ -557,6 +562,7 @@ class Bridge:
 
     def _close(self) -> None:
         self.doing = "stopping"
+        self._stop_end_ns = self.now_ns() + STOP_WAIT_NS
         self.history.close()
         for route in list(self.routes.values()):
             self._end(route)

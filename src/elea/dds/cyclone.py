@@ -456,6 +456,11 @@ class CycloneDomain:
             return []
         return found  # type: ignore[no-any-return]  # pairs, as the extension module makes them
 
+    def has_samples(self, reader: int) -> bool:
+        """Whether a mirror reader has samples to take."""
+        condition = self._conditions.get(reader)
+        return condition is not None and self._c.dds_triggered(condition) > 0
+
     def write(self, writer: int, payload: bytes, source_ns: int) -> int:
         """Write a sample; never waits."""
         code = self._library.write(writer, payload, source_ns)

@@ -111,6 +111,7 @@ def declare(c: ct.CDLL) -> None:
         "dds_get_instance_handle": ([entity, ptr], entity),
         "dds_write_flush": ([entity], entity),
         "dds_wait_for_acks": ([entity, i64], entity),
+        "dds_triggered": ([entity], entity),
         "dds_assert_liveliness": ([entity], entity),
         "dds_strretcode": ([entity], ptr),
         "dds_builtintopic_get_endpoint_type_info": ([ptr, ct.POINTER(ptr)], entity),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from elea.dds.cache import Cache, Kept
-from elea.dds.overlap import RETIRE_NS, SEEN_NS, Overlap, Retiring
+from elea.dds.overlap import RETIRE_NS, SEEN_NS, Held, Overlap, Retiring, source_ns_of
 from elea.dds.pending_puts import Run, Single, Source
 from elea.dds.port import (
     ALIVE,
@@ -84,6 +84,7 @@ class FromDds:
         self._retiring: list[Retiring] = []  # old mirrors
         self._live: set[int] = set()  # instances, of a topic with a key
         self._attempts = 0
+        self._is_closed = False
         settings = bridge.settings
         self._due_ns = 0
         self._period_ns = self._period()
@@ -192,6 +193,8 @@ class FromDds:
 
     def _look(self, now_ns: int) -> None:
         """Notice whether there are subscribers; by the DDS thread."""
+        if self._is_closed:  # posted before the route ended
+            return
         wanted = self._demand.matching_status.matching
         wanted = wanted or (self._rmw is not None and self._rmw.is_matched)
         if wanted == self.is_wanted:
@@ -213,10 +216,12 @@ class FromDds:
             self.state.set(State.NO_TYPE, now_ns, "its type did not come yet")
             return
         for of in [one for one in self._mirrors if one not in wanted]:
-            self._delete(of)
+            if of in self.plan.classes or self._empty_left(of, now_ns):
+                self._delete(of)
         for one in [one for one in self._retiring if one.of not in wanted]:
-            self._retiring.remove(one)
-            self._forget(one.mirror)
+            is_empty = one.of in self.plan.classes or self._empty_left(one.of, now_ns)
+            if is_empty and one in self._retiring:
+                self._end_retired(one)
         try:
             for of in wanted:
                 assert type_ is not None
@@ -297,6 +302,9 @@ class FromDds:
 
         Its mirrors are read on until those of this route have replaced them.
         """
+        for retiring in old._retiring:
+            for writer in list(retiring.held):
+                old._release(retiring, writer)
         old._begin_overlap(now_ns)
         self.overlap = old.overlap
         for handle, source in old._sources.items():  # their stamps and numbers go on
@@ -317,16 +325,45 @@ class FromDds:
         self._bridge.post(self._look)
         self._bridge.touch_at(self, now_ns)
 
+    def _held(self) -> list[Held]:
+        return [held for one in self._retiring for held in one.held.values()]
+
     def _retire(self, now_ns: int) -> None:
         """Delete old mirrors whose writers all know the new one."""
         for one in list(self._retiring):
             matched = self._dds.unmatched(one.mirror, is_writer=False).matched
-            if self._out or not one.is_replaced(matched, now_ns):
+            if self._out:
                 continue
             self._empty(one)
-            self._retiring.remove(one)
-            self._forget(one.mirror)
+            for writer in one.expired(matched, now_ns):
+                self._release(one, writer)
+            if not one.is_replaced(matched, now_ns):
+                continue
+            self._end_retired(one)
             self.overlap.extend(now_ns + SEEN_NS + self._bridge.linger_ns)
+
+    def _empty_left(self, of: ReaderClass, now_ns: int) -> bool:
+        """Put what the mirrors of writers that left still have; False: not all of it yet."""
+        every = not self._bridge.settings.on_demand or self.is_wanted or of.durability > 0
+        if self._bridge.is_standby or not every:
+            return True
+        readers = [handle for handle, one in self._classes.items() if one == of]
+        for reader in readers:
+            self.take(reader, now_ns)
+        if self._out or any(self._dds.has_samples(reader) for reader in readers):
+            self._bridge.touch_at(self, self.retry_ns or now_ns)
+            return False
+        return True
+
+    def is_drained(self, now_ns: int) -> bool:
+        """Put what is left of a route that ends; False: not all of it yet."""
+        return all(self._empty_left(of, now_ns) for of in set(self._classes.values()))
+
+    def _end_retired(self, old: Retiring) -> None:
+        for writer in list(old.held):
+            self._release(old, writer)
+        self._retiring.remove(old)
+        self._forget(old.mirror)
 
     def _delete(self, of: ReaderClass) -> None:
         self._forget(self._mirrors.pop(of).mirror)
@@ -340,6 +377,13 @@ class FromDds:
 
     def close(self) -> None:
         """End the route: mirrors, publishers and cache go."""
+        self._is_closed = True
+        pending = self.pending_count + sum(len(one.samples) for one in self._held())
+        for reader in self._classes if self.is_wanted else ():
+            while taken := self._dds.take(reader, TAKE_COUNT):
+                pending += sum(info.valid_data for _, info in taken)
+        if pending:
+            self.counts.lose("route ended", pending)
         for of in list(self._mirrors):
             self._delete(of)
         for one in self._retiring:
@@ -357,29 +401,66 @@ class FromDds:
         """Take one list of a mirror reader and put it; what an old mirror has goes first."""
         if reader not in self._classes or self._out:
             return
-        taken = self._dds.take(reader, TAKE_COUNT)
-        if self._retiring:
-            self._hear(reader, taken)
-        self._put_taken(taken, reader)
+        self._pass(self._dds.take(reader, TAKE_COUNT), reader)
         self.drain(now_ns)
         if self._retiring:
             self._retire(now_ns)
             self.drain(now_ns)
 
-    def _hear(self, reader: int, taken: list[Taken]) -> None:
-        """Notice which writers know a new mirror; put what the old one had of them before."""
-        if any(one.mirror.handle == reader for one in self._retiring):
+    def _pass(self, taken: list[Taken], reader: int) -> None:
+        """Put taken samples; while a mirror replaces another one, in the order of their writers."""
+        if not self._retiring:
+            self._put_taken(taken, reader)
             return
-        heard = {info.publication_handle for _, info in taken}
-        for one in self._retiring:
-            if one.of == self._classes[reader]:
-                self._empty(one)
-                if one.hear(heard, self._bridge.now_ns()):
-                    self._bridge.touch_at(self, one.settled_ns)
+        old = next((one for one in self._retiring if one.mirror.handle == reader), None)
+        if old is not None:
+            self._pass_old(taken, old)
+            return
+        for one in [one for one in self._retiring if one.of == self._classes[reader]]:
+            self._empty(one)
+            taken = self._hold_new(taken, reader, one)
+        self._put_taken(taken, reader)
+
+    def _pass_old(self, taken: list[Taken], old: Retiring) -> None:
+        self._put_taken(taken, old.mirror.handle)
+        for writer in old.reached(taken):
+            self._release(old, writer)
+
+    def _hold_new(self, taken: list[Taken], reader: int, old: Retiring) -> list[Taken]:
+        """Hold samples of a new mirror that the old one will bring, too; returns the others."""
+        now_ns = self._bridge.now_ns()
+        writers = {info.publication_handle for _, info in taken} - old.heard
+        if writers:
+            matched = set(self._dds.unmatched(old.mirror, is_writer=False).matched)
+            resends = old.of.reliability is Reliability.RELIABLE and self._period_ns is None
+            for writer in writers if not resends else writers - matched:
+                self._release(old, writer)
+        passing = []
+        for sample in taken:
+            info = sample[1]
+            writer = info.publication_handle
+            if writer not in old.heard and writer not in old.held:
+                source = self._sources.get(writer)
+                if source is None or self.overlap.has(source.guid, source_ns_of(info)):
+                    old.hear(writer, now_ns)
+            if writer in old.heard:
+                passing.append(sample)
+            else:
+                old.hold(sample, reader, now_ns)
+        times = [one.end_ns for one in old.held.values()]
+        self._bridge.touch_at(self, min([*times, max(now_ns, old.settled_ns)]))
+        return passing
+
+    def _release(self, old: Retiring, writer: int) -> None:
+        """Put what was held of a writer."""
+        held = old.release(writer, self._bridge.now_ns())
+        self._bridge.touch_at(self, old.settled_ns)
+        if held is not None and held.reader in self._classes:
+            self._put_taken(held.samples, held.reader)
 
     def _empty(self, old: Retiring) -> None:
         while taken := self._dds.take(old.mirror.handle, TAKE_COUNT):
-            self._put_taken(taken, old.mirror.handle)
+            self._pass_old(taken, old)
 
     def poll(self, now_ns: int) -> int | None:
         """Do what is due of a route with a rate or without room; returns when to call again."""
@@ -394,8 +475,7 @@ class FromDds:
             self._due_ns = max(self._due_ns + self._period_ns, now_ns)
             for reader in list(self._classes):
                 while taken := self._dds.take(reader, TAKE_COUNT):
-                    self._hear(reader, taken)
-                    self._put_taken(taken, reader)
+                    self._pass(taken, reader)
             self.drain(now_ns)
         return self._due_ns if self._classes else None
 
@@ -424,7 +504,7 @@ class FromDds:
             if source is None or (old is not None and handle in old.heard):
                 continue
             if overlap is not None:
-                ns = info.source_timestamp if info.valid_data else -1 - info.source_timestamp
+                ns = source_ns_of(info)
                 remembers = bool(self._retiring) and handle not in heard
                 if not overlap.is_first(source.guid, ns, remembers=remembers):
                     if source.is_durable and old is None:

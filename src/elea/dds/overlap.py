@@ -6,38 +6,94 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from elea.dds.port import Mirror
+from elea.dds.port import Info, Mirror, Taken
 from elea.dds.qos import ReaderClass
 from elea.dds.stamps import ntp64_of
 
 RETIRE_NS: Final = 60_000_000_000  # an old mirror of writers that are silent stays so long
 SETTLE_NS: Final = 2_000_000_000  # what a writer sent to the old mirror alone may be sent again
 SEEN_NS: Final = 1_000_000_000  # samples are remembered so long after the last old mirror
+HOLD_NS: Final = 5_000_000_000  # samples of a new mirror wait so long for those before them
 _SEEN_COUNT_MAX: Final = 1 << 20
+_HELD_COUNT_MAX: Final = 1 << 16
+
+
+def source_ns_of(info: Info) -> int:
+    """Return what tells a sample of a writer from its others: states differ from values."""
+    return info.source_timestamp if info.valid_data else -1 - info.source_timestamp
+
+
+@dataclass(slots=True)
+class Held:
+    """Samples of one writer that a new mirror has before the old one has those before them."""
+
+    reader: int  # the new mirror
+    end_ns: int
+    samples: list[Taken] = field(default_factory=list)
+    times: set[int] = field(default_factory=set)
+
+    def add(self, sample: Taken) -> None:
+        """Hold one more sample."""
+        self.samples.append(sample)
+        self.times.add(source_ns_of(sample[1]))
 
 
 @dataclass(slots=True)
 class Retiring:
-    """An old mirror reader, read until the new one has heard each of its writers.
+    """An old mirror reader, read until the new one continues each of its writers.
 
-    Of each writer, all samples before the first that the new mirror has are in the old one, and
-    those after it in both. Later on a writer learns that the new one is there before it learns
-    that the old one is gone: a participant announces both in their order.
+    A mirror may have samples later than another one that was made after it: what a writer sends
+    again comes to each mirror by itself. So the samples of a new mirror are held until the old one
+    has brought the first of them; all before it have passed then, and all after it are in the new
+    one. Later on a writer learns that the new one is there before it learns that the old one is
+    gone: a participant announces both in their order.
     """
 
     mirror: Mirror
     of: ReaderClass
     end_ns: int
-    heard: set[int] = field(default_factory=set)  # handles of writers that the new mirror heard
-    settled_ns: int = 0  # when the last of them has settled
+    heard: set[int] = field(default_factory=set)  # handles of writers that the new one continues
+    held: dict[int, Held] = field(default_factory=dict)  # by the handle of their writer
+    settled_ns: int = 0  # when the last of the writers has settled
 
-    def hear(self, writers: set[int], now_ns: int) -> bool:
-        """Notice writers of the new mirror; whether some of them are new."""
-        if writers <= self.heard:
-            return False
-        self.heard |= writers
+    def hear(self, writer: int, now_ns: int) -> None:
+        """Notice a writer that the new mirror continues."""
+        self.heard.add(writer)
         self.settled_ns = now_ns + SETTLE_NS
-        return True
+
+    def hold(self, sample: Taken, reader: int, now_ns: int) -> None:
+        """Hold a sample of the new mirror."""
+        writer = sample[1].publication_handle
+        held = self.held.get(writer)
+        if held is None:
+            held = self.held[writer] = Held(reader, now_ns + HOLD_NS)
+        held.add(sample)
+        if len(held.samples) >= _HELD_COUNT_MAX:
+            held.end_ns = now_ns
+
+    def reached(self, taken: Iterable[Taken]) -> set[int]:
+        """Return the writers of whom the old mirror has brought a sample that is held."""
+        return {
+            info.publication_handle
+            for _, info in taken
+            if info.publication_handle in self.held
+            and source_ns_of(info) in self.held[info.publication_handle].times
+        }
+
+    def expired(self, matched: Iterable[int], now_ns: int) -> set[int]:
+        """Return the writers whose held samples wait in vain: the old mirror has them no more."""
+        there = set(matched)
+        end = now_ns >= self.end_ns
+        return {
+            writer
+            for writer, held in self.held.items()
+            if end or writer not in there or now_ns >= held.end_ns
+        }
+
+    def release(self, writer: int, now_ns: int) -> Held | None:
+        """Give the held samples of a writer back: the new mirror continues it."""
+        self.hear(writer, now_ns)
+        return self.held.pop(writer, None)
 
     def is_replaced(self, matched: Iterable[int], now_ns: int) -> bool:
         """Whether the new mirror has all samples of these writers from now on."""
@@ -67,6 +123,10 @@ class Overlap:
     def add(self, writer: bytes, time: int) -> None:
         """Remember a sample that passed before, by its stamp."""
         self._seen.add((writer, time))
+
+    def has(self, writer: bytes, source_ns: int) -> bool:
+        """Whether a sample has passed."""
+        return (writer, ntp64_of(source_ns)) in self._seen
 
     def is_first(self, writer: bytes, source_ns: int, *, remembers: bool = True) -> bool:
         """Whether a sample passes; it is remembered, unless another mirror cannot bring it."""

@@ -173,6 +173,9 @@ class Dds(Protocol):
     def take(self, reader: int, count_max: int) -> list[Taken]:
         """Take samples of a mirror reader, oldest first."""
 
+    def has_samples(self, reader: int) -> bool:
+        """Whether a mirror reader has samples to take."""
+
     def write(self, writer: int, payload: bytes, source_ns: int) -> int:
         """Write a sample; never waits."""
 

@@ -27,7 +27,7 @@ from elea.timestamp import NTP64, Timestamp
 
 if TYPE_CHECKING:
     from elea.dds.bridge import Bridge
-    from elea.dds.to_dds import ToDds
+    from elea.dds.inlet import Inlet
 
 _SOURCES_COUNT_MAX: Final = 1_024  # writers of one route whose samples are numbered
 
@@ -90,9 +90,10 @@ class RmwSubscriber:
     They wait in a line of their own: one thread at a time adds to a line.
     """
 
-    def __init__(self, route: ToDds, bridge: Bridge, key: str) -> None:
+    def __init__(self, inlet: Inlet, bridge: Bridge, key: str, topic_key: str) -> None:
         self.line = Line(bridge.limits)
-        self._route = route
+        self._inlet = inlet
+        self._topic_key = topic_key
         self._bridge = bridge
         self._len_max = bridge.limits.dds_sample_len
         self._subscriber = bridge.session.declare_subscriber(KeyExpr(key), Callback(self._receive))
@@ -103,23 +104,25 @@ class RmwSubscriber:
         self._bridge.undeclare(self._subscriber)
 
     def _receive(self, sample: Sample) -> None:
-        route = self._route
+        inlet = self._inlet
         attached = None if sample.attachment is None else sample.attachment.to_bytes()
         told = None if attached is None else parse_attachment(attached)
         if told is None or sample.kind is not SampleKind.PUT:
-            route.refuse("attachment" if told is None else "deletes")
+            inlet.refuse("attachment" if told is None else "deletes")
             return
         stamp = sample.raw_stamp
         if stamp is not None and stamp.id == told.gid:
-            route.refuse("D-671")  # a bridge put it, on the key of its topic as well
+            inlet.refuse("D-671")  # a bridge put it, on the key of its topic as well
             return
         payload = sample.payload.to_bytes()
         if len(payload) > self._len_max:
-            route.refuse("too large")
+            inlet.refuse("too large")
             return
         time = ntp64_of(max(0, told.source_time_ns))
-        result = self.line.try_add(Item(route.id.key, payload, time, told.gid, None), len(payload))
+        result = self.line.try_add(
+            Item(self._topic_key, payload, time, told.gid, None), len(payload)
+        )
         if result == FULL:
-            route.refuse("line full")
+            inlet.refuse("line full")
         elif result == ADDED_FIRST:
-            route.wake()
+            inlet.wake()

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from elea.dds.cache import Arrived, Written, merge
-from elea.dds.line_hot import FULL, Intake, Item, Line
+from elea.dds.cache import Arrived, merge
+from elea.dds.history import ask_history, ask_publisher
+from elea.dds.inlet import Inlet
+from elea.dds.line_hot import Item, Line
 from elea.dds.mapping import is_pattern, pattern_matches
+from elea.dds.mirror_writers import MATCH_NS, MirrorWriter, MirrorWriters, WriterId
 from elea.dds.port import FAILED, NO_ROOM, REFUSED, WRITTEN, DdsError, Mirror, Tier, TopicType
 from elea.dds.qos import (
     CDR1,
@@ -26,7 +28,6 @@ from elea.dds.qos import (
     mirror_writer,
 )
 from elea.dds.representation import legal_begins, padded, refusal, version_of
-from elea.dds.rmw import RmwSubscriber, rmw_key
 from elea.dds.routes import Plan, RouteId
 from elea.dds.sources import GUID_LEN, KEYED_WRITER, SourceInstances, identity_of
 from elea.dds.stamps import (
@@ -39,9 +40,7 @@ from elea.dds.stamps import (
     source_time,
 )
 from elea.dds.state import LOG, State, StateCell
-from elea.keyexpr.keyexpr import KeyExpr
 from elea.provenance import SampleKind
-from elea.qos import CongestionControl, Locality
 from elea.sample import Sample
 from elea.session.handlers import Callback
 
@@ -52,27 +51,19 @@ if TYPE_CHECKING:
 DRAIN_COUNT: Final = 1_024  # as many as a line holds: a turn costs as much as fifty samples
 BACK_OFF_NS: Final = 1_000_000
 BACK_OFF_NS_MAX: Final = 20_000_000
-MATCH_NS: Final = 5_000_000_000  # a new mirror writer waits so long for the readers there are
 REFUSED_NS: Final = 1_000_000_000  # or so long, if it is known that a reader will not match
 
 
-@dataclass(slots=True)
-class _MirrorWriter:
-    mirror: Mirror
-    type_: TopicType
-    ready_ns: int  # before it, readers that should match may not have matched
-    is_ready: bool = False
-    is_dirty: bool = False  # something waits for a flush
-    asserted_ns: int = 0
-
-
-_WriterId = tuple[str, Ownership, int]  # partition, ownership, data representation
-
-
 class ToDds:
-    """Writes the samples of a key to one topic, partition and type."""
+    """Writes the samples of a key to one topic, partition and type.
 
-    def __init__(self, bridge: Bridge, plan: Plan) -> None:
+    Args:
+        bridge: Whose thread calls, and what the route needs of it.
+        plan: Its endpoints.
+        inlet: Of the route that this one takes the place of.
+    """
+
+    def __init__(self, bridge: Bridge, plan: Plan, inlet: Inlet | None = None) -> None:
         self.id: RouteId = plan.id
         self.plan = plan
         self.counts = bridge.new_counts()
@@ -83,9 +74,7 @@ class ToDds:
         self.sources: set[bytes] = set()  # remote writers that announce themselves (D-604)
         self._bridge = bridge
         self._dds = bridge.dds
-        self._line = Line(bridge.limits)
-        self._writers: dict[_WriterId, _MirrorWriter] = {}
-        self._written = Written()
+        self._writers = MirrorWriters(bridge, self.counts, lambda ns: bridge.touch_at(self, ns))
         self._owned: tuple[int, bytes] | None = None  # representation and instance written last
         self._instances: OrderedDict[str, bytes] = OrderedDict()  # serialised keys by key text
         self._remote = SourceInstances(bridge.limits.dds_instances_count)
@@ -96,36 +85,28 @@ class ToDds:
         self._refused_once = False
         self._asking = 0  # history queries that run
         self._history: list[Item] = []
-        self._was_durable = False
+        self._was_durable = False  # history was asked for
+        self._is_history_due = False  # a durable mirror writer was replaced, and starts empty
         self._late_publishers: Declared | None = None
         self._is_pattern = is_pattern(plan.id.partition)
         self._is_keyed_by_instance = bridge.settings.has_instances(plan.id.key)
         self._last_ns = bridge.now_ns()
         self._wall_ns = 0
-        intake = Intake(
-            self._line,
-            self,
-            checks_encoding=bridge.settings.check_encoding,
-            len_max=bridge.limits.dds_sample_len,
-        )
-        handler = Callback(intake.receive)
-        origin = None if bridge.marks_own else Locality.REMOTE
-        expr = plan.id.key + ("/*" if self._is_keyed_by_instance else "")
-        self._subscriber = bridge.session.declare_subscriber(
-            KeyExpr(expr), handler, allowed_origin=origin
-        )
-        rmw = rmw_key(bridge, plan, any_hash=True)
-        self._rmw = None if rmw is None else RmwSubscriber(self, bridge, rmw)
+        self._inlet: Inlet | None = inlet or Inlet(bridge, self)
+        if inlet is not None:
+            inlet.hand_over(self)
+        self._line = self._inlet.line
+        self._rmw = self._inlet.rmw
 
     @property
     def mirrors(self) -> list[Mirror]:
         """The mirror writers."""
-        return [one.mirror for one in self._writers.values()]
+        return [one.mirror for one in self._writers.all()]
 
     @property
     def tier(self) -> Tier | None:
         """How well the type of the mirrors is known."""
-        return next((one.type_.tier for one in self._writers.values()), None)
+        return next((one.type_.tier for one in self._writers.all()), None)
 
     @property
     def pending_count(self) -> int:
@@ -137,57 +118,24 @@ class ToDds:
         """Whether history is being asked for."""
         return self._asking > 0
 
-    # By threads of the session.
-
-    def home(self) -> frozenset[bytes]:
-        """Return the prefixes of the participants of the own domain."""
-        return self._bridge.presence.home
-
-    def is_own(self, source: tuple[bytes, int]) -> bool:
-        """Whether a sample is one that the bridge put."""
-        return self._bridge.is_own(source)
-
-    def shows_delete(self, key: str) -> bool:
-        """Whether the domain may see that a key is deleted (D-814)."""
-        return self._bridge.rights.show_delete(key)
-
-    def refuse(self, reason: str) -> None:
-        """Count a sample that is not written: a duplicate by a rule, or lost."""
-        if reason.startswith("D-"):
-            self._bridge.counts.duplicate(reason)
-        else:
-            self.counts.lose(reason)
-
-    def wake(self) -> None:
-        """Tell the DDS thread that samples wait."""
-        self._bridge.wake(self)
-
-    def add_to_full(self, item: Item, length: int, sample: Sample) -> int:
-        """Take a sample that found the line full, or is longer than it (D-457)."""
-        blocks = sample.congestion_control is not CongestionControl.DROP
-        keeps_all = any(one.qos.depth == KEEP_ALL for one in self.plan.endpoints)
-        result, dropped = self._line.add(
-            item,
-            length,
-            waits=blocks and not self.is_asking,
-            drops_oldest=self.is_asking or not (blocks or keeps_all),
-        )
-        lost = dropped + (result == FULL)
-        if lost:
-            self.counts.lose("line full", lost)
-        return result
-
     # By the DDS thread: mirrors.
 
     def update(self, plan: Plan) -> None:
         """Follow a changed plan: other readers."""
         self.plan = plan
 
-    def succeed(self, old: ToDds) -> None:
-        """Take the samples that wait in a route whose readers are now those of this one."""
+    def release_inlet(self) -> Inlet | None:
+        """Give the inlet away, with all samples in it: another route goes on with it."""
+        inlet, self._inlet = self._inlet, None
+        self._line, self._rmw = Line(self._bridge.limits), None
+        return inlet
+
+    def succeed(self, old: ToDds, now_ns: int) -> None:
+        """Take the place of a route whose readers are now those of this one."""
+        self._writers.adopt(old._writers, now_ns)
         before = old._line.take(len(old._line))
         mine = self._line.take(len(self._line))
-        # Both heard the same samples for a moment: the end of one is the begin of the other.
+        # Two inlets of one key have the same samples: the end of one is the begin of the other.
         twice = next(
             (n for n in range(min(len(before), len(mine)), 0, -1) if before[-n:] == mine[:n]), 0
         )
@@ -201,11 +149,11 @@ class ToDds:
         """Create and replace mirror writers so that they satisfy all readers."""
         bridge = self._bridge
         if bridge.is_standby:
-            self._delete_all()
+            self._writers.retire_all(now_ns)
             self.state.set(State.STANDBY, now_ns)
             return
         if not bridge.presence.is_reachable(self.plan, now_ns):
-            self._delete_all()
+            self._writers.retire_all(now_ns)
             self.state.set(State.WAITING, now_ns, "the session has no link")
             return
         type_ = bridge.type_of(self.plan, now_ns)
@@ -213,7 +161,7 @@ class ToDds:
             self.state.set(State.NO_TYPE, now_ns, "its type did not come yet")
             return
         try:
-            wanted = set(self._writers)
+            wanted = self._writers.ids
             if not self._is_pattern:
                 wanted |= {(self.id.partition, one, self._version()) for one in self._ownerships()}
             for id_ in sorted(wanted):
@@ -225,11 +173,11 @@ class ToDds:
             return
         self._attempts = 0
         self.state.set(State.ACTIVE, now_ns)
-        if self.plan.is_durable and not self._was_durable:
-            self._was_durable = True
-            if bridge.settings.ros:
+        if self.plan.is_durable and (self._is_history_due or not self._was_durable):
+            if bridge.settings.ros and self._late_publishers is None:
                 self._late_publishers = self._watch_publishers()
-            bridge.ask_history(self, None)
+            self._was_durable, self._is_history_due = True, False
+            ask_history(bridge, self, None)
 
     def _watch_publishers(self) -> Declared:
         """Ask advanced publishers for their history, those there are and those to come (D-664).
@@ -242,7 +190,7 @@ class ToDds:
         def told(sample: Sample) -> None:
             key = sample.key_text
             if sample.kind is SampleKind.PUT and f"/{bridge.session.zid()}/" not in key:
-                bridge.post(lambda _now_ns: bridge.ask_publisher(self, key))
+                bridge.post(lambda _now_ns: ask_publisher(bridge, self, key))
 
         handler = Callback(told, indirect=False)
         expr = f"{self.id.key}/@adv/pub/**"
@@ -261,7 +209,7 @@ class ToDds:
         takes = [accepts_representation(one.qos, CDR1) for one in self.plan.endpoints]
         return CDR1 if all(takes) else CDR2
 
-    def _make(self, id_: _WriterId, type_: TopicType, now_ns: int) -> _MirrorWriter:
+    def _make(self, id_: WriterId, type_: TopicType, now_ns: int) -> MirrorWriter:
         """The mirror writer of an id; made anew if its QoS or type no longer fits (D-309)."""
         bridge = self._bridge
         partition, ownership, version = id_
@@ -282,33 +230,17 @@ class ToDds:
         known = self._writers.get(id_)
         if known is not None and bridge.mirror_qos.get(known.mirror.handle) == (qos, type_):
             return known
-        made = self._dds.make_writer(self.id.topic, type_, qos)
-        if known is not None:
-            self._delete(id_)
-        bridge.mirror_qos[made.handle] = qos, type_
-        found = self._writers[id_] = _MirrorWriter(made, type_, now_ns + MATCH_NS)
-        bridge.touch_at(self, found.ready_ns)
-        bridge.mirrors_changed()
-        return found
-
-    def _delete(self, id_: _WriterId) -> None:
-        writer = self._writers.pop(id_)
-        self._dds.flush(writer.mirror.handle)
-        self._bridge.mirror_qos.pop(writer.mirror.handle, None)
-        self._dds.delete(writer.mirror)
-        self._bridge.mirrors_changed()
-
-    def _delete_all(self) -> None:
-        for id_ in list(self._writers):
-            self._delete(id_)
+        made = self._writers.make(id_, self.id.topic, type_, qos, now_ns)
+        self._is_history_due |= known is not None and made.is_durable
+        return made
 
     def close(self) -> None:
         """End the route: the subscriber and the mirrors go."""
-        self._line.close()
-        self._bridge.undeclare(self._subscriber, self._late_publishers)
-        if self._rmw is not None:
-            self._rmw.close()
-        self._delete_all()
+        self._bridge.undeclare(self._late_publishers)
+        pending = 0 if self._inlet is None else self._inlet.close()
+        if pending and self.end_ns is None:  # its readers are still there
+            self.counts.lose("route ended", pending)
+        self._writers.close()
 
     # By the DDS thread: remote writers.
 
@@ -335,7 +267,7 @@ class ToDds:
         self,
         clock: bytes,
         payload: bytes,
-        writer: _MirrorWriter,
+        writer: MirrorWriter,
         identify: Callable[[bytes], bytes],
     ) -> None:
         """Remember which remote writer wrote an instance."""
@@ -386,7 +318,7 @@ class ToDds:
     def _arrived(self, item: Item) -> Arrived:
         instance = b""
         if item.payload and self._bridge.has_key(self.plan):
-            writer = next(iter(self._writers.values()), None)
+            writer = next(iter(self._writers.all()), None)
             if writer is not None and refusal(item.payload, None) is None:
                 instance = self._dds.key_of(writer.mirror, padded(item.payload)) or b""
         return Arrived(item.time, item.clock, item, instance)
@@ -394,7 +326,7 @@ class ToDds:
     def ask_again(self, zid: str) -> None:
         """Ask a bridge that appeared for its history (D-566)."""
         if self.plan.is_durable and self._was_durable:
-            self._bridge.ask_history(self, zid)
+            ask_history(self._bridge, self, zid)
 
     def ask(self, count: int) -> None:
         """Hold live samples back until so many history queries have ended."""
@@ -404,6 +336,7 @@ class ToDds:
 
     def poll(self, now_ns: int) -> int | None:
         """Write what waits; returns when to call again."""
+        self._writers.poll(now_ns)
         if self._rmw is not None:
             self._line.put_back(self._rmw.line.take(DRAIN_COUNT))
         if self._bridge.is_standby:
@@ -434,13 +367,13 @@ class ToDds:
             self._last_ns = self.counts.last_ns = now_ns
         if self._left and not self._unregister_left() and self.retry_ns is None:
             self.retry_ns = now_ns + BACK_OFF_NS
-        self._flush()
+        self._writers.flush()
         due = self._assert_liveliness(now_ns)
         if self.retry_ns is not None:
             return self.retry_ns
         return now_ns if self._line or (self._rmw is not None and self._rmw.line) else due
 
-    def _fast_writers(self, now_ns: int) -> dict[bytes, _MirrorWriter]:
+    def _fast_writers(self, now_ns: int) -> dict[bytes, MirrorWriter]:
         """The writers of plain samples by the begin of their payloads; none if more is to do."""
         if self._is_pattern or self._is_keyed_by_instance or self.plan.is_durable:
             return {}
@@ -451,7 +384,7 @@ class ToDds:
         [ownership] = ownerships
         if ownership is Ownership.EXCLUSIVE and len(self._writers) > 1:
             return {}
-        found: dict[bytes, _MirrorWriter] = {}
+        found: dict[bytes, MirrorWriter] = {}
         for begin in legal_begins(type_.extensibility):
             version = version_of(begin)
             writer = self._writers.get((self.id.partition, ownership, version))
@@ -462,7 +395,7 @@ class ToDds:
         return found
 
     def _write_plain(
-        self, batch: list[Item], start: int, writers: dict[bytes, _MirrorWriter]
+        self, batch: list[Item], start: int, writers: dict[bytes, MirrorWriter]
     ) -> int:
         """Write samples without attachments; returns the first that needs the general way."""
         write = self._dds.write
@@ -470,7 +403,7 @@ class ToDds:
         latest = ntp64_of(wall_ns + WRITE_AHEAD_NS_MAX)
         index, length, begin = start, 0, b""
         handle = 0
-        writer: _MirrorWriter | None = None
+        writer: MirrorWriter | None = None
         identify = self._identifier(next(iter(writers.values())).type_)
         for index in range(start, len(batch)):
             _, payload, time, clock, attachment = batch[index]
@@ -486,6 +419,8 @@ class ToDds:
             if write(handle, payload, -(-time * NANOS >> 32) if time else wall_ns) != WRITTEN:
                 break
             length += len(payload)
+            if writer is not None:
+                writer.unacknowledged_count += 1
             if identify is not None and writer is not None:
                 self._note_source(clock, payload, writer, identify)
         else:
@@ -493,12 +428,6 @@ class ToDds:
         self.counts.samples += index - start
         self.counts.octets += length
         return index
-
-    def _flush(self) -> None:
-        for writer in self._writers.values():
-            if writer.is_dirty:
-                writer.is_dirty = False
-                self._dds.flush(writer.mirror.handle)
 
     def _write(self, item: Item, now_ns: int) -> bool:
         """Write one sample; False if there is no room and it has to be tried again."""
@@ -514,23 +443,29 @@ class ToDds:
             return True
         clock = (beside.writer if beside is not None else None) or item.clock
         time = item.time
-        if self.plan.is_durable and time and not self._written.is_new(clock, time):
-            self._bridge.counts.duplicate("D-566")
-            return True
         wall_ns = self._bridge.wall_ns()
         source_ns, replaced = source_time(beside, time or None, wall_ns)
         if replaced:
             self._bridge.counts.stamps_replaced += 1
             text = "source time is more than 10 s ahead of this host's clock: written as of now"
             self.state.warn(text, now_ns)
-        done = (
-            self._write_delete(item, beside, source_ns, now_ns)
-            if item.payload is None
-            else self._write_value(item.key, item.payload, clock, beside, source_ns, now_ns)
-        )
-        if not done and self.plan.is_durable and time:
-            self._written.forget(clock, time)
-        return done
+        if item.payload is None:
+            return self._write_delete(item, clock, beside, source_ns, now_ns)
+        return self._write_value(item, item.payload, clock, beside, source_ns, now_ns)
+
+    def _lacking(self, targets: list[MirrorWriter], clock: bytes, time: int) -> list[MirrorWriter]:
+        """Return the mirror writers that have not written a sample of this stamp (D-566)."""
+        if not time or not self.plan.is_durable:
+            return targets
+        found = [one for one in targets if not one.is_durable or one.written.is_new(clock, time)]
+        if targets and not found:
+            self._bridge.counts.duplicate("D-566")
+        return found
+
+    def _forget(self, targets: list[MirrorWriter], clock: bytes, time: int) -> None:
+        """Forget the stamp of a sample that was not written after all."""
+        for one in targets:
+            one.written.forget(clock, time)
 
     def _partition(self, key: str) -> str | None:
         """The partition that a sample belongs to; None: none of this route's (D-107)."""
@@ -541,13 +476,13 @@ class ToDds:
         partition = self._bridge.settings.names.partition_of(key, self.id.topic)
         if partition is None or not pattern_matches(self.id.partition, partition):
             return None
-        known = {id_[0] for id_ in self._writers}
+        known = {id_[0] for id_ in self._writers.ids}
         if partition not in known and len(known) >= self._bridge.limits.dds_partitions_count:
             self.counts.lose("partitions")
             return None
         return partition
 
-    def _targets(self, partition: str, version: int, now_ns: int) -> list[_MirrorWriter] | None:
+    def _targets(self, partition: str, version: int, now_ns: int) -> list[MirrorWriter] | None:
         """The mirror writers of a payload; None: not ready, try again."""
         type_ = self._bridge.type_of(self.plan, now_ns)
         if type_ is None:
@@ -568,7 +503,7 @@ class ToDds:
             found.append(writer)
         return found
 
-    def _is_matched(self, writer: _MirrorWriter, id_: _WriterId, now_ns: int) -> bool:
+    def _is_matched(self, writer: MirrorWriter, id_: WriterId, now_ns: int) -> bool:
         """Whether the readers that a new mirror writer should match have matched, or had time."""
         _, ownership, version = id_
         expected = [
@@ -581,7 +516,7 @@ class ToDds:
         found = self._dds.unmatched(writer.mirror, is_writer=True)
         ready_ns = writer.ready_ns - (MATCH_NS - REFUSED_NS if found.policy else 0)
         if len(found.matched) >= len(expected) or now_ns >= ready_ns:
-            writer.is_ready = True
+            writer.is_ready = self._writers.is_settled
         return writer.is_ready
 
     def _owns(self, partition: str, version: int, key: bytes | None, source_ns: int) -> bool:
@@ -605,13 +540,14 @@ class ToDds:
 
     def _write_value(
         self,
-        key: str,
+        item: Item,
         payload: bytes,
         clock: bytes,
         beside: Attachment | None,
         source_ns: int,
         now_ns: int,
     ) -> bool:
+        key = item.key
         type_ = self._bridge.type_of(self.plan, now_ns)
         reason = refusal(payload, None if type_ is None else type_.extensibility)
         if reason is not None:
@@ -633,9 +569,11 @@ class ToDds:
             key_bytes = self._dds.key_of(targets[0].mirror, payload) if has_key else instance
             if not self._owns(partition, version, key_bytes, source_ns):
                 return False
+        targets = self._lacking(targets, clock, item.time)
         status = 0 if beside is None else beside.status
         results = [self._write_to(one, payload, status, source_ns) for one in targets]
         if NO_ROOM in results and WRITTEN not in results:
+            self._forget(targets, clock, item.time)
             return False
         if WRITTEN in results:
             self.counts.samples += 1
@@ -652,19 +590,20 @@ class ToDds:
             self.counts.lose("failed")
         return True
 
-    def _write_to(self, writer: _MirrorWriter, payload: bytes, status: int, source_ns: int) -> int:
+    def _write_to(self, writer: MirrorWriter, payload: bytes, status: int, source_ns: int) -> int:
         dds, handle = self._dds, writer.mirror.handle
         writer.is_dirty = True
         if status & DISPOSED:
             return dds.write_dispose(handle, payload, source_ns)
         result = dds.write(handle, payload, source_ns)
+        writer.unacknowledged_count += result == WRITTEN
         if result == WRITTEN and status & UNREGISTERED:
             key = dds.key_of(writer.mirror, payload)
             if key is not None:
                 dds.unregister(handle, key, source_ns)
         return result
 
-    def _remember(self, key: str, writer: _MirrorWriter, payload: bytes) -> None:
+    def _remember(self, key: str, writer: MirrorWriter, payload: bytes) -> None:
         if key in self._instances:
             self._instances.move_to_end(key)
             return
@@ -675,7 +614,7 @@ class ToDds:
                 self._instances.popitem(last=False)
 
     def _write_delete(
-        self, item: Item, beside: Attachment | None, source_ns: int, now_ns: int
+        self, item: Item, clock: bytes, beside: Attachment | None, source_ns: int, now_ns: int
     ) -> bool:
         key = None if beside is None else beside.key
         status = DISPOSED if beside is None else beside.status
@@ -691,13 +630,16 @@ class ToDds:
             return False
         if not self._owns(partition, version_of(key), padded(key), source_ns):
             return False
+        targets = self._lacking(targets, clock, item.time)
         for writer in targets:
             writer.is_dirty = True
             call = self._dds.dispose if status & DISPOSED else self._dds.unregister
             result = call(writer.mirror.handle, padded(key), source_ns)
             if result == NO_ROOM:
+                self._forget(targets, clock, item.time)
                 return False
             if result == WRITTEN:
+                writer.unacknowledged_count += 1
                 self.counts.deletes += 1
             else:
                 self._refuse("refused value", "its key is not one of this type", key)
@@ -717,8 +659,8 @@ class ToDds:
     def _assert_liveliness(self, now_ns: int) -> int | None:
         """Assert the liveliness of manual writers (D-603); returns when to call again."""
         due = None
-        for writer in self._writers.values():
-            qos = self._bridge.mirror_qos[writer.mirror.handle][0]
+        for writer in self._writers.all():
+            qos = writer.qos
             if qos.liveliness is Liveliness.AUTOMATIC or qos.lease_ns >= INFINITE:
                 continue
             period_ns = max(1_000_000, qos.lease_ns // 3)

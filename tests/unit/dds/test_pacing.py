@@ -109,6 +109,30 @@ def test_history_is_asked_for_a_few_at_a_time() -> None:
     assert sorted(done) == list(range(1_000))
 
 
+@line("D-567")
+def test_a_refused_history_query_lets_the_next_one_be_asked() -> None:
+    session: Any = _Session()
+    posted: list[Callable[[int], None]] = []
+    rights: Any = SimpleNamespace(allow_query=lambda key, _parameters: key != "k1")
+    queries = HistoryQueries(
+        session,
+        posted.append,
+        rights,
+        timeout_s=5.0,
+        running_max=1,
+        waiting_max=10,
+        samples_max=10,
+    )
+    done: list[int] = []
+    for number in range(3):
+        queries.ask(Question(f"k{number}", "", lambda _items, one=number: done.append(one)))  # type: ignore[misc]
+    while session.running:
+        session.running.pop(0).drop()
+        while posted:
+            posted.pop(0)(0)
+    assert done == [0, 1, 2]
+
+
 @line("D-755")
 def test_a_state_and_reason_are_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "elea.dds")
