@@ -8,16 +8,17 @@ from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import escape as xml
 
-from elea.cli.admin_space import SILENCE, Node, add_timeout_option, nodes
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.operators import add_timeout_option, admin_space
 from elea.cli.output import escape, json_line
+from elea.operate.admin_space import SILENCE, Node
+from elea.operate.topology import edges, everybody
 
 NAME: Final = "graph"
 SUMMARY: Final = "print the nodes, and who is connected to whom"
 
 _SHAPES: Final = {"router": "box", "peer": "ellipse", "client": "plain"}
 _FILLS: Final = {"router": "#f3c27b", "peer": "#9ecae1", "client": "#dddddd"}
-_ZID_LEN: Final = 8  # what of an id is shown in pictures
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,29 +41,13 @@ def run(args: argparse.Namespace) -> int:
     """Print the graph; 1 if there is none."""
     with open_session(args) as session:
         require_neighbour(session)
-        found = nodes(session, args.timeout)
+        found = admin_space(session, args).nodes()
         if not found:
             note(SILENCE)
     writer = {"text": _text, "dot": _dot, "svg": _svg, "json": _json}[args.format]
     for line in writer(found):
         print(line)
     return 0 if found else 1
-
-
-def _everybody(found: list[Node]) -> dict[str, tuple[str, str]]:
-    """Id to role and label, of those who answered and of their neighbours."""
-    seen = {one.zid: (one.role, one.zid[:_ZID_LEN]) for node in found for one in node.neighbours}
-    told = {one.zid: (one.role, one.name or one.zid[:_ZID_LEN]) for one in found}
-    return dict(sorted({**seen, **told}.items()))
-
-
-def _edges(found: list[Node]) -> list[tuple[str, str]]:
-    pairs = {
-        (min(node.zid, one.zid), max(node.zid, one.zid))
-        for node in found
-        for one in node.neighbours
-    }
-    return sorted(pairs)
 
 
 def _text(found: list[Node]) -> Iterator[str]:
@@ -77,10 +62,10 @@ def _text(found: list[Node]) -> Iterator[str]:
 
 def _dot(found: list[Node]) -> Iterator[str]:
     yield "graph {"
-    for zid, (role, label) in _everybody(found).items():
+    for zid, (role, label) in everybody(found).items():
         shape = _SHAPES.get(role, "plain")
         yield f"    {_quoted(zid)} [ label = {_quoted(f'{role} {label}')}, shape = {shape} ]"
-    for a, b in _edges(found):
+    for a, b in edges(found):
         yield f"    {_quoted(a)} -- {_quoted(b)}"
     yield "}"
 
@@ -92,21 +77,21 @@ def _quoted(text: str) -> str:
 
 def _svg(found: list[Node]) -> Iterator[str]:
     """A circle of nodes: no layout engine, and readable up to some dozens."""
-    everybody = _everybody(found)
-    radius = max(120, 14 * len(everybody))
+    nodes = everybody(found)
+    radius = max(120, 14 * len(nodes))
     size = 2 * (radius + 80)
     places = {
         zid: (
-            size / 2 + radius * math.sin(2 * math.pi * index / len(everybody)),
-            size / 2 - radius * math.cos(2 * math.pi * index / len(everybody)),
+            size / 2 + radius * math.sin(2 * math.pi * index / len(nodes)),
+            size / 2 - radius * math.cos(2 * math.pi * index / len(nodes)),
         )
-        for index, zid in enumerate(everybody)
+        for index, zid in enumerate(nodes)
     }
     yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}">'
-    for pair in _edges(found):
+    for pair in edges(found):
         (x1, y1), (x2, y2) = (places[zid] for zid in pair)
         yield (f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#888888"/>')
-    for zid, (role, label) in everybody.items():
+    for zid, (role, label) in nodes.items():
         x, y = places[zid]
         fill = _FILLS.get(role, "#ffffff")
         yield (

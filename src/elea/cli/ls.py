@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
-from elea.cli.admin_space import KINDS, SILENCE, add_timeout_option, sources
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.operators import add_timeout_option, admin_space
 from elea.cli.output import Json, escape
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import seconds
 from elea.cli.samples import Printer, add_output_options
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.sample import Sample
-from elea.session.session import Session
+from elea.operate.admin_space import KINDS, SILENCE
+from elea.operate.keys import KEYS_COUNT_MAX, KeyUse, count_samples, declared_keys
 
 NAME: Final = "ls"
 SUMMARY: Final = "list the keys in use, and who uses them"
-
-KEYS_COUNT_MAX: Final = 100_000  # keys whose rates are counted; more are told of, not kept
-
-
-@dataclass(slots=True)
-class Row:
-    """One key."""
-
-    users: dict[str, dict[str, None]] = field(default_factory=dict)  # ids, by kind
-    count: int = 0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,12 +47,9 @@ def run(args: argparse.Namespace) -> int:
     printer = Printer.of(args)
     with open_session(args) as session:
         require_neighbour(session)
-        rows: dict[str, Row] = {}
-        for one in sources(session, key_expr, args.timeout):
-            users = rows.setdefault(one.key, Row()).users.setdefault(one.kind, {})
-            users.update(dict.fromkeys(one.zids))
-        if args.rate:
-            _count(session, key_expr, args.rate, rows)
+        rows = declared_keys(admin_space(session, args), key_expr)
+        if args.rate and (left_out := count_samples(session, key_expr, args.rate, rows)):
+            note(f"{left_out} samples of more than {KEYS_COUNT_MAX} keys were not counted")
         if not rows:
             note(f"no key: nobody uses one, or {SILENCE}")
     for key in sorted(rows):
@@ -72,31 +57,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if rows else 1
 
 
-def _count(session: Session, key_expr: str, span_s: float, rows: dict[str, Row]) -> None:
-    """Count what is published for a while."""
-    counts: dict[str, int] = {}
-    lock = threading.Lock()
-    left_out = 0
-
-    def count(sample: Sample) -> None:
-        nonlocal left_out
-        key = str(sample.key_expr)
-        with lock:
-            if key in counts or len(counts) < KEYS_COUNT_MAX:
-                counts[key] = counts.get(key, 0) + 1
-            else:
-                left_out += 1
-
-    with session.declare_subscriber(key_expr, count):
-        threading.Event().wait(span_s)
-    with lock:
-        for key, number in counts.items():
-            rows.setdefault(key, Row()).count = number
-    if left_out:
-        note(f"{left_out} samples of more than {KEYS_COUNT_MAX} keys were not counted")
-
-
-def _values(key: str, row: Row, rate_s: float) -> dict[str, Json]:
+def _values(key: str, row: KeyUse, rate_s: float) -> dict[str, Json]:
     shown: dict[str, Json] = {"key_expr": key}
     for kind in KINDS:
         if kind in row.users:
@@ -106,11 +67,11 @@ def _values(key: str, row: Row, rate_s: float) -> dict[str, Json]:
     return shown
 
 
-def _line(key: str, row: Row, rate_s: float) -> str:
+def _line(key: str, row: KeyUse, rate_s: float) -> str:
     return "  ".join((escape(key), *_parts(row, rate_s)))
 
 
-def _parts(row: Row, rate_s: float) -> Iterator[str]:
+def _parts(row: KeyUse, rate_s: float) -> Iterator[str]:
     for kind in KINDS:
         if kind in row.users:
             yield f"{kind}: {' '.join(map(escape, row.users[kind])) or 'behind a router'}"
