@@ -9,9 +9,10 @@ from typing import Final
 from xml.sax.saxutils import escape as xml
 
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
-from elea.cli.operators import add_timeout_option, admin_space
+from elea.cli.operators import add_ids_option, add_timeout_option, admin_space
 from elea.cli.output import escape, json_line
 from elea.operate.admin_space import SILENCE, Node
+from elea.operate.labels import Labels
 from elea.operate.topology import edges, everybody
 
 NAME: Final = "graph"
@@ -25,7 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.epilog = (
         "Asks the admin space of every node that can be reached: `elea router` has one, and zenohd."
-        " Nodes without one are seen through their neighbours. Exit code 1 if nobody answers."
+        " Nodes without one are seen through their neighbours. A node is called by the identity it"
+        " proved, its name, the keys it declares, or digits of its id. Exit code 1 if nobody"
+        " answers."
     )
     parser.add_argument(
         "--format",
@@ -33,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="text",
         help="how to print it: text, the DOT language, a picture, or JSON lines (default: text)",
     )
+    add_ids_option(parser)
     add_timeout_option(parser)
     add_connection_options(parser)
 
@@ -41,30 +45,37 @@ def run(args: argparse.Namespace) -> int:
     """Print the graph; 1 if there is none."""
     with open_session(args) as session:
         require_neighbour(session)
-        found = admin_space(session, args).nodes()
+        space = admin_space(session, args)
+        found = space.nodes(stats=True)  # these tell identities
+        labels = Labels(space)
+        labels.learn(found)
         if not found:
             note(SILENCE)
     writer = {"text": _text, "dot": _dot, "svg": _svg, "json": _json}[args.format]
-    for line in writer(found):
+    for line in writer(found, labels, args.ids):
         print(line)
     return 0 if found else 1
 
 
-def _text(found: list[Node]) -> Iterator[str]:
+def _text(found: list[Node], labels: Labels, ids: bool) -> Iterator[str]:
     for node in found:
-        name = f" {node.name}" if node.name else ""
         where = " ".join(node.locators) or "listens nowhere"
-        yield escape(f"{node.role} {node.zid}{name}, {where}")
-        for one in sorted(node.neighbours, key=lambda one: (one.role, one.zid)):
+        yield escape(f"{node.role} {_called(node.zid, labels.name(node.zid), ids)}, {where}")
+        for one in sorted(node.neighbours, key=lambda one: (one.role, labels.name(one.zid))):
             links = ", ".join(f"{src} to {dst}" for src, dst in one.links) or "no link"
-            yield escape(f"  {one.role} {one.zid}, {links}")
+            yield escape(f"  {one.role} {_called(one.zid, labels.name(one.zid), ids)}, {links}")
 
 
-def _dot(found: list[Node]) -> Iterator[str]:
+def _called(zid: str, name: str, ids: bool) -> str:
+    return f"{name} ({zid})" if ids and name != zid else name
+
+
+def _dot(found: list[Node], labels: Labels, ids: bool) -> Iterator[str]:
     yield "graph {"
-    for zid, (role, label) in everybody(found).items():
+    for zid, (role, label) in everybody(found, labels).items():
         shape = _SHAPES.get(role, "plain")
-        yield f"    {_quoted(zid)} [ label = {_quoted(f'{role} {label}')}, shape = {shape} ]"
+        title = _quoted(f"{role} {_called(zid, label, ids)}")
+        yield f"    {_quoted(zid)} [ label = {title}, shape = {shape} ]"
     for a, b in edges(found):
         yield f"    {_quoted(a)} -- {_quoted(b)}"
     yield "}"
@@ -75,9 +86,9 @@ def _quoted(text: str) -> str:
     return '"' + escape(text).replace('"', '\\"') + '"'
 
 
-def _svg(found: list[Node]) -> Iterator[str]:
+def _svg(found: list[Node], labels: Labels, ids: bool) -> Iterator[str]:
     """A circle of nodes: no layout engine, and readable up to some dozens."""
-    nodes = everybody(found)
+    nodes = everybody(found, labels)
     radius = max(120, 14 * len(nodes))
     size = 2 * (radius + 80)
     places = {
@@ -98,24 +109,26 @@ def _svg(found: list[Node]) -> Iterator[str]:
             f"<g><title>{xml(escape(f'{role} {zid}'))}</title>"
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="12" fill="{fill}" stroke="#444444"/>'
             f'<text x="{x:.1f}" y="{y + 26:.1f}" font-family="sans-serif" font-size="11"'
-            f' text-anchor="middle">{xml(escape(label))}</text></g>'
+            f' text-anchor="middle">{xml(escape(_called(zid, label, ids)))}</text></g>'
         )
     yield "</svg>"
 
 
-def _json(found: list[Node]) -> Iterator[str]:
+def _json(found: list[Node], labels: Labels, ids: bool) -> Iterator[str]:
     for node in found:
         yield json_line(
             {
                 "zid": node.zid,
                 "whatami": node.role,
                 "name": node.name,
+                "label": labels.label(node.zid),
                 "version": node.version,
                 "locators": node.locators,
                 "sessions": [
                     {
                         "zid": one.zid,
                         "whatami": one.role,
+                        "label": labels.label(one.zid),
                         "links": [{"src": src, "dst": dst} for src, dst in one.links],
                     }
                     for one in node.neighbours

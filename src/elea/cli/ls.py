@@ -15,16 +15,21 @@ from elea.cli.samples import Printer, add_output_options
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.operate.admin_space import KINDS, SILENCE
 from elea.operate.keys import KEYS_COUNT_MAX, KeyUse, count_samples, declared_keys
+from elea.operate.labels import Labels
 
 NAME: Final = "ls"
 SUMMARY: Final = "list the keys in use, and who uses them"
+
+_KEY_WIDTH_MAX: Final = 40  # longer keys push the rest of their line to the right
+_USERS_COUNT_MAX: Final = 3  # of one kind on one key; the rest is counted
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.epilog = (
         "Asks the admin space of every node that can be reached: `elea router` has one, and zenohd."
-        " Exit code 1 if nothing is found."
+        " A node is called by the identity it proved, its name, the keys it declares, or digits of"
+        " its id. Exit code 1 if nothing is found."
     )
     add_key_argument(
         parser, "key_expr", metavar="KEYEXPR", default="**", help="which keys (default: all)"
@@ -35,6 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=0.0,
         metavar="S",
         help="subscribe for S seconds, and tell how many samples came per second",
+    )
+    parser.add_argument(
+        "--ids", action="store_true", help="print whole ids of all nodes instead of their names"
     )
     add_timeout_option(parser)
     add_output_options(parser)
@@ -47,13 +55,20 @@ def run(args: argparse.Namespace) -> int:
     printer = Printer.of(args)
     with open_session(args) as session:
         require_neighbour(session)
-        rows = declared_keys(admin_space(session, args), key_expr)
+        space = admin_space(session, args)
+        rows = declared_keys(space, key_expr)
+        labels = Labels(space)
+        if rows and not (args.ids or args.json):
+            labels.learn(space.nodes(stats=True))
         if args.rate and (left_out := count_samples(session, key_expr, args.rate, rows)):
             note(f"{left_out} samples of more than {KEYS_COUNT_MAX} keys were not counted")
         if not rows:
             note(f"no key: nobody uses one, or {SILENCE}")
+    width = min(max((len(escape(key)) for key in rows), default=0), _KEY_WIDTH_MAX)
     for key in sorted(rows):
-        printer.record(_values(key, rows[key], args.rate), _line(key, rows[key], args.rate))
+        parts = _parts(rows[key], args.rate, None if args.ids else labels)
+        line = "  ".join((escape(key).ljust(width), *parts))
+        printer.record(_values(key, rows[key], args.rate), line)
     return 0 if rows else 1
 
 
@@ -67,13 +82,17 @@ def _values(key: str, row: KeyUse, rate_s: float) -> dict[str, Json]:
     return shown
 
 
-def _line(key: str, row: KeyUse, rate_s: float) -> str:
-    return "  ".join((escape(key), *_parts(row, rate_s)))
-
-
-def _parts(row: KeyUse, rate_s: float) -> Iterator[str]:
-    for kind in KINDS:
-        if kind in row.users:
-            yield f"{kind}: {' '.join(map(escape, row.users[kind])) or 'behind a router'}"
+def _parts(row: KeyUse, rate_s: float, labels: Labels | None) -> Iterator[str]:
     if rate_s:
         yield f"{row.count / rate_s:.1f}/s"
+    for kind in KINDS:
+        if kind in row.users:
+            yield f"{kind}: {_users(list(row.users[kind]), labels) or 'behind a router'}"
+
+
+def _users(zids: list[str], labels: Labels | None) -> str:
+    if labels is None:
+        return " ".join(map(escape, zids))
+    named = ", ".join(escape(labels.label(zid, "client")) for zid in zids[:_USERS_COUNT_MAX])
+    over = len(zids) - _USERS_COUNT_MAX
+    return f"{named} and {over} more" if over > 0 else named

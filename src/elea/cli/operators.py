@@ -24,6 +24,13 @@ def add_timeout_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_ids_option(parser: argparse.ArgumentParser) -> None:
+    """Ids beside names."""
+    parser.add_argument(
+        "--ids", action="store_true", help="print whole ids beside the names of nodes"
+    )
+
+
 def admin_space(session: Session, args: argparse.Namespace) -> AdminSpace:
     """The admin space as a session sees it; a malformed answer is told on stderr."""
     return AdminSpace(session, args.timeout, _tell_malformed)

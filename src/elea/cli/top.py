@@ -6,12 +6,12 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TextIO
 
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
-from elea.cli.operators import add_timeout_option, admin_space
+from elea.cli.operators import add_ids_option, add_timeout_option, admin_space
 from elea.cli.output import (
     Json,
     Painter,
@@ -24,6 +24,7 @@ from elea.cli.output import (
 )
 from elea.cli.payloads import count, seconds
 from elea.operate.admin_space import SILENCE, Node
+from elea.operate.labels import Labels
 from elea.operate.traffic import SORTS, Look, Row, look, number, rank
 
 NAME: Final = "top"
@@ -35,13 +36,11 @@ _NORMAL: Final = "\x1b[?25h\x1b[?1049l"
 _HOME: Final = "\x1b[H"
 _REST_OF_LINE: Final = "\x1b[K"
 _REST_OF_SCREEN: Final = "\x1b[J"
-_ZID_LEN: Final = 12  # what of an id is shown in a table
+# 80 columns; what needs attention stands first, because a narrow terminal cuts the rest.
 _COLUMNS: Final = (
-    *(("node", 12), ("session", 12), ("role", 6), ("identity", 16), ("link", 5)),
-    *(("in/s", 9), ("in B/s", 9), ("out/s", 9), ("out B/s", 9)),
-    *(("drops", 8), ("waiting", 8)),
+    *(("drops", 6), ("waiting", 7), ("node", -12), ("session", -17)),
+    *(("in/s", 6), ("in B/s", 6), ("out/s", 6), ("out B/s", 7), ("link", -5)),
 )
-_HEAD: Final = " ".join(name.rjust(width) for name, width in _COLUMNS)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Asks the admin space of every node that can be reached. Elea nodes tell counters; zenohd"
         " tells them if it was built with its feature `stats`, and is shown without them otherwise."
-        " Ctrl-C ends it. Exit code 1 if nobody answers."
+        " A session is called by the identity it proved, the name it has, the keys it declares, or"
+        " digits of its id. Ctrl-C ends it. Exit code 1 if nobody answers."
     )
     parser.add_argument(
         "--interval",
@@ -70,6 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what the sessions are sorted by, greatest first (default: traffic)",
     )
     parser.add_argument("--node", metavar="ZID", help="show the sessions of this node only")
+    add_ids_option(parser)
     add_timeout_option(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per look")
     add_color_option(parser)
@@ -86,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
     with open_session(args) as session, _screen(stream, live=live):
         require_neighbour(session)
         space = admin_space(session, args)
+        labels = Labels(space)
         before = look(space.nodes(stats=True), args.node)
         shown = 0
         while most is None or shown < most:
@@ -94,7 +96,8 @@ def run(args: argparse.Namespace) -> int:
             now.compare(before)
             now.rows.sort(key=lambda row: rank(row, args.sort))
             answered = answered or bool(now.nodes)
-            _print(now, args, paint, stream, live=live)
+            labels.learn(now.nodes)
+            _print(now, labels, args, paint, stream, live=live)
             before = now
             shown += 1
         if not answered:
@@ -129,46 +132,62 @@ def _screen(stream: TextIO, *, live: bool) -> Iterator[None]:
 
 
 def _print(
-    now: Look, args: argparse.Namespace, paint: Painter, stream: TextIO, *, live: bool
+    now: Look,
+    labels: Labels,
+    args: argparse.Namespace,
+    paint: Painter,
+    stream: TextIO,
+    *,
+    live: bool,
 ) -> None:
     if args.json:
-        stream.write(json_line(_values(now)) + "\n")
+        stream.write(json_line(_values(now, labels)) + "\n")
     elif live:
         size = shutil.get_terminal_size()
-        lines = [line[: size.columns] for line in _lines(now)]
+        lines = [line[: size.columns] for line in _lines(now, labels, ids=args.ids)]
         over = len(lines) - size.lines
         if over > 0:
             lines = [*lines[: size.lines - 1], f"{over + 1} more"]
         painted = [_painted(line, paint) + _REST_OF_LINE for line in lines]
         stream.write(_HOME + "\n".join(painted) + _REST_OF_SCREEN)
     else:
-        stream.writelines(_painted(line.rstrip(), paint) + "\n" for line in _lines(now))
+        stream.writelines(
+            _painted(line.rstrip(), paint) + "\n" for line in _lines(now, labels, ids=args.ids)
+        )
     stream.flush()
 
 
 def _painted(line: str, paint: Painter) -> str:
-    return paint(line, Style.BOLD) if line.startswith(_HEAD) else line
+    head = _row([name for name, _ in _COLUMNS]).rstrip()
+    return paint(line, Style.BOLD) if line.startswith(head) else line
 
 
-def _lines(now: Look) -> Iterator[str]:
+def _lines(now: Look, labels: Labels, *, ids: bool) -> Iterator[str]:
     for node in now.nodes:
-        yield escape("  ".join(_node_parts(node, now.cpu_shares.get(node.zid))))
+        title = f"{node.role} {labels.name(node.zid)}" + (f" {node.zid}" if ids else "")
+        yield escape("  ".join((title, *_node_parts(node, now.cpu_shares.get(node.zid)))))
+    for node in now.nodes:
+        if lost := _nowhere(node):
+            yield escape(f"{labels.label(node.zid)}: {lost}")
     yield ""
-    yield _HEAD
+    yield _row([name for name, _ in _COLUMNS]) + (" id" if ids else "")
     for row in now.rows:
-        cells = _cells(row)
-        yield " ".join(
-            escape(text)[:width].rjust(width)
-            for text, (_, width) in zip(cells, _COLUMNS, strict=True)
-        )
+        yield _row(_cells(row, labels)) + (f" {escape(row.session.zid)}" if ids else "")
     if reasons := now.drop_reasons():
         yield ""
         yield escape("drops: " + ", ".join(f"{count} {reason}" for reason, count in reasons))
 
 
+def _row(cells: Sequence[str]) -> str:
+    """A line of the table: text to the left, numbers to the right."""
+    return " ".join(
+        escape(text)[:-width].ljust(-width) if width < 0 else escape(text)[:width].rjust(width)
+        for text, (_, width) in zip(cells, _COLUMNS, strict=True)
+    )
+
+
 def _node_parts(node: Node, cpu_share: float | None) -> Iterator[str]:
     stats = node.stats or {}
-    yield f"{node.role} {node.zid}{f' {node.name}' if node.name else ''}"
     yield counted(len(node.neighbours), "session")
     uptime, process = stats.get("uptime_seconds"), stats.get("process")
     if isinstance(uptime, (int, float)):
@@ -177,31 +196,33 @@ def _node_parts(node: Node, cpu_share: float | None) -> Iterator[str]:
         yield f"memory {_short(number(process.get('resident_bytes')))}B"
     if cpu_share is not None:
         yield f"cpu {cpu_share:.0%}"
-    routing = stats.get("routing_drops")
-    if isinstance(routing, dict) and routing:
-        told = sorted(((str(name), number(routing[name])) for name in routing), key=lambda a: -a[1])
-        yield "went nowhere: " + ", ".join(f"{count} {name}" for name, count in told[:3])
     yield f"answered in {node.answered_s * 1e3:.1f} ms"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _nowhere(node: Node) -> str:
+    routing = (node.stats or {}).get("routing_drops")
+    if not isinstance(routing, dict) or not routing:
+        return ""
+    told = sorted(((str(name), number(routing[name])) for name in routing), key=lambda a: -a[1])
+    return "went nowhere: " + ", ".join(f"{count} {name}" for name, count in told[:3])
+
+
+def _cells(row: Row, labels: Labels) -> tuple[str, ...]:
     counters = row.counters
     return (
-        row.node.name or row.node.zid[:_ZID_LEN],
-        row.session.zid[:_ZID_LEN],
-        row.session.role,
-        row.identity or "-",
-        row.protocol or "-",
+        "-" if counters is None else _short(counters.dropped),
+        "-" if counters is None else f"{_short(counters.waiting_octets)}B",
+        labels.label(row.node.zid),
+        labels.label(row.session.zid),
         _rate(row.received_rate),
         _rate(row.received_octets_rate),
         _rate(row.sent_rate),
         _rate(row.sent_octets_rate),
-        "-" if counters is None else _short(counters.dropped),
-        "-" if counters is None else f"{_short(counters.waiting_octets)}B",
+        row.protocol or "-",
     )
 
 
-def _values(now: Look) -> dict[str, Json]:
+def _values(now: Look, labels: Labels) -> dict[str, Json]:
     shown: list[Json] = []
     for node in now.nodes:
         stats = node.stats or {}
@@ -211,23 +232,25 @@ def _values(now: Look) -> dict[str, Json]:
                 "zid": node.zid,
                 "whatami": node.role,
                 "name": node.name,
+                "label": labels.label(node.zid),
                 "version": node.version,
                 "answered_ms": round(node.answered_s * 1e3, 3),
                 "cpu_share": _rounded(now.cpu_shares.get(node.zid)),
                 "resident_bytes": None
                 if not isinstance(process, dict)
                 else number(process.get("resident_bytes")),
-                "sessions": [_row(row) for row in now.rows if row.node is node],
+                "sessions": [_session(row, labels) for row in now.rows if row.node is node],
             }
         )
     return {"nodes": shown}
 
 
-def _row(row: Row) -> dict[str, Json]:
+def _session(row: Row, labels: Labels) -> dict[str, Json]:
     counters = row.counters
     shown: dict[str, Json] = {
         "zid": row.session.zid,
         "whatami": row.session.role,
+        "label": labels.label(row.session.zid),
         "region": row.session.region,
         "identity": row.identity or None,
         "links": [{"src": src, "dst": dst} for src, dst in row.session.links],

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from elea.operate.admin_space import Node
+from elea.operate.labels import Labels
 
-_ZID_LEN: Final = 8  # what of an id is shown in pictures
 
-
-def everybody(found: list[Node]) -> dict[str, tuple[str, str]]:
-    """Id to role and label, of those who answered and of their neighbours."""
-    seen = {one.zid: (one.role, one.zid[:_ZID_LEN]) for node in found for one in node.neighbours}
-    told = {one.zid: (one.role, one.name or one.zid[:_ZID_LEN]) for one in found}
-    return dict(sorted({**seen, **told}.items()))
+def everybody(found: list[Node], labels: Labels) -> dict[str, tuple[str, str]]:
+    """Id to role and name, of the nodes that answered and of their neighbours."""
+    roles = {one.zid: one.role for node in found for one in node.neighbours}
+    roles |= {node.zid: node.role for node in found}
+    return {zid: (roles[zid], labels.name(zid)) for zid in sorted(roles)}
 
 
 def edges(found: list[Node]) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from elea.operate.admin_space import Neighbour, Node
+from elea.operate.labels import identity_of
 
 SORTS: Final = ("traffic", "received", "sent", "drops", "waiting", "zid")
 
@@ -42,9 +43,7 @@ class Row:
     @property
     def identity(self) -> str:
         """Who it is by what it proved: a certificate, or a user with a password."""
-        stats = self.session.stats or {}
-        proved = stats.get("common_name") or stats.get("user")
-        return proved if isinstance(proved, str) else ""
+        return identity_of(self.session)
 
     @property
     def protocol(self) -> str:
