@@ -126,7 +126,7 @@ def test_an_eclipse_router_is_shown_without_counters(capsys: Capture) -> None:
         assert main(["top", "--once", *quick]) == 0
         node, _, _, row = capsys.readouterr().out.splitlines()
         assert node.startswith("router e1  1 session")
-        assert row.split() == ["e1", "c1", "client", "-", "tcp", *["-"] * 6]
+        assert row.split() == ["-", "-", "router", "e1", "client", "c1", *["-"] * 4, "tcp"]
         assert main(["top", "--once", "--json", *quick]) == 0
         [shown] = json.loads(capsys.readouterr().out)["nodes"]
         assert [one["zid"] for one in shown["sessions"]] == ["c1"]

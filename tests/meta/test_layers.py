@@ -1,7 +1,7 @@
 """Imports point down the layers, never up or sideways. This table is the authority.
 
-6  applications     daemon   web   dds   ros   spark   store   store.tables   devices   demo   cli
-                    sim.campaign
+6  applications     daemon   web   dds   ros   spark   store   store.tables   devices   operate
+                    demo   cli   sim.campaign
 5  public API       session, and its doorways handlers, ext, shm, aio
 4  drivers, disk    link   sim   store.log
 3  composition      node; config_file
@@ -60,7 +60,7 @@ LAYERS: Final[dict[int, tuple[str, ...]]] = {
     5: ("session",),
     6: (
         *("daemon", "web", "dds", "ros", "spark", "store", "store.tables", "devices"),
-        *("demo", "cli", "sim.campaign", "__main__"),
+        *("operate", "demo", "cli", "sim.campaign", "__main__"),
     ),
 }
 DOORWAYS: Final = ("handlers", "ext", "shm", "aio", "as_zenoh")  # re-exports of the session
@@ -71,7 +71,8 @@ UNITS: Final = (*VOCABULARY, *(unit for row in LAYERS.values() for unit in row),
 MAY_IMPORT: Final[dict[str, set[str]]] = {
     "xrce": {*VOCABULARY},  # another protocol: shares the vocabulary only
     "ros.formats": {*VOCABULARY},  # what ROS writes, for all who read it
-    "web": {*VOCABULARY, "config_file", "session", *DOORWAYS},
+    "operate": {*VOCABULARY, "session", *DOORWAYS},  # what operators ask, for cli and web
+    "web": {*VOCABULARY, "config_file", "session", *DOORWAYS, "operate"},
     "dds": {*VOCABULARY, "session", *DOORWAYS, "ros.formats"},
     # Nodes of ROS on sessions; recordings of them, and replays.
     "ros": {*VOCABULARY, "session", *DOORWAYS, "ros.formats", "store.log", "store"},
@@ -210,6 +211,7 @@ def test_the_root_package_loads_only_the_build_switch() -> None:
         ("keyexpr/canon.py", "def f():\n    from os import path", "sans-IO"),
         ("wire/network/oam.py", "from ...node import node", "must not import node"),
         ("web/app.py", "from elea.node.node import Node", "must not import node"),
+        ("operate/walk.py", "from elea.cli.output import escape", "must not import cli"),
         ("wire/framing.py", "import yaml", "must not import yaml"),
         ("sample.py", "from elea import KeyExpr", "defining module"),
         ("helpers.py", "", "not in the layer table"),

@@ -8,23 +8,27 @@ from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import escape as xml
 
-from elea.cli.admin_space import SILENCE, Node, add_timeout_option, nodes
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.operators import add_ids_option, add_timeout_option, admin_space
 from elea.cli.output import escape, json_line
+from elea.operate.admin_space import SILENCE, Node
+from elea.operate.labels import Labels
+from elea.operate.topology import edges, everybody
 
 NAME: Final = "graph"
 SUMMARY: Final = "print the nodes, and who is connected to whom"
 
 _SHAPES: Final = {"router": "box", "peer": "ellipse", "client": "plain"}
 _FILLS: Final = {"router": "#f3c27b", "peer": "#9ecae1", "client": "#dddddd"}
-_ZID_LEN: Final = 8  # what of an id is shown in pictures
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.epilog = (
         "Asks the admin space of every node that can be reached: `elea router` has one, and zenohd."
-        " Nodes without one are seen through their neighbours. Exit code 1 if nobody answers."
+        " Nodes without one are seen through their neighbours. A node is called by the identity it"
+        " proved, its name, the keys it declares, or digits of its id. Exit code 1 if nobody"
+        " answers."
     )
     parser.add_argument(
         "--format",
@@ -32,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="text",
         help="how to print it: text, the DOT language, a picture, or JSON lines (default: text)",
     )
+    add_ids_option(parser)
     add_timeout_option(parser)
     add_connection_options(parser)
 
@@ -40,47 +45,38 @@ def run(args: argparse.Namespace) -> int:
     """Print the graph; 1 if there is none."""
     with open_session(args) as session:
         require_neighbour(session)
-        found = nodes(session, args.timeout)
+        space = admin_space(session, args)
+        found = space.nodes(stats=True)  # these tell identities
+        labels = Labels(space)
+        labels.learn(found)
         if not found:
             note(SILENCE)
     writer = {"text": _text, "dot": _dot, "svg": _svg, "json": _json}[args.format]
-    for line in writer(found):
+    for line in writer(found, labels, args.ids):
         print(line)
     return 0 if found else 1
 
 
-def _everybody(found: list[Node]) -> dict[str, tuple[str, str]]:
-    """Id to role and label, of those who answered and of their neighbours."""
-    seen = {one.zid: (one.role, one.zid[:_ZID_LEN]) for node in found for one in node.neighbours}
-    told = {one.zid: (one.role, one.name or one.zid[:_ZID_LEN]) for one in found}
-    return dict(sorted({**seen, **told}.items()))
-
-
-def _edges(found: list[Node]) -> list[tuple[str, str]]:
-    pairs = {
-        (min(node.zid, one.zid), max(node.zid, one.zid))
-        for node in found
-        for one in node.neighbours
-    }
-    return sorted(pairs)
-
-
-def _text(found: list[Node]) -> Iterator[str]:
+def _text(found: list[Node], labels: Labels, ids: bool) -> Iterator[str]:
     for node in found:
-        name = f" {node.name}" if node.name else ""
         where = " ".join(node.locators) or "listens nowhere"
-        yield escape(f"{node.role} {node.zid}{name}, {where}")
-        for one in sorted(node.neighbours, key=lambda one: (one.role, one.zid)):
+        yield escape(f"{node.role} {_called(node.zid, labels.name(node.zid), ids)}, {where}")
+        for one in sorted(node.neighbours, key=lambda one: (one.role, labels.name(one.zid))):
             links = ", ".join(f"{src} to {dst}" for src, dst in one.links) or "no link"
-            yield escape(f"  {one.role} {one.zid}, {links}")
+            yield escape(f"  {one.role} {_called(one.zid, labels.name(one.zid), ids)}, {links}")
 
 
-def _dot(found: list[Node]) -> Iterator[str]:
+def _called(zid: str, name: str, ids: bool) -> str:
+    return f"{name} ({zid})" if ids and name != zid else name
+
+
+def _dot(found: list[Node], labels: Labels, ids: bool) -> Iterator[str]:
     yield "graph {"
-    for zid, (role, label) in _everybody(found).items():
+    for zid, (role, label) in everybody(found, labels).items():
         shape = _SHAPES.get(role, "plain")
-        yield f"    {_quoted(zid)} [ label = {_quoted(f'{role} {label}')}, shape = {shape} ]"
-    for a, b in _edges(found):
+        title = _quoted(f"{role} {_called(zid, label, ids)}")
+        yield f"    {_quoted(zid)} [ label = {title}, shape = {shape} ]"
+    for a, b in edges(found):
         yield f"    {_quoted(a)} -- {_quoted(b)}"
     yield "}"
 
@@ -90,47 +86,49 @@ def _quoted(text: str) -> str:
     return '"' + escape(text).replace('"', '\\"') + '"'
 
 
-def _svg(found: list[Node]) -> Iterator[str]:
+def _svg(found: list[Node], labels: Labels, ids: bool) -> Iterator[str]:
     """A circle of nodes: no layout engine, and readable up to some dozens."""
-    everybody = _everybody(found)
-    radius = max(120, 14 * len(everybody))
+    nodes = everybody(found, labels)
+    radius = max(120, 14 * len(nodes))
     size = 2 * (radius + 80)
     places = {
         zid: (
-            size / 2 + radius * math.sin(2 * math.pi * index / len(everybody)),
-            size / 2 - radius * math.cos(2 * math.pi * index / len(everybody)),
+            size / 2 + radius * math.sin(2 * math.pi * index / len(nodes)),
+            size / 2 - radius * math.cos(2 * math.pi * index / len(nodes)),
         )
-        for index, zid in enumerate(everybody)
+        for index, zid in enumerate(nodes)
     }
     yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}">'
-    for pair in _edges(found):
+    for pair in edges(found):
         (x1, y1), (x2, y2) = (places[zid] for zid in pair)
         yield (f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#888888"/>')
-    for zid, (role, label) in everybody.items():
+    for zid, (role, label) in nodes.items():
         x, y = places[zid]
         fill = _FILLS.get(role, "#ffffff")
         yield (
             f"<g><title>{xml(escape(f'{role} {zid}'))}</title>"
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="12" fill="{fill}" stroke="#444444"/>'
             f'<text x="{x:.1f}" y="{y + 26:.1f}" font-family="sans-serif" font-size="11"'
-            f' text-anchor="middle">{xml(escape(label))}</text></g>'
+            f' text-anchor="middle">{xml(escape(_called(zid, label, ids)))}</text></g>'
         )
     yield "</svg>"
 
 
-def _json(found: list[Node]) -> Iterator[str]:
+def _json(found: list[Node], labels: Labels, ids: bool) -> Iterator[str]:
     for node in found:
         yield json_line(
             {
                 "zid": node.zid,
                 "whatami": node.role,
                 "name": node.name,
+                "label": labels.label(node.zid),
                 "version": node.version,
                 "locators": node.locators,
                 "sessions": [
                     {
                         "zid": one.zid,
                         "whatami": one.role,
+                        "label": labels.label(one.zid),
                         "links": [{"src": src, "dst": dst} for src, dst in one.links],
                     }
                     for one in node.neighbours

@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 import argparse
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
-from elea.cli.admin_space import KINDS, SILENCE, add_timeout_option, sources
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.operators import add_timeout_option, admin_space
 from elea.cli.output import Json, escape
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import seconds
 from elea.cli.samples import Printer, add_output_options
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.sample import Sample
-from elea.session.session import Session
+from elea.operate.admin_space import KINDS, SILENCE
+from elea.operate.keys import KEYS_COUNT_MAX, KeyUse, count_samples, declared_keys
+from elea.operate.labels import Labels
 
 NAME: Final = "ls"
 SUMMARY: Final = "list the keys in use, and who uses them"
 
-KEYS_COUNT_MAX: Final = 100_000  # keys whose rates are counted; more are told of, not kept
-
-
-@dataclass(slots=True)
-class Row:
-    """One key."""
-
-    users: dict[str, dict[str, None]] = field(default_factory=dict)  # ids, by kind
-    count: int = 0
+_KEY_WIDTH_MAX: Final = 40  # longer keys push the rest of their line to the right
+_USERS_COUNT_MAX: Final = 3  # of one kind on one key; the rest is counted
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.epilog = (
         "Asks the admin space of every node that can be reached: `elea router` has one, and zenohd."
-        " Exit code 1 if nothing is found."
+        " A node is called by the identity it proved, its name, the keys it declares, or digits of"
+        " its id. Exit code 1 if nothing is found."
     )
     add_key_argument(
         parser, "key_expr", metavar="KEYEXPR", default="**", help="which keys (default: all)"
@@ -47,6 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=0.0,
         metavar="S",
         help="subscribe for S seconds, and tell how many samples came per second",
+    )
+    parser.add_argument(
+        "--ids", action="store_true", help="print whole ids of all nodes instead of their names"
     )
     add_timeout_option(parser)
     add_output_options(parser)
@@ -59,44 +55,24 @@ def run(args: argparse.Namespace) -> int:
     printer = Printer.of(args)
     with open_session(args) as session:
         require_neighbour(session)
-        rows: dict[str, Row] = {}
-        for one in sources(session, key_expr, args.timeout):
-            users = rows.setdefault(one.key, Row()).users.setdefault(one.kind, {})
-            users.update(dict.fromkeys(one.zids))
-        if args.rate:
-            _count(session, key_expr, args.rate, rows)
+        space = admin_space(session, args)
+        rows = declared_keys(space, key_expr)
+        labels = Labels(space)
+        if rows and not (args.ids or args.json):
+            labels.learn(space.nodes(stats=True))
+        if args.rate and (left_out := count_samples(session, key_expr, args.rate, rows)):
+            note(f"{left_out} samples of more than {KEYS_COUNT_MAX} keys were not counted")
         if not rows:
             note(f"no key: nobody uses one, or {SILENCE}")
+    width = min(max((len(escape(key)) for key in rows), default=0), _KEY_WIDTH_MAX)
     for key in sorted(rows):
-        printer.record(_values(key, rows[key], args.rate), _line(key, rows[key], args.rate))
+        parts = _parts(rows[key], args.rate, None if args.ids else labels)
+        line = "  ".join((escape(key).ljust(width), *parts))
+        printer.record(_values(key, rows[key], args.rate), line)
     return 0 if rows else 1
 
 
-def _count(session: Session, key_expr: str, span_s: float, rows: dict[str, Row]) -> None:
-    """Count what is published for a while."""
-    counts: dict[str, int] = {}
-    lock = threading.Lock()
-    left_out = 0
-
-    def count(sample: Sample) -> None:
-        nonlocal left_out
-        key = str(sample.key_expr)
-        with lock:
-            if key in counts or len(counts) < KEYS_COUNT_MAX:
-                counts[key] = counts.get(key, 0) + 1
-            else:
-                left_out += 1
-
-    with session.declare_subscriber(key_expr, count):
-        threading.Event().wait(span_s)
-    with lock:
-        for key, number in counts.items():
-            rows.setdefault(key, Row()).count = number
-    if left_out:
-        note(f"{left_out} samples of more than {KEYS_COUNT_MAX} keys were not counted")
-
-
-def _values(key: str, row: Row, rate_s: float) -> dict[str, Json]:
+def _values(key: str, row: KeyUse, rate_s: float) -> dict[str, Json]:
     shown: dict[str, Json] = {"key_expr": key}
     for kind in KINDS:
         if kind in row.users:
@@ -106,13 +82,17 @@ def _values(key: str, row: Row, rate_s: float) -> dict[str, Json]:
     return shown
 
 
-def _line(key: str, row: Row, rate_s: float) -> str:
-    return "  ".join((escape(key), *_parts(row, rate_s)))
-
-
-def _parts(row: Row, rate_s: float) -> Iterator[str]:
-    for kind in KINDS:
-        if kind in row.users:
-            yield f"{kind}: {' '.join(map(escape, row.users[kind])) or 'behind a router'}"
+def _parts(row: KeyUse, rate_s: float, labels: Labels | None) -> Iterator[str]:
     if rate_s:
         yield f"{row.count / rate_s:.1f}/s"
+    for kind in KINDS:
+        if kind in row.users:
+            yield f"{kind}: {_users(list(row.users[kind]), labels) or 'behind a router'}"
+
+
+def _users(zids: list[str], labels: Labels | None) -> str:
+    if labels is None:
+        return " ".join(map(escape, zids))
+    named = ", ".join(escape(labels.label(zid, "client")) for zid in zids[:_USERS_COUNT_MAX])
+    over = len(zids) - _USERS_COUNT_MAX
+    return f"{named} and {over} more" if over > 0 else named

@@ -6,13 +6,12 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Final, TextIO
 
-from elea.cli.admin_space import SILENCE, Neighbour, Node, add_timeout_option, nodes
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.operators import add_ids_option, add_timeout_option, admin_space
 from elea.cli.output import (
     Json,
     Painter,
@@ -24,6 +23,9 @@ from elea.cli.output import (
     painter,
 )
 from elea.cli.payloads import count, seconds
+from elea.operate.admin_space import SILENCE, Node
+from elea.operate.labels import Labels
+from elea.operate.traffic import SORTS, Look, Row, look, number, rank
 
 NAME: Final = "top"
 SUMMARY: Final = "show nodes and their sessions: rates, drops, queues, memory"
@@ -34,87 +36,11 @@ _NORMAL: Final = "\x1b[?25h\x1b[?1049l"
 _HOME: Final = "\x1b[H"
 _REST_OF_LINE: Final = "\x1b[K"
 _REST_OF_SCREEN: Final = "\x1b[J"
-_ZID_LEN: Final = 12  # what of an id is shown in a table
-_SORTS: Final = ("traffic", "received", "sent", "drops", "waiting", "zid")
+# 80 columns; what needs attention stands first, because a narrow terminal cuts the rest.
 _COLUMNS: Final = (
-    *(("node", 12), ("session", 12), ("role", 6), ("identity", 16), ("link", 5)),
-    *(("in/s", 9), ("in B/s", 9), ("out/s", 9), ("out B/s", 9)),
-    *(("drops", 8), ("waiting", 8)),
+    *(("drops", 6), ("waiting", 7), ("node", -12), ("session", -17)),
+    *(("in/s", 6), ("in B/s", 6), ("out/s", 6), ("out B/s", 7), ("link", -5)),
 )
-_HEAD: Final = " ".join(name.rjust(width) for name, width in _COLUMNS)
-
-
-@dataclass(slots=True)
-class Counters:
-    """What a session or a node has counted so far."""
-
-    received_messages: int
-    received_octets: int
-    sent_messages: int
-    sent_octets: int
-    drops: dict[str, int]
-    waiting_octets: int
-
-    @property
-    def dropped(self) -> int:
-        return sum(self.drops.values())
-
-
-@dataclass(slots=True)
-class Row:
-    """One session of one node; what is None is not known."""
-
-    node: Node
-    session: Neighbour
-    counters: Counters | None
-    received_rate: float | None = None
-    received_octets_rate: float | None = None
-    sent_rate: float | None = None
-    sent_octets_rate: float | None = None
-
-    @property
-    def identity(self) -> str:
-        """Who it is by what it proved: a certificate, or a user with a password."""
-        stats = self.session.stats or {}
-        proved = stats.get("common_name") or stats.get("user")
-        return proved if isinstance(proved, str) else ""
-
-    @property
-    def protocol(self) -> str:
-        return self.session.links[0][1].partition("/")[0] if self.session.links else ""
-
-    def compare(self, before: Counters, passed_s: float) -> None:
-        """Take the rates; a session that was made anew in between has none."""
-        now = self.counters
-        if now is None or passed_s <= 0 or now.received_octets < before.received_octets:
-            return
-        self.received_rate = (now.received_messages - before.received_messages) / passed_s
-        self.received_octets_rate = (now.received_octets - before.received_octets) / passed_s
-        self.sent_rate = (now.sent_messages - before.sent_messages) / passed_s
-        self.sent_octets_rate = (now.sent_octets - before.sent_octets) / passed_s
-
-
-@dataclass(slots=True)
-class Look:
-    """What was seen at one moment."""
-
-    at_s: float
-    nodes: list[Node]
-    rows: list[Row]
-    cpu_shares: dict[str, float] = field(default_factory=dict)  # of one processor, by node
-
-    def compare(self, before: Look) -> None:
-        """Take the rates since another moment."""
-        used = {one.zid: _cpu_s(one) for one in before.nodes}
-        for node in self.nodes:
-            now_s, then_s = _cpu_s(node), used.get(node.zid)
-            if now_s is not None and then_s is not None and now_s >= then_s:
-                self.cpu_shares[node.zid] = (now_s - then_s) / (self.at_s - before.at_s)
-        known = {(one.node.zid, one.session.zid): one.counters for one in before.rows}
-        for row in self.rows:
-            counters = known.get((row.node.zid, row.session.zid))
-            if counters is not None:
-                row.compare(counters, self.at_s - before.at_s)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -122,7 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Asks the admin space of every node that can be reached. Elea nodes tell counters; zenohd"
         " tells them if it was built with its feature `stats`, and is shown without them otherwise."
-        " Ctrl-C ends it. Exit code 1 if nobody answers."
+        " A session is called by the identity it proved, the name it has, the keys it declares, or"
+        " digits of its id. Ctrl-C ends it. Exit code 1 if nobody answers."
     )
     parser.add_argument(
         "--interval",
@@ -138,11 +65,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--sort",
-        choices=_SORTS,
+        choices=SORTS,
         default="traffic",
         help="what the sessions are sorted by, greatest first (default: traffic)",
     )
     parser.add_argument("--node", metavar="ZID", help="show the sessions of this node only")
+    add_ids_option(parser)
     add_timeout_option(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per look")
     add_color_option(parser)
@@ -158,15 +86,18 @@ def run(args: argparse.Namespace) -> int:
     answered = False
     with open_session(args) as session, _screen(stream, live=live):
         require_neighbour(session)
-        before = _look(nodes(session, args.timeout, stats=True), args.node)
+        space = admin_space(session, args)
+        labels = Labels(space)
+        before = look(space.nodes(stats=True), args.node)
         shown = 0
         while most is None or shown < most:
             time.sleep(max(0.0, before.at_s + args.interval - time.monotonic()))
-            now = _look(nodes(session, args.timeout, stats=True), args.node)
+            now = look(space.nodes(stats=True), args.node)
             now.compare(before)
-            now.rows.sort(key=lambda row: _rank(row, args.sort))
+            now.rows.sort(key=lambda row: rank(row, args.sort))
             answered = answered or bool(now.nodes)
-            _print(now, args, paint, stream, live=live)
+            labels.learn(now.nodes)
+            _print(now, labels, args, paint, stream, live=live)
             before = now
             shown += 1
         if not answered:
@@ -197,141 +128,101 @@ def _screen(stream: TextIO, *, live: bool) -> Iterator[None]:
         stream.flush()
 
 
-def _look(found: list[Node], chosen: str | None) -> Look:
-    found = [one for one in found if chosen is None or one.zid == chosen]
-    rows = [Row(node, one, _counters(one.stats)) for node in found for one in node.neighbours]
-    return Look(time.monotonic(), found, rows)
-
-
-def _counters(stats: dict[str, object] | None) -> Counters | None:
-    """What was told, as far as it is numbers."""
-    if stats is None:
-        return None
-    told = stats.get("drops")
-    drops = {} if not isinstance(told, dict) else {name: _number(told[name]) for name in told}
-    if not drops and _number(stats.get("tx_n_dropped")):
-        drops["tx-congestion"] = _number(stats.get("tx_n_dropped"))
-    return Counters(
-        _messages(stats.get("rx_n_msgs")),
-        _number(stats.get("rx_bytes")),
-        _messages(stats.get("tx_n_msgs")),
-        _number(stats.get("tx_bytes")),
-        drops,
-        _number(stats.get("waiting_bytes")),
-    )
-
-
-def _cpu_s(node: Node) -> float | None:
-    process = (node.stats or {}).get("process")
-    value = process.get("cpu_seconds") if isinstance(process, dict) else None
-    return value if isinstance(value, (int, float)) else None
-
-
-def _messages(value: object) -> int:
-    return sum(map(_number, value.values())) if isinstance(value, dict) else _number(value)
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) and value >= 0 else 0
-
-
-def _rank(row: Row, by: str) -> tuple[float, str]:
-    counters = row.counters
-    value = {
-        "received": row.received_rate or 0.0,
-        "sent": row.sent_rate or 0.0,
-        "traffic": (row.received_octets_rate or 0.0) + (row.sent_octets_rate or 0.0),
-        "drops": 0 if counters is None else counters.dropped,
-        "waiting": 0 if counters is None else counters.waiting_octets,
-        "zid": 0,
-    }[by]
-    return -value, row.session.zid
-
-
 # What is printed.
 
 
 def _print(
-    now: Look, args: argparse.Namespace, paint: Painter, stream: TextIO, *, live: bool
+    now: Look,
+    labels: Labels,
+    args: argparse.Namespace,
+    paint: Painter,
+    stream: TextIO,
+    *,
+    live: bool,
 ) -> None:
     if args.json:
-        stream.write(json_line(_values(now)) + "\n")
+        stream.write(json_line(_values(now, labels)) + "\n")
     elif live:
         size = shutil.get_terminal_size()
-        lines = [line[: size.columns] for line in _lines(now)]
+        lines = [line[: size.columns] for line in _lines(now, labels, ids=args.ids)]
         over = len(lines) - size.lines
         if over > 0:
             lines = [*lines[: size.lines - 1], f"{over + 1} more"]
         painted = [_painted(line, paint) + _REST_OF_LINE for line in lines]
         stream.write(_HOME + "\n".join(painted) + _REST_OF_SCREEN)
     else:
-        stream.writelines(_painted(line.rstrip(), paint) + "\n" for line in _lines(now))
+        stream.writelines(
+            _painted(line.rstrip(), paint) + "\n" for line in _lines(now, labels, ids=args.ids)
+        )
     stream.flush()
 
 
 def _painted(line: str, paint: Painter) -> str:
-    return paint(line, Style.BOLD) if line.startswith(_HEAD) else line
+    head = _row([name for name, _ in _COLUMNS]).rstrip()
+    return paint(line, Style.BOLD) if line.startswith(head) else line
 
 
-def _lines(now: Look) -> Iterator[str]:
+def _lines(now: Look, labels: Labels, *, ids: bool) -> Iterator[str]:
     for node in now.nodes:
-        yield escape("  ".join(_node_parts(node, now.cpu_shares.get(node.zid))))
+        title = f"{node.role} {labels.name(node.zid)}" + (f" {node.zid}" if ids else "")
+        yield escape("  ".join((title, *_node_parts(node, now.cpu_shares.get(node.zid)))))
+    for node in now.nodes:
+        if lost := _nowhere(node):
+            yield escape(f"{labels.label(node.zid)}: {lost}")
     yield ""
-    yield _HEAD
+    yield _row([name for name, _ in _COLUMNS]) + (" id" if ids else "")
     for row in now.rows:
-        cells = _cells(row)
-        yield " ".join(
-            escape(text)[:width].rjust(width)
-            for text, (_, width) in zip(cells, _COLUMNS, strict=True)
-        )
-    reasons: dict[str, int] = {}
-    for row in now.rows:
-        for reason, number in ({} if row.counters is None else row.counters.drops).items():
-            reasons[reason] = reasons.get(reason, 0) + number
-    if reasons:
+        yield _row(_cells(row, labels)) + (f" {escape(row.session.zid)}" if ids else "")
+    if reasons := now.drop_reasons():
         yield ""
-        told = sorted(reasons.items(), key=lambda one: -one[1])
-        yield escape("drops: " + ", ".join(f"{number} {reason}" for reason, number in told))
+        yield escape("drops: " + ", ".join(f"{count} {reason}" for reason, count in reasons))
+
+
+def _row(cells: Sequence[str]) -> str:
+    """A line of the table: text to the left, numbers to the right."""
+    return " ".join(
+        escape(text)[:-width].ljust(-width) if width < 0 else escape(text)[:width].rjust(width)
+        for text, (_, width) in zip(cells, _COLUMNS, strict=True)
+    )
 
 
 def _node_parts(node: Node, cpu_share: float | None) -> Iterator[str]:
     stats = node.stats or {}
-    yield f"{node.role} {node.zid}{f' {node.name}' if node.name else ''}"
     yield counted(len(node.neighbours), "session")
     uptime, process = stats.get("uptime_seconds"), stats.get("process")
     if isinstance(uptime, (int, float)):
         yield f"up {_span(uptime)}"
     if isinstance(process, dict):
-        yield f"memory {_short(_number(process.get('resident_bytes')))}B"
+        yield f"memory {_short(number(process.get('resident_bytes')))}B"
     if cpu_share is not None:
         yield f"cpu {cpu_share:.0%}"
-    routing = stats.get("routing_drops")
-    if isinstance(routing, dict) and routing:
-        told = sorted(
-            ((str(name), _number(routing[name])) for name in routing), key=lambda a: -a[1]
-        )
-        yield "went nowhere: " + ", ".join(f"{number} {name}" for name, number in told[:3])
     yield f"answered in {node.answered_s * 1e3:.1f} ms"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _nowhere(node: Node) -> str:
+    routing = (node.stats or {}).get("routing_drops")
+    if not isinstance(routing, dict) or not routing:
+        return ""
+    told = sorted(((str(name), number(routing[name])) for name in routing), key=lambda a: -a[1])
+    return "went nowhere: " + ", ".join(f"{count} {name}" for name, count in told[:3])
+
+
+def _cells(row: Row, labels: Labels) -> tuple[str, ...]:
     counters = row.counters
     return (
-        row.node.name or row.node.zid[:_ZID_LEN],
-        row.session.zid[:_ZID_LEN],
-        row.session.role,
-        row.identity or "-",
-        row.protocol or "-",
+        "-" if counters is None else _short(counters.dropped),
+        "-" if counters is None else f"{_short(counters.waiting_octets)}B",
+        labels.label(row.node.zid),
+        labels.label(row.session.zid),
         _rate(row.received_rate),
         _rate(row.received_octets_rate),
         _rate(row.sent_rate),
         _rate(row.sent_octets_rate),
-        "-" if counters is None else _short(counters.dropped),
-        "-" if counters is None else f"{_short(counters.waiting_octets)}B",
+        row.protocol or "-",
     )
 
 
-def _values(now: Look) -> dict[str, Json]:
+def _values(now: Look, labels: Labels) -> dict[str, Json]:
     shown: list[Json] = []
     for node in now.nodes:
         stats = node.stats or {}
@@ -341,23 +232,25 @@ def _values(now: Look) -> dict[str, Json]:
                 "zid": node.zid,
                 "whatami": node.role,
                 "name": node.name,
+                "label": labels.label(node.zid),
                 "version": node.version,
                 "answered_ms": round(node.answered_s * 1e3, 3),
                 "cpu_share": _rounded(now.cpu_shares.get(node.zid)),
                 "resident_bytes": None
                 if not isinstance(process, dict)
-                else _number(process.get("resident_bytes")),
-                "sessions": [_row(row) for row in now.rows if row.node is node],
+                else number(process.get("resident_bytes")),
+                "sessions": [_session(row, labels) for row in now.rows if row.node is node],
             }
         )
     return {"nodes": shown}
 
 
-def _row(row: Row) -> dict[str, Json]:
+def _session(row: Row, labels: Labels) -> dict[str, Json]:
     counters = row.counters
     shown: dict[str, Json] = {
         "zid": row.session.zid,
         "whatami": row.session.role,
+        "label": labels.label(row.session.zid),
         "region": row.session.region,
         "identity": row.identity or None,
         "links": [{"src": src, "dst": dst} for src, dst in row.session.links],

@@ -36,9 +36,11 @@ def test_keys_and_who_uses_them(daemon: Daemon, capsys: pytest.CaptureFixture[st
         assert eventually(lambda: ask(client, f"{root}/publisher/fleet/1"))
         assert main(["ls", "fleet/**", *connect(daemon)]) == 0
         assert capsys.readouterr().out.splitlines() == [
-            f"fleet/*/pose  subscriber: {zid}",
-            f"fleet/1  publisher: {zid}",
+            f"fleet/*/pose  subscriber: client {zid[:4]}",
+            f"fleet/1       publisher: client {zid[:4]}",
         ]
+        assert main(["ls", "fleet/**", "--ids", *connect(daemon)]) == 0
+        assert f"fleet/*/pose  subscriber: {zid}" in capsys.readouterr().out.splitlines()
         assert main(["ls", "--json", *connect(daemon)]) == 0
         lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert {"key_expr": "other", "queryables": [zid]} in lines
@@ -81,9 +83,11 @@ def test_the_graph_as_text(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -
         [link] = client.info.links()
         here = daemon.locators()[0]
         assert capsys.readouterr().out.splitlines() == [
-            f"{MODE} a1 gate, {here}",
-            f"  client {client.zid()}, {here} to {link.src}",
+            f"{MODE} gate, {here}",
+            f"  client {str(client.zid())[:4]}, {here} to {link.src}",
         ]
+        assert main(["graph", "--ids", *connect(daemon)]) == 0
+        assert capsys.readouterr().out.startswith(f"{MODE} gate (a1), {here}\n")
 
 
 def test_the_graph_as_dot(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +99,7 @@ def test_the_graph_as_dot(daemon: Daemon, capsys: pytest.CaptureFixture[str]) ->
             [
                 "graph {",
                 f'    "a1" [ label = "{MODE} gate", shape = {shape} ]',
-                f'    "{zid}" [ label = "client {zid[:8]}", shape = plain ]',
+                f'    "{zid}" [ label = "client {zid[:4]}", shape = plain ]',
                 f'    "{min(zid, "a1")}" -- "{max(zid, "a1")}"',
                 "}",
             ]

@@ -37,14 +37,21 @@ def test_one_look(daemon: Daemon, capsys: Capture) -> None:
     with client_of(daemon) as client:
         client.put("nobody/wants/this", b"x")
         assert main(["top", "--once", *at(daemon)]) == 0
-        node, empty, head, row, *_ = capsys.readouterr().out.splitlines()
-        assert node.startswith("router a1 gate  1 session  up ")
+        lines = capsys.readouterr().out.splitlines()
+        node, nowhere, empty, head, row, *_ = lines
+        assert node.startswith("router gate  1 session  up ")
         assert "memory" in node
         assert "cpu" in node
-        assert "1 no_subscriber" in node
+        assert nowhere == "gate: went nowhere: 1 no_subscriber"
         assert empty == ""
-        assert head.split()[:3] == ["node", "session", "role"]
-        assert row.split()[:5] == ["gate", str(client.zid())[:12], "client", "-", "tcp"]
+        assert head.split()[:4] == ["drops", "waiting", "node", "session"]
+        digits = str(client.zid())[:4]
+        assert row.split()[:5] == ["0", "0B", "gate", "client", digits]
+        assert max(map(len, lines)) <= 80
+        assert main(["top", "--once", "--ids", *at(daemon)]) == 0
+        assert str(client.zid()) in capsys.readouterr().out
+        assert main(["top", "--once", "--color", "always", *at(daemon)]) == 0
+        assert "\x1b[1m drops" in capsys.readouterr().out
 
 
 def test_looks_as_json_have_rates(daemon: Daemon, capsys: Capture) -> None:

@@ -11,9 +11,9 @@ from tests.unit.cli.ends import eventually
 from tests.unit.daemon.rig import ask, client_of, options, read, root_of, running
 
 import elea
-from elea.cli import trace
 from elea.cli.main import main
 from elea.daemon.daemon import Daemon
+from elea.operate import walk
 
 Capture = pytest.CaptureFixture[str]
 
@@ -200,7 +200,7 @@ def test_access_rules_end_a_way(hub: Hub, capsys: Capture) -> None:
 def test_what_is_printed_is_bounded(
     hub: Hub, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trace, "STEPS_COUNT_MAX", 10)
+    monkeypatch.setattr(walk, "STEPS_COUNT_MAX", 10)
     with hub.session.declare_queryable("@/**", answering(lambda _: [router("d9")] * 1_000)):
         assert main(["trace", "k", "--from", "b1", *hub.connect]) == 1
     shown = capsys.readouterr()

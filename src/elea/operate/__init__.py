@@ -1,0 +1,1 @@
+"""What operators ask of a data space: nodes, traffic, keys, ways; for the command and the web."""
