@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final
 
 from elea.errors import ConfigError, LinkError
-from elea.ids import WhatAmI
+from elea.ids import WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.admission import Ticket
 from elea.link.base import Link
@@ -562,12 +562,14 @@ class Driver:
             case Connect():
                 self._dialing.dial(effect)
             case NeighbourUp():
+                _LOG.debug("connected to %s", _described(effect.zid, effect.whatami))
                 for link_id in list(self._tickets):
                     if self.node.intake(link_id) is not None:
                         self._settle_ticket(link_id)
                 self._opening.noticed(effect)
             case NeighbourDown():
-                _LOG.debug("%s", effect)
+                neighbour = _described(effect.zid, effect.whatami)
+                _LOG.debug("disconnected from %s: %s", neighbour, effect.reason)
                 if self._discovery is not None and not self._closing:
                     self._discovery.ask_again()
             case ConnectFailed():
@@ -597,3 +599,7 @@ class Driver:
     def run_due(self) -> None:
         for session in self.node.sessions():
             session.deliver()
+
+
+def _described(zid: bytes, whatami: int) -> str:
+    return f"{WhatAmI.from_index(whatami)} {ZenohId.from_bytes(zid)}"
