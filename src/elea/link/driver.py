@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final
 
 from elea.errors import ConfigError, LinkError
-from elea.ids import WhatAmI, ZenohId
+from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.admission import Ticket
 from elea.link.base import Link
@@ -32,6 +32,7 @@ from elea.link.discovery import Discovery
 from elea.link.flow_hot import BUFFERS_COUNT, WRITE_AHEAD_LEN, Flow
 from elea.link.listeners import Listeners
 from elea.link.multicast import GroupLink, GroupPump
+from elea.link.neighbour_log import log_neighbour
 from elea.link.opening import Opening
 from elea.link.poller_hot import Poller
 from elea.link.pump_hot import LinkPump
@@ -562,14 +563,13 @@ class Driver:
             case Connect():
                 self._dialing.dial(effect)
             case NeighbourUp():
-                _LOG.debug("connected to %s", _described(effect.zid, effect.whatami))
+                log_neighbour(effect)
                 for link_id in list(self._tickets):
                     if self.node.intake(link_id) is not None:
                         self._settle_ticket(link_id)
                 self._opening.noticed(effect)
             case NeighbourDown():
-                neighbour = _described(effect.zid, effect.whatami)
-                _LOG.debug("disconnected from %s: %s", neighbour, effect.reason)
+                log_neighbour(effect)
                 if self._discovery is not None and not self._closing:
                     self._discovery.ask_again()
             case ConnectFailed():
@@ -599,7 +599,3 @@ class Driver:
     def run_due(self) -> None:
         for session in self.node.sessions():
             session.deliver()
-
-
-def _described(zid: bytes, whatami: int) -> str:
-    return f"{WhatAmI.from_index(whatami)} {ZenohId.from_bytes(zid)}"
