@@ -563,7 +563,6 @@ class Driver:
             case Connect():
                 self._dialing.dial(effect)
             case NeighbourUp():
-                log_neighbour(effect)
                 for link_id in list(self._tickets):
                     if self.node.intake(link_id) is not None:
                         self._settle_ticket(link_id)
