@@ -23,7 +23,6 @@ from elea.session.convert import key_text, selector_parts
 from elea.session.handlers import Callback
 from elea.session.neighbours import TransportEvent
 from elea.session.publisher import Publisher
-from elea.session.querier import Querier
 from elea.session.refusals import wait_decided
 from elea.session.session import Session, open
 
@@ -233,18 +232,52 @@ def is_refused(session: Session, key: str, *actions: str) -> bool:
     return any(one.action in actions and one.key_expr == key for one in refusals)
 
 
-def require_match(writer: Publisher | Querier, advice: str, wait_s: float = WAIT_S) -> None:
-    """Wait until somebody wants what a publisher or querier sends.
+def require_allowed(session: Session, *, put: str | None = None, sub: str | None = None) -> None:
+    """Check that no router refuses a put or a subscription: both fail in silence else.
 
     Raises:
-        LinkError: nobody does.
+        LinkError: the access rules of a router refuse one of them.
+    """
+    refused: list[str] = []
+    if put is not None:
+        session.put(put, b"")
+        if not is_accepted(session, put, "put"):
+            refused.append(f"put on {escape(put)}")
+    if sub is not None and is_refused(session, sub, "declare_subscriber"):
+        refused.append(f"declare_subscriber on {escape(sub)}")
+    if refused:
+        raise LinkError(
+            f"the access rules of a router refuse {' and '.join(refused)}: have them allow it;"
+            " `elea acl explain` on the router tells which rule it is"
+        )
+
+
+def require_match(
+    session: Session,
+    writer: Publisher,
+    advice: str,
+    wait_s: float = WAIT_S,
+    *,
+    answers: str | None = None,
+) -> None:
+    """Wait for a subscriber of what a publisher sends; without one, undeclare the publisher.
+
+    `answers` is the key of this side's own subscriber.
+
+    Raises:
+        LinkError: there is none, or the access rules of a router refuse one of the keys.
     """
     with writer.declare_matching_listener() as listener:
         try:
             while not writer.matching_status.matching:
                 listener.recv(wait_s)
+            return
         except TimeoutError:
-            raise LinkError(f"nobody listens to {writer.key_expr}: {advice}; {_ADVICE}") from None
+            key = str(writer.key_expr)
+    # With a publisher nothing is sent without a subscriber, so no router would decide.
+    writer.undeclare()
+    require_allowed(session, put=key, sub=answers)
+    raise LinkError(f"no subscriber for {key}: {advice}; {_ADVICE}")
 
 
 def note(text: str) -> None:

@@ -49,10 +49,10 @@ BY_VERB: Final = {
     },
     "record": {
         DONE: "ended by `--count`, or by `--duration` without `--count`",
-        FAILED: "failed, `--duration` was over before `--count`, refused by access rules, or"
-        " connected to no node all the time",
-        INTERRUPTED: "what was received is on disk, and the summary is printed",
-        TERMINATED: "what was received is on disk, and the summary is printed",
+        FAILED: "failed, `--duration` was over before `--count`, samples were dropped (a full disk,"
+        " `--quota`), refused by access rules, or connected to no node all the time",
+        INTERRUPTED: "what was received is on disk, and the summary tells what was dropped",
+        TERMINATED: "what was received is on disk, and the summary tells what was dropped",
     },
     "ls, graph, top, trace, scout": {FAILED: "nothing was found, or nobody answers"},
     "router, up": {INTERRUPTED: "not used: Ctrl-C is 0", TERMINATED: "not used: SIGTERM is 0"},

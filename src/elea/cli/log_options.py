@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from elea.cli.exit_codes import UsageError
 from elea.cli.payloads import count
 from elea.daemon.logs import FILE_LEN, FILES_COUNT, FORMATS, LogSettings
 from elea.errors import InvalidValueError
@@ -35,14 +36,12 @@ def add_log_options(parser: argparse.ArgumentParser, *, default: str) -> None:
     group.add_argument(
         "--log-file-size",
         type=count,
-        default=FILE_LEN,
         metavar="BYTES",
         help=f"begin a new file beyond that; the old one becomes FILE.1 (default: {FILE_LEN})",
     )
     group.add_argument(
         "--log-file-count",
         type=count,
-        default=FILES_COUNT,
         metavar="N",
         help=f"keep N old files (default: {FILES_COUNT})",
     )
@@ -58,11 +57,22 @@ def _directives(text: str) -> str:
 
 
 def log_settings_of(args: argparse.Namespace) -> LogSettings:
-    """What the options of `add_log_options` were set to."""
+    """Return what the options of `add_log_options` were set to.
+
+    Raises:
+        UsageError: an option about files is given, but no file.
+    """
+    if args.log_file is None:
+        for option in ("log_file_size", "log_file_count"):
+            if getattr(args, option) is not None:
+                name = "--" + option.replace("_", "-")
+                raise UsageError(
+                    f"{name} needs --log-file FILE: without it, the log goes to standard error"
+                )
     return LogSettings(
         directives=args.log,
         format=args.log_format,
         file=args.log_file,
-        file_len=args.log_file_size,
-        files_count=args.log_file_count,
+        file_len=FILE_LEN if args.log_file_size is None else args.log_file_size,
+        files_count=FILES_COUNT if args.log_file_count is None else args.log_file_count,
     )

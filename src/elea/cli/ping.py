@@ -63,11 +63,12 @@ def run(args: argparse.Namespace) -> int:
     with (
         open_session(args) as session,
         session.declare_subscriber(args.reply_key) as answers,
-        session.declare_publisher(
-            args.key, congestion_control=CongestionControl.BLOCK, express=True
-        ) as publisher,
     ):
-        require_match(publisher, "start `elea pong` on the other side", args.timeout)
+        publisher = session.declare_publisher(
+            args.key, congestion_control=CongestionControl.BLOCK, express=True
+        )
+        advice = "start `elea pong` on the other side"
+        require_match(session, publisher, advice, args.timeout, answers=args.reply_key)
         span = Span(args.count, None)
         try:
             for number in span.paced(args.interval):

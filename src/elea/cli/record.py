@@ -35,10 +35,12 @@ the directory. A put to @elea/log/NAME/put/KEY as a query is answered when it is
 
 exit status:
   0    ended by --count or --duration
-  1    failed, or --duration was over before --count
+  1    failed, --duration was over before --count, or samples were dropped
   2    wrong usage
   130  ended by Ctrl-C, 143 by SIGTERM
-  What was received is on disk in all of these.
+  What was received is on disk in all of these, but for what the summary counts as dropped. With a
+  full disk or --quota the recorder drops, logs the reason and goes on: it records again once there
+  is room.
 
 examples:
   elea record 'fleet/**' --to /var/lib/elea/fleet --connect tcp/127.0.0.1:7447
@@ -134,7 +136,7 @@ def _add_flight_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Record until it is enough; 1 if the time was over before, or a router refused."""
+    """Record until it is enough; 1 if it was not, a router refused, or samples were dropped."""
     try:
         from elea.store.flight.door import Door
         from elea.store.recorder.recorder import Recorder
@@ -168,6 +170,8 @@ def run(args: argparse.Namespace) -> int:
         if not span.count and any(
             is_refused(session, key, "declare_subscriber") for key in args.key
         ):
+            return FAILED
+        if recorder.counts().dropped:
             return FAILED
     return span.code
 

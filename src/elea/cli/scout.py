@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Final
 
 from elea.cli.connection import add_config_options, note, written_config
@@ -11,7 +12,8 @@ from elea.cli.payloads import count, seconds
 from elea.cli.progress import Progress, Span
 from elea.cli.samples import Printer, add_output_options
 from elea.config.config import Config
-from elea.errors import InvalidValueError
+from elea.config_file import NO_SCOUTING_ENV, in_environment
+from elea.errors import ConfigError, InvalidValueError
 from elea.ids import WhatAmIMatcher, ZenohId
 from elea.link.scouting_socket import ScoutingSockets
 from elea.link.settings import ScoutingSettings
@@ -21,6 +23,7 @@ from elea.session.scouting import scout
 NAME: Final = "scout"
 SUMMARY: Final = "print the nodes that answer a multicast question"
 
+_ENABLED: Final = "scouting/multicast/enabled"
 _POLL_S: Final = 0.5  # how often the line of progress is written again
 
 
@@ -50,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print every node once, and again when it listens elsewhere; 1 if there is none."""
     config = written_config(args)
+    _require_scouting(config)
     printer, progress = Printer.of(args), Progress()
     span = Span(args.count, args.timeout or None)
     told: dict[ZenohId, list[str]] = {}
@@ -70,6 +74,20 @@ def run(args: argparse.Namespace) -> int:
             progress.end()
             note(f"{counted(len(told), 'node')} in {span.elapsed_s:.1f} s, {_where(config)}")
     return span.code if told else 1
+
+
+def _require_scouting(config: Config) -> None:
+    """Refuse to send to the network where the environment asks for silence.
+
+    Raises:
+        ConfigError: `ELEA_NO_SCOUTING` is set, and the configuration does not enable scouting.
+    """
+    if in_environment(config) is not config:
+        raise ConfigError(
+            _ENABLED,
+            f"disabled by {NO_SCOUTING_ENV}={os.environ[NO_SCOUTING_ENV]} in the environment;"
+            f" unset it, or give --cfg {_ENABLED}:true",
+        )
 
 
 def _values(hello: Hello) -> dict[str, Json]:

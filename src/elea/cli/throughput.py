@@ -8,7 +8,13 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from elea.cli.connection import WAIT_S, add_connection_options, open_watched, require_match
+from elea.cli.connection import (
+    WAIT_S,
+    add_connection_options,
+    open_watched,
+    require_allowed,
+    require_match,
+)
 from elea.cli.output import Json
 from elea.cli.payloads import add_quality_options, count, qualities, seconds
 from elea.cli.samples import Printer, add_output_options
@@ -91,16 +97,15 @@ class Meter:
 def _send(args: argparse.Namespace) -> int:
     quality, printer, meter = qualities(args), Printer.of(args), Meter()
     payload = bytes(args.size)
-    with (
-        open_watched(args) as (session, _),
-        session.declare_publisher(
+    with open_watched(args) as (session, _):
+        publisher = session.declare_publisher(
             args.key,
             priority=quality.priority,
             congestion_control=quality.congestion_control or CongestionControl.BLOCK,
             express=quality.express,
-        ) as publisher,
-    ):
-        require_match(publisher, "start `elea throughput receive` there", args.timeout)
+        )
+        advice = "start `elea throughput receive` there"
+        require_match(session, publisher, advice, args.timeout)
         lines_count = 0
         while args.count is None or lines_count < args.count:
             before, start_s = Meter(meter.count, meter.octets), time.perf_counter()
@@ -126,6 +131,7 @@ def _receive(args: argparse.Namespace) -> int:
         session.declare_subscriber(args.key, take),
     ):
         if not begun.wait(args.timeout):  # silence before the first message is not counted
+            require_allowed(session, sub=args.key)
             raise LinkError(f"nothing came on {args.key}: start `elea throughput send` there")
         lines_count = 0
         while args.count is None or lines_count < args.count:

@@ -32,6 +32,7 @@ from elea.link.discovery import Discovery
 from elea.link.flow_hot import BUFFERS_COUNT, WRITE_AHEAD_LEN, Flow
 from elea.link.listeners import Listeners
 from elea.link.multicast import GroupLink, GroupPump
+from elea.link.neighbour_log import log_neighbour
 from elea.link.opening import Opening
 from elea.link.poller_hot import Poller
 from elea.link.pump_hot import LinkPump
@@ -567,7 +568,7 @@ class Driver:
                         self._settle_ticket(link_id)
                 self._opening.noticed(effect)
             case NeighbourDown():
-                _LOG.debug("%s", effect)
+                log_neighbour(effect)
                 if self._discovery is not None and not self._closing:
                     self._discovery.ask_again()
             case ConnectFailed():

@@ -14,6 +14,7 @@ from typing import Final
 from elea.errors import LinkError
 from elea.ids import WhatAmI
 from elea.link.discovery import Discovery
+from elea.link.neighbour_log import log_neighbour
 from elea.link.pump_hot import PEER_CLOSED
 from elea.node.neighbour import ConnectionState
 from elea.node.node import Node
@@ -58,7 +59,9 @@ class Opening:
 
     def noticed(self, event: NeighbourUp | ConnectFailed) -> None:
         """Something came of an attempt."""
-        if isinstance(event, ConnectFailed):
+        if isinstance(event, NeighbourUp):
+            log_neighbour(event)
+        else:
             self._failures[event.connector_id] = _reason(event)
             raises = self.must_find or self._node.settings.exit_on_failure
             if event.is_news and (self._has_opened or not raises):

@@ -45,7 +45,7 @@ def test_late_and_missing_answers(hub: Hub, capsys: pytest.CaptureFixture[str]) 
 
 def test_nobody_answers(hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ping", "--timeout", "0", *hub.connect]) == 1
-    assert "nobody listens to test/ping: start `elea pong`" in capsys.readouterr().err
+    assert "no subscriber for test/ping: start `elea pong`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("size", ["7", "many"])

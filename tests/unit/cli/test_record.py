@@ -170,3 +170,23 @@ def test_a_signal_ends_it_and_everything_is_kept(tmp_path: Path, number: signal.
         child.stderr.close()
     assert "3 rows in" in rest
     assert rows_count(tmp_path / "log") == 3
+
+
+def test_samples_dropped_for_want_of_room_ended_with_0(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A full disk and a quota are handled alike: told, retried, and a failure at the end."""
+    endpoint, directory = free_endpoint(), tmp_path / "log"
+    command = Running(
+        *("record", "k/**", "--to", str(directory), "--quota", "4096", "--count", "1", "--json"),
+        *("--listen", endpoint, "--cfg", "scouting/multicast/enabled:false"),
+    )
+    assert eventually(lambda: directory.exists())
+    with elea.open(alone(endpoint)) as session:
+        publisher = session.declare_publisher("k/a")
+        assert eventually(lambda: publisher.matching_status.matching)
+        publisher.put(bytes(8192))  # the row that counts tells of the loss
+        assert command.code == 1
+    told, text = capsys.readouterr()
+    assert json.loads(told.splitlines()[-1])["dropped"] == 1
+    assert "1 dropped" in text

@@ -153,3 +153,31 @@ def test_a_program_asks_what_was_refused(endpoint: str) -> None:
         assert (refusal.action, refusal.key_expr) == ("put", "fleet/a")
         assert [refusal.zid] == session.info.routers_zid()
         assert str(refusal).startswith(f"refused by router {refusal.zid}: put on fleet/a: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused"),
+    [
+        (["ping"], "put on test/ping and declare_subscriber on test/pong"),
+        (["ping", "--key", "open/a"], "declare_subscriber on test/pong"),
+        (["ping", "--reply-key", "open/a"], "put on test/ping"),
+        (["throughput", "send"], "put on test/thr"),
+        (["throughput", "receive"], "declare_subscriber on test/thr"),
+    ],
+    ids=lambda one: " ".join(one[:2]) if isinstance(one, list) else None,
+)
+def test_who_was_refused_was_advised_to_start_the_other_side(
+    endpoint: str, arguments: list[str], refused: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments, "--timeout", "0.2", "--connect", endpoint]) == 1
+    told = capsys.readouterr().err
+    assert f"the access rules of a router refuse {refused}: have them allow it" in told
+    assert "start `elea" not in told
+
+
+def test_without_a_pong_the_advice_is_to_start_it(
+    endpoint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = ["--key", "open/a", "--reply-key", "open/b"]
+    assert main(["ping", *keys, "--timeout", "0.2", "--connect", endpoint]) == 1
+    assert "no subscriber for open/a: start `elea pong`" in capsys.readouterr().err

@@ -222,3 +222,12 @@ def test_something_silent_where_a_router_should_be(
 )
 def test_where_to_ask(listen: str, expected: str | None) -> None:
     assert presence._reached(Endpoint.parse(listen)) == expected
+
+
+@pytest.mark.parametrize("option", ["--log-file-size", "--log-file-count"])
+@pytest.mark.parametrize("check", [[], ["--config-check"]])
+def test_options_of_a_log_file_without_one_were_ignored(
+    option: str, check: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["router", option, "5", *check]) == 2
+    assert f"{option} needs --log-file FILE" in capsys.readouterr().err

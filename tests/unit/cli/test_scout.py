@@ -21,6 +21,8 @@ class Found:
     def options(self) -> list[str]:
         return [
             "--cfg",
+            "scouting/multicast/enabled:true",
+            "--cfg",
             'scouting/multicast/interface:"lo"',
             "--cfg",
             f'scouting/multicast/address:"{self.group}"',
@@ -74,5 +76,21 @@ def test_what_is_no_role(roles: str, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_an_interface_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["scout", "--cfg", 'scouting/multicast/interface:"nonesuch0"']) == 1
+    options = ["scouting/multicast/enabled:true", 'scouting/multicast/interface:"nonesuch0"']
+    assert main(["scout", "--cfg", options[0], "--cfg", options[1]]) == 1
     assert "no interface 'nonesuch0' with IPv4; there are " in capsys.readouterr().err
+
+
+def test_it_asked_the_network_where_the_environment_forbids_it(
+    found: Found, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ELEA_NO_SCOUTING` silenced nodes, but not the verb."""
+    options = ["--timeout", "0.2", *found.options[2:]]  # without scouting/multicast/enabled
+    monkeypatch.setenv("ELEA_NO_SCOUTING", "1")
+    assert main(["scout", *options]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        "elea: scouting/multicast/enabled: disabled by ELEA_NO_SCOUTING=1 in the environment;"
+        " unset it, or give --cfg scouting/multicast/enabled:true\n"
+    )

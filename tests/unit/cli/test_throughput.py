@@ -35,7 +35,7 @@ def test_people_see_rates(hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("verb", "words"),
-    [("send", "nobody listens to test/thr"), ("receive", "nothing came on test/thr")],
+    [("send", "no subscriber for test/thr"), ("receive", "nothing came on test/thr")],
 )
 def test_nobody_is_there(
     verb: str, words: str, hub: Hub, capsys: pytest.CaptureFixture[str]
