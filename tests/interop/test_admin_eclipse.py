@@ -207,21 +207,21 @@ def test_the_commands_for_operators_read_an_eclipse_node(
         settled(asker, f"{ROOT}/publisher/**", lambda found: f"{ROOT}/publisher/p/a" in found)
         assert main(["ls", "--connect", endpoint]) == 0
         assert capsys.readouterr().out.splitlines() == [
-            "beside  subscriber: b1",
-            "far  subscriber: behind a router",
-            "p/a  publisher: c1",
-            "p/b  publisher: b1",
-            "q/*  querier: c1",
-            "q/a  queryable: c1",
-            "s/**  subscriber: c1",
-            "s/x  subscriber: c1",
-            "t/a  token: c1",
+            "beside  subscriber: peer b1",
+            "far     subscriber: behind a router",
+            "p/a     publisher: client c1",
+            "p/b     publisher: peer b1",
+            "q/*     querier: client c1",
+            "q/a     queryable: client c1",
+            "s/**    subscriber: client c1",
+            "s/x     subscriber: client c1",
+            "t/a     token: client c1",
         ]
 
         def graph() -> list[str]:
             assert main(["graph", "--connect", endpoint]) == 0
             found = capsys.readouterr().out.splitlines()
-            assert found[0] == f"{MODE} {ZID} gate, {endpoint}"
+            assert found[0] == f"{MODE} gate, {endpoint}"
             return [line.partition(",")[0] for line in found[1:]]
 
         # The node may not know yet that the commands before are gone.
