@@ -338,6 +338,7 @@ class FromDds:
             for writer in one.expired(matched, now_ns):
                 self._release(one, writer)
             if not one.is_replaced(matched, now_ns):
+                self._bridge.touch_at(self, one.due_ns(now_ns))  # the time before took its place
                 continue
             self._end_retired(one)
             self.overlap.extend(now_ns + SEEN_NS + self._bridge.linger_ns)
@@ -447,8 +448,7 @@ class FromDds:
                 passing.append(sample)
             else:
                 old.hold(sample, reader, now_ns)
-        times = [one.end_ns for one in old.held.values()]
-        self._bridge.touch_at(self, min([*times, max(now_ns, old.settled_ns)]))
+        self._bridge.touch_at(self, old.due_ns(now_ns))
         return passing
 
     def _release(self, old: Retiring, writer: int) -> None:

@@ -95,6 +95,13 @@ class Retiring:
         self.hear(writer, now_ns)
         return self.held.pop(writer, None)
 
+    def due_ns(self, now_ns: int) -> int:
+        """When something of it ends by time: what is held, settling, the old mirror itself."""
+        times = [self.end_ns, *(held.end_ns for held in self.held.values())]
+        if self.settled_ns > now_ns:
+            times.append(self.settled_ns)
+        return min(times)
+
     def is_replaced(self, matched: Iterable[int], now_ns: int) -> bool:
         """Whether the new mirror has all samples of these writers from now on."""
         if now_ns >= self.end_ns:
