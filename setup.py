@@ -3,8 +3,9 @@
 Exactly the files matching `tool.elea.compile` of pyproject.toml become extension modules.
 ELEA_COMPILE in the environment decides:
 
-- unset: compile where a C compiler works; else, or if compiling fails, one line says why and the
-  build goes on without: interpreted Elea does the same, more slowly.
+- unset: compile where a C compiler works; else, or if compiling fails, the build goes on without:
+  interpreted Elea does the same, more slowly. One line of the build says why. pip hides it unless
+  asked with -v, so the package keeps it, and `elea --version` and `elea doctor` repeat it.
 - 1: compile, and fail where that is not possible: a wheel that has to be compiled is.
 - 0: do not compile.
 
@@ -26,7 +27,7 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
-from setuptools import Extension, setup
+from setuptools import Command, Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.errors import BaseError
@@ -34,6 +35,8 @@ from setuptools.errors import BaseError
 ROOT = Path(__file__).parent
 # Read when Python starts, from beside the packages: with ELEA_AS_ZENOH=1, `zenoh` is Elea.
 AT_START = Path("src/elea-as-zenoh.pth")
+# In the package where it is not compiled: why. `elea.version` reads it.
+REASON = Path("elea/interpreted.txt")
 _RELATIVE_LINK = re.compile(r"\[([^]]+)\]\((?!https?:|#)([^)\s]+)\)")
 _PROBE = "#include <Python.h>\nint elea_probe(void) { return PY_MAJOR_VERSION; }\n"
 
@@ -66,11 +69,8 @@ def compiler_trouble(compiler: str) -> str | None:
     if works:
         return None
     if headers_missing:
-        return (
-            f"no Python.h for {compiler}: running interpreted;"
-            " install the Python development headers"
-        )
-    return f"no working C compiler (CC={compiler}): running interpreted; install gcc or set CC"
+        return f"no Python.h for CC={compiler}"
+    return f"no working C compiler (CC={compiler})"
 
 
 def optimization() -> str:
@@ -107,17 +107,22 @@ class Optional(build_ext):  # type: ignore[misc]  # it has no types
             for path in self.get_outputs():
                 Path(path).unlink(missing_ok=True)
             self.extensions: list[Extension] = []
-            told(f"the C compiler failed ({error})")
+            reason = f"the C compiler failed ({error})"
+            report_fallback(reason)
+            write_reason(self.build_lib, reason)
 
 
 class WithStart(build_py):  # type: ignore[misc]  # it has no types
-    """Builds the packages, and puts `AT_START` beside them, which setuptools has no key for."""
+    """Builds the packages, and adds what setuptools has no key for: `AT_START` and `REASON`."""
+
+    interpreted_because = ""
 
     def run(self) -> None:
         super().run()
         if not self.editable_mode:
             Path(self.build_lib).mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / AT_START, self._start())
+            write_reason(self.build_lib, self.interpreted_because)
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         return [*super().get_outputs(include_bytecode), str(self._start())]
@@ -132,8 +137,17 @@ def described_by(readme: str) -> str:
     return f"{flat.rstrip()}\n\nPaths such as `docs/index.md` are in the source distribution.\n"
 
 
-def told(reason: str) -> None:
+def report_fallback(reason: str) -> None:
     print(f"elea: built interpreted: {reason}; ELEA_COMPILE=1 makes this an error", file=sys.stderr)
+
+
+def write_reason(build_lib: str, reason: str) -> None:
+    """Keep in the built package why it is not compiled; "" where it is."""
+    path = Path(build_lib) / REASON
+    path.unlink(missing_ok=True)  # of an earlier build in the same folder
+    if reason:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{' '.join(reason.split())}\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -142,27 +156,27 @@ def main() -> None:
         raise SystemExit(f"ELEA_COMPILE must be 0, 1 or unset, got {wanted!r}")
     optimization()  # a wrong level ends here, not as a failure of mypyc
     sources = [] if wanted == "0" or not set(sys.argv) & _BUILDING else hot_sources()
-    commands = {"build_py": WithStart}
+    commands: dict[str, type[Command]] = {"build_py": WithStart}
     described = {
         "long_description": described_by((ROOT / "README.md").read_text(encoding="utf-8")),
         "long_description_content_type": "text/markdown",
     }
-    if not sources:
-        setup(cmdclass=commands, **described)
-    elif wanted == "1":
-        setup(ext_modules=extensions(sources), cmdclass=commands, **described)
-    elif trouble := compiler_trouble(compiler_in_use()):
-        told(trouble)
-        setup(cmdclass=commands, **described)
-    else:
+    if wanted == "1":
+        setup(ext_modules=extensions(sources) if sources else [], cmdclass=commands, **described)
+        return
+    found: list[Extension] = []
+    reason = "ELEA_COMPILE=0" if wanted == "0" else ""
+    if sources and not (reason := compiler_trouble(compiler_in_use()) or ""):
         try:
             found = extensions(sources)
         except (ImportError, SystemExit) as error:  # mypyc ends the process when types are wrong
-            told(f"mypyc failed, see above ({error})")
-            setup(cmdclass=commands, **described)
-        else:
-            optional = {**commands, "build_ext": Optional}
-            setup(ext_modules=found, cmdclass=optional, **described)
+            reason = f"mypyc failed ({error})"
+    if sources and reason:
+        report_fallback(reason)
+    WithStart.interpreted_because = reason
+    if found:
+        commands["build_ext"] = Optional
+    setup(ext_modules=found, cmdclass=commands, **described)
 
 
 # Commands of setuptools that make something to run; a list of requirements needs no compiler.

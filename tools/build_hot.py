@@ -36,7 +36,7 @@ def main() -> int:
     trouble = building["compiler_trouble"](compiler)
     if trouble:
         remove_extensions()
-        print(f"==> {trouble}")
+        print(f"==> {trouble}: running interpreted")
         return 0
     digest = build_digest(sources, compiler)
     if is_built(sources, digest):

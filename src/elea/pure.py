@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FORCED = os.environ.get("ELEA_PURE", "") not in ("", "0")
 
 _PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__))
+_REASON = os.path.join(_PACKAGE_DIR, "interpreted.txt")  # written by setup.py
 
 
 class SourceFinder:
@@ -76,3 +77,12 @@ def is_compiled(name: str) -> bool:
     folder = os.path.join(os.path.dirname(_PACKAGE_DIR), *name.split(".")[:-1])
     spec = PathFinder.find_spec(name, [folder])
     return spec is not None and isinstance(spec.loader, ExtensionFileLoader)
+
+
+def build_reason() -> str:
+    """Why the build of this package did not compile, as one line, or "" if it does not say."""
+    try:
+        with open(_REASON, encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

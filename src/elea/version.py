@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from elea import pure
 from elea.pure import hot_modules, is_compiled
 
 VERSION: Final = "0.1.0.dev0"
 WIRE_VERSION: Final = 9  # the version octet of INIT, JOIN, SCOUT and HELLO
-TO_COMPILE: Final = (  # what to do where COMPILED is false
-    "install a C compiler and the headers of Python, then install elea again with ELEA_COMPILE=1"
-    " in the environment, which says why if it still cannot be compiled"
+_TO_COMPILE: Final = (  # a wheel that pip kept would be installed again, hence its two options
+    "for speed, install a C compiler and the headers of Python, then elea again:"
+    " ELEA_COMPILE=1 pip install --force-reinstall --no-cache-dir ..."
 )
 
 if TYPE_CHECKING:
@@ -25,3 +26,11 @@ else:
         modules = hot_modules()
         globals()["COMPILED"] = bool(modules) and all(map(is_compiled, modules))
         return globals()["COMPILED"]
+
+
+def why_interpreted() -> str:
+    """Where `COMPILED` is false: why, as far as that is known, and what to do about it."""
+    if pure.FORCED:
+        return "ELEA_PURE is set; unset it for speed"
+    reason = pure.build_reason()  # none in a source tree, or in a wheel of another builder
+    return f"when it was installed: {reason}; {_TO_COMPILE}" if reason else _TO_COMPILE

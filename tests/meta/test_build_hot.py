@@ -10,10 +10,8 @@ from tools import build_hot
 
 
 @pytest.mark.parametrize("compiler", ["/bin/false", "/nonexistent/cc"])
-def test_a_compiler_that_does_not_work_is_named_with_the_way_out(compiler: str) -> None:
-    assert setup.compiler_trouble(compiler) == (
-        f"no working C compiler (CC={compiler}): running interpreted; install gcc or set CC"
-    )
+def test_a_compiler_that_does_not_work_is_named(compiler: str) -> None:
+    assert setup.compiler_trouble(compiler) == f"no working C compiler (CC={compiler})"
 
 
 def test_missing_headers_are_told_apart_from_a_missing_compiler(tmp_path: Path) -> None:
@@ -22,7 +20,7 @@ def test_missing_headers_are_told_apart_from_a_missing_compiler(tmp_path: Path) 
     compiler.chmod(0o755)
     trouble = setup.compiler_trouble(str(compiler))
     assert trouble is not None
-    assert trouble.startswith(f"no Python.h for {compiler}")
+    assert trouble.startswith(f"no Python.h for CC={compiler}")
 
 
 def test_a_change_in_an_imported_module_makes_the_build_stale(

@@ -179,7 +179,7 @@ def _software() -> Check:
     )
     if version.COMPILED:
         return Check("software", Status.OK, found)
-    return Check("software", Status.NOTE, found, f"for speed, {version.TO_COMPILE}")
+    return Check("software", Status.NOTE, found, version.why_interpreted())
 
 
 def _extras() -> Check:

@@ -27,8 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Asks the admin space of every node that can be reached: `elea router` has one, and zenohd."
         " Nodes without one are seen through their neighbours. A node is called by the identity it"
-        " proved, its name, the keys it declares, or digits of its id. Exit code 1 if nobody"
-        " answers."
+        " proved, else its own name in quotes, else `on` the keys it declares, else digits of its"
+        " id. Exit code 1 if nobody answers."
     )
     parser.add_argument(
         "--format",

@@ -28,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.epilog = (
         "Asks the admin space of every node that can be reached: `elea router` has one, and zenohd."
-        " A node is called by the identity it proved, its name, the keys it declares, or digits of"
-        " its id. Exit code 1 if nothing is found."
+        " A node is called by the identity it proved, else its own name in quotes, else `on` the"
+        " keys it declares, else digits of its id. Exit code 1 if nothing is found."
     )
     add_key_argument(
         parser, "key_expr", metavar="KEYEXPR", default="**", help="which keys (default: all)"

@@ -232,7 +232,7 @@ def version_text() -> str:
         (
             f"elea {version.VERSION}",
             f"wire version: {version.WIRE_VERSION}",
-            f"compiled: {'yes' if version.COMPILED else f'no ({version.TO_COMPILE})'}",
+            f"compiled: {'yes' if version.COMPILED else f'no ({version.why_interpreted()})'}",
             f"Python: {platform.python_version()} ({platform.python_implementation()})",
         )
     )

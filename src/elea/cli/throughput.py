@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import threading
 import time
 from dataclasses import dataclass
 from typing import Final
 
+from elea import version
 from elea.cli.connection import (
     WAIT_S,
     add_connection_options,
@@ -63,6 +65,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure until it is enough."""
+    if not version.COMPILED:  # a figure of this build is not that of a compiled one
+        print(f"elea: interpreted: {version.why_interpreted()}", file=sys.stderr)
     code = args.act(args)
     assert isinstance(code, int)
     return code

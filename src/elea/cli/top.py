@@ -48,8 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Asks the admin space of every node that can be reached. Elea nodes tell counters; zenohd"
         " tells them if it was built with its feature `stats`, and is shown without them otherwise."
-        " A session is called by the identity it proved, the name it has, the keys it declares, or"
-        " digits of its id. Ctrl-C ends it. Exit code 1 if nobody answers."
+        " A session is called by the identity it proved, else its own name in quotes, else `on` the"
+        " keys it declares, else digits of its id. Ctrl-C ends it. Exit code 1 if nobody answers."
     )
     parser.add_argument(
         "--interval",

@@ -11,6 +11,7 @@ import queue
 from collections.abc import Callable
 from typing import Final
 
+from elea import version
 from elea.config.config import Config
 from elea.config.schema import KEYS
 from elea.daemon import exposure, metrics, preflight
@@ -179,6 +180,8 @@ class Daemon:
             self.close()
             raise
         self._memory.begin()
+        if not version.COMPILED:
+            _LOG.info("interpreted, several times slower: %s", version.why_interpreted())
         _LOG.info("%s %s listens at %s", self.config.mode, self._session.zid(), self._where())
         self._audit.note("started", zid=str(self._session.zid()))
         notify("READY=1")

@@ -83,11 +83,11 @@ def test_the_graph_as_text(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -
         [link] = client.info.links()
         here = daemon.locators()[0]
         assert capsys.readouterr().out.splitlines() == [
-            f"{MODE} gate, {here}",
+            f"{MODE} 'gate', {here}",
             f"  client {str(client.zid())[:4]}, {here} to {link.src}",
         ]
         assert main(["graph", "--ids", *connect(daemon)]) == 0
-        assert capsys.readouterr().out.startswith(f"{MODE} gate (a1), {here}\n")
+        assert capsys.readouterr().out.startswith(f"{MODE} 'gate' (a1), {here}\n")
 
 
 def test_the_graph_as_dot(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +98,7 @@ def test_the_graph_as_dot(daemon: Daemon, capsys: pytest.CaptureFixture[str]) ->
         assert sorted(capsys.readouterr().out.splitlines()) == sorted(
             [
                 "graph {",
-                f'    "a1" [ label = "{MODE} gate", shape = {shape} ]',
+                f'    "a1" [ label = "{MODE} \'gate\'", shape = {shape} ]',
                 f'    "{zid}" [ label = "client {zid[:4]}", shape = plain ]',
                 f'    "{min(zid, "a1")}" -- "{max(zid, "a1")}"',
                 "}",

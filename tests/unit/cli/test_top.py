@@ -39,14 +39,14 @@ def test_one_look(daemon: Daemon, capsys: Capture) -> None:
         assert main(["top", "--once", *at(daemon)]) == 0
         lines = capsys.readouterr().out.splitlines()
         node, nowhere, empty, head, row, *_ = lines
-        assert node.startswith("router gate  1 session  up ")
+        assert node.startswith("router 'gate'  1 session  up ")
         assert "memory" in node
         assert "cpu" in node
-        assert nowhere == "gate: went nowhere: 1 no_subscriber"
+        assert nowhere == "'gate': went nowhere: 1 no_subscriber"
         assert empty == ""
         assert head.split()[:4] == ["drops", "waiting", "node", "session"]
         digits = str(client.zid())[:4]
-        assert row.split()[:5] == ["0", "0B", "gate", "client", digits]
+        assert row.split()[:5] == ["0", "0B", "'gate'", "client", digits]
         assert max(map(len, lines)) <= 80
         assert main(["top", "--once", "--ids", *at(daemon)]) == 0
         assert str(client.zid()) in capsys.readouterr().out
