@@ -221,7 +221,7 @@ def test_the_commands_for_operators_read_an_eclipse_node(
         def graph() -> list[str]:
             assert main(["graph", "--connect", endpoint]) == 0
             found = capsys.readouterr().out.splitlines()
-            assert found[0] == f"{MODE} gate, {endpoint}"
+            assert found[0] == f"{MODE} 'gate', {endpoint}"
             return [line.partition(",")[0] for line in found[1:]]
 
         # The node may not know yet that the commands before are gone.
