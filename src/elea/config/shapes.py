@@ -40,7 +40,12 @@ PROTOCOLS: Final = (
     "ws",
 )
 SERVICE_PROTOCOLS: Final = ("http", "https", "flight", "xrce", "dds")  # of users of services
-LIMITED_SERVICE_PROTOCOLS: Final = ("http", "https", "xrce")  # for which quotas and filters hold
+LIMITED_SERVICE_PROTOCOLS: Final = (
+    "http",
+    "https",
+    "flight",
+    "xrce",
+)  # for which quotas and filters hold
 
 
 def _path(text: str) -> str:

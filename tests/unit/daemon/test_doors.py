@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -507,6 +508,9 @@ SLOW = {
     "messages": ["put"],
     "rules": [{"key_expr": "slow/**", "freq": 0.001}],
 }
+FLIGHT = {"id": "of-flight", "link_protocols": ["flight"]}
+ASKED = {**FLIGHT, "flows": ["ingress"], "messages": ["query"]}
+RARE = {"key_expr": "@elea/**", "freq": 0.001}
 QUOTA = {"id": "few", "usernames": ["mallory"], "bytes_per_second": 10}
 
 
@@ -543,3 +547,33 @@ def test_a_quota_holds_for_a_user_of_rest(tmp_path: Path) -> None:
         assert mallory.get("/fleet/1").status_code == 429
         assert anna.put("/fleet/1", content=b"x" * 10_000).status_code == 200
         assert anna.put("/fleet/1", content=b"x").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({"elea/quotas": [{**FLIGHT, "bytes_per_second": 1}]}, "quota of-flight"),
+        ({"downsampling": [{**ASKED, "rules": [RARE]}]}, "too soon"),
+        ({"low_pass_filter": [{**ASKED, "key_exprs": ["@elea/**"], "size_limit": 9}]}, "at most 9"),
+    ],
+    ids=["quota", "rate", "size"],
+)
+def test_sizes_rates_and_quotas_hold_for_readers_over_flight(
+    tmp_path: Path, more: dict[str, Any], error: str
+) -> None:
+    [(path, value)] = more.items()
+    with doors(tmp_path, {**RULES, "enabled": False}, f"{path}:{json.dumps(value)}") as router:
+        with router.client("anna") as anna:
+            location = json.loads(answers(anna, "@elea/log/all/info")[0])["flight"]
+        ticket = {"v": 1, "log": "all", "shard": 0, "lo": 0, "hi": 0, "columns": ["key"]}
+        some = flight.FlightDescriptor.for_command(json.dumps({"v": 1, "log": "all"}))
+        with flight.FlightClient(location) as reader:
+            read = partial(reader.do_get, flight.Ticket(json.dumps(ticket).encode()))
+            if path != "low_pass_filter":  # the first one passes
+                assert read().read_all().num_rows == 0
+            for call in (read, partial(reader.get_flight_info, some)):
+                with pytest.raises(flight.FlightError, match=error):
+                    call()
+            if path != "low_pass_filter":  # criteria are empty
+                with pytest.raises(flight.FlightError, match=error):
+                    list(reader.list_flights())

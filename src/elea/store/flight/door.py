@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from elea.errors import MissingDependencyError
 from elea.json5 import Json
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.session.rights import Action, Rights, identity_of
+from elea.session.rights import Action, Excess, Identity, Rights, identity_of
 from elea.session.session import Session
 from elea.store.flight.counts import METRICS, Counts
 from elea.store.flight.settings import FlightSettings
@@ -68,16 +68,22 @@ class Door:
         """Why a reader at an address may not have these rows; None: it may."""
         if self._rights is None:
             return None
+        return self._rights.refusal(self._reader(address), Action.QUERY, *_query(wanted))
+
+    def excess(self, wanted: Ticket, address: str, length: int) -> Excess | None:
+        """Count a call; why filters or quotas refuse it, or None.
+
+        Args:
+            length: Of the ticket or command.
+        """
+        if self._rights is None:
+            return None
+        reader = self._reader(address)
+        return self._rights.excess(reader, Action.QUERY, *_query(wanted), length=length)
+
+    def _reader(self, address: str) -> Identity:
         user = USER if self.settings is not None and self.settings.token is not None else None
-        keys = "|".join(wanted.key_exprs)
-        if any(";" in one or "|" in one for one in wanted.key_exprs):
-            keys = ""  # they make no parameter: as if all rows were wanted
-        return self._rights.refusal(
-            identity_of("flight", address, user=user),
-            Action.QUERY,
-            f"@elea/log/{wanted.log}/read/{wanted.shard or 0}",
-            f"keyexpr={keys}" if keys else "",
-        )
+        return identity_of("flight", address, user=user)
 
     def names(self) -> list[str]:
         """The logs."""
@@ -141,3 +147,12 @@ class Door:
         counts = self.counts.by_name()
         for name, (kind, counter, meaning) in METRICS.items():
             yield name, kind, meaning, counts[counter]
+
+
+def _query(wanted: Ticket) -> tuple[str, str]:
+    """Return the key and parameters of the query that would read the same rows over Zenoh."""
+    keys = "|".join(wanted.key_exprs)
+    if any(";" in one or "|" in one for one in wanted.key_exprs):
+        keys = ""  # they make no parameter: as if all rows were wanted
+    key = f"@elea/log/{wanted.log}/read/{wanted.shard or 0}"
+    return key, f"keyexpr={keys}" if keys else ""

@@ -27,6 +27,7 @@ from elea.config_file import read_secret
 from elea.errors import ConfigError, EleaError, InvalidValueError, StoreError
 from elea.limits import Limits
 from elea.secret import Secret
+from elea.session.rights import Reason
 from elea.store.flight.connections import Address, cut, peer_of
 from elea.store.flight.counts import Counts
 from elea.store.flight.settings import PATH, FlightSettings
@@ -89,6 +90,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
         self, context: flight.ServerCallContext, criteria: bytes
     ) -> Iterator[flight.FlightInfo]:
         with self._refusing():
+            self._count(Ticket(log="*"), context, len(criteria))
             for name in self._door.names():
                 wanted = Ticket(log=name)
                 if self._door.refusal(wanted, _host(context)) is None:
@@ -100,6 +102,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
         with self._refusing():
             wanted = self._wanted(descriptor)
             self._permit(wanted, _host(context))
+            self._count(wanted, context, len(descriptor.command or b""))
             return self._info(wanted, descriptor)
 
     def do_get(
@@ -111,6 +114,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
                 reason = "shard, lo or hi is missing; legal is what get_flight_info gives"
                 raise InvalidValueError("ticket", reason)
             self._permit(wanted, _host(context))
+            self._count(wanted, context, len(ticket.ticket))
             stream = _Stream(peer_of(context.peer()), context.is_cancelled)
             rows = self._rows(wanted, stream, _host(context))
             return flight.GeneratorStream(_schema(wanted), rows)
@@ -135,6 +139,20 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # Arrow has no typ
         if why is not None:
             self._counts.add(refused=1)
             raise flight.FlightUnauthorizedError(why[:_DETAIL_LEN])
+
+    def _count(self, wanted: Ticket, context: flight.ServerCallContext, length: int) -> None:
+        """Filters and quotas hold for readers over Flight as for those over Zenoh.
+
+        Raises:
+            StoreError: the call is longer than filters let pass.
+            _LaterError: there were too many.
+        """
+        excess = self._door.excess(wanted, _host(context), length)
+        if excess is None:
+            return
+        if excess.reason is Reason.LOW_PASS:
+            raise StoreError(excess.why)
+        raise _LaterError(BUSY, f"{excess.why}; ask again later")
 
     def _read_only(self) -> NoReturn:
         with self._refusing():
