@@ -27,7 +27,7 @@ from elea.store.log.index import NEEDED, KeyEntry
 from elea.store.log.latest import Latest
 from elea.store.log.manifest import read_manifest
 from elea.store.log.record import FLAG_LOST, Record, follows, seed_of
-from elea.store.log.schema import POSITION, SCHEMA, joined, placed, times
+from elea.store.log.schema import POSITION, SCHEMA, joined, numbered, placed, times
 from elea.store.log.segment import DATA, Damage, Segment
 from elea.store.log.shelf import Shelf
 from elea.store.log.writer import shard_of
@@ -227,7 +227,8 @@ class LogReader:
     ) -> Iterator[pa.RecordBatch]:
         """The rows whose key matches an expression, of a span of time; shard by shard, in order.
 
-        Blocks that cannot have one are not read.
+        Blocks that cannot have one are not read. Small ones are read in runs: each for itself
+        would cost as much as thousands of rows.
 
         Args:
             since: The 64 bits of a timestamp, from which on rows are wanted,
@@ -235,7 +236,7 @@ class LogReader:
             shard: Of this shard only.
             position: Add the columns `shard` and `seq`.
             end: Only blocks that begin before this offset.
-            may_read: Asked before each block is read; False ends it.
+            may_read: Asked before each block is read, which is then read for itself; False ends it.
         """
         wanted = str(KeyExpr.of(key_expr))
         for one in self._shards_of(wanted):
@@ -245,17 +246,15 @@ class LogReader:
             for segment in one.segments():
                 if end is not None and segment.first_seq >= end:
                     break
-                for record in self._blocks_of(one, segment, wanted, since, until):
-                    if end is not None and record.first_seq >= end:
-                        break
+                records = self._blocks_of(one, segment, wanted, since, until)
+                if end is not None:
+                    records = [record for record in records if record.first_seq < end]
+                for run in _runs(records) if may_read is None else ([one] for one in records):
                     if may_read is not None and not may_read():
                         return
-                    with contextlib.suppress(OffsetError):  # trimmed meanwhile
-                        batch = self._selected(
-                            record, segment, wanted, (since, until), columns, position=position
-                        )
-                        if batch is not None:
-                            yield batch
+                    yield from self._selected(
+                        run, segment, wanted, (since, until), columns, position=position
+                    )
 
     def keys(self, key_expr: KeyExpr | str = "**") -> dict[str, int]:
         """The keys that an expression matches, and how many rows each has."""
@@ -362,7 +361,7 @@ class LogReader:
         """
         for run in segment.runs(segment.find_row(seq), _RUN_ROWS_COUNT, _RUN_LEN):
             records = [record for record in run if record.first_seq < end]
-            batch = self._joined(segment, records, columns) if len(records) > 1 else None
+            batch = self._joined(segment, records, columns) if _is_gapless(records) else None
             if batch is not None:
                 yield records[0].first_seq, records[-1].end_seq, records[0].offset, batch
                 continue
@@ -375,10 +374,8 @@ class LogReader:
     def _joined(
         self, segment: Segment, records: Sequence[Record], columns: Sequence[str] | None
     ) -> pa.RecordBatch | None:
-        """The rows of blocks that follow each other; None: something is wrong with one of them."""
-        if any(record.flags & FLAG_LOST for record in records):
-            return None
-        if not all(itertools.starmap(follows, itertools.pairwise(records))):
+        """The rows of several blocks; None: there is but one, or something is wrong with one."""
+        if len(records) < 2 or any(record.flags & FLAG_LOST for record in records):
             return None
         try:
             blocks = [segment.octets(record) for record in records]
@@ -449,34 +446,33 @@ class LogReader:
 
     def _selected(
         self,
-        record: Record,
+        run: Sequence[Record],
         segment: Segment,
         wanted: str,
         span: tuple[int, int],
         columns: Sequence[str] | None,
         *,
         position: bool,
-    ) -> pa.RecordBatch | None:
-        """The rows of a block that are wanted; None: there are none."""
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of blocks that are wanted: in one batch, or block by block if one is damaged."""
         needed = None if columns is None else list(dict.fromkeys([*columns, *NEEDED]))
-        batch = self._block(segment, record, needed)
-        if batch is None:
-            return None
-        if position:
-            batch = placed(batch, segment.shard, record.first_seq)
-        if wanted != "**":
-            batch = _filtered(batch, _matching(batch, wanted))
-        since, until = span
-        if record.time_min < since or record.time_max >= until:
-            stamps = times(batch)
-            low = pc.greater_equal(stamps, pa.scalar(since, pa.uint64()))
-            high = pc.less_equal(stamps, pa.scalar(min(until, 2**64) - 1, pa.uint64()))
-            batch = batch.filter(pc.and_(low, high))
-        if not batch.num_rows:
-            return None
-        if columns is None:
-            return batch
-        return batch.select([*columns, *(_POSITION_NAMES if position else ())])
+        whole = self._joined(segment, run, needed)
+        for records in [run] if whole is not None else [[record] for record in run]:
+            batch = whole
+            if batch is None:
+                with contextlib.suppress(OffsetError):  # trimmed meanwhile
+                    batch = self._block(segment, records[0], needed)
+            if batch is None:
+                continue
+            if position:
+                batch = placed(batch, segment.shard, _offsets(records))
+            if wanted != "**":
+                batch = _filtered(batch, _matching(batch, wanted))
+            batch = _in_span(batch, records, span)
+            if batch.num_rows and columns is not None:
+                yield batch.select([*columns, *(_POSITION_NAMES if position else ())])
+            elif batch.num_rows:
+                yield batch
 
 
 class _MovedError(StoreError):
@@ -486,6 +482,44 @@ class _MovedError(StoreError):
 def _damage(segment: Segment, record: Record, reason: str) -> Damage:
     span = (record.offset, record.length, record.first_seq, record.end_seq)
     return Damage(segment.stem + DATA, *span, reason)
+
+
+def _runs(records: Sequence[Record]) -> Iterator[list[Record]]:
+    """Blocks in groups that are read at once; others may lie between them."""
+    run: list[Record] = []
+    rows_count = length = 0
+    for record in records:
+        rows_count += record.rows_count
+        length += record.length
+        if run and (rows_count > _RUN_ROWS_COUNT or length > _RUN_LEN):
+            yield run
+            run, rows_count, length = [], record.rows_count, record.length
+        run.append(record)
+    if run:
+        yield run
+
+
+def _is_gapless(records: Sequence[Record]) -> bool:
+    return all(itertools.starmap(follows, itertools.pairwise(records)))
+
+
+def _offsets(records: Sequence[Record]) -> pa.Array | int:
+    """The offsets of the rows of blocks; the first one says it all if they have no gap."""
+    if _is_gapless(records):
+        return records[0].first_seq
+    return pa.concat_arrays([numbered(one.first_seq, one.rows_count) for one in records])
+
+
+def _in_span(
+    batch: pa.RecordBatch, records: Sequence[Record], span: tuple[int, int]
+) -> pa.RecordBatch:
+    since, until = span
+    if all(since <= one.time_min and one.time_max < until for one in records):
+        return batch
+    stamps = times(batch)
+    low = pc.greater_equal(stamps, pa.scalar(since, pa.uint64()))
+    high = pc.less_equal(stamps, pa.scalar(min(until, 2**64) - 1, pa.uint64()))
+    return batch.filter(pc.and_(low, high))
 
 
 def _matching(batch: pa.RecordBatch, wanted: str) -> pa.Array:

@@ -157,13 +157,14 @@ def placed(batch: pa.RecordBatch, shard: int, seqs: pa.Array | int) -> pa.Record
     """Rows with the columns of `POSITION`: of a shard, with their numbers, or numbered from one."""
     count = batch.num_rows
     if isinstance(seqs, int):
-        seqs = _numbered(seqs, count)
+        seqs = numbered(seqs, count)
     position = [pa.repeat(pa.scalar(shard, pa.int32()), count), seqs]
     fields = [*batch.schema, *POSITION]
     return pa.RecordBatch.from_arrays([*batch.columns, *position], schema=pa.schema(fields))
 
 
-def _numbered(first: int, count: int) -> pa.Array:
+def numbered(first: int, count: int) -> pa.Array:
+    """So many offsets, from one on."""
     if count > len(_NUMBERS):
         return pc.cumulative_sum(pa.repeat(_ONE, count), start=first - 1)
     return pc.add(_NUMBERS.slice(0, count), pa.scalar(first, pa.int64()))
