@@ -9,7 +9,7 @@ from elea.pure import hot_modules, is_compiled
 
 VERSION: Final = "0.1.0.dev0"
 WIRE_VERSION: Final = 9  # the version octet of INIT, JOIN, SCOUT and HELLO
-_TO_COMPILE: Final = (  # a wheel that pip kept would be installed again, hence its two options
+_TO_COMPILE: Final = (  # its two options have pip build anew, whatever is installed or kept
     "for speed, install a C compiler and the headers of Python, then elea again:"
     " ELEA_COMPILE=1 pip install --force-reinstall --no-cache-dir ..."
 )
