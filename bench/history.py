@@ -39,7 +39,7 @@ def written(directory: Path, count: int, keys_count: int, block_rows: int) -> No
 
 def selected(reader: LogReader, key_expr: str) -> int:
     """How many rows a selection has."""
-    return sum(batch.num_rows for batch in reader.select(key_expr))
+    return sum(batch.num_rows for batch in reader.select(key_expr, in_runs=True))
 
 
 def measured(rounds: int, run: Callable[[], int]) -> dict[str, float]:

@@ -224,11 +224,11 @@ class LogReader:
         position: bool = False,
         end: int | None = None,
         may_read: Callable[[], bool] | None = None,
+        in_runs: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """The rows whose key matches an expression, of a span of time; shard by shard, in order.
 
-        Blocks that cannot have one are not read. Small ones are read in runs: each for itself
-        would cost as much as thousands of rows.
+        Blocks that cannot have one are not read.
 
         Args:
             since: The 64 bits of a timestamp, from which on rows are wanted,
@@ -236,7 +236,9 @@ class LogReader:
             shard: Of this shard only.
             position: Add the columns `shard` and `seq`.
             end: Only blocks that begin before this offset.
-            may_read: Asked before each block is read, which is then read for itself; False ends it.
+            may_read: Asked before each block, or run of blocks, is read; False ends it.
+            in_runs: Read small blocks together, some thousand rows at once: each for itself costs
+                as much as these. Who holds back a few blocks reads them one by one.
         """
         wanted = str(KeyExpr.of(key_expr))
         for one in self._shards_of(wanted):
@@ -249,7 +251,7 @@ class LogReader:
                 records = self._blocks_of(one, segment, wanted, since, until)
                 if end is not None:
                     records = [record for record in records if record.first_seq < end]
-                for run in _runs(records) if may_read is None else ([one] for one in records):
+                for run in _runs(records) if in_runs else ([record] for record in records):
                     if may_read is not None and not may_read():
                         return
                     yield from self._selected(
