@@ -10,9 +10,10 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from threading import get_ident
+from threading import get_ident, main_thread
 from typing import Final, Protocol
 
+from elea.session.heed import get_heeding
 from elea.wire.plain_hot import PlainPush
 
 OVERRUN_COUNT_MAX: Final = 65_536  # what a FIFO holds over its capacity: a few whole batches
@@ -149,6 +150,8 @@ class Channel:
 
     def _wait(self, timeout: float | None) -> object:
         idle = None if self.pressure is None else self.pressure.idle
+        if idle is None and get_ident() == main_thread().ident:
+            return get_heeding(self._queue, timeout)
         if idle is None:
             return self._queue.get(timeout=timeout)
         idle(lambda: not self._queue.empty(), timeout)
