@@ -302,6 +302,7 @@ def test_downsampling_by_an_eclipse_client() -> None:
             publisher.put(b"%d" % number)
         source.put("end", b"end", congestion_control=BLOCK)
         assert end.reach(1)
+        assert got.reach(1)  # each subscriber of an Eclipse session has a thread of its own
         assert got.payloads == [b"0"]
 
 
