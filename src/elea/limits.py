@@ -76,6 +76,8 @@ class Limits:
     plans_count: int = 4_096  # keys whose rules are remembered, per face and direction
     withheld_count: int = 1_024  # refused declarations, per face and direction: rules may change
     accounts_left_count: int = 1_024  # quotas of neighbours that left before they had paid
+    user_chains_count: int = 256  # users of a service whose rules are at hand
+    user_rates_count: int = 16_384  # users of a service that are down-sampled each by themselves
     gossip_nodes_count: int = 2_048  # psids remembered per neighbour, and candidates not fetched
 
     # Storages: what whoever may put can make one of them keep (T41).

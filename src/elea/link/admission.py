@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable
 
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.node.logins import bucket_of
 from elea.node.stats import NodeStats, Refusal
+from elea.policy.addresses import bucket_of
 
 OnEvicted = Callable[[str], None]
 

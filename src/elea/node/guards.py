@@ -14,12 +14,13 @@ from elea.limits import Limits
 from elea.node.egress_hot import Egress, Outlet
 from elea.node.face_guard import FaceGuard, Guarded, Surroundings
 from elea.node.holding import Holding
-from elea.node.logins import bucket_of, is_here
 from elea.node.neighbour import Neighbour, NodeLink
 from elea.node.ports import LinkInfo
 from elea.node.receive_hot import FaceSink
 from elea.policy.access import Verdict
+from elea.policy.accounts import Accounts
 from elea.policy.actions import Action, Flow
+from elea.policy.addresses import bucket_of, is_here
 from elea.policy.chain import Reason, Refusal
 from elea.policy.events import LoggedIn, LoggedOut, LoginRefused, OverQuota, PolicyEvent, Refused
 from elea.policy.identity import Identity, LinkIdentity
@@ -60,11 +61,11 @@ class Guards:
         self.refused: Counter[tuple[Reason, Flow, Action]] = Counter()
         self.report: Callable[[PolicyEvent], None] | None = None
         self._policy = policy
-        self._limits = limits
+        self.limits = limits
         self.owners = Owners(limits.consumer_owners_count)
         self._holding = holding
         self._faces: dict[int, Guarded] = {}
-        self._accounts: dict[tuple[str, str], Account] = {}  # by quota and identity
+        self._accounts = Accounts(limits.accounts_left_count)
         self._held: dict[int, int] = {}  # faces that are not read, until when
         self._changed: set[int] = set()  # routers that have to connect again: rules changed
         self._around = Surroundings(
@@ -120,7 +121,6 @@ class Guards:
             self._leave_account(face)
             self._held.pop(face_id, None)
             self._changed.discard(face_id)
-            self._forget_accounts()
 
     def login_refused(self, info: LinkInfo, reason: str) -> None:
         """Somebody did not become a neighbour."""
@@ -185,7 +185,6 @@ class Guards:
             account.spend(length, now_ns)
         else:
             self._tell(OverQuota(identity, account.quota.id, False))
-        self._forget_accounts()
         return None if wait_ns <= 0 else (account.quota.id, wait_ns)
 
     def hold_debtors(self, debts: dict[int, int]) -> None:
@@ -232,10 +231,10 @@ class Guards:
             self._release(face)
             face.account = account
         if account is not None:
-            account.faces.add(face.face_id)
+            self._accounts.join(account, face.face_id)
         made = {}
         for flow in Flow:
-            chain = self._policy.chain(face.identity, flow, self._limits)
+            chain = self._policy.chain(face.identity, flow, self.limits)
             made[flow] = FaceGuard(face, chain, self._around), bool(chain)
         ingress, checks = made[Flow.INGRESS]
         face.sink.guard = ingress if checks or face.account is not None else None
@@ -248,25 +247,12 @@ class Guards:
         quota = self._policy.quota(identity)
         if quota is None:
             return None
-        name = (quota.id, identity.name)
-        account = self._accounts.get(name)
-        if account is None:
-            account = self._accounts[name] = Account(quota, self._around.now_ns())
-        return account
+        return self._accounts.get(quota, identity.name, self._around.now_ns())
 
     def _leave_account(self, face: Guarded) -> None:
         account, face.account = face.account, None
         if account is not None:
-            account.faces.discard(face.face_id)
-
-    def _forget_accounts(self) -> None:
-        """Forget the accounts of those who left and owe nothing, and the oldest of too many."""
-        now_ns = self._around.now_ns()
-        left = {name: one for name, one in self._accounts.items() if not one.faces}
-        spare = len(left) - self._limits.accounts_left_count
-        for index, (name, account) in enumerate(left.items()):
-            if index < spare or account.is_full(now_ns):
-                del self._accounts[name]
+            self._accounts.leave(account, face.face_id, self._around.now_ns())
 
     def _refusal(self, face: Guarded, refusal: Refusal) -> None:
         self.refused[refusal.reason, refusal.flow, refusal.action] += 1

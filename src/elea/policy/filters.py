@@ -68,6 +68,12 @@ class Limiter:
         self._last_ns = now_ns
         return True
 
+    def is_idle(self, now_ns: int) -> bool:
+        """Whether it keeps nothing back, or everything: it has nothing to remember."""
+        if self._period_ns is None or self._last_ns is None:
+            return True
+        return now_ns - self._last_ns >= self._period_ns
+
 
 @dataclass(frozen=True, slots=True)
 class Downsampling:
@@ -109,6 +115,10 @@ class Downsampler:
                 if intersects(rule, key):
                     return limiter
         return None
+
+    def is_idle(self, now_ns: int) -> bool:
+        """Whether no clock has anything to remember: a new one would decide the same."""
+        return all(one.is_idle(now_ns) for one in self._limiters)
 
 
 # Low pass: at most so large.

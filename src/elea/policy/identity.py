@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Self
 
+from elea.policy.addresses import bucket_of
 from elea.policy.records import Record, texts
 from elea.records import dataclass
 
@@ -29,6 +30,8 @@ class Identity:
     Example:
         >>> Identity(zid="a1", links=(LinkIdentity(protocol="tcp", address="10.0.0.7"),)).name
         'address:10.0.0.7'
+        >>> Identity(zid="a1", links=(LinkIdentity(protocol="tcp", address="2001:db8::7"),)).name
+        'address:2001:db8::/64'
         >>> Identity(zid="a1", user="anna").name
         'user:anna'
     """
@@ -45,12 +48,15 @@ class Identity:
 
     @property
     def name(self) -> str:
-        """Whom quotas and the audit go by: the user, else the certificate, else the address."""
+        """Whom quotas go by: the user, else the certificate, else the address.
+
+        Addresses of one IPv6 network are one: a host takes as many of them as it likes.
+        """
         if self.user is not None:
             return f"user:{self.user}"
         if self.common_names:
             return f"cert:{self.common_names[0]}"
-        return f"address:{self.links[0].address if self.links else ''}"
+        return f"address:{bucket_of(self.links[0].address) if self.links else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Self
 
 from elea.config.config import Config
@@ -66,14 +67,25 @@ class Policy:
             roles=Roles.from_config(config),
         )
 
-    def chain(self, identity: Identity, flow: Flow, limits: Limits = DEFAULT_LIMITS) -> Chain:
-        """What applies to a neighbour, one way."""
-        sampled = (one for one in self.downsampling if one.scope.selects(identity, flow))
+    def chain(
+        self,
+        identity: Identity,
+        flow: Flow,
+        limits: Limits = DEFAULT_LIMITS,
+        downsamplers: Sequence[Downsampler] | None = None,
+    ) -> Chain:
+        """What applies to a neighbour, one way.
+
+        Args:
+            downsamplers: One for each of `downsampling`, with what they remember; else new ones.
+        """
+        if downsamplers is None:
+            downsamplers = [Downsampler(one) for one in self.downsampling]
         return Chain(
             identity,
             flow,
             limits.plans_count,
-            [Downsampler(one) for one in sampled],
+            [one for one in downsamplers if one.item.scope.selects(identity, flow)],
             None if self.access is None else self.access.access(identity, flow),
             self.authorizer,
             [one for one in self.overwrites if one.scope.selects(identity, flow)],

@@ -7,7 +7,7 @@ slow link; who keeps it empty for too long is closed.
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 from elea.config.config import Config
 from elea.policy.identity import Selection
@@ -17,6 +17,8 @@ from elea.records import dataclass
 PATH: Final = "elea/quotas"
 _SECOND_NS: Final = 1_000_000_000
 _MS_NS: Final = 1_000_000
+
+AccountKey: TypeAlias = tuple[str, str]  # the id of a quota, the name of an identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +80,11 @@ class Bucket:
         self._fill(now_ns)
         return 0 if self._level >= 0 else -(self._level // max(self._rate, 1))
 
-    def is_full(self, now_ns: int) -> bool:
-        """Whether nothing was taken for a while."""
+    def full_ns(self, now_ns: int) -> int:
+        """How long until it is full, if nothing is taken."""
         self._fill(now_ns)
-        return self._level == self._rate * _SECOND_NS
+        missing = self._rate * _SECOND_NS - self._level
+        return -(-missing // max(self._rate, 1))
 
     def _fill(self, now_ns: int) -> None:
         gained = max(now_ns - self._now_ns, 0) * self._rate
@@ -95,10 +98,11 @@ class Account:
     `over_since_ns` is when it began to send more than it may.
     """
 
-    __slots__ = ("_bytes", "_messages", "faces", "over_since_ns", "quota")
+    __slots__ = ("_bytes", "_messages", "faces", "key", "over_since_ns", "quota")
 
-    def __init__(self, quota: Quota, now_ns: int) -> None:
+    def __init__(self, quota: Quota, now_ns: int, name: str = "") -> None:
         self.quota = quota
+        self.key: AccountKey = (quota.id, name)
         self.faces: set[int] = set()
         self.over_since_ns: int | None = None
         rate = quota.messages_per_second
@@ -119,14 +123,14 @@ class Account:
     def wait_ns(self, now_ns: int) -> int:
         """How long it must not be read."""
         buckets = [one for one in (self._messages, self._bytes) if one is not None]
-        if self.is_full(now_ns):
+        if self.debt_ns(now_ns) == 0:
             self.over_since_ns = None
         return max((one.wait_ns(now_ns) for one in buckets), default=0)
 
-    def is_full(self, now_ns: int) -> bool:
-        """Whether it is as it was in the beginning."""
+    def debt_ns(self, now_ns: int) -> int:
+        """How long until it is as it was in the beginning."""
         buckets = [one for one in (self._messages, self._bytes) if one is not None]
-        return all(one.is_full(now_ns) for one in buckets)
+        return max((one.full_ns(now_ns) for one in buckets), default=0)
 
     def is_overdue(self, now_ns: int) -> bool:
         """Whether it has sent too much for too long."""

@@ -6,14 +6,14 @@ as REST, asks here on behalf of each: as if the user were a client connected to 
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import Any, Final
+from typing import Any
 
 from elea.link.interfaces import interfaces_of
-from elea.node.logins import bucket_of
 from elea.policy.access import Verdict
 from elea.policy.actions import Action, Flow
-from elea.policy.chain import Chain, Reason
+from elea.policy.addresses import bucket_of
+from elea.policy.chain import Reason
+from elea.policy.chains import Chains
 from elea.policy.identity import Identity, LinkIdentity
 from elea.policy.owners import Owners
 from elea.policy.policy import OPEN_POLICY, Policy
@@ -33,8 +33,6 @@ __all__ = [
     "only_reads",
 ]
 
-_IDENTITIES_COUNT: Final = 256  # whose rules are kept at hand
-
 
 @dataclass(frozen=True, slots=True)
 class Excess:
@@ -53,8 +51,8 @@ class Rights:
 
     def __init__(self, session: Session) -> None:
         self._context = session._context
-        self._chains: OrderedDict[tuple[Identity, Flow], Chain] = OrderedDict()
         self._policy: Policy = OPEN_POLICY
+        self._chains = Chains(OPEN_POLICY)
 
     @property
     def are_limited(self) -> bool:
@@ -99,7 +97,8 @@ class Rights:
             return None
         driver = self._context.driver
         with driver.lock:
-            chain, now_ns = self._chain(identity, Flow.INGRESS), driver.now_ns()
+            now_ns = driver.now_ns()
+            chain = self._chains.get(identity, Flow.INGRESS, now_ns)
             refusal = chain.excess(action, key, parameters, length, now_ns)
             if refusal is not None:
                 return Excess(refusal.reason, f"{action} on {key}: {refusal.why}")
@@ -120,8 +119,9 @@ class Rights:
     ) -> Verdict:
         driver = self._context.driver
         with driver.lock:  # chains remember what they decided
-            chain = self._chain(identity, flow)
-            return chain.verdict(action, key, driver.now_ns(), parameters, has_payload)
+            now_ns = driver.now_ns()
+            chain = self._chains.get(identity, flow, now_ns)
+            return chain.verdict(action, key, now_ns, parameters, has_payload)
 
     def _foreign_consumer(self, identity: Identity, key: str) -> str | None:
         """Why a user may not move a consumer's offsets: it belongs to another identity."""
@@ -132,14 +132,6 @@ class Rights:
             owners: Owners = self._guards().owners
             return owners.refusal(consumer, identity)
 
-    def _chain(self, identity: Identity, flow: Flow) -> Chain:
-        chain = self._chains.get((identity, flow))
-        if chain is None:
-            chain = self._chains[identity, flow] = self._policy.chain(identity, flow)
-            if len(self._chains) > _IDENTITIES_COUNT:
-                self._chains.popitem(last=False)
-        return chain
-
     def _guards(self) -> Any:
         """The guards of the node; None: a simulated node has none."""
         return getattr(self._context.driver.node, "guards", None)
@@ -149,8 +141,8 @@ class Rights:
         policy = OPEN_POLICY if guards is None else guards.policy
         if policy is not self._policy:
             with self._context.driver.lock:
-                self._chains.clear()
                 self._policy = policy
+                self._chains = Chains(policy, guards.limits)
         assert isinstance(policy, Policy)
         return policy
 

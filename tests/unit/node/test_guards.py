@@ -454,8 +454,7 @@ def test_nothing_is_remembered_of_who_left() -> None:
     star.run(2)
     guards = star.router.node.guards
     assert not guards
-    guards._forget_accounts()  # as when the next one leaves: they owe nothing any more
-    assert (guards._accounts, guards._held) == ({}, {})
+    assert guards._held == {}
 
 
 def test_who_comes_back_owes_what_it_owed() -> None:
@@ -471,9 +470,9 @@ def test_who_comes_back_owes_what_it_owed() -> None:
     while star.router.node.face_of(b"\xb2") is not None:
         star.world.run_for(seconds(1) // 10)
     assert guards._account(face.identity) is account
+    assert account.debt_ns(star.world.now_ns) > 0
     star.run(60)
-    guards._forget_accounts()
-    assert guards._account(face.identity) is not account
+    assert account.debt_ns(star.world.now_ns) == 0
 
 
 def test_who_comes_back_is_not_read_until_it_has_paid() -> None:
@@ -499,8 +498,8 @@ def test_accounts_of_those_who_left_are_bounded() -> None:
         account = guards._account(Identity(zid="b3", user=f"user {number}"))
         assert account is not None
         account.spend(0, star.world.now_ns)
-    guards._forget_accounts()
-    assert len(guards._accounts) == Limits().accounts_left_count + 2
+    assert Limits().accounts_left_count // 2 < len(guards._accounts)
+    assert len(guards._accounts) <= Limits().accounts_left_count + 2
 
 
 def many_links() -> tuple[Star, Guards, int]:
