@@ -78,7 +78,9 @@ class LogSource:
     def select(self, key_expr: str, since: int, until: int) -> Iterator[pa.RecordBatch]:
         """As `Source`."""
         return self._steps(
-            lambda reader: reader.select(key_expr, since=since, until=until, position=True)
+            lambda reader: reader.select(
+                key_expr, since=since, until=until, position=True, pauses=True
+            )
         )
 
     def latest(self, key_expr: str, until: int) -> Iterator[pa.RecordBatch]:

@@ -224,6 +224,7 @@ class LogReader:
         position: bool = False,
         end: int | None = None,
         may_read: Callable[[], bool] | None = None,
+        pauses: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """The rows whose key matches an expression, of a span of time; shard by shard, in order.
 
@@ -237,6 +238,7 @@ class LogReader:
             position: Add the columns `shard` and `seq`.
             end: Only blocks that begin before this offset.
             may_read: Asked before each block is read, which is then read for itself; False ends it.
+            pauses: As for `latest_of`; needs `position`.
         """
         wanted = str(KeyExpr.of(key_expr))
         for one in self._shards_of(wanted):
@@ -252,6 +254,8 @@ class LogReader:
                 for run in _runs(records) if may_read is None else ([one] for one in records):
                     if may_read is not None and not may_read():
                         return
+                    if pauses:
+                        yield _NO_ROWS
                     yield from self._selected(
                         run, segment, wanted, (since, until), columns, position=position
                     )
