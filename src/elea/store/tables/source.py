@@ -201,7 +201,7 @@ def _row_len(group: pq.RowGroupMetaData, names: Sequence[str]) -> int:
     """The bytes of some columns of a row, on average; one at least."""
     columns = [group.column(number) for number in range(group.num_columns)]
     length = sum(one.total_uncompressed_size for one in columns if one.path_in_schema in names)
-    return max(1, length // max(1, group.num_rows))
+    return int(max(1, length // max(1, group.num_rows)))
 
 
 def _with_all(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
