@@ -1,16 +1,18 @@
 """The HTTP server: uvicorn on a socket of ours, in a thread with a loop of its own.
 
-What uvicorn leaves open is bounded here: how many connections there are, and how long the headers
-of a request may take.
+What uvicorn leaves open is bounded here: how many connections there are, from the moment they are
+accepted, as a TLS handshake may never end; and how long the headers of a request may take.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from typing import Any, Final
 
 import uvicorn
@@ -30,15 +32,69 @@ _GRACE_S: Final = 3  # for answers that are on their way when it ends
 _BACKLOG_COUNT: Final = 128
 
 
-def bind(settings: RestSettings) -> socket.socket:
+class _Accepted:
+    """A connection that was accepted, and of which nothing is known yet: its TLS handshake."""
+
+    is_waiting: Final = True
+
+    def __init__(self, sock: socket.socket, host: str) -> None:
+        self.address = bucket_of(host)
+        self._sock = sock
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was closed before anything was known."""
+        return self._sock.fileno() < 0
+
+    def give_up(self) -> None:
+        """Have the loop find that it ends."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+
+class Listener(socket.socket):
+    """A listening socket whose connections are counted before the loop has them."""
+
+    peers: Connections
+    refused: Callable[[], None]
+
+    def __init__(self, family: socket.AddressFamily) -> None:
+        # Named as TCP, because asyncio sends without delay only on sockets that say so.
+        super().__init__(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        self._accepted: dict[int, _Accepted] = {}  # by descriptor, until they are connections
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """As `socket.socket` does.
+
+        Raises:
+            ConnectionAbortedError: there are enough connections.
+        """
+        sock, address = super().accept()
+        for number in [one for one, known in self._accepted.items() if known.is_gone]:
+            self.forget(number)
+        newcomer = _Accepted(sock, address[0])
+        if not self.peers.add(newcomer):
+            sock.close()
+            self.refused()
+            raise ConnectionAbortedError
+        self._accepted[sock.fileno()] = newcomer
+        return sock, address
+
+    def forget(self, number: int) -> None:
+        """Nothing has to be counted any more under a descriptor."""
+        known = self._accepted.pop(number, None)
+        if known is not None:
+            self.peers.discard(known)
+
+
+def bind(settings: RestSettings) -> Listener:
     """A socket that listens where the settings say.
 
     Raises:
         LinkError: it cannot, and why.
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # Named as TCP, because asyncio sends without delay only on sockets that say so.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = Listener(family)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((settings.host, settings.port))
@@ -66,11 +122,14 @@ class Server:
         self._state = state
         self._listener = bind(settings)
         self.port: int = self._listener.getsockname()[1]
+        self._listener.peers = Connections(settings.limits)
+        self._listener.refused = state.metrics.refusals.labels("connections").inc
         self._ready = threading.Event()
 
         class Connection(_Connection):
             shared = state
-            peers = Connections(settings.limits)
+            listener = self._listener
+            peers = self._listener.peers
 
         try:
             config = uvicorn.Config(
@@ -128,6 +187,7 @@ class _Connection(H11Protocol):
     """One connection, whose headers have to come in time."""
 
     shared: State
+    listener: Listener
     peers: Connections
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -154,6 +214,7 @@ class _Connection(H11Protocol):
         name = _common_name(transport.get_extra_info("peercert"))
         if name is not None:
             self.app = _named(self.app, name)
+        self.listener.forget(transport.get_extra_info("socket").fileno())
         if self.peers.add(self):
             self._watch()
         else:

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 import trustme
-from tests.unit.cli.ends import eventually
+from tests.unit.cli.ends import WAIT_S, eventually
 from tests.unit.web.rig import ALONE, closed, served
 
 import elea
@@ -264,6 +264,24 @@ def test_https(tmp_path: Path) -> None:
     authority.configure_trust(context)
     with served(tls_certificate=str(certificate), tls_private_key=str(key)) as web:
         assert web.rest.url.startswith("https://")
+        answer = httpx.get(f"{web.rest.url}/health", verify=context, trust_env=False)
+        assert answer.status_code == 200
+
+
+def test_tls_handshakes_that_never_end_are_bounded(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    issued.cert_chain_pems[0].write_to_path(certificate)
+    issued.private_key_pem.write_to_path(key)
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    tls = {"tls_certificate": str(certificate), "tls_private_key": str(key)}
+    with served(web_waiting_count=4, **tls) as web, contextlib.ExitStack() as closing:
+        silent = [closing.enter_context(web.connect()) for _ in range(20)]
+        for sock in silent[:15]:  # older than those which may wait
+            sock.settimeout(WAIT_S)
+            assert sock.recv(1) == b""
         answer = httpx.get(f"{web.rest.url}/health", verify=context, trust_env=False)
         assert answer.status_code == 200
 

@@ -197,7 +197,8 @@ def _rows(pipeline: Pipeline, table: Archive | Decoded, span: Span) -> Iterator[
             path = pipeline.path(one.name)
             if isinstance(one, Archive) and not one.key_exprs and format_of(path) is not None:
                 expr = table.key_exprs[0] if len(table.key_exprs) == 1 else "**"
-                yield from TableSource(path).select(expr, *span)
+                found = TableSource(path).select(expr, *span)
+                yield from (batch for batch in found if batch.num_rows)
                 return
     options = Options({"log": pipeline.log, **pipeline.reach()})
     place = place_of(options.stream().source)

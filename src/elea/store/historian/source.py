@@ -79,7 +79,7 @@ class LogSource:
         """As `Source`."""
         return self._steps(
             lambda reader: reader.select(
-                key_expr, since=since, until=until, position=True, in_runs=True
+                key_expr, since=since, until=until, position=True, pauses=True, in_runs=True
             )
         )
 

@@ -225,6 +225,7 @@ class LogReader:
         end: int | None = None,
         may_read: Callable[[], bool] | None = None,
         in_runs: bool = False,
+        pauses: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """The rows whose key matches an expression, of a span of time; shard by shard, in order.
 
@@ -239,6 +240,7 @@ class LogReader:
             may_read: Asked before each block, or run of blocks, is read; False ends it.
             in_runs: Read small blocks together, some thousand rows at once: each for itself costs
                 as much as these. Who holds back a few blocks reads them one by one.
+            pauses: As for `latest_of`; needs `position`.
         """
         wanted = str(KeyExpr.of(key_expr))
         for one in self._shards_of(wanted):
@@ -254,6 +256,8 @@ class LogReader:
                 for run in _runs(records) if in_runs else ([record] for record in records):
                     if may_read is not None and not may_read():
                         return
+                    if pauses:
+                        yield _NO_ROWS
                     yield from self._selected(
                         run, segment, wanted, (since, until), columns, position=position
                     )

@@ -14,6 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from elea.errors import EleaError
 from elea.keyexpr.keyexpr import KeyExpr
@@ -31,6 +32,8 @@ ROWS: Final = pa.schema([*SCHEMA, *POSITION, pa.field("log", pa.string(), nullab
 _LEFT_OUT: Final = b"elea.left_out"
 _NOTHING: Final = pa.RecordBatch.from_pylist([], schema=ROWS)
 _SCANNED_ROWS: Final = 64 * 1024
+_SCANNED_LEN: Final = 2**20  # of rows that are read at once; one at least
+_BUFFER_LEN: Final = 64 * 1024  # of each column of a file that is read
 _END: Final = 2**64
 _LAST_CHARACTER: Final = 0x10FFFF
 _FIRST_SURROGATE: Final = 0xD800
@@ -130,13 +133,12 @@ class TableSource:
             seqs = pa.array([best[key][1] for key in keys], pa.int64())
             where = pc.field("key").isin(keys) & pc.field("seq").isin(seqs)
             wanted = {(key, *best[key][1:2], *best[key][3:]) for key in keys}
-            for batch in self._dataset([file]).to_batches(columns=ROWS.names, filter=where):
+            for batch in self._read([file], where, ROWS.names):
+                batch = batch.filter(pc.is_in(batch.column("seq"), value_set=seqs))
                 names = ("key", "seq", "shard", "log")
                 rows = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
                 mask = pa.array([row in wanted for row in rows], pa.bool_())
-                chosen = batch.filter(mask)
-                if chosen.num_rows:
-                    yield _shaped(chosen)
+                yield _shaped(batch.filter(mask))
 
     def _files(self, key_expr: str, since: int, until: int) -> list[DataFile]:
         try:
@@ -159,31 +161,60 @@ class TableSource:
         until: int,
         columns: Sequence[str],
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of keys and times; row groups that have none are not read."""
-        if not files:
-            return
+        """Rows of keys and times; a batch without rows for each that was read in vain."""
         where = _filter(key_expr, since, until)
         key_exprs = () if key_expr == "**" else (key_expr,)
-        scanned = self._dataset(files).to_batches(
-            columns=list(columns), filter=where, batch_size=_SCANNED_ROWS
-        )
-        for batch in scanned:
+        for batch in self._read(files, where, columns):
             # Not as dictionaries from the start: Arrow would not skip row groups by key then.
             at = batch.schema.get_field_index("key")
             batch = batch.set_column(at, "key", batch.column(at).dictionary_encode())
-            found = of_time(of_keys(batch, key_exprs), (since, until))
-            if found.num_rows:
-                yield found
+            yield of_time(of_keys(batch, key_exprs), (since, until))
 
-    def _dataset(self, files: Sequence[DataFile]) -> ds.Dataset:
-        paths = [str(self.path.absolute() / file.path) for file in files]
-        return ds.dataset(paths, schema=COLUMNS, format="parquet")
+    def _read(
+        self, files: Sequence[DataFile], where: ds.Expression | None, columns: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """The row groups that may have such rows, a few rows at a time.
+
+        Not by a scanner of Arrow: that holds several row groups at once, each of any length.
+        """
+        for one in files:
+            path = self.path.absolute() / one.path
+            [fragment] = ds.dataset(path, schema=COLUMNS, format="parquet").get_fragments()
+            pieces = fragment.split_by_row_group(where, COLUMNS)
+            groups = [group for piece in pieces for group in piece.row_groups]
+            with pq.ParquetFile(path, buffer_size=_BUFFER_LEN, pre_buffer=False) as file:
+                names = [name for name in columns if name in file.schema_arrow.names]
+                for group in groups:
+                    row_len = _row_len(file.metadata.row_group(group.id), names)
+                    few = min(_SCANNED_ROWS, _SCANNED_LEN // row_len + 1)
+                    for batch in file.iter_batches(few, [group.id], names, use_threads=False):
+                        yield _with_all(batch, columns)
 
 
 def left_out_of(batch: pa.RecordBatch) -> str | None:
     """The last key that a source tells of, if it says with this batch that there are more."""
     found = (batch.schema.metadata or {}).get(_LEFT_OUT)
     return None if found is None else found.decode()
+
+
+def _row_len(group: pq.RowGroupMetaData, names: Sequence[str]) -> int:
+    """The bytes of some columns of a row, on average; one at least."""
+    columns = [group.column(number) for number in range(group.num_columns)]
+    length = sum(one.total_uncompressed_size for one in columns if one.path_in_schema in names)
+    return int(max(1, length // max(1, group.num_rows)))
+
+
+def _with_all(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """A batch with these columns, as tables have them; those that a file lacks are null."""
+    fields = [COLUMNS.field(name) for name in names]
+    has = set(batch.schema.names)
+    columns = [
+        batch.column(one.name).cast(one.type)
+        if one.name in has
+        else pa.nulls(batch.num_rows, one.type)
+        for one in fields
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
 def _filter(key_expr: str, since: int, until: int) -> ds.Expression | None:

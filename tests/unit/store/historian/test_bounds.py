@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.unit.store.historian.rig import keep, sample, written
+from tests.unit.store.historian.rig import keep, sample, text, written
 from tests.unit.store.tables.made import part_of
 
 from elea.limits import Limits
@@ -214,5 +214,51 @@ def test_a_table_that_is_scanned_can_be_interrupted(tmp_path: Path) -> None:
         keep(log, [sample(f"k/{one}", one, one) for one in range(10)])
         log.flush()
         table.commit("archive", [part_of(table, log, 0, 0, 10)])
-    first = next(TableSource(tmp_path / "table").latest("**", 2**64))
-    assert first.num_rows == 0
+    source = TableSource(tmp_path / "table")
+    assert next(source.latest("**", 2**64)).num_rows == 0
+    # Also where nothing is found.
+    assert [one.num_rows for one in source.latest("*/none", 2**64)] == [0]
+    assert [one.num_rows for one in source.select("*/none", 0, 2**64)] == [0]
+
+
+def test_a_log_without_rows_of_a_span_can_be_interrupted(tmp_path: Path) -> None:
+    """Each block has rows before it and after it, so that all blocks are read."""
+    blocks = [[sample(f"k/{one}", second, one) for second in (1, 1_000_000)] for one in range(9)]
+    settings = LogSettings(low_water_percent=0, shards_count=1)
+    source = LogSource(written(tmp_path, *blocks, settings=settings))
+    looked = 0
+
+    def is_wanted() -> bool:
+        nonlocal looked
+        looked += 1
+        return True
+
+    span = f"_time=[{text(500)}..{text(1_000)}]"
+    found = gather([source], Selection.of("**", Parameters(span), 0), is_wanted=is_wanted)
+    assert list(found) == []
+    assert looked
+
+
+@pytest.mark.parametrize("parameters", ["", "_time=[..]"])
+def test_row_groups_of_a_table_are_not_held(tmp_path: Path, parameters: str) -> None:
+    table = open_table(tmp_path / "table", "parquet")
+    with Log(tmp_path / "log", LogSettings(low_water_percent=0, shards_count=1)) as log:
+        for first in range(0, 8_000, 1_000):  # 64 MB in eight files
+            numbers = range(first, first + 1_000)
+            keep(log, [sample(f"k/{one:05}", one, "x" * 8_000) for one in numbers])
+            log.flush()
+            table.commit("archive", [part_of(table, log, 0, first, first + 1_000)])
+    program = (
+        PROGRAM.replace('Parameters("")', f"Parameters({parameters!r})")
+        .replace("LogSource(", "TableSource(")
+        .replace("historian.source import LogSource", "tables.source import TableSource")
+    )
+    outcome = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "table")],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    told = json.loads(outcome.stdout)
+    assert (told["cut"], told["count"] > 300) == (True, True)
+    assert told["held"] < 32 * MIB, told

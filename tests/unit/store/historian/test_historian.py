@@ -257,7 +257,7 @@ class Table:
 def test_rows_of_a_table_and_of_its_log_are_replied_once(
     session: elea.Session, fleet: Path
 ) -> None:
-    [*batches] = LogSource(fleet).select("**", 0, 1 << 64)
+    batches = [one for one in LogSource(fleet).select("**", 0, 1 << 64) if one.num_rows]
     with historian(session, Table(batches[0]), fleet) as made:
         assert sorted(values(session, "**")) == [
             *(("f/a", {"n": 3}), ("f/c", {"n": 4}), ("g", {"n": 6})),
@@ -333,7 +333,7 @@ def test_too_many_queries_are_told_to_come_again(session: elea.Session, fleet: P
             assert goes_on.wait(WAIT_S)
 
     limits = Limits(historian_queries_count=1)
-    [*batches] = LogSource(fleet).select("**", 0, 1 << 64)
+    batches = [one for one in LogSource(fleet).select("**", 0, 1 << 64) if one.num_rows]
     with historian(session, Slow(batches[0]), limits=limits) as made:
         first = session.get("f/a", timeout=WAIT_S)
         assert begun.wait(WAIT_S)
@@ -348,7 +348,7 @@ def test_a_source_that_fails_is_told_to_who_asked(session: elea.Session, fleet: 
         def select(self, key_expr: str, since: int, until: int) -> Iterator[pa.RecordBatch]:
             raise OSError("no such disk")
 
-    [*batches] = LogSource(fleet).select("**", 0, 1 << 64)
+    batches = [one for one in LogSource(fleet).select("**", 0, 1 << 64) if one.num_rows]
     with historian(session, Broken(batches[0])) as made:
         told = refusal(session, "f/a?_time=[..]")
         assert told == {"error": "failed", "detail": "no such disk"}
@@ -368,7 +368,7 @@ def test_an_answer_ends_when_nobody_waits_for_it(session: elea.Session, fleet: P
                 begun.set()
                 assert goes_on.wait(WAIT_S)
 
-    [*batches] = LogSource(fleet).select("f/a", 0, 1 << 64)
+    batches = [one for one in LogSource(fleet).select("f/a", 0, 1 << 64) if one.num_rows]
     token = elea.CancellationToken()
     with historian(session, Long(batches[0])) as made:
         answers = session.get("f/a?_time=[..]", timeout=WAIT_S, cancellation_token=token)
@@ -392,7 +392,7 @@ def test_an_answer_ends_when_the_asker_leaves(fleet: Path) -> None:
     endpoint = free_endpoint()
     quiet = {"scouting": {"multicast": {"enabled": False}}}
     client = {"mode": "client", "connect": {"endpoints": [endpoint]}, **quiet}
-    [*batches] = LogSource(fleet).select("**", 0, 1 << 64)
+    batches = [one for one in LogSource(fleet).select("**", 0, 1 << 64) if one.num_rows]
     with (
         elea.open({**ALONE, "listen": {"endpoints": [endpoint]}}) as router,
         historian(router, Slow(batches[0])) as made,
