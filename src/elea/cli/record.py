@@ -74,7 +74,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     _add_log_options(parser)
     _add_flight_options(parser)
-    parser.add_argument("--count", type=count, metavar="N", help="end after N rows")
+    parser.add_argument(
+        "--count",
+        type=count,
+        metavar="N",
+        help="end after N samples; rows that note losses do not count",
+    )
     parser.add_argument("--duration", type=seconds, metavar="S", help="end after S seconds")
     parser.add_argument(
         "--json", action="store_true", help="print a JSON object every second, and at the end"

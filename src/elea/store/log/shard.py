@@ -259,6 +259,7 @@ def refusal(
     if free - more < total * settings.low_water_percent / 100:
         return StoreError(
             f"{free} of {total} octets of the disk are free, {more} are asked for and"
-            f" {settings.low_water_percent:g} % are to stay free; make room, or lower the mark"
+            f" {settings.low_water_percent:g} % are to stay free; make room on the disk, or lower"
+            " low_water_percent where the configuration sets it"
         )
     return None

@@ -473,7 +473,7 @@ class Book:
 
     def _stored(self, flight: Flight, ranges: dict[int, tuple[int, int]]) -> None:
         """Rows are on disk, and who waited for them was told; some may wait since."""
-        self.counts.rows += flight.batch.num_rows
+        self.counts.rows += flight.batch.num_rows if flight.notes is None else 0
         self._finder.add_rows(flight.batch, ranges)
         for shard, (_, end) in ranges.items():
             self._ends[shard] = max(self._ends[shard], end)
