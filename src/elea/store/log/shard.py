@@ -245,6 +245,14 @@ class ShardWriter:
         self._data, self._index = data, index
 
 
+def room(used_len: int, space: tuple[int, int], settings: LogSettings) -> int:
+    """Return how many more bytes may be written; a negative number: too many are there."""
+    total, free = space
+    on_disk = int(free - total * settings.low_water_percent / 100)
+    quota = settings.quota_len
+    return on_disk if quota is None else min(quota - used_len, on_disk)
+
+
 def refusal(
     used_len: int, more: int, space: tuple[int, int], settings: LogSettings
 ) -> StoreError | None:
