@@ -15,6 +15,7 @@ from tests.unit.daemon.rig import options, running
 
 import elea
 from elea import pure, version
+from elea.cli import doctor
 from elea.cli.doctor import Node, Status
 from elea.cli.doctor import _node as check_node
 from elea.cli.main import main
@@ -69,6 +70,15 @@ def test_an_interpreted_build_says_why(
     assert checks["software"]["advice"].startswith(
         "when it was installed: no working C compiler (CC=cc); for speed, install a C compiler"
     )
+
+
+def test_a_host_without_an_interface_is_told_that_it_reaches_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctor, "interface_addresses", list)
+    check = doctor._interfaces()
+    assert (check.status, check.found) == (Status.PROBLEM, "none is up")
+    assert check.advice.startswith("not even this host can be reached; `ip link set lo up`")
 
 
 def test_a_peer_that_answers(hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:

@@ -129,7 +129,7 @@ def test_a_flight_that_is_not_legal_is_refused_before_anything_is_opened(
     assert not (tmp_path / "log").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_and_everything_is_kept(tmp_path: Path, number: signal.Signals) -> None:
     endpoint = free_endpoint()
     child = subprocess.Popen(
@@ -148,6 +148,7 @@ def test_a_signal_ends_it_and_everything_is_kept(tmp_path: Path, number: signal.
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # not as under nohup
     )
     assert child.stderr is not None
     try:
