@@ -30,7 +30,7 @@ from pathlib import Path
 from setuptools import Command, Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
-from setuptools.errors import BaseError
+from setuptools.errors import BaseError, CCompilerError
 
 ROOT = Path(__file__).parent
 # Read when Python starts, from beside the packages: with ELEA_AS_ZENOH=1, `zenoh` is Elea.
@@ -103,11 +103,11 @@ class Optional(build_ext):  # type: ignore[misc]  # it has no types
     def run(self) -> None:
         try:
             super().run()
-        except (BaseError, OSError) as error:
+        except (BaseError, CCompilerError, OSError) as error:
             for path in self.get_outputs():
                 Path(path).unlink(missing_ok=True)
             self.extensions: list[Extension] = []
-            reason = f"the C compiler failed ({error})"
+            reason = f"the C compiler failed ({failure_of(error)})"
             report_fallback(reason)
             write_reason(self.build_lib, reason)
 
@@ -135,6 +135,14 @@ def described_by(readme: str) -> str:
     """The README for a package index, where paths of the repository lead nowhere: they are text."""
     flat = _RELATIVE_LINK.sub(r"\1 (`\2`)", readme)
     return f"{flat.rstrip()}\n\nPaths such as `docs/index.md` are in the source distribution.\n"
+
+
+def failure_of(error: Exception) -> str:
+    """What failed, without the hundred arguments of a compiler."""
+    cause = error.args[0] if error.args else error
+    if isinstance(cause, subprocess.CalledProcessError):
+        return f"{cause.cmd[0]} ended with exit code {cause.returncode}; pip install -v shows more"
+    return str(error)
 
 
 def report_fallback(reason: str) -> None:

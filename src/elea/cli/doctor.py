@@ -235,8 +235,11 @@ def _interfaces() -> Check:
     found = ", ".join(f"{one.name} {one.address}" for one in up) or "none is up"
     if any(not one.address.is_loopback for one in up):
         return Check("interfaces", Status.OK, found)
+    if not up:
+        advice = "not even this host can be reached; `ip link set lo up` lets programs of it meet"
+        return Check("interfaces", Status.PROBLEM, found, advice)
     advice = "only this host can be reached; connect it to a network if that is not meant"
-    return Check("interfaces", Status.NOTE if up else Status.PROBLEM, found, advice)
+    return Check("interfaces", Status.NOTE, found, advice)
 
 
 def _multicast(config: Config, timeout_s: float) -> tuple[Check, list[Node]]:

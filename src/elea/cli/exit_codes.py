@@ -11,13 +11,15 @@ from elea.errors import EleaError
 DONE: Final = 0
 FAILED: Final = 1
 WRONG_USAGE: Final = 2
-INTERRUPTED: Final = 130  # 128 and the number of SIGINT, as shells count
-TERMINATED: Final = 143  # the same for SIGTERM
+HUNG_UP: Final = 129  # 128 and the number of SIGHUP, as shells count
+INTERRUPTED: Final = 130  # the same for SIGINT
+TERMINATED: Final = 143  # and for SIGTERM
 
 MEANINGS: Final = {
     DONE: "done",
     FAILED: "failed, or there was nothing to be found",
     WRONG_USAGE: "wrong usage",
+    HUNG_UP: "ended as its terminal was closed (SIGHUP; `nohup` prevents it)",
     INTERRUPTED: "ended by Ctrl-C (SIGINT)",
     TERMINATED: "ended by SIGTERM",
 }
@@ -40,6 +42,7 @@ BY_VERB: Final = {
         DONE: "ended by `--count`, or by `--timeout` without `--count`",
         FAILED: "`--timeout` was over before `--count`, refused by access rules, or connected to no"
         " node all the time (`pub --spool` needs no connection)",
+        HUNG_UP: "the summary is printed",
         INTERRUPTED: "the summary is printed",
         TERMINATED: "the summary is printed",
     },
@@ -51,11 +54,16 @@ BY_VERB: Final = {
         DONE: "ended by `--count`, or by `--duration` without `--count`",
         FAILED: "failed, `--duration` was over before `--count`, samples were dropped (a full disk,"
         " `--quota`), refused by access rules, or connected to no node all the time",
+        HUNG_UP: "what was received is on disk",
         INTERRUPTED: "what was received is on disk, and the summary tells what was dropped",
         TERMINATED: "what was received is on disk, and the summary tells what was dropped",
     },
     "ls, graph, top, trace, scout": {FAILED: "nothing was found, or nobody answers"},
-    "router, up": {INTERRUPTED: "not used: Ctrl-C is 0", TERMINATED: "not used: SIGTERM is 0"},
+    "router, up": {
+        HUNG_UP: "not used: SIGHUP reads the configuration again",
+        INTERRUPTED: "not used: Ctrl-C is 0",
+        TERMINATED: "not used: SIGTERM is 0",
+    },
     "router --config-check, config explain, doctor, acl explain": {
         FAILED: "a problem was found; `acl explain`: denied"
     },
@@ -76,7 +84,11 @@ def reading_arguments() -> Iterator[None]:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived: like Ctrl-C, but for the exit code."""
+    """SIGTERM or SIGHUP arrived: like Ctrl-C, but for the exit code."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.code = 128 + number
 
 
 def summary() -> str:
@@ -86,7 +98,10 @@ def summary() -> str:
 
 def markdown() -> str:
     """The table of the reference."""
-    lines = ["| verb | " + " | ".join(map(str, MEANINGS)) + " |", "| --- " * 6 + "|"]
+    lines = [
+        "| verb | " + " | ".join(map(str, MEANINGS)) + " |",
+        "| --- " * (len(MEANINGS) + 1) + "|",
+    ]
     lines.append("| any | " + " | ".join(MEANINGS.values()) + " |")
     for verbs, meanings in BY_VERB.items():
         names = ", ".join(f"`{one}`" for one in verbs.split(", "))

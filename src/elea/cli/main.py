@@ -26,7 +26,6 @@ from elea.cli.exit_codes import (
     DONE,
     FAILED,
     INTERRUPTED,
-    TERMINATED,
     WRONG_USAGE,
     Terminated,
     UsageError,
@@ -112,7 +111,7 @@ def main(
     if is_process and arguments[:1] == ["router"]:
         use_system_allocator()
     if is_process and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _terminate)  # a verb that ends tells what it has done
+        _end_by_signals()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character is no failure
             stream.reconfigure(errors="backslashreplace")
@@ -122,8 +121,8 @@ def main(
         return code
     except SystemExit as stop:  # argparse: help was asked for, or the usage is wrong
         return stop.code if isinstance(stop.code, int) else DONE
-    except Terminated:
-        return TERMINATED
+    except Terminated as stop:
+        return stop.code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -238,8 +237,16 @@ def version_text() -> str:
     )
 
 
+def _end_by_signals() -> None:
+    """A verb that ends tells what it has done."""
+    signal.signal(signal.SIGTERM, _terminate)
+    # Windows has no SIGHUP; `nohup` has it ignored.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, _terminate)
+
+
 def _terminate(number: int, frame: object) -> None:
-    raise Terminated
+    raise Terminated(number)
 
 
 def _complain(text: str) -> None:

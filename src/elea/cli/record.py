@@ -37,7 +37,7 @@ exit status:
   0    ended by --count or --duration
   1    failed, --duration was over before --count, or samples were dropped
   2    wrong usage
-  130  ended by Ctrl-C, 143 by SIGTERM
+  130  ended by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP
   What was received is on disk in all of these, but for what the summary counts as dropped. With a
   full disk or --quota the recorder drops, logs the reason and goes on: it records again once there
   is room.
@@ -74,7 +74,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     _add_log_options(parser)
     _add_flight_options(parser)
-    parser.add_argument("--count", type=count, metavar="N", help="end after N rows")
+    parser.add_argument(
+        "--count",
+        type=count,
+        metavar="N",
+        help="end after N samples; rows that note losses do not count",
+    )
     parser.add_argument("--duration", type=seconds, metavar="S", help="end after S seconds")
     parser.add_argument(
         "--json", action="store_true", help="print a JSON object every second, and at the end"

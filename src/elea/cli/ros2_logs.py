@@ -36,7 +36,7 @@ def configure_record(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hidden", action="store_true", help="be no subscription that others see; may miss images"
     )
-    parser.add_argument("--count", type=count, metavar="N", help="end after N rows")
+    parser.add_argument("--count", type=count, metavar="N", help="end after N samples")
     parser.add_argument("--duration", type=seconds, metavar="S", help="end after S seconds")
     add_fleet_options(parser)
 

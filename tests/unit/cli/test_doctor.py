@@ -14,6 +14,8 @@ from tests.unit.cli.test_refused import RULES
 from tests.unit.daemon.rig import options, running
 
 import elea
+from elea import pure, version
+from elea.cli import doctor
 from elea.cli.doctor import Node, Status
 from elea.cli.doctor import _node as check_node
 from elea.cli.main import main
@@ -53,6 +55,30 @@ def stranger() -> Iterator[str]:
         yield f"tcp/127.0.0.1:{server.getsockname()[1]}"
         server.shutdown(socket.SHUT_RDWR)
     thread.join(5)
+
+
+def test_an_interpreted_build_says_why(
+    hub: Hub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(version, "COMPILED", False)
+    monkeypatch.setattr(pure, "FORCED", False)
+    monkeypatch.setattr(pure, "build_reason", lambda: "no working C compiler (CC=cc)")
+    code, checks = examine(capsys, *hub.connect)
+    assert code == 0
+    assert checks["software"]["status"] == "note"
+    assert "wire version 9, interpreted, " in checks["software"]["found"]
+    assert checks["software"]["advice"].startswith(
+        "when it was installed: no working C compiler (CC=cc); for speed, install a C compiler"
+    )
+
+
+def test_a_host_without_an_interface_is_told_that_it_reaches_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctor, "interface_addresses", list)
+    check = doctor._interfaces()
+    assert (check.status, check.found) == (Status.PROBLEM, "none is up")
+    assert check.advice.startswith("not even this host can be reached; `ip link set lo up`")
 
 
 def test_a_peer_that_answers(hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from elea.cli.exit_codes import MEANINGS, markdown, summary
 from elea.cli.main import VERBS, build_parser
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     ("arguments", "last"),
     [(["sub", "k/**"], "elea: 1 sample in "), (["queryable", "q", "v"], "elea: 1 query in ")],
@@ -24,7 +24,7 @@ from elea.cli.main import VERBS, build_parser
 def test_a_signal_ends_a_verb_with_its_summary(
     number: signal.Signals, arguments: list[str], last: str
 ) -> None:
-    """SIGTERM was 143 without a word."""
+    """SIGTERM was 143 without a word, SIGHUP 129."""
     endpoint = free_endpoint()
     child = subprocess.Popen(
         [sys.executable, "-m", "elea", *arguments, "-l", endpoint, "--no-multicast-scouting"],
@@ -32,6 +32,7 @@ def test_a_signal_ends_a_verb_with_its_summary(
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # not as under nohup
     )
     assert child.stdout is not None
     assert child.stderr is not None

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from elea import pure, version
 from elea.cli.main import VERBS, main
 from elea.errors import LinkError
 
@@ -91,12 +92,28 @@ def test_without_a_verb_the_help_goes_to_stderr(capsys: pytest.CaptureFixture[st
     assert err.startswith("usage: elea")
 
 
-def test_version_is_four_lines(capsys: pytest.CaptureFixture[str], build: str) -> None:
+def test_version_tells_the_build_under_test(capsys: pytest.CaptureFixture[str], build: str) -> None:
+    assert main(["--version"]) == 0
+    assert ("compiled: yes\n" in capsys.readouterr().out) == (build == "compiled")
+
+
+@pytest.mark.parametrize(
+    ("is_compiled", "expected"),
+    [(True, "compiled: yes"), (False, "compiled: no (ELEA_PURE is set; unset it for speed)")],
+)
+def test_version_is_four_lines(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    is_compiled: bool,
+    expected: str,
+) -> None:
+    monkeypatch.setattr(version, "COMPILED", is_compiled)
+    monkeypatch.setattr(pure, "FORCED", not is_compiled)
     assert main(["--version"]) == 0
     package, wire, compiled, python = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"elea \d+\.\d+\.\d+(\.dev\d+)?", package)
     assert wire == "wire version: 9"
-    assert compiled.startswith("compiled: yes" if build == "compiled" else "compiled: no (")
+    assert compiled == expected
     assert python.startswith(f"Python: {sys.version_info[0]}.{sys.version_info[1]}.")
 
 

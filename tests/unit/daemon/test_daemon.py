@@ -10,6 +10,7 @@ import pytest
 from tests.unit.cli.ends import eventually, free_endpoint
 from tests.unit.daemon.rig import ANYWHERE, MODE, client_of, options, running
 
+from elea import pure, version
 from elea.daemon.daemon import Daemon
 from elea.daemon.effective import Options
 from elea.daemon.notify import notify
@@ -29,6 +30,19 @@ def test_it_listens_on_loopback_and_nowhere_else_by_itself() -> None:
         assert [one.rpartition(":")[0] for one in daemon.locators()] == ["tcp/127.0.0.1"]
     finally:
         daemon.close()
+
+
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_an_interpreted_router_says_why_in_its_log(
+    is_compiled: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(version, "COMPILED", is_compiled)
+    monkeypatch.setattr(pure, "FORCED", True)
+    caplog.set_level(logging.INFO)
+    with running(options()):
+        told = [one.getMessage() for one in caplog.records if "interpreted" in one.getMessage()]
+    reason = "interpreted, several times slower: ELEA_PURE is set; unset it for speed"
+    assert told == ([] if is_compiled else [reason])
 
 
 def test_a_plain_port_is_refused_before_anything_is_opened() -> None:

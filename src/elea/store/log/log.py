@@ -26,7 +26,7 @@ from elea.store.log.disk import Disk, RealDisk
 from elea.store.log.manifest import read_manifest
 from elea.store.log.settings import LogSettings
 from elea.store.log.signal import Signal
-from elea.store.log.single import Rows, checked_length
+from elea.store.log.single import Rows, batch_of, checked_length
 from elea.store.log.writer import Report, Stored, Writer
 
 _LOG: Final = logging.getLogger("elea.store.log")
@@ -45,6 +45,7 @@ def opened(directory: Path) -> Log | None:
 class _Append(NamedTuple):
     rows: Rows
     length: int  # in octets
+    is_divisible: bool
     future: Future[Stored]
 
 
@@ -109,13 +110,15 @@ class Log:
         if self._directory is not None:
             _OPEN[self._directory] = self
 
-    def append(self, rows: Rows, *, wake: bool = True) -> Future[Stored]:
+    def append(self, rows: Rows, *, wake: bool = True, divisible: bool = False) -> Future[Stored]:
         """Keep rows of `SCHEMA`. The result, when it is there, says where on disk they are.
 
         Waits while too much is to be written already.
 
         Args:
             wake: Whether the thread that writes is woken. If not, `finish` is to be called.
+            divisible: Whether rows for which there is room are kept without the others, which the
+                result names; otherwise all are kept, or none.
 
         Raises:
             InvalidValueError: the columns are not those of the schema, or a row without a timestamp
@@ -132,7 +135,7 @@ class Log:
                 raise ClosedError("the log was closed")
             if self._writer.broken is not None:
                 raise StoreError(f"the log cannot be written: {self._writer.broken}; open it again")
-            self._queue.append(_Append(rows, length, future))
+            self._queue.append(_Append(rows, length, divisible, future))
             self._queued_len += length
             if wake:
                 self._appended.notify()
@@ -170,14 +173,17 @@ class Log:
             return False
         return True
 
-    def store_claimed(self, rows: Rows) -> Stored:
+    def store_claimed(self, rows: Rows, *, divisible: bool = False) -> Stored:
         """Keep rows for which `claim` was called, and return when they are on disk.
+
+        Args:
+            divisible: As of `append`.
 
         Raises:
             StoreError: they are not kept; or, if the log is broken now, nobody knows.
         """
         try:
-            return self._writer.commit([rows])[0]
+            return self._commit_one(rows, divisible=divisible)
         finally:
             self._writing.release()
             with self._lock:  # who waits for rows, or for room in a log that broke
@@ -309,13 +315,12 @@ class Log:
                 group = self._take()
             if not group:
                 return False
-            outcome = self._commit(group)
-        if isinstance(outcome, BaseException):
-            for one in group:
+            outcomes = self._commit(group)
+        for one, outcome in zip(group, outcomes, strict=True):
+            if isinstance(outcome, BaseException):
                 one.future.set_exception(outcome)
-        else:
-            for one, where in zip(group, outcome, strict=True):
-                one.future.set_result(where)
+            else:
+                one.future.set_result(outcome)
         return True
 
     def _take(self) -> list[_Append]:
@@ -333,21 +338,41 @@ class Log:
             group.append(self._queue.popleft())
         return group
 
-    def _commit(self, group: list[_Append]) -> list[Stored] | BaseException:
+    def _commit(self, group: list[_Append]) -> list[Stored | BaseException]:
         """Where the rows are, or why they are not; all that waits has failed if nothing can be."""
-        outcome: list[Stored] | BaseException
+        outcomes: list[Stored | BaseException]
+        last: BaseException | None = None
         try:
-            outcome = self._writer.commit([one.rows for one in group])
+            outcomes = [*self._writer.commit([one.rows for one in group])]
         except BaseException as error:  # whoever appended is told, whatever it is
-            outcome = error
+            last = error
+            outcomes = [error for _ in group]
+            if isinstance(error, StoreError) and self._writer.broken is None:
+                # No room for all of them: there may be for some.
+                outcomes = [self._outcome(one) for one in group]
         with self._lock:
             self._queued_len -= sum(one.length for one in group)
             if self._writer.broken is not None:
                 group += self._queue
+                outcomes += [last or StoreError(self._writer.broken) for _ in self._queue]
                 self._queue.clear()
                 self._queued_len = 0
             self._changed.tell()
-        return outcome
+        return outcomes
+
+    def _outcome(self, append: _Append) -> Stored | BaseException:
+        try:
+            return self._commit_one(append.rows, divisible=append.is_divisible)
+        except BaseException as error:  # as above
+            return error
+
+    def _commit_one(self, rows: Rows, *, divisible: bool) -> Stored:
+        try:
+            return self._writer.commit([rows])[0]
+        except StoreError:
+            if not divisible or rows.num_rows == 1 or self._writer.broken is not None:
+                raise
+            return self._writer.commit_fitting(batch_of(rows))
 
     def keep_house(self) -> None:
         """Close segments that are old enough and trim; done every second anyway."""

@@ -19,6 +19,7 @@ TEXTS: Final = pa.dictionary(pa.int32(), pa.string())
 TIME: Final = pa.timestamp("us", tz="UTC")
 _MICROSECONDS: Final = pa.scalar(1_000_000, pa.uint64())
 _COUNTED_WHOLE_LEN: Final = 64 * 1024
+_BODY: Final = ("payload", "attachment")
 _HALF: Final = pa.scalar(32, pa.uint64())
 _ONE: Final = pa.scalar(1, pa.int64())
 _NUMBERS: Final = pc.cumulative_sum(pa.repeat(_ONE, 1 << 16), start=-1)  # as most blocks have rows
@@ -103,6 +104,13 @@ def length_of(batch: pa.RecordBatch) -> int:
         return whole
     exact: int = batch.nbytes
     return exact
+
+
+def body_lengths(batch: pa.RecordBatch) -> list[int]:
+    """Return the bytes of payload and attachment of each row."""
+    payload, attachment = (pc.binary_length(batch.column(name)) for name in _BODY)
+    both: list[int] = pc.add(pc.fill_null(payload, 0), pc.fill_null(attachment, 0)).to_pylist()
+    return both
 
 
 def times(batch: pa.RecordBatch) -> pa.Array:

@@ -245,6 +245,14 @@ class ShardWriter:
         self._data, self._index = data, index
 
 
+def room(used_len: int, space: tuple[int, int], settings: LogSettings) -> int:
+    """Return how many more bytes may be written; a negative number: too many are there."""
+    total, free = space
+    on_disk = int(free - total * settings.low_water_percent / 100)
+    quota = settings.quota_len
+    return on_disk if quota is None else min(quota - used_len, on_disk)
+
+
 def refusal(
     used_len: int, more: int, space: tuple[int, int], settings: LogSettings
 ) -> StoreError | None:
@@ -259,6 +267,7 @@ def refusal(
     if free - more < total * settings.low_water_percent / 100:
         return StoreError(
             f"{free} of {total} octets of the disk are free, {more} are asked for and"
-            f" {settings.low_water_percent:g} % are to stay free; make room, or lower the mark"
+            f" {settings.low_water_percent:g} % are to stay free; make room on the disk, or lower"
+            " low_water_percent where the configuration sets it"
         )
     return None

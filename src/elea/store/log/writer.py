@@ -14,7 +14,7 @@ import itertools
 import re
 import uuid
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,7 +32,7 @@ from elea.store.log.pack import pack
 from elea.store.log.record import seed_of
 from elea.store.log.recovery import recover
 from elea.store.log.retention import Kept, Trimmed, is_short_of_room, to_pack, to_trim
-from elea.store.log.schema import checked, compact, joined, length_of
+from elea.store.log.schema import body_lengths, checked, compact, joined, length_of
 from elea.store.log.segment import (
     DATA,
     INDEX,
@@ -45,7 +45,7 @@ from elea.store.log.segment import (
     stems,
 )
 from elea.store.log.settings import LogSettings
-from elea.store.log.shard import ShardWriter, refusal
+from elea.store.log.shard import ShardWriter, refusal, room
 from elea.store.log.single import Rows, Single, batch_of
 
 _READ_ON_NS: Final = 10_000_000_000  # how long a segment stays that was packed: it may be read
@@ -62,6 +62,17 @@ class Stored:
     """
 
     ranges: dict[int, tuple[int, int]]
+    refused: tuple[int, ...] = ()  # rows of a divisible append for which there was no room
+    reason: str = ""  # why those were refused
+
+
+class DividedError(StoreError):
+    """Writing rows failed after others of the same append were refused for want of room."""
+
+    def __init__(self, error: StoreError, refused: tuple[int, ...], reason: str) -> None:
+        super().__init__(str(error))
+        self.refused = refused
+        self.reason = reason
 
 
 @dataclass(slots=True)
@@ -74,7 +85,6 @@ class Report:
     packed_count: int = 0  # segments that were written once more
     trimmed_count: int = 0  # segments
     unread_count: int = 0  # rows trimmed although a consumer had not read them
-    refused_count: int = 0  # rows for which there was no room
 
 
 class Writer:
@@ -149,8 +159,7 @@ class Writer:
         Raises:
             StoreError: they are not kept, or, if the writer is broken now, nobody knows.
         """
-        if self._broken is not None:
-            raise StoreError(f"this log is not written to any more: {self._broken}; open it again")
+        self._check_broken()
         if len(batches) == 1 and isinstance(batches[0], Single):  # somebody waits for it
             return [self._commit_single(batches[0])]
         parts = [_split(rows, len(self._shards)) for rows in batches]
@@ -159,15 +168,49 @@ class Writer:
             for shard in range(len(self._shards))
             if any(shard in part for part in parts)
         }
-        rows_count = sum(rows.num_rows for rows in blocks.values())
-        self._check_room(sum(_length_of(rows) for rows in blocks.values()), rows_count)
+        self._check_room(sum(_length_of(rows) for rows in blocks.values()))
+        return self._commit_parts(parts, blocks)
+
+    def commit_fitting(self, batch: pa.RecordBatch) -> Stored:
+        """Make those rows durable for which there is room, first come first served.
+
+        Raises:
+            StoreError: there is room for none of them.
+            DividedError: writing those that fit failed.
+        """
+        self._check_broken()
+        lengths = body_lengths(batch)
+        space, used_len = self._disk.space(), self.used_len
+        used_len += batch.nbytes - sum(lengths)  # all but payloads and attachments
+        left = room(used_len, space, self._settings)
+        fitting: list[int] = []
+        refused: list[int] = []
+        for row, length in enumerate(lengths):
+            (fitting if length <= left else refused).append(row)
+            left -= length if length <= left else 0
+        reason = None
+        if refused:
+            kept_len = sum(lengths[row] for row in fitting)
+            reason = refusal(used_len + kept_len, lengths[refused[0]], space, self._settings)
+        if reason is not None and not fitting:
+            raise reason
+        part = _split(batch.take(pa.array(fitting, pa.int64())), len(self._shards))
+        try:
+            [stored] = self._commit_parts([part], part)
+        except StoreError as error:
+            raise DividedError(error, tuple(refused), str(reason)) from error
+        return Stored(stored.ranges, tuple(refused), str(reason))
+
+    def _commit_parts(
+        self, parts: list[dict[int, Rows]], blocks: Mapping[int, Rows]
+    ) -> list[Stored]:
         firsts = {shard: self._shards[shard].next_seq for shard in blocks}
         self._write([(self._shards[shard], rows) for shard, rows in blocks.items()])
         return _stored(parts, firsts)
 
     def _commit_single(self, row: Single) -> Stored:
         number = shard_of(row.key, len(self._shards))
-        self._check_room(row.length, 1)
+        self._check_room(row.length)
         first = self._shards[number].next_seq
         self._write([(self._shards[number], row)])
         return Stored({number: (first, first + 1)})
@@ -282,7 +325,6 @@ class Writer:
                     shard.withdraw()
             except OSError as second:
                 raise self._end(f"taking rows back failed: {second}") from second
-            self.report.refused_count += sum(rows.num_rows for _, rows in blocks)
             raise StoreError(f"no room for rows: {error}; none of them was kept") from error
         try:
             for shard, _ in blocks:
@@ -316,10 +358,13 @@ class Writer:
         self._broken = reason
         return StoreError(f"{reason}; what was appended may be on disk or not: open the log again")
 
-    def _check_room(self, more: int, rows_count: int) -> None:
+    def _check_broken(self) -> None:
+        if self._broken is not None:
+            raise StoreError(f"this log is not written to any more: {self._broken}; open it again")
+
+    def _check_room(self, more: int) -> None:
         reason = refusal(self.used_len, more, self._disk.space(), self._settings)
         if reason is not None:
-            self.report.refused_count += rows_count
             raise reason
 
     def _begin_epoch(self, new_id: Callable[[], uuid.UUID]) -> Manifest:

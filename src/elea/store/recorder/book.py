@@ -29,7 +29,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.store.log.log import Log
 from elea.store.log.signal import Signal
 from elea.store.log.single import Rows
-from elea.store.log.writer import Stored
+from elea.store.log.writer import DividedError, Stored
 from elea.store.recorder.counts import Counts
 from elea.store.recorder.finder import Finder, Looked
 from elea.store.recorder.flight import (
@@ -47,6 +47,7 @@ from elea.store.recorder.flight import (
     Refusal,
     Waiter,
     by_shard,
+    divided,
     finish,
     in_flight_rows,
     places_of,
@@ -59,9 +60,7 @@ from elea.store.recorder.marks import (
     Repeats,
     mark_of,
     mark_of_row,
-    repeated_rows,
     rows_of,
-    without_rows,
 )
 from elea.store.recorder.notes import Notes
 from elea.store.recorder.opener import LogGoneError
@@ -165,7 +164,7 @@ class Book:
     def store(self, puts: Sequence[Put]) -> None:
         """Record samples, each once, and return when they are on disk and answers are due."""
         with self._order:
-            fresh: list[Put] = []
+            fresh: list[Row] = []
             waiters: list[Waiter] = []
             repeats = Repeats()
             marks: dict[int, Mark | None] = {}
@@ -184,11 +183,10 @@ class Book:
                 self.counts.duplicates += is_there
                 if not is_there:
                     marks[row] = mark
-                    fresh.append(put)
+                    fresh.append(put.row)
             sent = None
             if fresh:
-                rows = batch_of([put.row for put in fresh])
-                sent = self._send(rows, waiters, wake=False, marks=marks)
+                sent = self._send(batch_of(fresh), waiters, wake=False, marks=marks)
         self._follow(sent, wait=True)
 
     def dropped(self, count: int, reason: str) -> None:
@@ -201,11 +199,10 @@ class Book:
     def ask(self, question: Question, answer: Answer, wait_ns: int) -> None:
         """Answer where a sample is, when it is there; or, after a time, that it is not."""
         identity, key = question.identity, question.key
-        id = (*identity.source, key)
         with self._lock:
             self._receivers.note_asked(identity.source)
             known = self._finder.fitting(question)
-            in_flight = in_flight_rows(self._pending(), id, identity.sn, question.fits)
+            in_flight = in_flight_rows(self._pending(), question.window, identity.sn, question.fits)
             if question.digest is None and len(known) + len(in_flight) > 1:
                 self._answer(answer, AMBIGUOUS)
             elif known:
@@ -270,7 +267,9 @@ class Book:
         if self._log is None or self._log.broken is not None:
             self._mend()
         self._look_up()
-        self._expire()
+        with self._lock:
+            for ask in self._asks.expire(self._clock_ns()):
+                self._answer(ask.answer, MISSED)
         self._write_notes()
         self._give()
 
@@ -281,7 +280,6 @@ class Book:
 
     def status(self) -> dict[str, Json]:
         """What it has, and what went wrong."""
-        counts: dict[str, Json] = dict(asdict(self.counts))
         is_well = self._log is not None and self._log.broken is None
         return {
             "log": str(self.log_id),
@@ -289,7 +287,7 @@ class Book:
             "ends": list(self._ends),
             "octets": self.used_len,
             "lag_ms": self.lag_ns // 1_000_000,
-            **counts,
+            **asdict(self.counts),
             "forgotten_publishers": self._windows.forgotten_count,
             "restarts": self._windows.restarts_count,
             "last_error": self.last_error,
@@ -322,13 +320,8 @@ class Book:
             may_look = filled or self._finder.may_look(self._clock_ns())
             flights = self._pending()
         checked = suspects if filled else suspects[: self._limits.record_suspects_count]
-        marks = {row: mark for row in checked if (mark := mark_of(batch, row)) is not None}
-        known, unknown_count = self._finder.known(marks.values(), flights, may_look=may_look)
-        self.counts.unchecked += len(suspects) - len(marks) + unknown_count
-        duplicates = {row for row, mark in marks.items() if mark.sample in known}
-        duplicates |= repeated_rows(batch, marks)
-        self.counts.duplicates += len(duplicates)
-        return without_rows(batch, duplicates)
+        self.counts.unchecked += len(suspects) - len(checked)
+        return self._finder.without_known(batch, checked, flights, may_look=may_look)
 
     def _pending(self) -> tuple[Flight, ...]:
         return (*self._flights, *self._unsure)
@@ -384,7 +377,7 @@ class Book:
             if log is not None and not notes:
                 wall_bits = (self._wall_ns() << 32) // 1_000_000_000
                 taken = self._windows.take(batch, self._clock_ns(), wall_bits=wall_bits)
-            flight = Flight(batch, taken, waiters, notes=notes, told_count=len(waiters))
+            flight = Flight(batch, taken, waiters, notes=notes)
             if log is None:
                 self._refuse(flight, Refusal("closed", f"the disk failed: {self.last_error}"))
                 return None
@@ -393,7 +386,7 @@ class Book:
         try:
             if flight.is_awaited and log.claim(batch):
                 return flight, log, None
-            future = log.append(batch, wake=wake and not flight.is_awaited)
+            future = log.append(batch, wake=wake and not flight.is_awaited, divisible=True)
         except StoreError:  # it broke: looked at when it is opened again
             with self._lock:
                 self._flights.remove(flight)
@@ -435,7 +428,9 @@ class Book:
 
     def _end(self, log: Log, flight: Flight, outcome: Stored | BaseException) -> None:
         """By whoever wrote: rows are on disk, or not."""
+        ended = flight
         try:
+            flight = self._without_refused(flight, outcome)
             if isinstance(outcome, Stored) and flight.is_awaited:
                 with self._lock:
                     answers = self._answers(flight, outcome.ranges)
@@ -453,8 +448,18 @@ class Book:
             self._give()
         finally:
             with self._lock:
-                flight.is_told = True
+                ended.is_told = True
                 self._state.tell()
+
+    def _without_refused(self, flight: Flight, outcome: Stored | BaseException) -> Flight:
+        """Refuse the rows for which there was no room, and go on with the others."""
+        if isinstance(outcome, Stored | DividedError) and outcome.refused:
+            with self._lock:
+                self._flights.remove(flight)
+                flight, refused = divided(flight, outcome.refused)
+                self._flights.append(flight)
+                self._refuse(refused, Refusal("full", outcome.reason))
+        return flight
 
     def _answers(self, flight: Flight, ranges: dict[int, tuple[int, int]]) -> list[Given]:
         """Where the rows of a flight are that somebody waits for now."""
@@ -473,7 +478,7 @@ class Book:
 
     def _stored(self, flight: Flight, ranges: dict[int, tuple[int, int]]) -> None:
         """Rows are on disk, and who waited for them was told; some may wait since."""
-        self.counts.rows += flight.batch.num_rows
+        self.counts.rows += flight.batch.num_rows if flight.notes is None else 0
         self._finder.add_rows(flight.batch, ranges)
         for shard, (_, end) in ranges.items():
             self._ends[shard] = max(self._ends[shard], end)
@@ -494,7 +499,7 @@ class Book:
         for _, answer, _ in flight.waiters:
             self._answer(answer, refusal)
         if flight.notes is None:
-            self._drop(flight.batch.num_rows - flight.told_count, refusal.detail)
+            self._drop(flight.batch.num_rows - len(flight.told_rows or ()), refusal.detail)
         else:
             self.notes.take_back(flight.notes)  # told later, when there is room
         self.last_error = refusal.detail
@@ -511,11 +516,6 @@ class Book:
         if isinstance(outcome, Place):
             self.counts.acknowledged += 1
         self._due.append((answer, outcome))
-
-    def _expire(self) -> None:
-        with self._lock:
-            for ask in self._asks.expire(self._clock_ns()):
-                self._answer(ask.answer, MISSED)
 
     def _look_up(self) -> None:
         """Find samples in the log itself: those that came before anybody asked."""

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 class Counts:
     """What became of the samples of a log since it is recorded to."""
 
-    rows: int = 0  # on disk
+    rows: int = 0  # samples on disk; gaps and drops are noted beside them, and not counted
     duplicates: int = 0  # samples that are recorded already, by number, key, timestamp, payload
     unchecked: int = 0  # samples that may be, and were not compared with all: too many to look at
     acknowledged: int = 0  # samples of which somebody was told the place

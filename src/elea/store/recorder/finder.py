@@ -25,7 +25,15 @@ from elea.store.log.single import Rows, Single
 from elea.store.log.writer import shard_of
 from elea.store.recorder.counts import Counts
 from elea.store.recorder.flight import AMBIGUOUS, Flight, Place, Put, Refusal, samples_of
-from elea.store.recorder.marks import MARKED, Mark, Question, SampleId, mark_of
+from elea.store.recorder.marks import (
+    MARKED,
+    Mark,
+    Question,
+    SampleId,
+    mark_of,
+    repeated_rows,
+    without_rows,
+)
 from elea.store.recorder.tail import Tail
 from elea.store.recorder.windows import Identity, Windows
 from elea.timestamp import Timestamp
@@ -123,7 +131,19 @@ class Finder:
         found = self.recollect(question.identity, question.key)
         return [one for one in found if question.fits(one.mark)]
 
-    def known(
+    def without_known(
+        self, batch: Rows, suspects: Sequence[int], flights: Iterable[Flight], *, may_look: bool
+    ) -> Rows:
+        """Rows without those of some suspects that are under way or recorded: duplicates."""
+        marks = {row: mark for row in suspects if (mark := mark_of(batch, row)) is not None}
+        known, unknown_count = self._known(marks.values(), flights, may_look=may_look)
+        self._counts.unchecked += len(suspects) - len(marks) + unknown_count
+        duplicates = {row for row, mark in marks.items() if mark.sample in known}
+        duplicates |= repeated_rows(batch, marks)
+        self._counts.duplicates += len(duplicates)
+        return without_rows(batch, duplicates)
+
+    def _known(
         self, marks: Collection[Mark], flights: Iterable[Flight], *, may_look: bool
     ) -> tuple[set[SampleId], int]:
         """Those samples that are under way or recorded, and how many were not looked up.

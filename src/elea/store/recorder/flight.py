@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
@@ -15,6 +15,7 @@ from elea.store.log.single import Rows, Single, batch_of
 from elea.store.log.writer import Stored, shard_of
 from elea.store.recorder.marks import Mark, SampleId, mark_of, rows_of
 from elea.store.recorder.rows import Row
+from elea.store.recorder.spans import Span, unwrapped
 from elea.store.recorder.windows import Taken, WindowId
 
 _LOG: Final = logging.getLogger("elea.store.recorder")
@@ -64,9 +65,14 @@ class Flight:
     waiters: list[Waiter] = field(default_factory=list)
     marks: dict[int, Mark] = field(default_factory=dict)  # of rows that are asked about
     notes: list[Row] | None = None  # what it is made of, if we tell it ourselves
-    told_count: int = 0  # rows that exist nowhere but with somebody who is told
+    told_rows: frozenset[int] | None = None  # not counted as lost if refused: callers are told
     is_new: bool = False  # it never reached the log
     is_told: bool = False  # what became of it is known, and whoever waited has the answer
+
+    def __post_init__(self) -> None:
+        """The rows that are put are those for which somebody waits from the beginning."""
+        if self.told_rows is None:
+            self.told_rows = frozenset(one.row for one in self.waiters)
 
     @property
     def is_awaited(self) -> bool:
@@ -147,34 +153,45 @@ def by_shard(flight: Flight, shards_count: int) -> list[tuple[int, Flight]]:
     shards = _shards_of(flight.batch, shards_count) if shards_count > 1 else [0]
     if len(set(shards)) == 1:
         return [(shards[0], flight)]
-    parts = []
-    for shard in sorted(set(shards)):
-        rows = [row for row, one in enumerate(shards) if one == shard]
-        new_row = {row: place for place, row in enumerate(rows)}
-        parts.append(
-            (
-                shard,
-                Flight(
-                    batch_of(flight.batch).take(pa.array(rows, pa.int64())),
-                    {},
-                    [
-                        one._replace(row=new_row[one.row])
-                        for one in flight.waiters
-                        if one.row in new_row
-                    ],
-                    {new_row[row]: mark for row, mark in flight.marks.items() if row in new_row},
-                    None if flight.notes is None else [flight.notes[row] for row in rows],
-                    is_new=flight.is_new,
-                ),
-            )
-        )
-    return parts
+    return [
+        (found, _part(flight, [row for row, shard in enumerate(shards) if shard == found]))
+        for found in sorted(set(shards))
+    ]
+
+
+def divided(flight: Flight, refused: Sequence[int]) -> tuple[Flight, Flight]:
+    """A flight as two: the rows that were kept, and those that were refused."""
+    left = set(refused)
+    kept = [row for row in range(flight.batch.num_rows) if row not in left]
+    return _part(flight, kept), _part(flight, refused)
+
+
+def _part(flight: Flight, rows: Sequence[int]) -> Flight:
+    new_row = {row: place for place, row in enumerate(rows)}
+    return Flight(
+        batch_of(flight.batch).take(pa.array(rows, pa.int64())),
+        {id: _spans(flight, id, new_row) for id in flight.taken},
+        [one._replace(row=new_row[one.row]) for one in flight.waiters if one.row in new_row],
+        {new_row[row]: mark for row, mark in flight.marks.items() if row in new_row},
+        None if flight.notes is None else [flight.notes[row] for row in rows],
+        frozenset(new_row[row] for row in flight.told_rows or () if row in new_row),
+        is_new=flight.is_new,
+    )
+
+
+def _spans(flight: Flight, id: WindowId, rows: Container[int]) -> list[Span]:
+    """The numbers of some rows that were new when the flight began."""
+    spans = flight.taken[id]
+    near = spans[0][0] if spans else 0
+    numbers = [unwrapped(sn, near) for row, sn in rows_of(flight.batch, id) if row in rows]
+    is_new = [any(start <= number < end for start, end in spans) for number in numbers]
+    return [(number, number + 1) for number, new in zip(numbers, is_new, strict=True) if new]
 
 
 def written(log: Log, flight: Flight) -> Stored | BaseException:
     """Write what the log was claimed for: where it is, or why it is not there."""
     try:
-        return log.store_claimed(flight.batch)
+        return log.store_claimed(flight.batch, divisible=True)
     except Exception as error:  # for everybody who waits
         return error
 

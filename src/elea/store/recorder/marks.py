@@ -94,6 +94,11 @@ class Question(NamedTuple):
     bits: int | None = None
     digest: bytes | None = None
 
+    @property
+    def window(self) -> WindowId:
+        """Of which window it is."""
+        return (*self.identity.source, self.key)
+
     def fits(self, mark: Mark) -> bool:
         """Whether a sample is the one."""
         return (

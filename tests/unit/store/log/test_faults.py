@@ -75,7 +75,6 @@ def test_a_full_disk_refuses_and_goes_on_later() -> None:
         disk.free_len = room
         with pytest.raises(StoreError, match="none of them was kept"):
             writer.commit([rows(100, 10)])
-    assert writer.report.refused_count == 40
     disk.free_len = 1 << 30
     writer.commit([rows(10, 10)])
     writer.close()

@@ -239,6 +239,52 @@ def test_places_are_right_in_several_shards() -> None:
     rig.book.close()
 
 
+@pytest.mark.parametrize("shards_count", [1, 3])
+def test_only_the_sample_without_room_is_refused(
+    shards_count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = Rig(shards_count=shards_count, quota_len=60_000)
+    large = row(4)._replace(payload=bytes(70_000))
+    rig.book.land(batch_of([large if number == 4 else row(number) for number in range(10)]))
+    assert rig.book.flush(WAIT_S)
+    assert rig.numbers() == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    assert (rig.book.counts.rows, rig.book.counts.dropped) == (9, 1)
+    assert "70000 more are asked for, the quota is 60000" in caplog.text
+    large = row(14)._replace(payload=bytes(70_000))
+    puts = [large if number == 14 else row(number) for number in range(10, 20)]
+    rig.book.store([Put(one, rig.answer(one.received_us)) for one in puts])
+    refusal = rig.outcomes.pop(14)
+    assert isinstance(refusal, Refusal)
+    assert refusal.error == "full"
+    placed = {row["sn"]: (row["shard"], row["seq"]) for row in rig.rows()}
+    assert rig.outcomes == {
+        number: Place(*placed[number], duplicate=False)
+        for number in (*range(10, 14), *range(15, 20))
+    }
+    assert rig.book.counts.dropped == 1  # a caller who is told loses nothing unseen
+    rig.book.tend()
+    rig.book.land(batch_of([row(4), row(5)]))  # from a cache, and small enough
+    assert rig.book.flush(WAIT_S)
+    assert sorted(rig.numbers()).count(4) == 1
+    assert rig.book.counts.duplicates == 1
+    rig.book.close()
+
+
+@pytest.mark.parametrize("leak", [0.0, 1.0])
+def test_rows_that_fit_are_looked_up_when_their_log_broke(leak: float) -> None:
+    rig = Rig(quota_len=60_000)
+    rig.disk._leak = leak
+    rig.disk.sync_errors = 1
+    rig.book.land(batch_of([row(0), row(1)._replace(payload=bytes(70_000)), row(2)]))
+    assert rig.book.flush(WAIT_S)
+    assert rig.numbers() == []
+    rig.book.tend()
+    assert rig.book.flush(WAIT_S)
+    assert rig.numbers() == [0, 2]
+    assert (rig.book.counts.rows, rig.book.counts.dropped) == (2, 1)
+    rig.book.close()
+
+
 def test_refused_rows_are_counted_told_and_may_come_again() -> None:
     rig = Rig()
     put(rig, 0)
