@@ -285,6 +285,11 @@ class Peer:
     def missed(self, name: str) -> int:
         return int(self.entities[name].get_requested_deadline_missed_status().total_count)
 
+    def acknowledged(self, name: str, limit_s: float = 60) -> None:
+        """Wait until all readers have acknowledged all samples: `delete` waits 1 s, then drops."""
+        code = lib.dds_wait_for_acks(self.entities[name]._ref, ct.c_int64(int(limit_s * 1e9)))
+        assert code == 0, code
+
     def delete(self, name: str) -> None:
         entity = self.entities.pop(name)
         lib.dds_delete(entity._ref)

@@ -188,6 +188,7 @@ _POSITIONAL: Final = {
     "matched_guids": ("name",),
     "liveliness": ("name",),
     "missed": ("name",),
+    "acknowledged": ("name",),
     "delete": ("name",),
     "sink": ("name", "count", "limit_s"),
     "raw_burst": ("name", "count", "size"),

@@ -51,6 +51,7 @@ def test_a_route_without_writers_passes_on_what_it_has_or_counts_it(
             full.setattr(FromDds, "_put_run", lambda _route, _run: False)
             other.write("w", [{"number": value, "text": ""} for value in range(COUNT)])
             until(lambda: route.pending_count)  # the others wait in the mirror reader
+            other.acknowledged("w")
             other.delete("w")
             end_ns = until(lambda: route.end_ns)
             if has_room:

@@ -357,6 +357,7 @@ def test_what_a_writer_wrote_before_it_left_passes_while_another_class_stays() -
         made.post(lambda _now_ns: [None, None][held.wait(LIMIT_S)])  # the DDS thread takes nothing
         other.send("raw_burst", name="goes", count=count, size=100)
         other.answer()
+        other.acknowledged("goes")  # a writer that is deleted drops what no reader has after 1 s
         other.delete("goes")
         held.set()
         got = [subscriber.handler.recv(LIMIT_S) for _ in range(count)]
