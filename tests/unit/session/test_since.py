@@ -68,9 +68,9 @@ class SlowLog(Log):
 
     gate = threading.Event()
 
-    def append(self, batch: Rows, *, wake: bool = True) -> Future[Stored]:
+    def append(self, rows: Rows, *, wake: bool = True, divisible: bool = False) -> Future[Stored]:
         assert self.gate.wait(WAIT_S)
-        return super().append(batch, wake=wake)
+        return super().append(rows, wake=wake, divisible=divisible)
 
 
 def test_a_recorder_that_is_behind_is_waited_for(session: elea.Session, tmp_path: Path) -> None:
