@@ -12,8 +12,8 @@ from typing import Self
 
 from tests.pairs import Collector, seeded
 
+from elea.answers import SENT
 from elea.limits import DEFAULT_LIMITS
-from elea.transport.batching_hot import SENT
 from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Failure, Opener, State
 from elea.transport.negotiation import Agreed, Offer

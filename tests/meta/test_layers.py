@@ -33,6 +33,7 @@ VOCABULARY: Final = (
         "secret",
         "ids",
         "qos",
+        "answers",
         "encoding",
         "timestamp",
     ),

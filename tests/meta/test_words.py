@@ -80,3 +80,16 @@ def test_each_word_is_found(line: str) -> None:
 @pytest.mark.parametrize("line", ["self.evaluate(x)", "yaml.safe_load(t)", "literal_eval(x)"])
 def test_harmless_lines_pass(line: str) -> None:
     assert words(line, NOWHERE) == []
+
+
+def test_results_of_sending_are_declared_once() -> None:
+    """FULL meant "not accepted" in `transport` and "accepted, waits" in `routing` and `session`."""
+    declared = re.compile(r"^(?:SENT|DROPPED|QUEUED|REFUSED|FULL)(?:: Final)? = \d", re.MULTILINE)
+    layers = [
+        f"src/elea/{one}" for one in ("transport", "routing", "node", "link", "session", "sim")
+    ]
+    assert [
+        relative(path)
+        for path in python_files(*layers)
+        if declared.search(path.read_text(encoding="utf-8"))
+    ] == []

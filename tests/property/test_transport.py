@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pairs import LINK, Collector, Pair, acceptor_offer, agree, opener_offer, seeded
 
+from elea.answers import DROPPED, REFUSED, SENT
 from elea.errors import ProtocolError
 from elea.limits import DEFAULT_LIMITS
-from elea.transport.batching_hot import DROPPED, FULL, SENT
 from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Opener, State
 from elea.transport.unicast_hot import Transport
@@ -110,7 +110,7 @@ def test_congestion_loses_exactly_what_it_says_it_loses(plan: list[Sent], queue_
         if result == SENT:
             taken.append(at)
         else:
-            assert result == (FULL if sent.block else DROPPED)
+            assert result == (REFUSED if sent.block else DROPPED)
             assert pair.a.transport.pending_len == before_len
             refused += result == DROPPED
         for _ in range(sent.pulls):

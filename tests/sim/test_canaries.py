@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from elea.node.egress_hot import SENT
+from elea.answers import SENT
 from elea.node.node import Node
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.routing.effects import Output

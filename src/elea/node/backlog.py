@@ -14,8 +14,8 @@ from collections import deque
 from dataclasses import field
 from typing import Final
 
+from elea.answers import DROPPED, QUEUED, REFUSED
 from elea.records import dataclass
-from elea.transport.batching_hot import DROPPED, FULL
 from elea.transport.multicast import GroupTransport
 from elea.transport.unicast_hot import Transport
 from elea.wire.codec_hot import NetworkMessage
@@ -56,11 +56,12 @@ class Backlog:
         line = self._lines.get(self._lane(message))
         if line is None:
             result = self._transport.send(message, reliable, now_ns)
-            if result == FULL:
-                line = self._lines[self._lane(message)] = _Line(now_ns)
-                line.messages.append((message, reliable))
-                self.pending_len += _weight(message)
-            return result
+            if result != REFUSED:
+                return result
+            line = self._lines[self._lane(message)] = _Line(now_ns)
+            line.messages.append((message, reliable))
+            self.pending_len += _weight(message)
+            return QUEUED
         # Of those that block if they are the first of their kind, one may wait.
         if message.qos & _BLOCK or (
             message.qos & _BLOCK_FIRST
@@ -68,7 +69,7 @@ class Backlog:
         ):
             line.messages.append((message, reliable))
             self.pending_len += _weight(message)
-            return FULL
+            return QUEUED
         self._transport.stats.dropped_congestion[message.qos & _PRIORITY] += 1
         return DROPPED
 
@@ -86,7 +87,7 @@ class Backlog:
         for lane, line in list(self._lines.items()):
             while line.messages:
                 message, reliable = line.messages[0]
-                if self._transport.send(message, reliable, now_ns) == FULL:
+                if self._transport.send(message, reliable, now_ns) == REFUSED:
                     break
                 line.messages.popleft()
                 self.pending_len -= _weight(message)

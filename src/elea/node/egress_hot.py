@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from elea.answers import DROPPED, REFUSED, SENT
 from elea.routing.pubsub_hot import Destination
 from elea.transport.batching_hot import UNFIT, TxQueues
 from elea.transport.unicast_hot import Transport
@@ -22,9 +23,6 @@ from elea.wire.network.push_hot import encode as encode_push
 from elea.wire.plain_hot import PlainPush
 from elea.wire.shared_extensions import SOURCE_INFO, SourceRef, write_entity
 
-SENT: Final = 0
-DROPPED: Final = 1
-FULL: Final = 2
 BURST_COUNT: Final = 2_048  # messages of a burst that wait for company, or as many half kB
 _QOS_EXPRESS: Final = 0x10
 
@@ -207,8 +205,8 @@ class Egress:
             if passed is None:
                 return SENT  # for all that the sender may know
             message = passed
-        result = FULL if outlet.stuck else queues.send(message, reliable)
-        if result == FULL:
+        result = REFUSED if outlet.stuck else queues.send(message, reliable)
+        if result == REFUSED:
             result = self._on_full(face_id, message, reliable)
         if not outlet.dirty:
             outlet.dirty = True
@@ -325,6 +323,6 @@ class Door:
         self._route = route
 
     def push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
-        """A sample of a session goes out: SENT, DROPPED or FULL."""
+        """A sample of a session goes out: SENT, DROPPED or QUEUED."""
         self._egress.now_ns = now_ns
         return self._route(face_id, key, push, reliable, now_ns)

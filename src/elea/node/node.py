@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from elea.answers import QUEUED, SENT
 from elea.errors import DecodeError, RemoteProtocolError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.admission import Admission, content
 from elea.node.connectors import Connectors
-from elea.node.egress_hot import FULL, SENT, Door, Egress, Outlet
+from elea.node.egress_hot import Door, Egress, Outlet
 from elea.node.expiry import EXPIRED, Expiries
 from elea.node.group import Group, Groups
 from elea.node.guards import Guards
@@ -333,7 +334,7 @@ class Node:
         self._blocked = False
         self.routing.receive(face_id, message, reliable, now_ns)
         self.egress.timers_moved = True
-        return FULL if self._blocked else SENT
+        return QUEUED if self._blocked else SENT
 
     def set_timer(self) -> None:
         """A session may have set a nearer timer."""
@@ -399,7 +400,7 @@ class Node:
         place = self._place(face_id)
         assert place is not None  # it has an outlet
         result = place.backlog.send(message, reliable, self._told_ns())
-        self._blocked |= result == FULL
+        self._blocked |= result == QUEUED
         place.outlet.stuck = bool(place.backlog)
         self.holding.grew(face_id, place.backlog, self.egress.source_link_id)
         return result

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Protocol
 
 from elea.records import dataclass
 from elea.wire.codec_hot import NetworkMessage
-
-# What `Output.send` answers, in order of badness.
-SENT: Final = 0
-DROPPED: Final = 1  # congestion; counted where it happened
-FULL: Final = 2  # accepted, but it waits for room: whoever sent it should wait too
 
 
 class Output(Protocol):

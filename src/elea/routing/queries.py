@@ -11,10 +11,10 @@ from collections.abc import Collection
 from dataclasses import field
 from typing import Final
 
+from elea.answers import DROPPED
 from elea.keyexpr.match_hot import includes
 from elea.records import dataclass
 from elea.routing.context import Context
-from elea.routing.effects import DROPPED
 from elea.routing.face import Face
 from elea.routing.pubsub import Routes
 from elea.routing.pubsub_hot import Destination, RouteCache

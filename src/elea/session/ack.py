@@ -25,6 +25,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
+from elea.answers import QUEUED, SENT
 from elea.errors import (
     AckTimeoutError,
     ClosedError,
@@ -44,7 +45,7 @@ from elea.session import dispatch, receipts
 from elea.session.context import Context
 from elea.session.convert import key_text, nanoseconds
 from elea.session.outlet_hot import CallbackOutlet
-from elea.session.ports import FULL, SENT, CallbackThread
+from elea.session.ports import CallbackThread
 from elea.session.promise import Promise
 from elea.session.queries import TIMEOUT_ERROR, Ask, PendingGet
 from elea.session.receipts import PATIENCE_NS, Receipt, Receipts, body_digest, sample_digest
@@ -152,7 +153,7 @@ def begin(
     timeout_ns = nanoseconds("timeout", timeout, context.core.face.settings.query_timeout_ns)
     entry = Entry(key, body, qos, destination, stack)
     future, result = acks_of(context).put(entry, timeout_ns)
-    if result == FULL:
+    if result == QUEUED:
         context.wait_room()
     return future
 
@@ -217,7 +218,7 @@ class Acks:
         self._is_closed = False
 
     def put(self, entry: Entry, timeout_ns: int) -> tuple[Promise[StoredAck], int]:
-        """Have a sample stored; SENT, or FULL if whoever puts is to wait for room."""
+        """Have a sample stored; SENT, or QUEUED if whoever puts is to wait for room."""
         spool = self.spool
         if spool is not None and spool.is_behind():
             later: Promise[StoredAck] = Promise()
@@ -381,7 +382,7 @@ class Attempt:
         return entry_digest(self._entry)
 
     def start(self) -> int:
-        """Ask for the first time, or once more: SENT, or FULL if whoever puts is to wait."""
+        """Ask for the first time, or once more: SENT, or QUEUED if whoever puts is to wait."""
         context, entry = self._acks.context, self._entry
         core = context.core
         left_ns = self._deadline_ns - context.driver.now_ns()

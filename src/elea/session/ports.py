@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Protocol
 
 from elea.config.config import Config
 from elea.ids import WhatAmI, WhatAmIMatcher
@@ -27,11 +27,6 @@ from elea.transport.stats_hot import TransportStats
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import Stamp
 from elea.wire.network.push_hot import Push
-
-SENT: Final = 0  # in a batch, or nobody wants it
-DROPPED: Final = 1  # counted; a queue was full and the message may be dropped
-FULL: Final = 2  # accepted, but the caller must wait for room before it goes on
-
 
 # Waits until a condition holds, or so many seconds; whether it does.
 Idle = Callable[[Callable[[], bool], float | None], bool]
@@ -97,7 +92,7 @@ class NodePort(Protocol):
         """The face is gone, with all its declarations."""
 
     def local_push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
-        """A sample of this session: SENT, DROPPED or FULL."""
+        """A sample of this session: SENT, DROPPED or QUEUED."""
 
     def local_send(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> int:
         """A Declare, Interest, Request, Response or ResponseFinal of this session."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from elea.answers import DROPPED, QUEUED, SENT
 from elea.errors import ClosedError
-from elea.node.egress_hot import DROPPED, FULL, SENT, Egress, Origin, Way
+from elea.node.egress_hot import Egress, Origin, Way
 from elea.routing.pubsub_hot import PushSource
 from elea.session.deliver_hot import Inbox
 from elea.wire.data.delete import Del
@@ -113,7 +114,7 @@ class Outbox:
         self.flush = aftermath.flush
 
     def publish(self, key: str, push: Push, reliable: bool, local: bool, remote: bool) -> int:
-        """Send a sample, write and run what is due: SENT, DROPPED or FULL of the ports."""
+        """Send a sample, write and run what is due: SENT, DROPPED or QUEUED of the ports."""
         self.acquire()
         try:
             result = self.publish_locked(key, push, reliable, local, remote)
@@ -146,7 +147,7 @@ class Outbox:
         if self.aftermath is not None:
             if self.inbox.has_work():
                 self.aftermath.work()
-            if result == FULL:
+            if result == QUEUED:
                 self.aftermath.wait_room(key, qos)
 
     def publish_locked(
@@ -232,7 +233,7 @@ class Lane:
             outbox.acquire()
             try:
                 stop = min(index + _MANY_COUNT, len(payloads))
-                while index < stop and result != FULL:
+                while index < stop and result != QUEUED:
                     result = self._put(payloads[index])
                     index += 1
             finally:
@@ -380,7 +381,7 @@ def put_rows(
         outbox.acquire()
         try:
             stop = min(first + _MANY_COUNT, end)
-            while first < stop and result != FULL:
+            while first < stop and result != QUEUED:
                 result = lanes[first]._put(payloads[first], stamps[first])
                 first += 1
                 if result == DROPPED:

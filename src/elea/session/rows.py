@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.answers import DROPPED
 from elea.ids import ZenohId
-from elea.node.egress_hot import DROPPED
 from elea.session.convert import key_text, wire_encoding
 from elea.session.publish_hot import Lane, put_rows
 from elea.session.session import Session

@@ -25,6 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self, final
 
+from elea.answers import SENT
 from elea.errors import ClosedError, EleaError, MissingDependencyError, NotStoredError
 from elea.limits import DEFAULT_LIMITS
 from elea.provenance import SampleKind
@@ -37,7 +38,6 @@ from elea.session.face import Timer
 from elea.session.handlers import Callback
 from elea.session.liveliness import Liveliness
 from elea.session.outlet_hot import CallbackOutlet
-from elea.session.ports import SENT
 from elea.session.promise import Promise
 from elea.session.spool_batch import BatchAttempt
 from elea.session.spool_shelf import NAME, MemoryShelf, Shelf

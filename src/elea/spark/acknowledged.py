@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Final
 
+from elea.answers import QUEUED
 from elea.errors import (
     AckTimeoutError,
     EleaError,
@@ -38,7 +39,6 @@ from elea.query import ConsolidationMode, QueryTarget
 from elea.sample import Reply, Sample
 from elea.session.ack import Entry, StoredAck, acks_of, entry_digest
 from elea.session.handlers import Callback
-from elea.session.ports import FULL
 from elea.session.promise import Promise
 from elea.session.receipts import Receipt, proof_of, read_receipts
 from elea.session.session import Session
@@ -179,12 +179,12 @@ class Acknowledged:
         one.entry.published = False
         with suppress(LinkError):  # it is tried again
             one.asked, result = self._acks.put(one.entry, int(_ASK_S * 1e9))
-            if result == FULL:
+            if result == QUEUED:
                 self._session._context.wait_room()
 
     def _publish(self, entry: Entry) -> None:
         context = self._session._context
-        if context.call(lambda: self._acks.publish(entry)) == FULL:
+        if context.call(lambda: self._acks.publish(entry)) == QUEUED:
             context.wait_room()
 
     def _announce(self, key: str, place: Place) -> None:

@@ -7,7 +7,7 @@ other priorities go in between. Each priority is one Lane with two sequence numb
 there is one Lane, without FRAMEs (low latency) there are no numbers.
 
 A Lane that holds more than its bound is congested: droppable messages are dropped and
-counted, blocking ones are answered FULL and not taken. A message is taken whole or not at all, so a
+counted, blocking ones are REFUSED. A message is taken whole or not at all, so a
 Lane holds at most that bound and one message.
 """
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from elea.answers import DROPPED, REFUSED, SENT
 from elea.transport.sequence_hot import PRIORITY_DEFAULT
 from elea.transport.stats_hot import PRIORITIES_COUNT, TransportStats
 from elea.wire.buffer_hot import Writer
@@ -31,10 +32,7 @@ from elea.wire.network.push_hot import encode as encode_push
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-SENT: Final = 0  # in a batch
-DROPPED: Final = 1  # gone, and counted
-FULL: Final = 2  # a blocking message found no room and was not taken
-UNFIT: Final = 3  # not so simple: it was not taken
+UNFIT: Final = 4  # not so simple: it was not taken
 
 _FRAME: Final = 0x05
 _FRAGMENT: Final = 0x06
@@ -178,7 +176,7 @@ class TxQueues:
     # From the caller.
 
     def send(self, message: NetworkMessage, reliable: bool) -> int:
-        """Take a message: SENT, DROPPED or FULL.
+        """Take a message: SENT, DROPPED or REFUSED.
 
         Raises:
             ValueError: if it cannot be encoded; nothing has changed then.
@@ -447,11 +445,11 @@ class TxQueues:
     def _congested(self, lane: Lane, message: NetworkMessage, qos: int) -> int:
         if qos & _BLOCK:
             self._stats.blocked += 1
-            return FULL
+            return REFUSED
         if qos & _BLOCK_FIRST and (lane.waiting is None or lane.waiting is message):
             lane.waiting = message
             self._stats.blocked += 1
-            return FULL
+            return REFUSED
         self._stats.dropped_congestion[qos & 0x07] += 1
         return DROPPED
 

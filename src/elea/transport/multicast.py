@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from elea.answers import DROPPED
 from elea.errors import InvalidValueError, ProtocolError, RemoteProtocolError
 from elea.ids import Rng
 from elea.limits import BATCH_LEN_MIN, DEFAULT_LIMITS, Limits
 from elea.records import dataclass
-from elea.transport.batching_hot import DROPPED, TxQueues
+from elea.transport.batching_hot import TxQueues
 from elea.transport.events import (
     NO_GROUP_EVENTS,
     FrameSink,
@@ -176,7 +177,7 @@ class GroupTransport:
     # Sending
 
     def send(self, message: NetworkMessage, reliable: bool, now_ns: int) -> int:
-        """Put a message for everybody into a batch: SENT, DROPPED or FULL."""
+        """Put a message for everybody into a batch: SENT, DROPPED or REFUSED."""
         if self.closed:
             self.stats.dropped_closed += 1
             return DROPPED

@@ -37,7 +37,7 @@ class TransportStats:
         self.sent_messages = 0
         self.sent_batches = 0
         self.sent_octets = 0
-        self.blocked = 0  # FULL was answered: the caller knows, nothing is lost
+        self.blocked = 0  # REFUSED was answered: the caller knows, nothing is lost
         self.dropped_congestion: list[int] = [0] * PRIORITIES_COUNT  # by priority
         self.dropped_too_long = 0  # longer than a batch where messages are not fragmented
         self.dropped_closed = 0  # sent after close

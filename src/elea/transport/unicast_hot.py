@@ -17,8 +17,9 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final
 
+from elea.answers import DROPPED
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.transport.batching_hot import DROPPED, TxQueues
+from elea.transport.batching_hot import TxQueues
 from elea.transport.events import (
     NO_EVENTS,
     Events,
@@ -334,7 +335,7 @@ class Transport:
     # Sending
 
     def send(self, message: NetworkMessage, reliable: bool, now_ns: int) -> int:
-        """Put a message into a batch: SENT, DROPPED, or FULL if it must wait and was not taken."""
+        """Put a message into a batch: SENT, DROPPED, or REFUSED if it has to wait."""
         if self.phase is not Phase.OPEN:
             self.stats.dropped_closed += 1
             return DROPPED

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.node.worlds import Session, pair, settings
 
+from elea.answers import DROPPED, QUEUED, SENT
 from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.node.backlog import Backlog
 from elea.sim.world import World, seconds
-from elea.transport.batching_hot import DROPPED, FULL, SENT
 from elea.transport.negotiation import Agreed
 from elea.transport.unicast_hot import Transport
 from elea.wire.data.put_hot import Put
@@ -73,7 +73,7 @@ class Line:
 
 def test_what_waits_goes_out_in_order() -> None:
     line = Line()
-    assert [line.send(name, BLOCK) for name in "abcd"] == [SENT, FULL, FULL, FULL]
+    assert [line.send(name, BLOCK) for name in "abcd"] == [SENT, QUEUED, QUEUED, QUEUED]
     assert list(line.written()) == ["a", "b", "c", "d"]
     assert not line.backlog
     assert line.transport.stats.dropped_congestion == [0] * 8
@@ -84,7 +84,7 @@ def test_a_droppable_message_is_dropped_rather_than_let_past() -> None:
     for name in "ab":
         line.send(name, BLOCK)
     assert line.pull() is not None  # room for b; it is in the transport now
-    assert [line.send(name, BLOCK) for name in "cd"] == [FULL, FULL]
+    assert [line.send(name, BLOCK) for name in "cd"] == [QUEUED, QUEUED]
     assert line.send("x", DROP) == DROPPED
     assert line.transport.stats.dropped_congestion[5] == 1
     assert list(line.written()) == ["b", "c", "d"]
@@ -92,7 +92,7 @@ def test_a_droppable_message_is_dropped_rather_than_let_past() -> None:
 
 def test_priorities_do_not_wait_for_each_other() -> None:
     line = Line()
-    assert [line.send(name, BLOCK, 5) for name in "ab"] == [SENT, FULL]
+    assert [line.send(name, BLOCK, 5) for name in "ab"] == [SENT, QUEUED]
     assert line.send("c", BLOCK, 1) == SENT
     assert line.send("x", DROP, 1) == DROPPED  # its own is full by now
     assert list(line.written()) == ["c", "a", "b"]
@@ -100,16 +100,16 @@ def test_priorities_do_not_wait_for_each_other() -> None:
 
 def test_without_priorities_there_is_one_line() -> None:
     line = Line(qos=False)
-    assert [line.send(name, BLOCK, 5) for name in "ab"] == [SENT, FULL]
-    assert line.send("c", BLOCK, 1) == FULL
+    assert [line.send(name, BLOCK, 5) for name in "ab"] == [SENT, QUEUED]
+    assert line.send("c", BLOCK, 1) == QUEUED
     assert list(line.written()) == ["a", "b", "c"]
 
 
 def test_one_of_those_that_block_first_may_wait() -> None:
     line = Line()
     assert line.send("a", BLOCK) == SENT
-    assert [line.send(name, BLOCK_FIRST) for name in "bx"] == [FULL, DROPPED]
-    assert line.send("c", BLOCK) == FULL
+    assert [line.send(name, BLOCK_FIRST) for name in "bx"] == [QUEUED, DROPPED]
+    assert line.send("c", BLOCK) == QUEUED
     assert list(line.written()) == ["a", "b", "c"]
 
 
@@ -147,7 +147,7 @@ def test_a_droppable_sample_does_not_overtake_a_blocking_one_of_its_key() -> Non
     far.subscribe("**")
     world.run_for(seconds(1))
     near.driver.stalled = True
-    while near.put("full", bytes(100_000), qos=0x09) != FULL:
+    while near.put("full", bytes(100_000), qos=0x09) != QUEUED:
         pass
     near.put("a", b"1", qos=0x0D)
     near.put("a", b"2", qos=0x05)
@@ -287,7 +287,7 @@ def test_how_long_something_waits_counts_from_when_it_came() -> None:
     node = near.driver.node
     [neighbour] = node._by_face.values()
     neighbour.outlet.stuck = True
-    while node.egress.send(neighbour.face_id, push("a", BLOCK), True) != FULL:
+    while node.egress.send(neighbour.face_id, push("a", BLOCK), True) != QUEUED:
         pass
     assert neighbour.backlog.stuck_since_ns() == later_ns
 
@@ -298,7 +298,7 @@ def test_a_stuck_neighbour_holds_up_nothing_that_it_does_not_get() -> None:
     world.network.hold(stuck, stuck.ends[0], held=True)
     node = middle.driver.node
     while not node.is_congested():
-        assert middle.put("stuck/a", bytes(10_000)) in (SENT, FULL)
+        assert middle.put("stuck/a", bytes(10_000)) in (SENT, QUEUED)
         world.run_for(seconds(0.01))  # the other one reads
     face_id, qos = middle.face_id, 0x0D
     assert not node.has_room(face_id, "stuck/a", qos)

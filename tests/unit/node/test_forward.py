@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import strategies
 
+from elea.answers import DROPPED
 from elea.ids import ZenohId
 from elea.limits import DEFAULT_LIMITS
-from elea.node.egress_hot import DROPPED, Egress, Outlet
+from elea.node.egress_hot import Egress, Outlet
 from elea.node.receive_hot import FaceSink
 from elea.node.stamping_hot import Stamper
 from elea.routing.core import Routing

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 from tests.unit.node.worlds import Session, pair, settings
 
+from elea.answers import QUEUED
 from elea.ids import WhatAmI
-from elea.node.egress_hot import FULL
 from elea.node.node import Node
 from elea.node.ports import ConnectFailed, NeighbourDown, NeighbourUp
 from elea.sim.network import Faults
@@ -227,7 +227,7 @@ def test_a_query_that_waits_for_room_is_not_over() -> None:
     far.driver.flush()
     world.run_for(seconds(1))
     near.driver.stalled = True
-    while near.put("a", bytes(100_000)) != FULL:
+    while near.put("a", bytes(100_000)) != QUEUED:
         pass
     request = Request(1, WireExpr(0, "q"), Query(), qos=QOS_REQUEST)
     near.driver.node.local_send(near.face_id, request, True, world.now_ns)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from tests.unit.node.test_backlog import agreed, push
 
+from elea.answers import DROPPED, SENT
 from elea.config.config import Config
 from elea.limits import DEFAULT_LIMITS
 from elea.node.neighbour import ConnectionState
 from elea.node.node import Node
 from elea.node.settings import NodeSettings, limits_of
 from elea.routing.core import Routing
-from elea.transport.batching_hot import DROPPED, SENT
 from elea.transport.unicast_hot import Transport
 
 MESSAGES_MAX = 2_000

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
+from elea.answers import DROPPED, SENT
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.routing.core import Routing
-from elea.routing.effects import DROPPED, SENT
 from elea.routing.face import FaceSpec, local_face
 from elea.routing.regions import (
     BOUND_NORTH,

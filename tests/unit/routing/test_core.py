@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from tests.unit.routing.mesh import Mesh, Node
 
+from elea.answers import QUEUED
 from elea.errors import LocalProtocolError
 from elea.limits import Limits
 from elea.routing.core import Routing
-from elea.routing.effects import FULL
 from elea.routing.face import FaceSpec, local_face
 from elea.routing.regions import CLIENT, CLIENTS, PEER, ROUTER
 from elea.routing.roles.client import CLIENT_ROLE
@@ -30,7 +30,7 @@ class Full:
     """An output without room."""
 
     def send(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
-        return FULL
+        return QUEUED
 
 
 def test_a_face_id_is_used_once_at_a_time() -> None:
@@ -68,8 +68,8 @@ def test_push_answers_with_the_worst_of_its_outputs() -> None:
         routing.open_face(face_id, local_face(b"z", PEER), 0)
     assert routing.push(1, "a", push, True, 0) == 0
     routing.receive(2, Declare(DeclareSubscriber(1, WireExpr(0, "a"))), True, 0)
-    assert routing.push(1, "a", push, True, 0) == FULL
-    assert routing.receive_push(1, push, True, 0) == FULL
+    assert routing.push(1, "a", push, True, 0) == QUEUED
+    assert routing.receive_push(1, push, True, 0) == QUEUED
 
 
 class _Outspoken(Node):

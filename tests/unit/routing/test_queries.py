@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.routing.mesh import Mesh, Node, Session, says
 
+from elea.answers import DROPPED
 from elea.limits import Limits
-from elea.routing.effects import DROPPED
 from elea.routing.queries import _Candidate, _choose
 from elea.routing.regions import CLIENT, PEER, ROUTER
 from elea.wire.codec_hot import NetworkMessage

@@ -8,8 +8,8 @@ from itertools import pairwise
 from tests.unit.routing.mesh import Mesh, Node, Session
 from tests.unit.routing.router_model import SETTLED_S, check_tables
 
+from elea.answers import DROPPED
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.routing.effects import DROPPED
 from elea.routing.regions import CLIENT, PEER, ROUTER
 from elea.routing.settings import RoutingSettings
 from elea.routing.stats import Drop

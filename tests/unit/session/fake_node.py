@@ -11,12 +11,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from elea.answers import SENT
 from elea.config.config import Config
 from elea.ids import WhatAmI
 from elea.keyexpr.match_hot import includes, intersects
 from elea.node.ports import NeighbourUp
 from elea.routing.refusals import Refused
-from elea.session.ports import SENT, CallbackThread, LocalSink
+from elea.session.ports import CallbackThread, LocalSink
 from elea.session.session import Session
 from elea.transport.stats_hot import TransportStats
 from elea.wire.codec_hot import NetworkMessage

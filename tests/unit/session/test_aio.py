@@ -11,6 +11,7 @@ import pytest
 from tests.unit.session.fake_node import FakeDriver
 
 from elea import aio
+from elea.answers import QUEUED
 from elea.config.config import Config
 from elea.errors import ClosedError, ZError
 from elea.provenance import SampleKind
@@ -19,7 +20,6 @@ from elea.sample import Reply, Sample
 from elea.session.aio import AsyncSession
 from elea.session.aio_driver import LoopDriver
 from elea.session.handlers import Callback, RingChannel
-from elea.session.ports import FULL
 from elea.session.query import Query
 from elea.session.session import Session
 
@@ -185,7 +185,7 @@ async def test_liveliness_and_matching(driver: FakeLoopDriver) -> None:
 @on_loop
 async def test_a_full_queue_is_awaited_and_not_blocked_on(driver: FakeLoopDriver) -> None:
     async with session_on(driver) as session:
-        driver.node.result, driver.node.room = FULL, False
+        driver.node.result, driver.node.room = QUEUED, False
         putting = asyncio.create_task(
             session.put("a", "1", congestion_control=CongestionControl.BLOCK)
         )

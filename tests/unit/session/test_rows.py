@@ -6,9 +6,9 @@ import pytest
 from tests.unit.session.fake_node import World
 from tests.unit.store.samples import CLOCK, batch_of, row
 
+from elea.answers import DROPPED, QUEUED
 from elea.errors import ClosedError, InvalidValueError, KeyExprError
 from elea.ids import ZenohId
-from elea.session.ports import DROPPED, FULL
 from elea.session.rows import RowPublisher
 from elea.wire.data.put_hot import Put
 from elea.wire.network.push_hot import Push
@@ -66,7 +66,7 @@ def test_what_is_dropped_is_counted(world: World) -> None:
     world.node.result = DROPPED
     publisher.publish(publisher.load(batch), 0, 7)
     assert publisher.dropped_count == 7
-    world.node.result = FULL  # waits after each of them, and drops none
+    world.node.result = QUEUED  # waits after each of them, and drops none
     publisher.publish(publisher.load(batch), 7, 10)
     assert (publisher.dropped_count, len(pushed(world))) == (7, 10)
 

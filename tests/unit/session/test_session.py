@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.session.fake_node import FakeDriver, World, text_key
 
+from elea.answers import DROPPED, QUEUED
 from elea.config.config import Config
 from elea.encoding import Encoding
 from elea.errors import ClosedError, KeyExprError, ZError
@@ -18,7 +19,6 @@ from elea.routing.id_space import ID_MAX
 from elea.sample import Sample
 from elea.session.handlers import Callback, FifoChannel, RingChannel
 from elea.session.outlet_hot import Channel
-from elea.session.ports import DROPPED, FULL
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
 from elea.session.queries import Ask
@@ -162,7 +162,7 @@ class TestPublications:
 
     def test_a_put_that_may_not_be_dropped_waits_for_room(self, world: World) -> None:
         session = world.open()
-        world.node.result = FULL
+        world.node.result = QUEUED
         session.put("a", "1", congestion_control=CongestionControl.BLOCK)
         assert len(world.driver.waited) == 1
 

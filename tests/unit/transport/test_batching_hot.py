@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.transport.messages import BLOCK, BLOCK_FIRST, DATA, EXPRESS, declare, put
 
-from elea.transport.batching_hot import DROPPED, FULL, SENT, TxQueues
+from elea.answers import DROPPED, REFUSED, SENT
+from elea.transport.batching_hot import TxQueues
 from elea.transport.stats_hot import TransportStats
 from elea.wire.codec import decode_batch
 from elea.wire.codec_hot import Message, encode_one
@@ -240,7 +241,7 @@ def test_a_droppable_message_that_finds_no_room_is_dropped_and_counted() -> None
 def test_a_blocking_message_that_finds_no_room_is_not_taken() -> None:
     bench = Bench(queue_len=500)
     taken = bench.fill(DATA | BLOCK)
-    assert bench.tx.send(put(qos=DATA | BLOCK), True) == FULL
+    assert bench.tx.send(put(qos=DATA | BLOCK), True) == REFUSED
     assert bench.stats.blocked == 2
     assert sum(bench.stats.dropped_congestion) == 0
     sent = [m for batch in bench.pull_all() for m in batch if isinstance(m, Push)]
@@ -251,7 +252,7 @@ def test_declarations_are_never_dropped() -> None:
     bench = Bench(queue_len=200)
     while bench.tx.send(declare(), True) == SENT:
         pass
-    assert bench.tx.send(declare(), True) == FULL
+    assert bench.tx.send(declare(), True) == REFUSED
     assert sum(bench.stats.dropped_congestion) == 0
 
 
@@ -259,31 +260,31 @@ def test_the_first_block_first_message_waits_and_others_are_dropped() -> None:
     bench = Bench(queue_len=500)
     bench.fill()
     first, second = put(qos=DATA | BLOCK_FIRST), put(qos=DATA | BLOCK_FIRST)
-    assert bench.tx.send(first, True) == FULL
+    assert bench.tx.send(first, True) == REFUSED
     assert bench.tx.send(second, True) == DROPPED
-    assert bench.tx.send(first, True) == FULL  # tried again, still the first
+    assert bench.tx.send(first, True) == REFUSED  # tried again, still the first
     bench.pull_all()
     assert bench.tx.send(first, True) == SENT
     bench.fill()
-    assert bench.tx.send(second, True) == FULL  # nobody waits any more
+    assert bench.tx.send(second, True) == REFUSED  # nobody waits any more
 
 
 def test_a_waiter_that_gave_up_does_not_shut_others_out() -> None:
     bench = Bench(queue_len=500)
     bench.fill()
-    assert bench.tx.send(put(qos=DATA | BLOCK_FIRST), True) == FULL
+    assert bench.tx.send(put(qos=DATA | BLOCK_FIRST), True) == REFUSED
     bench.pull_all()
     bench.fill()
-    assert bench.tx.send(put(qos=DATA | BLOCK_FIRST), True) == FULL
+    assert bench.tx.send(put(qos=DATA | BLOCK_FIRST), True) == REFUSED
 
 
 def test_a_message_longer_than_the_bound_is_taken_whole_by_an_empty_queue() -> None:
     bench = Bench(batch_len=100, queue_len=500)
     assert bench.tx.send(put(bytes(5_000), DATA | BLOCK), True) == SENT
-    assert bench.tx.send(put(qos=DATA | BLOCK), True) == FULL
+    assert bench.tx.send(put(qos=DATA | BLOCK), True) == REFUSED
     for _ in range(40):
         bench.pull()
-    assert bench.tx.send(put(qos=DATA | BLOCK), True) == FULL
+    assert bench.tx.send(put(qos=DATA | BLOCK), True) == REFUSED
     while bench.tx.pending_len() > 500:
         bench.pull()
     assert bench.tx.send(put(qos=DATA | BLOCK), True) == SENT

@@ -9,9 +9,9 @@ from tests.pairs import Collector, seeded
 from tests.unit.transport.messages import BLOCK, DATA, declare, put
 from tests.vectors.loader import load
 
+from elea.answers import DROPPED, REFUSED, SENT
 from elea.errors import InvalidValueError
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.transport.batching_hot import DROPPED, FULL, SENT
 from elea.transport.events import JoinDue, MemberJoined, MemberLost
 from elea.transport.multicast import GroupOffer, GroupTransport
 from elea.wire import compression
@@ -351,7 +351,7 @@ def test_a_stalled_group_is_congested_like_any_link() -> None:
     member = Member.make(b"\x01", limits=replace(DEFAULT_LIMITS, tx_queue_len=1_000))
     results = {member.group.send(put(), True, 0) for _ in range(100)}
     assert results == {SENT, DROPPED}
-    assert member.group.send(put(qos=DATA | BLOCK), True, 0) == FULL
+    assert member.group.send(put(qos=DATA | BLOCK), True, 0) == REFUSED
     assert member.group.pending_len > 0
     assert not member.group.express_pending
 

@@ -8,9 +8,9 @@ import pytest
 from tests.pairs import LINK, Collector, Pair, acceptor_offer, agree, opener_offer
 from tests.unit.transport.messages import BLOCK, DATA, EXPRESS, declare, put
 
+from elea.answers import DROPPED, REFUSED, SENT
 from elea.errors import DecodeError, ProtocolError
 from elea.limits import DEFAULT_LIMITS
-from elea.transport.batching_hot import DROPPED, FULL, SENT
 from elea.transport.events import KeepAliveDue, LinkLost, TransportClosed
 from elea.transport.unicast_hot import Phase, Transport
 from elea.wire.buffer_hot import Reader
@@ -275,7 +275,7 @@ def test_a_batch_after_the_peers_close_means_nothing() -> None:
 
 def test_an_unresponsive_link_is_not_waited_for() -> None:
     pair = Pair(limits=SMALL_QUEUES)
-    while pair.a.transport.send(put(qos=DATA | BLOCK), True, 0) != FULL:
+    while pair.a.transport.send(put(qos=DATA | BLOCK), True, 0) != REFUSED:
         pass
     pair.a.transport.close(CloseReason.UNRESPONSIVE, 0, flush=False)
     pair.a.transport.close(CloseReason.GENERIC, 0)  # the first one counts
@@ -302,7 +302,7 @@ def test_a_stalled_link_blocks_drops_and_recovers() -> None:
     pair = Pair(limits=SMALL_QUEUES)
     results = {pair.a.transport.send(put(), True, 0) for _ in range(100)}
     assert results == {SENT, DROPPED}
-    assert pair.a.transport.send(put(qos=DATA | BLOCK), True, 0) == FULL
+    assert pair.a.transport.send(put(qos=DATA | BLOCK), True, 0) == REFUSED
     assert pair.a.transport.send(declare(), True, 0) == SENT  # control has a queue of its own
     assert pair.a.transport.pending_len < 8 * (1_000 + 100)
     pair.carry()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from elea.answers import QUEUED
 from elea.keyexpr.match_hot import intersects
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.routing.tables import OPTIONS, Kind
@@ -31,7 +32,6 @@ from elea.sim.campaign.history import (
     Vanished,
 )
 from elea.sim.world import SimDriver
-from elea.transport.batching_hot import FULL
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.error import Err
 from elea.wire.data.put_hot import Put
@@ -186,7 +186,7 @@ class Actor:
             self.face_id, key, push, reliable, self.driver.now_ns()
         )
         self._history.add(Published(self.number, key, number, blocking))
-        if answer == FULL:
+        if answer == QUEUED:
             self.driver.world.sometimes("a blocking message found no room")
         self.driver.flush()
         return answer

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from elea.answers import SENT
 from elea.ids import WhatAmI
 from elea.keyexpr.match_hot import intersects
 from elea.node.node import Node
 from elea.routing.core import Routing
-from elea.routing.effects import SENT
 from elea.routing.face import Face
 from elea.routing.regions import ROUTERS
 from elea.routing.tables import ABSENT, Entry, Kind, distance_of, is_complete, merge_info

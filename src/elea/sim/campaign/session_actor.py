@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from elea.answers import SENT
 from elea.config.config import Config
 from elea.keyexpr.match_hot import includes, intersects
 from elea.provenance import SampleKind
@@ -19,7 +20,6 @@ from elea.sample import Reply, Sample
 from elea.session.cancellation import CancellationToken
 from elea.session.context import Declared as Entity
 from elea.session.handlers import Callback
-from elea.session.ports import SENT
 from elea.session.publisher import Publisher
 from elea.session.querier import Querier
 from elea.session.query import Query
