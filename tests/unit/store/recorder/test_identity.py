@@ -70,6 +70,49 @@ def test_numbers_that_others_claim_take_nothing_from_acknowledged_puts(
     assert len(found) == 61
 
 
+@pytest.mark.parametrize("ahead_s", [1, 86_400])
+def test_acknowledged_puts_of_a_clock_that_is_ahead_are_stored_once(
+    tmp_path: Path, ahead_s: int
+) -> None:
+    """Routers stamp such samples anew, and the question has the timestamp of the publisher."""
+    endpoint = free_endpoint()
+    router = {**ALONE, "mode": "router", "listen": {"endpoints": [endpoint]}}
+    client = {**ALONE, "mode": "client", "connect": {"endpoints": [endpoint]}}
+    with (
+        elea.open(router) as node,
+        Recorder(node, [settings(tmp_path)]),
+        elea.open(client) as robot,
+    ):
+        places = []
+        for _ in range(5):
+            stamp = robot.new_timestamp()
+            ahead = Timestamp(NTP64.from_value(stamp.time.value + (ahead_s << 32)), stamp.id)
+            place = robot.put("k/a", b"same", timestamp=ahead, ack="stored", timeout=WAIT_S)
+            places.append(place.seq)
+    assert places == [0, 1, 2, 3, 4]
+    found = rows(tmp_path)
+    assert len(found) == 5
+    assert all(row["hlc_id"] != str(stamp.id) for row in found)
+
+
+def test_a_sample_that_others_put_first_with_a_time_of_their_own_is_stored(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    source = SourceInfo(session.declare_publisher("k/x").id, 1)
+    with Recorder(session, [settings(tmp_path)]):
+        for clock in ("bad", "900d"):
+            stamp = Timestamp(session.new_timestamp().time, elea.ZenohId.parse(clock))
+            session.put(
+                "k/alice",
+                b"on",
+                source_info=source,
+                timestamp=stamp,
+                ack="stored",
+                timeout=WAIT_S,
+            )
+    assert [row["hlc_id"] for row in rows(tmp_path)] == ["bad", "900d"]
+
+
 def test_a_publisher_that_is_restarted_with_its_id_loses_nothing(tmp_path: Path) -> None:
     endpoint = free_endpoint()
     robot = {**ALONE, "mode": "client", "id": "c0ffee", "connect": {"endpoints": [endpoint]}}
