@@ -72,7 +72,6 @@ class Mark(NamedTuple):
         """
         return abs(self.received_us - other.received_us) <= within_ns // 1_000
 
-
     def may_be(self, other: Mark, within_ns: int, *, is_stamped: bool) -> bool:
         """Whether what was put by a question is a sample that is recorded.
 
@@ -95,7 +94,9 @@ class Mark(NamedTuple):
         if self.bits is None or other.bits is None or self.clock == other.clock:
             return False
         own_us, other_us = ((bits * 1_000_000) >> 32 for bits in (self.bits, other.bits))
-        if abs(other_us - other.received_us) > _STAMPED_US:
+        if (
+            other_us < other.received_us - _STAMPED_US
+        ):  # a router's may be ahead: it never goes back
             return False
         return own_us - other.received_us > _AHEAD_US
 

@@ -19,10 +19,14 @@ from tests.unit.store.recorder.test_recording import (
 
 import elea
 import elea.ext
+from elea.encoding import Encoding
 from elea.provenance import SourceInfo
 from elea.store.log.schema import RowKind
+from elea.store.recorder.marks import Mark, mark_of_row
 from elea.store.recorder.recorder import Recorder
+from elea.store.recorder.rows import Row
 from elea.store.recorder.settings import RecordingSettings
+from elea.store.recorder.windows import Identity
 from elea.timestamp import NTP64, Timestamp
 
 
@@ -93,6 +97,31 @@ def test_acknowledged_puts_of_a_clock_that_is_ahead_are_stored_once(
     found = rows(tmp_path)
     assert len(found) == 5
     assert all(row["hlc_id"] != str(stamp.id) for row in found)
+
+
+@pytest.mark.parametrize(
+    ("own_s", "other_s", "is_known"),
+    [
+        (3_600, 0, True),
+        (3_600, 3_600, True),  # the clock of the host was set back: the router goes on from there
+        (3_600, -60, False),  # no router stamps into the past
+        (0, 0, False),
+        (0, 3_600, False),
+    ],
+)
+def test_only_what_is_ahead_is_taken_for_a_row_with_the_time_of_another_clock(
+    own_s: int, other_s: int, is_known: bool
+) -> None:
+    def mark(ahead_s: int, clock: str) -> Mark:
+        stamp = Timestamp(NTP64(1_700_000_000 + ahead_s, 0), elea.ZenohId.parse(clock))
+        text, number = str(Encoding.ZENOH_BYTES), Identity("ab", 1, 7)
+        row = Row("k", RowKind.PUT, b"x", 1_700_000_000_000_000, None, text, stamp, number)
+        found = mark_of_row(row)
+        assert found is not None
+        return found
+
+    own = mark(own_s, "c0")
+    assert own.may_be(mark(other_s, "d0"), 10**9, is_stamped=True) is is_known
 
 
 def test_a_sample_that_others_put_first_with_a_time_of_their_own_is_stored(
