@@ -55,8 +55,8 @@ class Space(Protocol):
     def act(self, effect: Effect) -> None:
         """Do what the gateway wants done."""
 
-    def settle(self) -> None:
-        """Return when what is persistent is on disk."""
+    def settle(self) -> bool:
+        """Return when what is persistent is on disk; False: not all of it is."""
 
 
 class Hub:
@@ -346,9 +346,8 @@ class Hub:
     def _act(self) -> None:
         """Do in the data space what devices want done, then make sure of what has to stay."""
         assert self._space is not None
-        acted, began_ns = False, self._clock()
+        began_ns = self._clock()
         while (effect := self.gateway.next_effect()) is not None:
-            acted = True
             if isinstance(effect, Left) and effect.reason == CloseReason.GENERIC:
                 self._broken.add(effect.pid)
             try:
@@ -356,11 +355,18 @@ class Hub:
             except Exception:  # the session was closed, or our own fault: devices stay
                 self.failed += 1
                 _LOG.exception("what a device wants was not done: %s", type(effect).__name__)
-        if acted:
-            self._guarded(self._space.settle)
-            if self._clock() - began_ns > _STALL_NS:
-                self.stalls += 1
-                self._stalled = True
+        self._guarded(self._settle)
+        if self._clock() - began_ns > _STALL_NS:
+            self.stalls += 1
+            self._stalled = True
+
+    def _settle(self) -> None:
+        assert self._space is not None
+        is_settled = False
+        try:
+            is_settled = self._space.settle()
+        finally:
+            self.gateway.settled(self._clock(), kept=is_settled)
 
     def _send(self) -> None:
         for (number, address), frame in self.gateway.data_to_send(self._clock()):

@@ -42,6 +42,11 @@ METRICS: Final[dict[str, tuple[str, str, str]]] = {
         "gateway_refused",
         "Durable samples of devices that there was no room for",
     ),
+    "elea_xrce_persistent_failures": (
+        "counter",
+        "persistent_failed",
+        "Errors of the disk with persistent samples; sessions of who wrote them end",
+    ),
     "elea_xrce_limited": (
         "counter",
         "gateway_limited",

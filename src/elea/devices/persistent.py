@@ -1,21 +1,23 @@
 """PersistentStore: samples of devices that survive the gateway, on a storage of Elea (15.2).
 
 The gateway writes, and acknowledges a device only after `flush`: what is acknowledged is on disk.
+If `flush` says that something is not, the gateway acknowledges nothing and ends the session.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from elea.errors import LimitError, StoreError
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.store.backend import StorageConfig, Stored, VolumeConfig
+from elea.store.backend import Backend, KeepsMarks, StorageConfig, Stored, VolumeConfig
 from elea.store.backends.sqlite import SqliteVolume
 from elea.store.storage import Storage
-from elea.timestamp import Timestamp
+from elea.timestamp import DRIFT_NS_MAX, NTP64, Timestamp
 from elea.xrce.names import from_key
 from elea.xrce.qualities import Level
 from elea.xrce.samples.durability import TOMBSTONE_NS
@@ -36,9 +38,15 @@ class PersistentStore:
 
     def __init__(self, directory: Path, limits: Limits = DEFAULT_LIMITS) -> None:
         volume = SqliteVolume(VolumeConfig("xrce", "sqlite", {"root": str(directory)}))
-        self._storage = Storage(volume.open(StorageConfig(_NAME, "**", "xrce")))
+        backend = volume.open(StorageConfig(_NAME, "**", "xrce"))
+        try:
+            _stamp_anew(backend, time.time_ns())
+        except StoreError as error:
+            _LOG.error("persistent samples: the clock was set back: %s", error)
+        self._storage = Storage(backend)
         self._limits = limits
         self._dirty = False
+        self._has_failed = False  # since the last flush
         self._collected_ns = time.time_ns()
         self.failed_count = 0  # what could not be written
 
@@ -66,7 +74,10 @@ class PersistentStore:
             return False
         try:
             self._storage.put(sample.key, Stored(sample.payload, sample.timestamp, sample.encoding))
-        except (LimitError, StoreError) as error:
+        except LimitError as error:
+            _LOG.error("persistent samples: write: %s", error)
+            return False
+        except StoreError as error:
             self._failed("write", error)
             return False
         self._dirty = True
@@ -89,10 +100,10 @@ class PersistentStore:
                     found.update((key, one) for one in self._values(key))
         return sorted(found.values(), key=lambda one: one.timestamp)
 
-    def flush(self) -> None:
-        """Return when all that was written is on disk."""
-        if not self._dirty:
-            return
+    def flush(self) -> bool:
+        """Return when all that was written since the last time is on disk; False: it is not."""
+        if not self._dirty and not self._has_failed:
+            return True
         self._dirty = False
         wall_ns = time.time_ns()
         if wall_ns - self._collected_ns > _COLLECT_NS:
@@ -102,6 +113,13 @@ class PersistentStore:
             self._storage.flush()
         except StoreError as error:
             self._failed("commit", error)
+        has_failed, self._has_failed = self._has_failed, False
+        if has_failed:  # the samples of before count again
+            try:
+                self._storage.reload()
+            except StoreError as error:
+                _LOG.error("persistent samples: list: %s", error)
+        return not has_failed
 
     def close(self) -> None:
         """Flush, and let go of it."""
@@ -127,4 +145,32 @@ class PersistentStore:
 
     def _failed(self, verb: str, error: Exception) -> None:
         self.failed_count += 1
+        self._has_failed = True
         _LOG.error("persistent samples: %s: %s", verb, error)
+
+
+def _stamp_anew(backend: Backend, wall_ns: int) -> None:
+    """Let samples of before the clock was set back be replaced by new ones.
+
+    They seem to be of the future, and what devices write now would be older, acknowledged, and not
+    kept until that time comes.
+    """
+    latest_ns = wall_ns + DRIFT_NS_MAX
+    count = 0
+    for key, timestamp in list(backend.entries()):
+        if timestamp.time.as_nanos() <= latest_ns:
+            continue
+        value = backend.get(key)
+        if value is None:
+            continue
+        backend.delete(key, timestamp)
+        backend.put(key, replace(value, timestamp=Timestamp(NTP64(0, wall_ns), timestamp.id)))
+        count += 1
+    if isinstance(backend, KeepsMarks):
+        for mark in list(backend.marks()):
+            if mark.timestamp.time.as_nanos() > latest_ns:
+                backend.unmark(mark)
+                count += 1
+    if count:
+        backend.flush()
+        _LOG.warning("persistent samples: %d are of the future; they count as of now", count)

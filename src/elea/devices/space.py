@@ -163,10 +163,9 @@ class Space:
 
     # By the hub: effects.
 
-    def settle(self) -> None:
-        """Return when what is persistent is on disk."""
-        if self._persistent is not None:
-            self._persistent.flush()
+    def settle(self) -> bool:
+        """Return when what is persistent is on disk; False: not all of it is."""
+        return self._persistent is None or self._persistent.flush()
 
     def act(self, effect: Effect) -> None:
         """Do what the gateway wants done."""

@@ -48,8 +48,9 @@ class SlowSpace:
             self.puts.append(effect)
             self.meanwhile()
 
-    def settle(self) -> None:
-        """Nothing is kept."""
+    def settle(self) -> bool:
+        """Nothing is to be kept."""
+        return True
 
 
 class Rig:

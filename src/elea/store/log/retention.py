@@ -58,19 +58,21 @@ def to_trim(
         used_len: Octets of the whole log.
     """
     live = [one for one in consumers if one.is_live(now_ns)]
+    appended = _appended_ns(segments, now_ns)
     queues: dict[int, list[Kept]] = {}
     for segment in segments:
         queues.setdefault(segment.shard, []).append(segment)
     trimmed = []
     while queues:
-        shard = min(queues, key=lambda one: (queues[one][0].appended_ns, one))
+        shard = min(queues, key=lambda one: (appended[queues[one][0].stem], one))
         oldest = queues[shard].pop(0)
         unread = tuple(
             (one.name, oldest.end_seq - max(oldest.first_seq, seq))
             for one in live
             if (seq := one.offsets.get(shard, 0)) < oldest.end_seq
         )
-        reason = _reason(oldest, used_len, settings, now_ns, live=bool(live), unread=bool(unread))
+        age_ns = now_ns - appended[oldest.stem]
+        reason = _reason(oldest, used_len, settings, age_ns, live=bool(live), unread=bool(unread))
         if reason is not None:
             trimmed.append(Trimmed(oldest, reason, unread))
             used_len -= oldest.length
@@ -107,11 +109,26 @@ def to_pack(
     due = [
         one
         for one in segments
-        if max(0, now_ns - one.closed_ns) >= age_ns
+        if abs(now_ns - one.closed_ns) >= age_ns  # the clock may have been set back
         and not one.packed
         and _is_worth_packing(one, settings)
     ]
     return min(due, key=lambda one: (one.appended_ns, one.first_seq), default=None)
+
+
+def _appended_ns(segments: Sequence[Kept], now_ns: int) -> dict[str, int]:
+    """When segments were appended, by the names of their files.
+
+    The clock of the writer may have been set back. What it says was appended in the future counts
+    as old as what comes after it in its shard, or as new: one such segment would keep all of them.
+    """
+    found: dict[str, int] = {}
+    later: dict[int, int] = {}  # by shard
+    for one in reversed(segments):
+        is_past = one.appended_ns <= now_ns
+        known_ns = one.appended_ns if is_past else later.get(one.shard, now_ns)
+        found[one.stem] = later[one.shard] = known_ns
+    return found
 
 
 def _is_worth_packing(segment: Kept, settings: LogSettings) -> bool:
@@ -121,15 +138,15 @@ def _is_worth_packing(segment: Kept, settings: LogSettings) -> bool:
 
 
 def _reason(
-    segment: Kept, used_len: int, settings: LogSettings, now_ns: int, *, live: bool, unread: bool
+    segment: Kept, used_len: int, settings: LogSettings, age_ns: int, *, live: bool, unread: bool
 ) -> str | None:
     if settings.retain_len is not None and used_len > settings.retain_len:
         return f"the log has {used_len} octets, {settings.retain_len} are retained"
     if unread:
         return None
-    age = settings.retain_age_ns
-    if age is not None and segment.appended_ns < now_ns - age:
-        return f"its rows were appended more than {age / _NS:g} s ago"
+    retained_ns = settings.retain_age_ns
+    if retained_ns is not None and age_ns > retained_ns:
+        return f"its rows were appended more than {retained_ns / _NS:g} s ago"
     if settings.retain_consumed and live:
         return "every consumer has read it"
     return None

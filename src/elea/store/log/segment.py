@@ -136,7 +136,8 @@ class Segment:
             records, length = [], 0
         self.records.extend(more[:length])
         self.time_max = max([self.time_max, *(record.time_max for record in records)])
-        self.appended_s = max([self.appended_s, *(record.appended_s for record in records)])
+        if records:  # the clock may have been set back: the highest is not that of the last row
+            self.appended_s = self.records[-1].appended_s
         self._index_len += length
         if len(more) - length >= RECORD_LEN:
             self.rebuild(indexed_only=True)
@@ -157,7 +158,7 @@ class Segment:
         found = known[:indexed_count] if indexed_only else known
         self.records = Records(b"".join(record.to_bytes(self._seed) for record in found))
         self.time_max = max((record.time_max for record in found), default=0)
-        self.appended_s = max((record.appended_s for record in found), default=0)
+        self.appended_s = found[-1].appended_s if found else 0
 
     def hold(self) -> None:
         """Map all blocks that are known: they stay readable, whatever becomes of the file."""

@@ -176,7 +176,8 @@ class ShardWriter:
         """Whether the segment is long or old enough to be closed."""
         if self._data is None or not self._blocks_count:
             return False
-        if now_ns - self._began_ns >= self._settings.segment_age_ns:
+        # The clock may have been set back: what began in the future is closed, too.
+        if abs(now_ns - self._began_ns) >= self._settings.segment_age_ns:
             return True
         return self.data_len >= self._settings.segment_len
 

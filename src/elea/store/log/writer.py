@@ -226,7 +226,7 @@ class Writer:
         self._closed_segments += self._newly_closed()
         self.used_len = self._count()
         stay_ns = 0 if self._is_short_of_room() else _READ_ON_NS
-        for replaced in [one for one in self._replaced if now - one[1] >= stay_ns]:
+        for replaced in [one for one in self._replaced if abs(now - one[1]) >= stay_ns]:
             self._remove_replaced(replaced)
         known = consumer_files.load(self._disk, self.manifest.log_id)
         self.report.unreadable_consumers = known.unreadable

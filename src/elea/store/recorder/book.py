@@ -329,25 +329,25 @@ class Book:
     def _is_known(self, put: Put, mark: Mark, looked: Looked) -> bool:
         """Under `_order`: whether a sample is recorded or under way; then it is answered so."""
         assert put.answer is not None
-        same = mark.is_same if put.is_stamped else mark.is_body
+        within_ns = self._limits.record_retry_ns
+
+        def fits(one: Mark) -> bool:
+            return mark.may_be(one, within_ns, is_stamped=put.is_stamped)
+
         with self._lock:
             self._receivers.note_asked(mark.identity.source)
-            in_flight = in_flight_rows(self._pending(), mark.window, mark.identity.sn, same)
+            in_flight = in_flight_rows(self._pending(), mark.window, mark.identity.sn, fits)
             if in_flight:
                 flight, row = in_flight[0]
                 flight.waiters.append(Waiter(row, put.answer, duplicate=True))
                 return True
-            found = [
-                one
-                for one in self._finder.recollect(mark.identity, mark.key)
-                if same(one.mark)
-                and (put.is_stamped or mark.is_retry(one.mark, self._limits.record_retry_ns))
-            ]
+            places = self._finder.recollect(mark.identity, mark.key)
+            found = [one for one in places if fits(one.mark)]
             may_have = self._windows.may_have(mark.identity, mark.key, None)
         if not found and put.is_stamped:
             found = self._finder.found(mark, looked)
-        elif not found and may_have:
-            found = self._finder.find_body(mark)
+        if not found and may_have:
+            found = self._finder.find_body(mark, fits)
         if found:
             with self._lock:
                 self._finder.noted(found[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -216,11 +216,11 @@ class Finder:
                     found.setdefault(one.mark.sample, one)
         return found
 
-    def find_body(self, mark: Mark) -> list[Found]:
+    def find_body(self, mark: Mark, fits: Callable[[Mark], bool]) -> list[Found]:
         """The last sample that agrees but for the timestamp, if it came lately."""
         since_us = mark.received_us - self._limits.record_retry_ns // 1_000
         for one in self._last(mark.identity, mark.key, since_us):
-            if one.mark.is_body(mark) and mark.is_retry(one.mark, self._limits.record_retry_ns):
+            if fits(one.mark):
                 return [one]
         return []
 

@@ -18,9 +18,13 @@ from elea.store.log.schema import RowKind
 from elea.store.log.single import Rows, Single
 from elea.store.recorder.rows import Row
 from elea.store.recorder.windows import NO_ROWS, Identity, WindowId
+from elea.timestamp import DRIFT_NS_MAX
 
 _NO_ENCODING = str(Encoding.ZENOH_BYTES)
 _BITS = 0xFFFF_FFFF_FFFF_FFFF
+# Routers stamp anew what is further ahead than the drift; their clocks may differ from ours.
+_AHEAD_US = DRIFT_NS_MAX // 2_000
+_STAMPED_US = 10_000_000  # between being stamped by a router and being received
 MARKED = (
     *("key", "kind", "payload", "attachment", "encoding"),
     *("hlc", "hlc_id", "zid", "eid", "sn", "recv_ts"),
@@ -40,6 +44,7 @@ class Mark(NamedTuple):
     digest: bytes  # of key and timestamp, too
     received_us: int
     encoding: str = ""  # of a put
+    clock: str | None = None  # whose timestamp it is
 
     @property
     def window(self) -> WindowId:
@@ -66,6 +71,34 @@ class Mark(NamedTuple):
         If the recorder's clock was set back in between, it seems to have been received later.
         """
         return abs(self.received_us - other.received_us) <= within_ns // 1_000
+
+    def may_be(self, other: Mark, within_ns: int, *, is_stamped: bool) -> bool:
+        """Whether what was put by a question is a sample that is recorded.
+
+        Args:
+            within_ns: How long a put may be repeated without the timestamp of the sample.
+            is_stamped: Whether the timestamp of the question is that of the publisher.
+        """
+        if is_stamped and self.is_same(other):
+            return True
+        if not self.is_body(other) or not self.is_retry(other, within_ns):
+            return False
+        return not is_stamped or self._was_stamped_anew_as(other)
+
+    def _was_stamped_anew_as(self, other: Mark) -> bool:
+        """Whether a router put the time of its own clock in place of one that was too far ahead.
+
+        The sample that came through it has another timestamp than the question, which the
+        publisher made.
+        """
+        if self.bits is None or other.bits is None or self.clock == other.clock:
+            return False
+        own_us, other_us = ((bits * 1_000_000) >> 32 for bits in (self.bits, other.bits))
+        if (
+            other_us < other.received_us - _STAMPED_US
+        ):  # a router's may be ahead: it never goes back
+            return False
+        return own_us - other.received_us > _AHEAD_US
 
 
 class Repeats:
@@ -202,4 +235,4 @@ def _mark(
     body = body_digest(kind, payload, attachment)
     digest = sample_digest(body, key, bits, clock)
     named = (encoding or _NO_ENCODING) if kind == RowKind.PUT else ""
-    return Mark(Identity(zid, eid, sn), key, bits, body, digest, received_us, named)
+    return Mark(Identity(zid, eid, sn), key, bits, body, digest, received_us, named, clock)

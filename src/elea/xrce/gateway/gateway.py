@@ -231,6 +231,15 @@ class Gateway(Generic[_Source]):
         """
         return self._flow.is_pressed(now_ns)
 
+    def settled(self, now_ns: int, *, kept: bool) -> None:
+        """All that devices wrote is on disk; or not, and they are not to be told that it is."""
+        error = violation(CloseReason.RESOURCES, "what it wrote could not be kept")
+        while self._flow.unsettled:
+            pid = self._flow.unsettled.pop()
+            if not kept:
+                self.acceptor.violated(pid, error, now_ns, unsaid=True)
+        self._events(now_ns)
+
     def next_effect(self) -> Effect | None:
         """What is to be done in the data space, oldest first."""
         return self._effects.popleft() if self._effects else None

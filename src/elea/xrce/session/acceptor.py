@@ -254,11 +254,15 @@ class Acceptor(Generic[_Source]):
             self._touched[pid] = None
         return asked
 
-    def violated(self, pid: bytes, error: ProtocolError, now_ns: int) -> None:
-        """A device broke a rule: its session ends for that reason."""
+    def violated(
+        self, pid: bytes, error: ProtocolError, now_ns: int, *, unsaid: bool = False
+    ) -> None:
+        """A device broke a rule: its session ends for that reason, `unsaid` what it has to say."""
         entry = self._entries.get(pid)
         if entry is not None:
-            entry.session.violated(error, now_ns)
+            if unsaid:
+                self._out = [one for one in self._out if one[0] not in entry.sources]
+            entry.session.violated(error, now_ns, unsaid=unsaid)
             self._touched[pid] = None
             self._collect(now_ns)
 

@@ -251,10 +251,14 @@ class Session:
             return None
         return self.doubt.arrivals()
 
-    def violated(self, error: ProtocolError, now_ns: int) -> None:
-        """The peer broke a rule: malformed octets end the session with 255 (19.1)."""
+    def violated(self, error: ProtocolError, now_ns: int, *, unsaid: bool = False) -> None:
+        """The peer broke a rule: malformed octets end the session with 255 (19.1).
+
+        Args:
+            unsaid: Say nothing before that: no acknowledgement of what was not kept.
+        """
         reason = CloseReason.GENERIC if isinstance(error, DecodeError) else error.close_reason
-        self._end(Input.VIOLATED, reason, str(error), now_ns, announce=True)
+        self._end(Input.VIOLATED, reason, str(error), now_ns, announce=True, unsaid=unsaid)
 
     def expire(self, text: str, now_ns: int) -> None:
         """The peer does not live any more; it is told, in case it does (8.3)."""
@@ -425,11 +429,18 @@ class Session:
         self._wait_ns = now_ns + self._settings.close_ns
 
     def _end(
-        self, input_: Input, reason: int, text: str, now_ns: int, *, announce: bool = False
+        self,
+        input_: Input,
+        reason: int,
+        text: str,
+        now_ns: int,
+        *,
+        announce: bool = False,
+        unsaid: bool = False,
     ) -> None:
         if self.state is State.CLOSED:
             return
-        self._out += tuple(self.conduits.data_to_send())
+        self._out = () if unsaid else (*self._out, *self.conduits.data_to_send())
         self._move(input_)
         if announce:
             self._say_close(reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -60,6 +61,9 @@ def octets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def restore(path: Path, octets: dict[str, bytes]) -> None:
+    """Make the directory what it was, without what a writer has added."""
+    shutil.rmtree(path)
+    path.mkdir()
     for name, content in octets.items():
         (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_bytes(content)

@@ -19,10 +19,14 @@ from tests.unit.store.recorder.test_recording import (
 
 import elea
 import elea.ext
+from elea.encoding import Encoding
 from elea.provenance import SourceInfo
 from elea.store.log.schema import RowKind
+from elea.store.recorder.marks import Mark, mark_of_row
 from elea.store.recorder.recorder import Recorder
+from elea.store.recorder.rows import Row
 from elea.store.recorder.settings import RecordingSettings
+from elea.store.recorder.windows import Identity
 from elea.timestamp import NTP64, Timestamp
 
 
@@ -68,6 +72,74 @@ def test_numbers_that_others_claim_take_nothing_from_acknowledged_puts(
     found = payloads(tmp_path)
     assert [found[place.seq] for place in places] == [b"%d" % number for number in range(20)]
     assert len(found) == 61
+
+
+@pytest.mark.parametrize("ahead_s", [1, 86_400])
+def test_acknowledged_puts_of_a_clock_that_is_ahead_are_stored_once(
+    tmp_path: Path, ahead_s: int
+) -> None:
+    """Routers stamp such samples anew, and the question has the timestamp of the publisher."""
+    endpoint = free_endpoint()
+    router = {**ALONE, "mode": "router", "listen": {"endpoints": [endpoint]}}
+    client = {**ALONE, "mode": "client", "connect": {"endpoints": [endpoint]}}
+    with (
+        elea.open(router) as node,
+        Recorder(node, [settings(tmp_path)]),
+        elea.open(client) as robot,
+    ):
+        places = []
+        for _ in range(5):
+            stamp = robot.new_timestamp()
+            ahead = Timestamp(NTP64.from_value(stamp.time.value + (ahead_s << 32)), stamp.id)
+            place = robot.put("k/a", b"same", timestamp=ahead, ack="stored", timeout=WAIT_S)
+            places.append(place.seq)
+    assert places == [0, 1, 2, 3, 4]
+    found = rows(tmp_path)
+    assert len(found) == 5
+    assert all(row["hlc_id"] != str(stamp.id) for row in found)
+
+
+@pytest.mark.parametrize(
+    ("own_s", "other_s", "is_known"),
+    [
+        (3_600, 0, True),
+        (3_600, 3_600, True),  # the clock of the host was set back: the router goes on from there
+        (3_600, -60, False),  # no router stamps into the past
+        (0, 0, False),
+        (0, 3_600, False),
+    ],
+)
+def test_only_what_is_ahead_is_taken_for_a_row_with_the_time_of_another_clock(
+    own_s: int, other_s: int, is_known: bool
+) -> None:
+    def mark(ahead_s: int, clock: str) -> Mark:
+        stamp = Timestamp(NTP64(1_700_000_000 + ahead_s, 0), elea.ZenohId.parse(clock))
+        text, number = str(Encoding.ZENOH_BYTES), Identity("ab", 1, 7)
+        row = Row("k", RowKind.PUT, b"x", 1_700_000_000_000_000, None, text, stamp, number)
+        found = mark_of_row(row)
+        assert found is not None
+        return found
+
+    own = mark(own_s, "c0")
+    assert own.may_be(mark(other_s, "d0"), 10**9, is_stamped=True) is is_known
+
+
+def test_a_sample_that_others_put_first_with_a_time_of_their_own_is_stored(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    source = SourceInfo(session.declare_publisher("k/x").id, 1)
+    with Recorder(session, [settings(tmp_path)]):
+        for clock in ("bad", "900d"):
+            stamp = Timestamp(session.new_timestamp().time, elea.ZenohId.parse(clock))
+            session.put(
+                "k/alice",
+                b"on",
+                source_info=source,
+                timestamp=stamp,
+                ack="stored",
+                timeout=WAIT_S,
+            )
+    assert [row["hlc_id"] for row in rows(tmp_path)] == ["bad", "900d"]
 
 
 def test_a_publisher_that_is_restarted_with_its_id_loses_nothing(tmp_path: Path) -> None:
