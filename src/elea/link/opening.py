@@ -63,7 +63,8 @@ class Opening:
             log_neighbour(event)
         else:
             self._failures[event.connector_id] = _reason(event)
-            raises = self.must_find or self._node.settings.exit_on_failure
+            # What is retried may go on for ever, while `open` waits: that has to be seen, too.
+            raises = self.must_find or (self._node.settings.exit_on_failure and event.is_final)
             if event.is_news and (self._has_opened or not raises):
                 _log(event)
         self._ready.set()
