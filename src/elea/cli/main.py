@@ -107,6 +107,7 @@ def main(
     arguments = sys.argv[1:] if argv is None else list(argv)
     is_process = argv is None or prog is not None
     if is_process:
+        _open_closed_streams()
         gc.set_threshold(*_THRESHOLDS)
     if is_process and arguments[:1] == ["router"]:
         use_system_allocator()
@@ -235,6 +236,16 @@ def version_text() -> str:
             f"Python: {platform.python_version()} ({platform.python_implementation()})",
         )
     )
+
+
+def _open_closed_streams() -> None:
+    """Have the null device where a shell closed a standard stream (`>&-`).
+
+    Python has None there, and the next socket would have the number of the stream.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _end_by_signals() -> None:
