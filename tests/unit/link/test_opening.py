@@ -12,6 +12,7 @@ from elea.errors import LinkError
 from elea.ids import WhatAmI
 from elea.link.discovery import Discovery
 from elea.link.opening import Opening
+from elea.link.pump_hot import PEER_CLOSED
 from elea.locator import Endpoint
 from elea.node.neighbour import ConnectionState
 from elea.node.node import Node
@@ -58,3 +59,15 @@ def test_an_open_that_retries_for_ever_said_nothing(caplog: pytest.LogCaptureFix
     assert [one.getMessage() for one in caplog.records] == [
         "cannot connect to tcp/127.0.0.1:1: refused; retrying"
     ]
+
+
+def test_a_tls_peer_that_hung_up_was_said_to_expect_tls(caplog: pytest.LogCaptureFixture) -> None:
+    """The usual reason is our certificate: the hint said `tls/`, which it was."""
+    waiting = opening(connect=("tls/127.0.0.1:1",))
+    places = (Endpoint.parse("tls/127.0.0.1:1"),)
+    waiting.noticed(
+        ConnectFailed(4, PEER_CLOSED, places, is_news=True, is_learned=False, is_final=False)
+    )
+    (line,) = [one.getMessage() for one in caplog.records]
+    assert "does not accept our certificate" in line
+    assert "expect another scheme" not in line
