@@ -205,8 +205,7 @@ class Node:
         opened: bool = False,
     ) -> None:
         """A link was made: `opened` by us, or accepted."""
-        self._now_ns = now_ns
-        connector = self._connectors.get(connector_id)
+        self._now_ns, connector = now_ns, self._connectors.get(connector_id)
         link = self.admission.begin(link_id, info, connector, now_ns, opened=opened)
         self._links[link_id] = link
         self._expiries.watch(link_id, info.expires_s, now_ns)
