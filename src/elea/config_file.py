@@ -135,10 +135,10 @@ def is_open_to_all(path: str | os.PathLike[str]) -> bool:
     """
     if os.name != "posix":
         return False
-    file = Path(path).resolve()
+    file = Path(path)
     if not file.stat().st_mode & stat.S_IROTH:
-        return False
-    return all(folder.stat().st_mode & stat.S_IXOTH for folder in file.parents)
+        return False  # also a pipe, as /dev/stdin or the shell's <(...): it resolves to no path
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in file.resolve().parents)
 
 
 def _read_text(file: Path, limits: Limits) -> tuple[str, bool]:

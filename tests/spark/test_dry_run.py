@@ -14,6 +14,7 @@ from elea.spark.pipelines.dry_run import needs_spark, problems_on_spark
 HEAD = """\
 pipeline: fleet
 log: ./log
+connect: tcp/127.0.0.1:7447
 storage: ./lake
 tables:
   bronze: {archive: "**"}
@@ -34,6 +35,9 @@ def found(spark: SparkSession, folder: Path, table: str) -> list[str]:
         'hot: {sql: "SELECT robot, max(temp) AS temp FROM imu GROUP BY robot"}',
         'bad: {sql: "SELECT reason, count(*) AS n FROM imu_bad GROUP BY reason"}',
         "last: {from: imu, latest: {by: [robot], columns: [ax, temp]}}",
+        "last: {from: imu, latest: {by: [robot]}, publish: 'gold/{robot}/imu'}",
+        'hot: {sql: "WITH x AS (SELECT * FROM imu) FROM x SELECT robot, ax WHERE ax > 1"}',
+        'hot: {sql: "(SELECT robot FROM imu) UNION ALL VALUES (1)"}',
         "imu_1s: {from: [imu, online], window: {every: 1 second, by: [robot], values: {ax: avg}}}",
         "few: {from: imu, downsample: {every: 1 second, by: [robot], columns: [ax]}}",
         "hot: {from: imu, alert: {when: temp > 80, for: 3 seconds, by: [robot]}}",
@@ -50,6 +54,14 @@ def test_what_can_run_passes(spark: SparkSession, tmp_path: Path, table: str) ->
         ('hot: {sql: "SELECT robot FORM imu"}', "tables.hot.sql", "PARSE_SYNTAX_ERROR"),
         ('hot: {sql: "SELECT mx(temp) FROM imu"}', "tables.hot.sql", "UNRESOLVED_ROUTINE"),
         ('hot: {sql: "SELECT tmp FROM imu"}', "tables.hot.sql", "declare it in tables.imu.schema"),
+        # A command passed, and so did a key that no row can have.
+        ('hot: {sql: "DROP TABLE imu"}', "tables.hot.sql", "is a command of SQL; a query is legal"),
+        ('hot: {sql: "INSERT INTO imu SELECT * FROM imu"}', "tables.hot.sql", "is a command"),
+        (
+            "last: {from: imu, latest: {by: [robot]}, publish: 'gold/{robt}/imu'}",
+            "tables.last.publish",
+            "there is no column robt; legal are ",
+        ),
         ("last: {from: imu, latest: {by: [robo]}}", "tables.last.latest", "robo"),
         (
             "w: {from: [imu, online], window: {every: 1 second, by: [robot], values: {tmp: avg}}}",

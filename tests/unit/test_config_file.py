@@ -40,6 +40,18 @@ def test_the_ending_decides(tmp_path: Path, name: str, text: str) -> None:
         assert config.origin == str(file)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="pipes have a path on POSIX systems alone")
+def test_a_pipe_was_no_such_file() -> None:
+    """`--config /dev/stdin` and `--config <(...)` of a shell."""
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, b"{mode: 'router'}")
+        os.close(writing)
+        assert Config.from_file(f"/dev/fd/{reading}").mode is WhatAmI.ROUTER
+    finally:
+        os.close(reading)
+
+
 def test_the_variable_names_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ZENOH_CONFIG", raising=False)
     with pytest.raises(ConfigError, match="ZENOH_CONFIG names no file"):

@@ -58,6 +58,10 @@ BY_VERB: Final = {
         INTERRUPTED: "what was received is on disk, and the summary tells what was dropped",
         TERMINATED: "what was received is on disk, and the summary tells what was dropped",
     },
+    "pipeline status, pipeline stop": {
+        DONE: "it runs; it stopped",
+        FAILED: "it does not run; it did not stop in time",
+    },
     "ls, graph, top, trace, scout": {FAILED: "nothing was found, or nobody answers"},
     "router, up": {
         HUNG_UP: "not used: SIGHUP reads the configuration again",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.exit_codes import reading_arguments
 from elea.cli.operators import add_timeout_option, admin_space
 from elea.cli.output import Json, escape
 from elea.cli.parsing import add_key_argument
@@ -51,7 +52,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one line per key; 1 if there is none."""
-    key_expr = str(KeyExpr(args.key_expr))
+    with reading_arguments():
+        key_expr = str(KeyExpr(args.key_expr))
     printer = Printer.of(args)
     with open_session(args) as session:
         require_neighbour(session)

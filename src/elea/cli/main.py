@@ -32,7 +32,7 @@ from elea.cli.exit_codes import (
     summary,
 )
 from elea.cli.output import printable
-from elea.cli.parsing import Parser
+from elea.cli.parsing import Parser, nearest
 from elea.errors import EleaError
 
 # Verb to module, in the order of the help.
@@ -78,6 +78,7 @@ VERBS: Final[Mapping[str, str]] = {
 # What starting makes stays: collections by Python's thresholds would look at it, and find nothing.
 _THRESHOLDS: Final = (20_000, 10, 10)
 _WORDS: Final = {"help": "--help", "version": "--version"}  # verbs of other programs
+_BEGUN_LEN: Final = 3  # a verb of fewer letters begins words by chance
 _SUMMARY: Final = re.compile(r'^SUMMARY: Final = "([^"\\]*)"$', re.MULTILINE)
 
 
@@ -107,6 +108,7 @@ def main(
     arguments = sys.argv[1:] if argv is None else list(argv)
     is_process = argv is None or prog is not None
     if is_process:
+        _open_closed_streams()
         gc.set_threshold(*_THRESHOLDS)
     if is_process and arguments[:1] == ["router"]:
         use_system_allocator()
@@ -181,10 +183,10 @@ def _dispatch(arguments: list[str], verbs: Mapping[str, str], prog: str | None) 
         rest = [argument for argument in arguments if argument != first]
         return _dispatch([*rest, _WORDS[first]], verbs, prog)
     if first not in verbs:
-        from difflib import get_close_matches  # only mistakes need it
-
-        near = get_close_matches(first, verbs, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "`elea --help` lists the verbs"
+        # `publish` and `subscribe` are not near to their verbs, but begin with them.
+        begun = (one for one in verbs if len(one) >= _BEGUN_LEN and first.startswith(one))
+        near = nearest(first, list(verbs)) or next(begun, None)
+        hint = "`elea --help` lists the verbs" if near is None else f"did you mean {near!r}?"
         if first != arguments[0] and any(one in verbs for one in arguments):
             hint = "options come after the verb"
         _complain(f"no verb {first!r}; {hint}")
@@ -235,6 +237,16 @@ def version_text() -> str:
             f"Python: {platform.python_version()} ({platform.python_implementation()})",
         )
     )
+
+
+def _open_closed_streams() -> None:
+    """Have the null device where a shell closed a standard stream (`>&-`).
+
+    Python has None there, and the next socket would have the number of the stream.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _end_by_signals() -> None:

@@ -22,6 +22,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("allow_abbrev", False)
         super().__init__(*args, **kwargs)
+        # `--since -10m` is a value as `-10` is one; Python 3.14 has it so by itself.
+        self._negative_number_matcher = _NEGATIVE
         self._keys: list[tuple[argparse.Action, tuple[str, ...]]] = []
 
     def parse_known_args(  # type: ignore[override]  # one of its overloads is enough
@@ -103,7 +105,7 @@ class Parser(argparse.ArgumentParser):
             message = f"{value[1]}: expected {what}, got {value[3]}"
         choice = _CHOICE.match(message)
         if choice is not None:
-            near = _nearest(choice[1], _QUOTED.findall(choice[2]) or choice[2].split(", "))
+            near = nearest(choice[1], _QUOTED.findall(choice[2]) or choice[2].split(", "))
             message += f"; did you mean {near!r}?" if near is not None else ""
         super().error(message)
 
@@ -116,14 +118,14 @@ class Parser(argparse.ArgumentParser):
             )
         if first.startswith("--"):
             # Without their dashes, which all have in common: --timeout is not near to --count.
-            near = _nearest(first[2:], [name[2:] for name in known if name.startswith("--")])
+            near = nearest(first[2:], [name[2:] for name in known if name.startswith("--")])
             hint = "" if near is None else f"; did you mean --{near}?"
         else:
             hint = f"; did you mean {first.swapcase()}?" if first.swapcase() in known else ""
         self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
 
-def _nearest(word: str, known: Sequence[str]) -> str | None:
+def nearest(word: str, known: Sequence[str]) -> str | None:
     """What was most likely meant; None: nothing is near enough to be suggested."""
     from difflib import get_close_matches  # only mistakes need it
 
@@ -131,6 +133,7 @@ def _nearest(word: str, known: Sequence[str]) -> str | None:
 
 
 _NEAR: Final = 0.7
+_NEGATIVE: Final = re.compile(r"-\.?\d")
 # What argparse says, in the words of all versions of Python that there are.
 _REQUIRED: Final = re.compile(r"the following arguments are required: (VERB|NOUN)")
 _VALUE: Final = re.compile(r"(argument .*): invalid (\w+) value: (.*)")

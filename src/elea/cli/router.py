@@ -8,8 +8,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Self
 
+from elea.cli.exit_codes import Terminated
 from elea.cli.log_options import add_log_options, log_settings_of
 from elea.cli.output import printable
 from elea.cli.parsing import endpoint, setting
@@ -150,9 +151,13 @@ def run(args: argparse.Namespace) -> int:
 
 def run_daemon(daemon: Daemon, *, ensure: bool = False) -> int:
     """Start a daemon and run it until a signal ends it."""
-    with _Signals(daemon):
+    with _Signals(daemon) as signals:
         try:
             daemon.start()
+            signals.started()
+        except Terminated:
+            daemon.close()
+            return 0
         except LinkError:
             # Another one may have been as quick, and have the port now.
             if ensure and _is_there(daemon.config):
@@ -197,9 +202,15 @@ def elead() -> int:
 
 
 class _Signals:
-    """What signals mean while it is entered. Only the main thread hears any."""
+    """What signals mean while it is entered. Only the main thread hears any.
+
+    Raises:
+        Terminated: from `start` of the daemon, which may wait for a neighbour or an address for
+            ever: no loop runs yet that could be asked to end.
+    """
 
     def __init__(self, daemon: Daemon) -> None:
+        self._is_starting = True
         self._meaning: dict[int, Callable[[], None]] = {
             signal.SIGTERM: daemon.stop,
             signal.SIGINT: daemon.stop,
@@ -208,14 +219,21 @@ class _Signals:
             self._meaning[signal.SIGHUP] = daemon.reload
         self._before: dict[int, object] = {}
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in self._meaning:
                 self._before[number] = signal.signal(number, self._heard)
+        return self
+
+    def started(self) -> None:
+        """From now on the daemon is asked to end."""
+        self._is_starting = False
 
     def __exit__(self, *_args: object) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)  # type: ignore[arg-type]  # what `signal` gave
 
     def _heard(self, number: int, _frame: object) -> None:
+        if self._is_starting and number in (signal.SIGTERM, signal.SIGINT):
+            raise Terminated(number)
         self._meaning[number]()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
+from elea.cli.exit_codes import reading_arguments
 from elea.cli.operators import add_timeout_option, admin_space
 from elea.cli.output import Json, counted, escape
 from elea.cli.parsing import add_key_argument
@@ -55,7 +56,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the way of a key as a tree; 1 if nobody gets it."""
-    key = str(KeyExpr(args.key_expr))
+    with reading_arguments():
+        key = str(KeyExpr(args.key_expr))
     printer = Printer.of(args)
     with open_session(args) as session:
         require_neighbour(session)

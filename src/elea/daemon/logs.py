@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,6 +57,9 @@ def start_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
     default = Directives.strictly(settings.directives).check_areas()
     handler = _file(settings) if settings.file is not None else logging.StreamHandler(stream)
     handler.setFormatter(_formatter(settings, stream))
+    where = settings.file or "standard error"
+    # Not as methods of a class of its own: that of files is imported late.
+    handler.handleError = _Complaints(where, handler.handleError)  # type: ignore[method-assign]
     default.apply(LEVELS["info"])
     add_handler(handler)
     text = os.environ.get(VARIABLE)
@@ -95,6 +100,28 @@ def _file(settings: LogSettings) -> logging.Handler:
         )
     except OSError as error:
         raise ConfigError("--log-file", f"{settings.file}: {error.strerror}") from None
+
+
+class _Complaints:
+    """Says once per reason that lines are lost, where `logging` prints a traceback for each."""
+
+    def __init__(self, where: str, otherwise: Callable[[logging.LogRecord], None]) -> None:
+        self._where = where
+        self._otherwise = otherwise
+        self._told: set[int | None] = set()
+
+    def __call__(self, record: logging.LogRecord) -> None:
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            self._otherwise(record)
+            return
+        if error.errno in self._told:
+            return
+        self._told.add(error.errno)
+        with suppress(OSError, ValueError):  # standard error may be what cannot be written
+            sys.stderr.write(
+                f"elea: log lines cannot be written to {self._where}: {error.strerror}\n"
+            )
 
 
 def _formatter(settings: LogSettings, stream: TextIO) -> logging.Formatter:

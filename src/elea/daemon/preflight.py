@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
@@ -61,6 +62,7 @@ def check_all(config: Config, services: Services, *, allow_plain: bool) -> None:
     """
     check(config, services, allow_plain=allow_plain)
     _check_client(config)
+    _check_group(config)
     services.check_parts(config)
 
 
@@ -91,6 +93,17 @@ def _check_client(config: Config) -> None:
     why = "it starts only while scouting finds a node" if scouts else "scouting is not enabled"
     reason = f"mode client needs an endpoint, as {why}; give one, or use mode router"
     raise ConfigError("connect/endpoints", reason)
+
+
+def _check_group(config: Config) -> None:
+    """An address of one host is joined by nobody: the router starts, and scouts nothing."""
+    path = "scouting/multicast/address"
+    if not config.value("scouting/multicast/enabled", bool):
+        return
+    group = config.value(path, str)
+    if not ip_address(group.rpartition(":")[0].strip("[]")).is_multicast:
+        reason = "a group is legal, of 224.0.0.0/4 or ff00::/8, as the default 224.0.0.224:7446"
+        raise ConfigError(path, f"saw {group!r}; {reason}")
 
 
 def _unused_rules(config: Config) -> Iterator[str]:

@@ -49,6 +49,7 @@ _NEEDED: Final = {
     "historian": ("pyarrow", "arrow"),
     "recorder": ("pyarrow", "arrow"),
     "rest": ("uvicorn", "web"),
+    "ros2dds": ("cyclonedds", "dds"),
     "sql": ("duckdb", "sql"),
 }
 

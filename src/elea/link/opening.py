@@ -63,7 +63,8 @@ class Opening:
             log_neighbour(event)
         else:
             self._failures[event.connector_id] = _reason(event)
-            raises = self.must_find or self._node.settings.exit_on_failure
+            # What is retried may go on for ever, while `open` waits: that has to be seen, too.
+            raises = self.must_find or (self._node.settings.exit_on_failure and event.is_final)
             if event.is_news and (self._has_opened or not raises):
                 _log(event)
         self._ready.set()
@@ -119,6 +120,12 @@ class Opening:
 def _reason(failure: ConnectFailed) -> str:
     if failure.reason != PEER_CLOSED:
         return failure.reason
+    if any(one.protocol == "tls" for one in failure.endpoints):
+        # In TLS 1.3 a server looks at our certificate when our side of the handshake is done.
+        return (
+            "the peer closed the link in the handshake; most likely it does not accept our"
+            " certificate, or needs one: its log tells more"
+        )
     return (
         "the peer closed the link in the handshake; it may expect another scheme, as tls/, or be"
         " no Zenoh node: its log tells more"

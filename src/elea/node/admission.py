@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from elea.errors import DecodeError
 from elea.ids import Rng, WhatAmI
@@ -29,11 +30,12 @@ from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Failure, Opener
 from elea.transport.negotiation import LOGIN_REFUSED, Agreed, Terms
 from elea.wire.codec_hot import BatchDecoder, encode_one
-from elea.wire.framing_hot import StreamDecoder
+from elea.wire.framing_hot import StreamDecoder, frame
 from elea.wire.transport.close import Close, CloseReason
 from elea.wire.transport.init import Init
 from elea.wire.transport.open import Open
 
+TOO_MANY_GUESSES: Final = "too many wrong passwords came from that address"
 _SAME_ID = "it has the same id as this node: it is this node, or one of two nodes needs another id"
 GiveUp = Callable[[Neighbour, str, int, CloseReason], None]
 
@@ -107,7 +109,10 @@ class Admission:
         else:
             handshake = self._acceptor(info, now_ns)
         stream = StreamDecoder(batch_len_max=info.batch_len_max) if info.stream else None
-        return NodeLink(link_id, info, connector, handshake, stream, now_ns)
+        link = NodeLink(link_id, info, connector, handshake, stream, now_ns)
+        if handshake is None and info.stream:  # an honest user, too, learns that it was refused
+            link.outgoing.append(frame(encode_one(Close(CloseReason.GENERIC))))
+        return link
 
     def _opener(self, info: LinkInfo, connector: Connector | None, now_ns: int) -> Opener:
         """The handshake of a link that we made."""

@@ -14,7 +14,7 @@ from elea.answers import QUEUED, SENT
 from elea.errors import DecodeError, RemoteProtocolError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.node.admission import Admission, content
+from elea.node.admission import TOO_MANY_GUESSES, Admission, content
 from elea.node.connectors import Connectors
 from elea.node.egress_hot import Door, Egress, Outlet
 from elea.node.expiry import EXPIRED, Expiries
@@ -206,13 +206,14 @@ class Node:
         opened: bool = False,
     ) -> None:
         """A link was made: `opened` by us, or accepted."""
-        self._now_ns = now_ns
-        connector = self._connectors.get(connector_id)
+        self._now_ns, connector = now_ns, self._connectors.get(connector_id)
         link = self.admission.begin(link_id, info, connector, now_ns, opened=opened)
         self._links[link_id] = link
         self._expiries.watch(link_id, info.expires_s, now_ns)
         if link.handshake is None:
-            self._end_link(link, "too many wrong passwords came from there")
+            self._dirty[link_id] = None
+            self.guards.login_refused(info, TOO_MANY_GUESSES)
+            self._end_link(link, TOO_MANY_GUESSES)
         self._advance(link, now_ns)
 
     def connect_failed(self, connector_id: int, reason: str, now_ns: int) -> None:

@@ -205,7 +205,11 @@ def parse_layout(text: str, *, limits: Limits = DEFAULT_LIMITS) -> Layout:
     length = len(text.encode("utf-8", "surrogatepass"))
     if length > limits.layout_len:
         raise LimitError("layout_len", length, limits.layout_len)
-    return _Parser(text, limits.predicate_depth).whole()
+    try:
+        return _Parser(text, limits.predicate_depth).whole()
+    except PredicateError as error:
+        error.kind = "type"  # as pages call it; the signs are those of predicates
+        raise
 
 
 class _Parser:

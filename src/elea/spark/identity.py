@@ -19,11 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import pyarrow as pa
-
+from elea.errors import MissingDependencyError
 from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.provenance import SourceInfo
 from elea.timestamp import NTP64, Timestamp
+
+try:  # `import elea.spark` begins here
+    import pyarrow as pa
+except ModuleNotFoundError as error:
+    # Still an ImportError, for programs that do without Spark where it is not installed.
+    text = str(MissingDependencyError("elea.spark", "spark"))
+    raise ModuleNotFoundError(text, name=error.name) from None
 
 ANY_KEY_EID: Final = 0x8000_0000  # from here on numbers are of any key: what is not heard is no gap
 CONTENT: Final = "content"

@@ -522,10 +522,13 @@ class Options:
 
     def _span(self) -> Span:
         since, until = self.text("from"), self.text("until")
-        return (
+        span = (
             ALL_TIME[0] if since is None else _time("from", since),
             ALL_TIME[1] if until is None else _time("until", until),
         )
+        if span[0] > span[1]:
+            raise ConfigError("option until", f"saw {until!a}, which is before from, {since!a}")
+        return span
 
     def _offsets(self) -> tuple[Offset, Offset] | None:
         text = self.text("offsets")

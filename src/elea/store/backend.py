@@ -149,6 +149,37 @@ class Volume(Protocol):
         return
 
 
+class OptionsVolume(Volume):
+    """A volume that opens nothing before `open`: its options can be checked without it."""
+
+    def check_storage(self, storage: StorageConfig) -> None:
+        """Read the options of a storage.
+
+        Raises:
+            ConfigError: an option is unknown or not legal.
+        """
+
+    @classmethod
+    def check(cls, config: VolumeConfig, storages: Iterable[StorageConfig]) -> None:
+        """Check the options of a volume and of its storages; nothing is opened.
+
+        Raises:
+            ConfigError: an option is unknown or not legal.
+            StoreError: this system cannot have such a volume.
+        """
+        volume = cls(config)  # type: ignore[call-arg]  # as every volume is made
+        for storage in storages:
+            volume.check_storage(storage)
+
+
+@runtime_checkable
+class ChecksOptions(Protocol):
+    """What opens volumes, and checks their options without opening any."""
+
+    def check(self, config: VolumeConfig, storages: Iterable[StorageConfig]) -> None:
+        """Raise as that of `OptionsVolume`."""
+
+
 class Served(Protocol):
     """A storage that runs."""
 

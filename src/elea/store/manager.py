@@ -18,6 +18,7 @@ from elea.json5 import Json
 from elea.session.session import Session
 from elea.store import volumes
 from elea.store.backend import (
+    ChecksOptions,
     OpenVolume,
     Reports,
     Served,
@@ -147,9 +148,13 @@ class StorageManager:
         config = ManagerConfig.read(settings)
         for name, volume in config.volumes.items():
             try:
-                volumes.find(volume.backend)
+                made: object = volumes.load(volumes.find(volume.backend))
+                if isinstance(made, ChecksOptions):
+                    made.check(volume, [x for x in config.storages.values() if x.volume == name])
             except StoreError as error:
                 raise ConfigError(f"plugins/{NAME}/volumes/{name}", str(error)) from None
+            except ConfigError as error:
+                raise ConfigError(f"plugins/{NAME}/{error.path}", error.reason) from None
         for name, storage in config.storages.items():
             if storage.volume not in config.volumes:
                 raise _no_volume(name, storage.volume, config.volumes)

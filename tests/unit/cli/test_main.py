@@ -137,3 +137,15 @@ def test_a_reader_that_leaves_early_causes_no_noise() -> None:
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="shells of POSIX close streams")
+def test_a_closed_standard_output_was_a_traceback() -> None:
+    """`elea VERB >&-`: Python has no stream there, and whether it is a terminal was asked."""
+    command = [sys.executable, "-c", "import sys; from elea.cli.main import main; sys.exit(main())"]
+    closed = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *command, "explain", "04"],
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    assert (closed.returncode, closed.stderr) == (0, b"")

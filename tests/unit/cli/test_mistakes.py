@@ -15,6 +15,12 @@ NOWHERE = ["-e", "tcp/127.0.0.1:1"]
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["publish", "a", "b"], "no verb 'publish'; did you mean 'pub'?"),
+        (["subscribe", "a"], "no verb 'subscribe'; did you mean 'sub'?"),
+        (["operate"], "no verb 'operate'; `elea --help` lists the verbs"),  # was: predicate?
+        (["sub", "a", "--since", "-10x"], "no since: saw '-10x'; -10m,"),  # was: one argument
+        (["ls", "a//b"], "key expression 'a//b' is refused at offset 2"),  # these two ended with 1
+        (["trace", "a//b"], "key expression 'a//b' is refused at offset 2"),
         (["put", "a", "b", "c"], "unexpected argument 'c'; quote an argument that has spaces or *"),
         (["log"], "expected a verb: ls, stat, verify"),
         (["liveliness"], "expected a verb: token, "),

@@ -71,6 +71,33 @@ def test_a_signal_ends_it_in_good_order(tmp_path: Path, number: signal.Signals) 
     assert "Traceback" not in log
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            ("--connect", "tcp/127.0.0.1:1", "--cfg", "connect/exit_on_failure:true"),
+            "cannot connect to tcp/127.0.0.1:1",
+        ),
+        (
+            ("--listen", "tcp/192.0.2.1:7447", "--allow-plain", "--cfg", "listen/timeout_ms:-1"),
+            "does not listen at tcp/192.0.2.1:7447",
+        ),
+    ],
+)
+def test_a_router_that_waits_to_start_could_not_be_ended(
+    tmp_path: Path, arguments: tuple[str, ...], line: str, number: signal.Signals
+) -> None:
+    """It waited for its upstream or its address, as it was told to, and no signal reached it."""
+    with process(tmp_path, "--listen", ANYWHERE, *arguments) as router:
+        log = tmp_path / "log"
+        assert eventually(lambda: line in log.read_text())
+        router.send_signal(number)
+        assert router.wait(WAIT_S) == 0
+        assert ready_line(router) == ""
+        assert "Traceback" not in log.read_text()
+
+
 def test_a_hangup_reads_the_file_again(tmp_path: Path) -> None:
     first, second = free_endpoint(), free_endpoint()
     file = tmp_path / "router.json5"

@@ -7,6 +7,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
@@ -143,3 +144,19 @@ def test_files_are_kept_small_and_few(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"--log-file: .*No such file or directory"):
         start_logging(LogSettings(file=str(tmp_path / "no" / "log")), StringIO())
+
+
+def test_a_full_disk_was_a_traceback_for_each_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log").symlink_to("/dev/full")
+    start_logging(LogSettings(file=str(tmp_path / "log")))
+    for _ in range(3):
+        logging.getLogger("elea.link").warning("it runs")
+    assert capsys.readouterr().err == (
+        f"elea: log lines cannot be written to {tmp_path / 'log'}: No space left on device\n"
+    )
+    for handler in logging.getLogger("elea").handlers:
+        if isinstance(handler, logging.FileHandler):
+            with suppress(OSError):  # what it could not write it tries to write again
+                handler.close()

@@ -35,6 +35,10 @@ def connect(endpoint: str) -> list[str]:
 
 VOLUME = 'plugins/storage_manager:{volumes:{rocks:{backend:"rocksdb"}}}'
 NO_VOLUME = 'plugins/storage_manager:{storages:{a:{key_expr:"a/**",volume:"unheard"}}}'
+STORAGE = (
+    "plugins/storage_manager:{volumes:{fs:{},sqlite:{},log:{}},"
+    'storages:{a:{key_expr:"a/**",volume:{id:%s}}}}'
+)
 TLS = "tls/127.0.0.1:7447"
 
 
@@ -59,6 +63,15 @@ TLS = "tls/127.0.0.1:7447"
         (["--cfg", 'elea/audit/file:"/nonexistent/audit"'], "elea/audit/file: /nonexistent/audit"),
         (["--cfg", VOLUME], "storage_manager/volumes/rocks: no volume 'rocksdb' is installed"),
         (["--cfg", NO_VOLUME], "storages/a/volume: saw 'unheard'; the volumes"),
+        (["--cfg", STORAGE % '"fs",dir:"/srv"'], "a/volume/dir: saw '/srv'; a relative path"),
+        (["--cfg", STORAGE % '"sqlite",dir:"../x"'], "a/volume/dir: saw '../x'; a relative path"),
+        (["--cfg", STORAGE % '"memory",qota:1'], "storages/a/volume/qota: unknown key"),
+        (["--cfg", STORAGE % '"log",retain:0'], "storages/a/volume/retain: saw 0"),
+        (["--cfg", 'plugins/storage_manager:{volumes:{fs:{rot:"x"}}}'], "volumes/fs/rot: unknown"),
+        (
+            ["--cfg", "scouting/multicast:{enabled:true,address:'10.0.0.1:7446'}"],
+            "scouting/multicast/address: saw '10.0.0.1:7446'; a group is legal",
+        ),
         (["-P", "mqtt"], "plugins/mqtt: it is required and not installed"),
         (["--cfg", 'plugins/rest:{__config__:"rest.json5"}'], "plugins/rest/__config__: sections"),
         (["--cfg", 'mode:"client"'], "mode client needs an endpoint, as scouting is not enabled"),
@@ -83,6 +96,7 @@ def test_what_cannot_run_is_refused(
     [
         ("rest:{http_port:8000}", "uvicorn", "web"),
         ("dds:{domain:0}", "cyclonedds", "dds"),
+        ("ros2dds:{}", "cyclonedds", "dds"),
         ('recorder:{directory:"log",recordings:{a:{key_exprs:["a/**"]}}}', "pyarrow", "arrow"),
     ],
 )

@@ -145,6 +145,23 @@ class TestWrongPasswords:
         world.run_for(seconds(5))
         assert [type(one) for one in fine.neighbours] == [NeighbourUp]
 
+    def test_who_had_to_wait_was_told_of_another_scheme_and_no_audit_told(self) -> None:
+        """The link was closed without a word: that is what a peer without TLS does, too."""
+        world = World(1)
+        limits = Limits(login_failures_count=2, login_failure_ns=seconds(1_000))
+        hub = world.add(
+            "hub", settings(1, listen="tcp/hub:1", accounts=ROUTER_KNOWS), limits=limits
+        )
+        audit: list[object] = []
+        hub.node.guards.report = audit.append
+        quick = replace(settings(3).retry, factor=1.0, max_ns=seconds(1))
+        dialling(world, "robot", user="ann", password=Secret("wrong"), retry=quick)
+        world.run_for(seconds(10))
+        assert refused(hub)["login_rate"] > 1
+        (why,) = world.nodes["robot"]._failures.values()
+        assert "user and password missing or wrong" in why
+        assert "too many wrong passwords came from that address" in str(audit[-1])
+
     def test_an_unknown_user_and_a_wrong_password_are_told_the_same(self) -> None:
         reasons = []
         for user in ("ann", "nobody"):

@@ -106,6 +106,10 @@ def test_a_stream_of_answers_is_refused_in_one_line() -> None:
         ({"selector": "a", "connect": ENDPOINT, "columns": "seq"}, "answers have no seq"),
         ({"selector": "a//b", "connect": ENDPOINT}, "option selector"),
         ({"selector": "a"}, "option connect: is missing: selector needs the endpoint"),
+        (
+            {"log": "/x", "from": "now()", "until": "now(-1h)"},
+            "option until: saw .now.-1h.., which is before from",
+        ),
         ({"log": "/x", "from": "yesterday"}, "option from: expected a time such as 2026-"),
         ({"log": "/x", "offsets": "[1]"}, "legal is \\[offset, offset\\]"),
         ({"log": "/x", "consumer": "c"}, "is not for read;"),

@@ -6,10 +6,12 @@ are made of those, in their order. Spark analyses every query and runs none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from elea.errors import ConfigError
 from elea.spark.pipelines import graph
 from elea.spark.pipelines.definition import BAD, Archive, Decoded, Gold, Pipeline, Table, View
 from elea.spark.pipelines.gold import KINDS
@@ -20,6 +22,10 @@ from elea.store.tables.layout import COLUMNS, DATE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_PLANS: Final = "org.apache.spark.sql.catalyst.plans.logical"
+_NO_QUERIES: Final = ("Command", "ParsedStatement")  # as SHOW and DROP, and as INSERT
 
 
 def needs_spark(pipeline: Pipeline) -> bool:
@@ -39,7 +45,19 @@ def problems_on_spark(spark: SparkSession, pipeline: Pipeline) -> list[Problem]:
         except Exception as error:  # whatever Spark, or a kind, raises of a definition
             place = f"tables.{table.name}.sql" if isinstance(table, View) else _place(table)
             found.append(Problem(place, _reason(error, table, pipeline)))
+            continue
+        if isinstance(table, Gold | View) and table.name in frames:
+            found.extend(_unpublished(table, frames[table.name].columns))
     return found
+
+
+def _unpublished(table: Gold | View, columns: list[str]) -> Iterator[Problem]:
+    """Fields of the key under which rows are published that no column gives: no row would be."""
+    publish = table.publish
+    missing = () if publish is None else [one for one in publish.fields if one not in columns]
+    for name in missing:
+        reason = f"there is no column {name}; legal are {', '.join(columns)}"
+        yield Problem(f"tables.{table.name}.publish", reason)
 
 
 def _frames(
@@ -60,9 +78,9 @@ def _frames(
             _ = made.schema  # analysed by now
             return {table.name: made}
         case View(sql=str(text)):
+            _check_query(spark, text)
             sources = graph.sources_of(pipeline, table)
             if any(source not in known for source in sources):  # of functions, of what is wrong
-                spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
                 return {}
             for source in sources:
                 known[source].createOrReplaceTempView(source)
@@ -72,6 +90,15 @@ def _frames(
                 for source in sources:
                     spark.catalog.dropTempView(source)
     return {}
+
+
+def _check_query(spark: SparkSession, text: str) -> None:
+    """Refuse what is no query: Spark runs commands as it analyses them."""
+    plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    assert spark._jvm is not None  # a session of Spark that runs
+    kinds = spark._jvm.java.lang.Class
+    if any(kinds.forName(f"{_PLANS}.{one}").isInstance(plan) for one in _NO_QUERIES):
+        raise ConfigError("", "is a command of SQL; a query is legal: SELECT ... FROM a table")
 
 
 def _empty(spark: SparkSession, columns: pa.Schema) -> DataFrame:

@@ -124,6 +124,9 @@ def examined(path: str | Path) -> tuple[Pipeline | None, Problems]:
         if file.stat().st_size > DEFAULT_LIMITS.config_len:
             raise ConfigError("", f"longer than {DEFAULT_LIMITS.config_len} octets")
         told = yaml_text.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        problems.add("", f"{file}: {error.strerror}; `elea pipeline init {file}` writes one")
+        return None, problems
     except OSError as error:
         problems.add("", f"{file}: {error.strerror}")
         return None, problems

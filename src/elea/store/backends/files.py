@@ -31,7 +31,7 @@ from urllib.parse import quote
 from elea.encoding import Encoding
 from elea.errors import EleaError, StoreError
 from elea.limits import DEFAULT_LIMITS
-from elea.store.backend import Backend, Mark, StorageConfig, Stored, Volume, VolumeConfig
+from elea.store.backend import Backend, Mark, OptionsVolume, StorageConfig, Stored, VolumeConfig
 from elea.store.backends import options
 from elea.store.backends.disk import STORAGE_OPTIONS, Place, Room
 from elea.timestamp import Timestamp
@@ -53,7 +53,7 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 
 Names = tuple[str, ...]  # of directories and, last, of a file
 
 
-class FilesVolume(Volume):
+class FilesVolume(OptionsVolume):
     """Options: `root`, `low_water_percent`. Of a storage: `dir`, `quota`."""
 
     def __init__(self, config: VolumeConfig) -> None:
@@ -61,8 +61,12 @@ class FilesVolume(Volume):
             raise StoreError("the volume fs needs a POSIX system; use the volume sqlite")
         self._place = Place.of(config)
 
-    def open(self, storage: StorageConfig) -> Backend:
+    def check_storage(self, storage: StorageConfig) -> None:
         options.check_names(storage.options, STORAGE_OPTIONS, f"storages/{storage.name}/volume")
+        self._place.room(storage)
+
+    def open(self, storage: StorageConfig) -> Backend:
+        self.check_storage(storage)
         return FilesBackend(self._place.directory(storage), self._place.room(storage))
 
 

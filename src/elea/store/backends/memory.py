@@ -8,7 +8,7 @@ from typing import Final
 
 from elea.errors import StoreError
 from elea.limits import DEFAULT_LIMITS
-from elea.store.backend import Backend, StorageConfig, Stored, Volume, VolumeConfig
+from elea.store.backend import Backend, OptionsVolume, StorageConfig, Stored, VolumeConfig
 from elea.store.backends import options
 from elea.timestamp import Timestamp
 
@@ -17,19 +17,26 @@ _OVERHEAD_LEN: Final = 512  # of one value with its key, its place in the index 
 _LEN_MAX: Final = 1 << 50
 
 
-class MemoryVolume(Volume):
+class MemoryVolume(OptionsVolume):
     """Options of a storage: `history` (`latest`, `all`) and `quota`, in octets."""
 
     def __init__(self, config: VolumeConfig) -> None:
         options.check_names(config.options, (), f"volumes/{config.name}")
 
+    def check_storage(self, storage: StorageConfig) -> None:
+        self._read(storage)
+
     def open(self, storage: StorageConfig) -> Backend:
+        bound, keeps_all = self._read(storage)
+        return MemoryHistory(bound) if keeps_all else MemoryBackend(bound)
+
+    def _read(self, storage: StorageConfig) -> tuple[int, bool]:
+        """How much a storage may hold, and whether it keeps all values of a key."""
         path = f"storages/{storage.name}/volume"
         options.check_names(storage.options, ("history", "quota"), path)
         quota = options.number(storage.options, "quota", path, 0, _LEN_MAX)
         bound = DEFAULT_LIMITS.storage_memory_len if quota is None else int(quota)
-        keeps_all = options.one_of(storage.options, "history", path, _HISTORY) == "all"
-        return MemoryHistory(bound) if keeps_all else MemoryBackend(bound)
+        return bound, options.one_of(storage.options, "history", path, _HISTORY) == "all"
 
 
 class MemoryBackend(Backend):

@@ -11,11 +11,12 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final, TypeAlias
 
 from elea.encoding import Encoding
 from elea.errors import EleaError, StoreError
-from elea.store.backend import Backend, Mark, StorageConfig, Stored, Volume, VolumeConfig
+from elea.store.backend import Backend, Mark, OptionsVolume, StorageConfig, Stored, VolumeConfig
 from elea.store.backends import options
 from elea.store.backends.disk import STORAGE_OPTIONS, Place, Room, quota_of
 from elea.timestamp import NTP64, Timestamp, TimestampId
@@ -64,26 +65,33 @@ ORDER BY time
 _Row: TypeAlias = tuple[str, bytes, bytes, int, bytes | None, bytes, bytes | None, int]
 
 
-class SqliteVolume(Volume):
+class SqliteVolume(OptionsVolume):
     """Options: `root`, `low_water_percent`. Of a storage: `dir`, `quota`, `history`."""
 
     def __init__(self, config: VolumeConfig) -> None:
         self._place = Place.of(config)
 
+    def check_storage(self, storage: StorageConfig) -> None:
+        self._read(storage)
+
     def open(self, storage: StorageConfig) -> Backend:
-        path = f"storages/{storage.name}/volume"
-        options.check_names(storage.options, (*STORAGE_OPTIONS, "history"), path)
-        keeps_all = options.one_of(storage.options, "history", path, _HISTORY) == "all"
-        directory = self._place.directory(storage)
+        directory, quota_len, keeps_all = self._read(storage)
         # The database bounds itself by pages, so that the room only watches the disk. What is
         # written goes to the log, and from there to the database.
         room = Room(directory, None, self._place.low_water_percent, copies_count=2)
         kind = SqliteHistory if keeps_all else SqliteBackend
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return kind(str(directory / FILE_NAME), room, quota_of(storage.options, path))
+            return kind(str(directory / FILE_NAME), room, quota_len)
         except OSError as error:
             raise StoreError(f"{directory}: {error.strerror}") from error
+
+    def _read(self, storage: StorageConfig) -> tuple[Path, int | None, bool]:
+        """Where a storage is, how much it may hold, and whether it keeps all values of a key."""
+        path = f"storages/{storage.name}/volume"
+        options.check_names(storage.options, (*STORAGE_OPTIONS, "history"), path)
+        keeps_all = options.one_of(storage.options, "history", path, _HISTORY) == "all"
+        return self._place.directory(storage), quota_of(storage.options, path), keeps_all
 
 
 class SqliteBackend(Backend):

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Final
 
 from elea.errors import ClosedError, StoreError
@@ -25,7 +26,7 @@ from elea.provenance import SampleKind
 from elea.sample import Sample
 from elea.session.handlers import Callback
 from elea.session.session import Session
-from elea.store.backend import Backend, StorageConfig, Volume, VolumeConfig
+from elea.store.backend import Backend, OptionsVolume, StorageConfig, VolumeConfig
 from elea.store.backends import options
 from elea.store.backends.disk import STORAGE_OPTIONS, Place, quota_of
 from elea.store.historian.historian import Historian
@@ -47,7 +48,7 @@ _SECONDS_MAX: Final = 100 * 365 * 86_400
 _OCTETS_MAX: Final = 1 << 60
 
 
-class LogVolume(Volume):
+class LogVolume(OptionsVolume):
     """Options: `root`, `low_water_percent`; of a storage `dir`, `quota`, `retain`, `retain_age`."""
 
     def __init__(self, config: VolumeConfig) -> None:
@@ -64,6 +65,19 @@ class LogVolume(Volume):
             ConfigError: an option is unknown or not legal.
             StoreError: another process has the log.
         """
+        directory, settings = self._read(storage)
+        log = Log(directory, settings)
+        try:
+            return LogStorage(session, storage, log, LogSource(directory, log))
+        except BaseException:
+            log.close()
+            raise
+
+    def check_storage(self, storage: StorageConfig) -> None:
+        self._read(storage)
+
+    def _read(self, storage: StorageConfig) -> tuple[Path, LogSettings]:
+        """Where a log is, and how it is kept."""
         path = f"storages/{storage.name}/volume"
         options.check_names(storage.options, (*STORAGE_OPTIONS, "retain", "retain_age"), path)
         retain = options.number(storage.options, "retain", path, 1, _OCTETS_MAX)
@@ -74,13 +88,7 @@ class LogVolume(Volume):
             retain_age_ns=None if age_s is None else int(age_s * 1_000_000_000),
             low_water_percent=self._place.low_water_percent,
         )
-        directory = self._place.directory(storage)
-        log = Log(directory, settings)
-        try:
-            return LogStorage(session, storage, log, LogSource(directory, log))
-        except BaseException:
-            log.close()
-            raise
+        return self._place.directory(storage), settings
 
 
 @dataclass(slots=True)

@@ -68,6 +68,12 @@ def read_manifest(disk: Disk) -> Manifest:
     raise FileNotFoundError(f"no {NAMES[0]}: not the directory of a log")
 
 
+def no_log(error: FileNotFoundError) -> StoreError:
+    """The error for users, where `read_manifest` finds no manifest."""
+    why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return StoreError(f"no log there: {why}")
+
+
 def _parse(octets: bytes) -> Manifest:
     text = json.loads(octets)
     crc = text.pop("crc")

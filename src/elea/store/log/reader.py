@@ -25,7 +25,7 @@ from elea.store.log import block
 from elea.store.log.disk import Disk, RealDisk
 from elea.store.log.index import NEEDED, KeyEntry
 from elea.store.log.latest import Latest
-from elea.store.log.manifest import read_manifest
+from elea.store.log.manifest import no_log, read_manifest
 from elea.store.log.record import FLAG_LOST, Record, follows, seed_of
 from elea.store.log.schema import POSITION, SCHEMA, joined, numbered, placed, times
 from elea.store.log.segment import DATA, Damage, Segment
@@ -92,7 +92,7 @@ class LogReader:
             self._disk: Disk = disk
             manifest = read_manifest(self._disk)
         except FileNotFoundError as error:
-            raise StoreError(f"no log there: {error}") from error
+            raise no_log(error) from error
         self._on_damage = on_damage
         self.log_id: uuid.UUID = manifest.log_id
         self.shards_count = manifest.shards_count

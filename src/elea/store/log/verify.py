@@ -16,7 +16,7 @@ from elea.store.log import block
 from elea.store.log.disk import Disk
 from elea.store.log.ends import read_ends
 from elea.store.log.index import KeyIndex
-from elea.store.log.manifest import Manifest, read_manifest, write_manifest
+from elea.store.log.manifest import Manifest, no_log, read_manifest, write_manifest
 from elea.store.log.record import FLAG_LOST, Record, seed_of
 from elea.store.log.recovery import replace, write_index
 from elea.store.log.segment import (
@@ -235,4 +235,4 @@ def _manifest(disk: Disk) -> Manifest:
     try:
         return read_manifest(disk)
     except FileNotFoundError as error:
-        raise StoreError(f"no log there: {error}") from error
+        raise no_log(error) from error

@@ -72,6 +72,7 @@ def test_a_file_becomes_a_pipeline(tmp_path: Path) -> None:
         ("a: {decode: jsn, keyexpr: x}", "tables.a.decode", 'saw "jsn"; legal are auto, json'),
         ("a: {decode: json}", "tables.a.keyexpr", "is missing"),
         ("a: {decode: json, keyexpr: x, schema: {b: f6}}", "tables.a.schema", "one of bool, i8"),
+        ("a: {decode: json, keyexpr: x, schema: {b: f6}}", "tables.a.schema", "type '{b: f6}'"),
         ("a: {decode: json, keyexpr: x, schema: none}", "tables.a.schema", "No such file"),
         ("a: {decode: json, keyexpr: x, schema: 7}", "tables.a.schema", "saw '7'"),
         ('a: {decode: json, key: "x/{key}"}', "tables.a.key", "rows have such a column"),
@@ -250,7 +251,10 @@ def test_a_wrong_key_was_told_as_a_missing_keyexpr_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "complaint"),
-    [("empty.yaml", "is empty; `elea pipeline init`"), ("none.yaml", "No such file or directory")],
+    [
+        ("empty.yaml", "is empty; `elea pipeline init`"),
+        ("none.yaml", "No such file or directory; `elea pipeline init "),
+    ],
 )
 def test_a_file_without_a_pipeline_was_told_in_words_of_python(
     tmp_path: Path, name: str, complaint: str
