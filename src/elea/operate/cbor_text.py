@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from elea.cbor import Item, Map, Simple, Tagged
-from elea.cli.output import Json
+from elea.operate.text import Json
 
 _SHOWN_LEN_MAX: Final = 512  # octets of one byte string; what follows is counted
 
