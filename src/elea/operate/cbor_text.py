@@ -22,13 +22,8 @@ def diagnose(item: Item) -> str:
     """The item in diagnostic notation, indented like JSON.
 
     Example:
-        >>> print(diagnose([1, b"a", Tagged(0, "2013"), math.inf]))
-        [
-          1,
-          h'61',
-          0("2013"),
-          Infinity
-        ]
+        >>> diagnose([1, b"a", Tagged(0, "2013"), math.inf]).splitlines()
+        ['[', '  1,', "  h'61',", '  0("2013"),', '  Infinity', ']']
     """
     return "".join(_notation(item, 0))
 

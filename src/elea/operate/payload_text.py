@@ -138,9 +138,14 @@ def _is_shallow(value: Json, depth: int) -> bool:
 
 
 def _dump(data: bytes) -> Iterator[str]:
-    for start in range(0, min(len(data), _DUMP_LEN_MAX), _ROW_LEN):
-        row = data[start : min(start + _ROW_LEN, _DUMP_LEN_MAX)]
-        shown = "".join(chr(octet) if 0x20 <= octet < 0x7F else "." for octet in row)
-        yield f"{start:04x}  {row.hex(' '):<47}  |{shown}|"
+    yield from hex_lines(data[:_DUMP_LEN_MAX])
     if len(data) > _DUMP_LEN_MAX:
         yield f"... {len(data) - _DUMP_LEN_MAX} octets more; --json prints them all"
+
+
+def hex_lines(data: bytes) -> Iterator[str]:
+    """Bytes in hexadecimal, beside what of them is ASCII."""
+    for start in range(0, len(data), _ROW_LEN):
+        row = data[start : start + _ROW_LEN]
+        shown = "".join(chr(octet) if 0x20 <= octet < 0x7F else "." for octet in row)
+        yield f"{start:04x}  {row.hex(' '):<47}  |{shown}|"
