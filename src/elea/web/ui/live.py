@@ -197,7 +197,8 @@ class Live:
         self._wants_changed = is_idle  # they are watched again when a frame is asked for
         wanted = set[str]()
         if not is_idle:
-            wanted.update(key for view in self._views.values() for key in view.watched())
+            keys = {key for view in self._views.values() for key in view.watched()}
+            wanted.update(await self._state.call(lambda: set(filter(sources.may_watch, keys))))
         gone = [sources.values.pop(key) for key in list(sources.values.keys() - wanted)]
         new = wanted - sources.values.keys()
         if gone or new:

@@ -54,6 +54,10 @@ class Sources:
         self.identity = identity
         self.values: dict[str, Watched] = {}  # of this browser
 
+    def may_watch(self, key: str) -> bool:
+        """Whether a subscriber may be declared for the user: its samples would be fetched."""
+        return self.denied(Action.DECLARE_SUBSCRIBER, key) is None
+
     def denied(self, action: Action, key: str, *, flow: Flow = Flow.INGRESS) -> str | None:
         """Why rules do not let the user do something, if they do not."""
         return self.state.rights.refusal(self.identity, action, key, flow=flow)
@@ -113,6 +117,9 @@ class _Rows:
         for key in self._keys:
             watched = self._sources.values.get(key)
             if watched is None:
+                if key not in self._shown and not self._sources.may_watch(key):
+                    self._shown[key] = (-1, -1)
+                    rows.append([key, None, None, None, "not allowed"])
                 continue
             rate = watched.rate(now_s)
             state = (watched.count, -1 if rate is None else round(rate * 10))
@@ -161,6 +168,8 @@ class _OneValue:
                 part["note"] = "a key expression with wildcards has no value of its own"
             elif not _is_plain(self._key):
                 part["note"] = _reason(self._key)
+            elif not self._sources.may_watch(self._key):
+                part["note"] = "not allowed: access rules deny a subscriber of this key"
             return part
         why = _denied_value(self._sources, self._key, watched)
         if why:
@@ -337,6 +346,7 @@ def _counts(counts: Iterable[tuple[str, int]]) -> list[Json]:
 
 def _value(value: Value, lines_count: int) -> dict[str, Json]:
     name, lines = payload_lines(ZBytes(value.payload), value.encoding)
+    stamp, info = value.timestamp, value.source
     return {
         "kind": value.kind.name,
         "encoding": name or escape(str(value.encoding)),
@@ -345,8 +355,8 @@ def _value(value: Value, lines_count: int) -> dict[str, Json]:
         "hex": list(hex_lines(value.payload[:_DUMP_LEN])),
         "length": value.length,
         "shown": len(value.payload),
-        "timestamp": escape(value.timestamp),
-        "source": escape(value.source),
+        "timestamp": "" if stamp is None else escape(stamp.to_string_rfc3339_lossy()),
+        "source": "" if info is None else f"{info.source_id.zid} number {info.source_sn}",
         "attachment": value.attachment_len,
         "age": round(time.monotonic() - value.at_s, 3),
     }

@@ -17,11 +17,12 @@ from elea.encoding import Encoding
 from elea.errors import EleaError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.limits import Limits
-from elea.provenance import SampleKind
+from elea.provenance import SampleKind, SourceInfo
 from elea.sample import Sample
 from elea.session.handlers import Callback
 from elea.session.session import Session
 from elea.session.subscriber import Subscriber
+from elea.timestamp import Timestamp
 
 _WINDOW_S: Final = 5.0  # over which a rate is taken
 _MARKS_COUNT: Final = 16
@@ -35,8 +36,8 @@ class Value:
     payload: bytes  # its beginning
     length: int
     encoding: Encoding
-    timestamp: str
-    source: str  # id and number of its publisher, if it tells
+    timestamp: Timestamp | None
+    source: SourceInfo | None  # id and number of its publisher, if it tells
     attachment_len: int
     at_s: float
 
@@ -120,16 +121,18 @@ class Watch:
             watched.error = str(error)
 
     def _value(self, sample: Sample) -> Value:
-        """The beginning of a sample: nothing of a long one is copied that is not shown."""
-        info, stamp = sample.source_info, sample.timestamp
+        """The beginning of a sample, as cheap as can be: most are replaced before they are shown.
+
+        Nothing of a long one is copied that is not shown.
+        """
         view = sample.payload.view()
         return Value(
             sample.kind,
             bytes(view[: self._limits.ui_value_len]),
             len(view),
             sample.encoding,
-            "" if stamp is None else stamp.to_string_rfc3339_lossy(),
-            "" if info is None else f"{info.source_id.zid} number {info.source_sn}",
+            sample.timestamp,
+            sample.source_info,
             0 if sample.attachment is None else len(sample.attachment),
             time.monotonic(),
         )
