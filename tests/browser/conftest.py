@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from tests.unit.daemon.rig import client_of
 from tests.unit.web.ui.rig import paged
 
@@ -22,6 +22,7 @@ MISSING: Final = "no Chromium: apt-get install chromium fonts-dejavu-core"
 EVIL_KEY: Final = "evil/<img src=x onerror=alert(1)>/\u202egnp"
 EVIL_VALUE: Final = "<script>alert(1)</script>\x1b[31m\u202e"
 WAIT_MS: Final = 30_000
+expect.set_options(timeout=WAIT_MS)
 VIOLATIONS: Final = """
 window.violations = [];
 addEventListener("securitypolicyviolation", (event) => violations.push(event.violatedDirective));

@@ -9,11 +9,15 @@ import axe_playwright_python
 import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.conftest import Fleet, OpenTab
+from tests.ports import free_port
 from tests.unit.cli.ends import eventually
 from tests.unit.daemon.rig import ask, client_of, root_of
 from tests.unit.web.rig import served
 
+import elea
 from elea.secret import Secret
+from elea.web.service import Rest
+from elea.web.settings import RestSettings
 
 AXE: Final = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
 TAGS: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -211,3 +215,23 @@ def test_a_token_is_asked_for_and_kept_out_of_the_address(tab: OpenTab) -> None:
         expect(linked.locator("#top")).to_contain_text("live")
         assert token not in linked.url
         assert all(token not in one for one in other.requests)
+
+
+def test_a_router_that_comes_back_is_shown_again(tab: OpenTab) -> None:
+    with elea.open({"mode": "peer", "listen": {"endpoints": []}}) as session:
+        rest = Rest(session, RestSettings(port=free_port()))
+        opened = tab(url=rest.url)
+        page = opened.open("#/network")
+        expect(page.locator("#top .chip").first).to_have_text("● live")
+        page.evaluate("window.stayed = true")
+        rest.stop()
+        expect(page.locator("#top")).to_contain_text("disconnected")
+        expect(page.locator(".banner")).to_contain_text("next try")
+        rest = Rest(session, RestSettings(port=int(rest.url.rpartition(":")[2])))
+        try:
+            expect(page.locator("#top .chip").first).to_have_text("● live")
+            expect(page.locator(".banner")).to_be_hidden()
+            assert page.evaluate("stayed")  # it was not loaded again
+        finally:
+            rest.stop()
+        opened.faults.clear()  # the browser tells of connections that were refused

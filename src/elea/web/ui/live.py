@@ -29,6 +29,7 @@ SILENT: Final = 4408
 ENDS: Final = 1001
 _HEARTBEAT_S: Final = 1.0
 _POLL_S: Final = 0.05
+_REST: Final = 4  # of the time that parts took: whatever a browser wants, others are served
 
 
 class CloseError(Exception):
@@ -155,6 +156,7 @@ class Live:
             if now_s - self._asked_s > self._state.limits.ui_silent_ns / 1e9:
                 raise CloseError(SILENT, "no frame was asked for")
             parts = self._parts(now_s) if self._credits else []
+            await asyncio.sleep(_REST * (time.monotonic() - now_s))
             if self._credits and (parts or now_s - sent_s >= _HEARTBEAT_S):
                 self._credits -= 1
                 sent_s = now_s

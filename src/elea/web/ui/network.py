@@ -27,6 +27,7 @@ _LOG: Final = logging.getLogger("elea.web")
 _PERIOD_S: Final = 2.0
 _REST: Final = 10  # of the time that a look took
 _TIMEOUT_S: Final = 5.0
+_STATUS: Final = "/status/plugins/"
 _EVENTS_COUNT: Final = 100
 _REFUSED: Final = ("elea_refused_messages", "elea_links_refused")
 
@@ -69,6 +70,8 @@ class Network:
                     self.revision += 1
                 except EleaError as error:  # the session ends, most likely
                     _LOG.info("the page could not look at the network: %s", error)
+                except Exception:  # a bug of ours: what was seen last stays on the page
+                    _LOG.exception("the page could not look at the network")
                 took_s = time.monotonic() - begun_s
                 await asyncio.sleep(max(_PERIOD_S, _REST * took_s))
         finally:
@@ -105,7 +108,7 @@ class Network:
             self.index, self.users = Index(marks), users
 
     def _read_services(self) -> None:
-        prefix = f"@/{self._state.session.zid()}/router/status/plugins/"
+        prefix = f"@/{self._state.session.zid()}/*{_STATUS}"
         found: dict[str, Json] = {}
         replies = self._state.session.get(f"{prefix}**", target=QueryTarget.ALL, timeout=_TIMEOUT_S)
         for reply in replies:
@@ -113,7 +116,7 @@ class Network:
                 continue
             key = str(reply.ok.key_expr)
             try:
-                found[key.removeprefix(prefix)] = json.loads(reply.ok.payload.to_bytes())
+                found[key.partition(_STATUS)[2]] = json.loads(reply.ok.payload.to_bytes())
             except (ValueError, RecursionError):
                 continue
         self.services = found
