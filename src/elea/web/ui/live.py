@@ -155,9 +155,10 @@ class Live:
             now_s = time.monotonic()
             if now_s - self._asked_s > self._state.limits.ui_silent_ns / 1e9:
                 raise CloseError(SILENT, "no frame was asked for")
-            parts = self._parts(now_s) if self._credits else []
+            asked = self._credits > 0
+            parts = self._parts(now_s) if asked else []
             await asyncio.sleep(_REST * (time.monotonic() - now_s))
-            if self._credits and (parts or now_s - sent_s >= _HEARTBEAT_S):
+            if asked and (parts or now_s - sent_s >= _HEARTBEAT_S):
                 self._credits -= 1
                 sent_s = now_s
                 await self._send(send, parts)

@@ -11,6 +11,7 @@ import json
 import logging
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Final
 
 from elea.errors import EleaError
@@ -45,6 +46,7 @@ class Network:
         self.left_out_count = 0  # declared keys beyond the limit
         self.services: dict[str, Json] = {}  # what services of this node tell
         self.refused: dict[str, int] = {}
+        self._growing: set[str] = set()  # kinds of refusals that went on at the last look
         self.events: deque[tuple[float, str, str]] = deque(maxlen=_EVENTS_COUNT)
         self.revision = 0  # grows with every look
         self._wanted_until_s = 0.0
@@ -128,13 +130,13 @@ class Network:
             if family.name in _REFUSED:
                 for labels, value in family.samples:
                     if value:
-                        words = (labels.get(name) for name in ("action", "flow", "reason"))
-                        name = " ".join(filter(None, words))
+                        name = _refusal(labels)
                         found[name] = found.get(name, 0) + int(value)
-        for name, count in found.items():
-            more = count - self.refused.get(name, 0)
-            if more > 0 and self.look is not None:
-                self._note("refused", f"{more} refused: {name}")
+        growing = {name for name, count in found.items() if count > self.refused.get(name, 0)}
+        if self.look is not None:
+            for name in sorted(growing - self._growing):  # once, however long it goes on
+                self._note("refused", f"refused: {escape(name)}")
+        self._growing = growing
         self.refused = found
 
     def _note_changes(self, before: Look, now: Look) -> None:
@@ -154,6 +156,13 @@ class Network:
 
     def _note(self, mark: str, text: str) -> None:
         self.events.append((time.time(), mark, text))
+
+
+def _refusal(labels: Mapping[str, str]) -> str:
+    """What was refused, in words: `put coming in, access control`."""
+    flow = {"ingress": "coming in", "egress": "going out"}.get(labels.get("flow", ""), "")
+    what = " ".join(filter(None, (labels.get("action", "link").replace("_", " "), flow)))
+    return f"{what}, {labels.get('reason', 'no reason').replace('_', ' ')}"
 
 
 def _sessions(taken: Look) -> dict[tuple[str, str], str]:

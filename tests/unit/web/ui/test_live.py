@@ -96,6 +96,8 @@ def test_hostile_values_are_escaped_and_cut() -> None:
     with served() as web, Browser(web.rest.url) as browser:
         browser.say(want={"id": 1, "kind": "value", "keys": ["x"]})
         browser.frame()
+        with web.session.declare_publisher("x") as publisher:
+            assert eventually(lambda: is_wanted(publisher))
         for payload, encoding in (
             (b"\x1b]0;evil\x07\xe2\x80\xae<script>", "text/plain"),
             (b"[" * 100_000, "application/json"),
@@ -301,3 +303,20 @@ def test_a_router_that_ends_does_not_wait_for_its_pages() -> None:
         assert browser.closed() in (1001, 1012)
         with pytest.raises(OSError):  # noqa: PT011  # the port is given up
             socket.create_connection(web.address, 1)
+
+
+def test_a_refusal_is_told_once_in_words() -> None:
+    rules = (
+        'access_control:{enabled:true,default_permission:"allow",rules:[{id:"r",permission:"deny",'
+        'flows:["ingress"],messages:["put"],key_exprs:["shut/**"]}],'
+        'subjects:[{id:"s"}],policies:[{rules:["r"],subjects:["s"]}]}'
+    )
+    with paged(rules) as (daemon, url), client_of(daemon) as client, Browser(url) as browser:
+        browser.say(want={"id": 1, "kind": "status"})
+        browser.until(lambda part: part["clients"] == 1)
+        for _ in range(3):
+            client.put("shut/a", "x")
+        status = browser.until(lambda part: part["refused"])
+        assert [name for name, _ in status["refused"]] == ["put coming in, access control"]
+        told = [text for _, mark, text in status["events"] if mark == "refused"]
+        assert told == ["refused: put coming in, access control"]

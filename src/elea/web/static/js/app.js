@@ -43,7 +43,7 @@ const app = {
 };
 
 function tell(next, detail) {
-  const words = { live: "● live", paused: "paused", stale: `▲ ${detail}`, lost: "✗ disconnected", token: "⛔ needs a token" };
+  const words = { live: "● live", paused: "paused", stale: `▲ ${detail}`, lost: "✗ disconnected", token: "✗ needs a token" };
   setText(mark, words[next]);
   mark.className = `chip ${{ live: "ok", stale: "warn", lost: "bad", token: "bad" }[next] ?? ""}`;
   document.body.classList.toggle("stale", next === "stale" || next === "lost");

@@ -135,7 +135,7 @@ class Keys {
       replace(facts);
       return replace(body, el("p", { class: "muted" }, part.note || "no sample since this key is shown"));
     }
-    const rows = [["Per second", number(part.rate)], ["Received here", number(part.count)], ["Age when sent", age(value.age)],
+    const rows = [["Per second", number(part.rate)], ["Received here", number(part.count)], ["Age", age(value.age)],
       ["Encoding", value.encoding], ["Bytes", `${number(value.length)}${value.shown < value.length ? `, the first ${number(value.shown)} are shown` : ""}`],
       ["Timestamp", value.timestamp || "none"], ["Source", value.source || "not told"],
       value.attachment ? ["Attachment", `${number(value.attachment)} bytes`] : null].filter(Boolean);

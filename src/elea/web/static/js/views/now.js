@@ -4,7 +4,7 @@ import { el, replace } from "../dom.js";
 import { bytes, clock, counted, number } from "../format.js";
 import { command } from "../parts.js";
 
-const MARKS = { joined: "●", left: "○", dropped: "▼", refused: "⛔" };
+const MARKS = { joined: "●", left: "○", dropped: "▼", refused: "✗" };
 
 export function now(root, app) {
   const tiles = el("div", { class: "tiles values" });

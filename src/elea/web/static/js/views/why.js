@@ -52,7 +52,7 @@ function way({ from, steps }) {
   return [el("h2", {}, `From ${from}`), el("ul", { class: "way" }, steps.length
     ? steps.map(([depth, name, takes, reason, note, refused]) => {
       const line = el("li", { class: refused ? "bad" : null },
-        `${refused ? "⛔" : takes ? "●" : "→"} ${name}${reason ? `, ${reason}` : ""}${note ? `; ${note}` : ""}`);
+        `${refused ? "✗" : takes ? "●" : "→"} ${name}${reason ? `, ${reason}` : ""}${note ? `; ${note}` : ""}`);
       line.style.paddingLeft = `${Math.min(depth, 12) * 16}px`;
       return line;
     })
