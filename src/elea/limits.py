@@ -297,5 +297,27 @@ class Limits:
     web_workers_count: int = 8  # threads that wait for the session in place of the loop
     web_refusals_logged_count: int = 10  # per second; all are counted
 
+    # The page: what browsers that look at it may hold.
+    ui_connections_count: int = 64  # live connections
+    ui_connections_per_address_count: int = 16  # of one IPv4 address or IPv6 /64
+    ui_tickets_count: int = 256  # for live connections, not used yet; the oldest is dropped
+    ui_ticket_ns: int = 10_000_000_000  # how long a ticket is valid
+    ui_hello_ns: int = 5_000_000_000  # from the connection to its first message
+    ui_message_len: int = 16 * 1024  # one message of a browser
+    ui_messages_count: int = 200  # of one browser in a second; then it is closed
+    ui_wants_count: int = 32  # of one browser
+    ui_credits_count: int = 2  # frames that a browser may ask for in advance
+    ui_idle_ns: int = 10_000_000_000  # without asking for a frame: its subscribers are undeclared
+    ui_silent_ns: int = 60_000_000_000  # without asking for a frame: it is closed
+    ui_rows_count: int = 500  # rows of a tree or a list in one frame
+    ui_watched_per_want_count: int = 200  # keys whose values one view shows
+    ui_watched_count: int = 4_096  # keys whose values are watched for all browsers together
+    ui_value_len: int = 64 * 1024  # bytes of a value that are kept and shown
+    ui_lines_count: int = 400  # lines of a value that are shown
+    ui_keys_count: int = 100_000  # declared keys in the tree; further ones are counted
+    ui_replies_count: int = 200  # replies to the query form
+    ui_replies_len: int = 1024 * 1024  # characters of them
+    ui_query_len: int = 16 * 1024  # the body of a request of the page
+
 
 DEFAULT_LIMITS: Final = Limits()

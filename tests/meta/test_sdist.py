@@ -39,6 +39,9 @@ def test_units_docs_and_the_switch_are_in_it(tmp_path: Path) -> None:
         "examples/fleet.ipynb",
         "packaging/systemd/elea-router.service",
         "src/elea-as-zenoh.pth",
+        "src/elea/web/static/app.css",
+        "src/elea/web/static/index.html",
+        "src/elea/web/static/js/views/keys.js",
         "src/elea/xrce/schema/messages.xrce",
     } <= names
     assert "src/elea/_buffer.c" in names

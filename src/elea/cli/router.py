@@ -76,11 +76,28 @@ def add_daemon_options(parser: argparse.ArgumentParser) -> None:
         choices=PERMISSIONS,
         help="whether the admin space may be read and written (default: r)",
     )
+    _add_service_options(parser)
+    parser.add_argument(
+        "--no-multicast-scouting", action="store_true", help="do not be found by multicast"
+    )
+    parser.add_argument(
+        "--no-timestamp", action="store_true", help="give no timestamps to samples without one"
+    )
+
+
+def _add_service_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that start services."""
     parser.add_argument(
         "--rest-http-port",
         metavar="[IP:]PORT",
         help="serve REST, /metrics and /health over HTTP at this port of loopback, or at IP:PORT;"
         " none: do not",
+    )
+    parser.add_argument(
+        "--ui",
+        action="store_true",
+        help="serve the page that shows the data space, and print its address; at a free port of"
+        " loopback unless --rest-http-port names one; needs elea[web]",
     )
     parser.add_argument(
         "--xrce",
@@ -106,12 +123,6 @@ def add_daemon_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a service that must run; may be repeated",
     )
-    parser.add_argument(
-        "--no-multicast-scouting", action="store_true", help="do not be found by multicast"
-    )
-    parser.add_argument(
-        "--no-timestamp", action="store_true", help="give no timestamps to samples without one"
-    )
 
 
 def options_of(args: argparse.Namespace) -> Options:
@@ -125,6 +136,7 @@ def options_of(args: argparse.Namespace) -> Options:
         plugin=tuple(args.plugin),
         adminspace_permissions=args.adminspace_permissions,
         rest_http_port=args.rest_http_port,
+        ui=args.ui,
         xrce=tuple(args.xrce),
         dds=args.dds,
         no_multicast_scouting=args.no_multicast_scouting,
@@ -170,6 +182,8 @@ def run_daemon(daemon: Daemon, *, ensure: bool = False) -> int:
             gc.set_threshold(*_THRESHOLDS)
             mode, zid = daemon.config.mode, daemon.session.zid()
             print(printable(f"ready: {mode} {zid} {' '.join(daemon.locators())}"), flush=True)
+            if daemon.page_url is not None:
+                print(printable(f"page: {daemon.page_url}"), flush=True)
             daemon.run()
         finally:
             daemon.close()

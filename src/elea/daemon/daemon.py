@@ -105,6 +105,14 @@ class Daemon:
         assert self._driver is not None
         return tuple(str(one) for one in self._driver.bound())
 
+    @property
+    def page_url(self) -> str | None:
+        """Where a browser finds the page, if it was asked for."""
+        for running in self.services if self._options.ui else ():
+            if running.name == "rest":
+                return f"{running.service.status()['url']}/"
+        return None
+
     # By any thread.
 
     def stop(self) -> None:

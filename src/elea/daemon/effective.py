@@ -41,6 +41,7 @@ class Options:
     plugin: tuple[str, ...] = ()
     adminspace_permissions: str | None = None
     rest_http_port: str | None = None
+    ui: bool = False  # serve the page, at a free port of loopback unless another one is given
     xrce: tuple[str, ...] = ()
     dds: int | None = None  # the domain to bridge
     no_multicast_scouting: bool = False
@@ -147,6 +148,13 @@ class Effective:
         if port is not None and port.lower() != "none":
             self.insert("plugins/rest/http_port", port, "--rest-http-port")
             self.insert("plugins/rest/__required__", True, "--rest-http-port")
+        if options.ui:
+            plugins = self.config.get("plugins")
+            rest = plugins.get("rest") if isinstance(plugins, dict) else None
+            if not isinstance(rest, dict) or rest.get("http_port") is None:
+                self.insert("plugins/rest/http_port", "0", "--ui")
+            self.insert("plugins/rest/dashboard", True, "--ui")
+            self.insert("plugins/rest/__required__", True, "--ui")
         if options.dds is not None:
             self.insert("plugins/dds/domain", options.dds, "--dds")
             self.insert("plugins/dds/__required__", True, "--dds")

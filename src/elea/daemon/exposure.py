@@ -156,6 +156,9 @@ def _what_rest_opens(config: Config) -> Iterator[str]:
     if config.value("access_control/enabled", bool):
         keys = "what access rules allow"
     yield f"REST: {readers} may read {keys} and /metrics, {writers} may write {keys}"
+    if rest.dashboard:
+        viewers = "holders of the token" if rest.viewing_needs_token else "anybody"
+        yield f"REST: the page shows nodes, declared keys and values to {viewers}"
     if rest.allowed_origins:
         yield f"REST: pages of {', '.join(sorted(rest.allowed_origins))} may use it from a browser"
 

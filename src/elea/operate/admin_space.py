@@ -84,21 +84,29 @@ class AdminSpace:
         session: Sends the queries.
         timeout_s: How long to wait for nodes that do not answer.
         reject: Called with the key of each malformed answer.
+        with_own: Whether the session's own node is one of the nodes, as it is for a page of a
+            router; it is not for a command, which comes and goes.
     """
 
     def __init__(
-        self, session: Session, timeout_s: float, reject: Callable[[str], None] = lambda _: None
+        self,
+        session: Session,
+        timeout_s: float,
+        reject: Callable[[str], None] = lambda _: None,
+        *,
+        with_own: bool = False,
     ) -> None:
         self._session = session
         self._timeout_s = timeout_s
         self._reject = reject
+        self.left_out = "" if with_own else str(session.zid())  # the node that is not shown
 
     @property
     def session(self) -> Session:
         return self._session
 
     def nodes(self, *, stats: bool = False) -> list[Node]:
-        """The nodes that describe themselves, by their ids; this one is not among them.
+        """The nodes that describe themselves, by their ids.
 
         Args:
             stats: Whether to ask for counters, too; not every node has some.
@@ -109,12 +117,12 @@ class AdminSpace:
             chunks = key.split("/")
             shown = _object(payload)
             if len(chunks) == 3 and chunks[2] in ROLES and shown is not None:
-                node = _node(chunks[1], chunks[2], shown, str(self._session.zid()))
+                node = _node(chunks[1], chunks[2], shown, self.left_out)
                 node.answered_s = time.monotonic() - start_s
                 found[node.zid] = node
             else:
                 self._reject(key)
-        found.pop(str(self._session.zid()), None)
+        found.pop(self.left_out, None)
         return [found[zid] for zid in sorted(found)]
 
     def sources(self, key_expr: str) -> Iterator[Sources]:
@@ -193,7 +201,7 @@ class AdminSpace:
                 yield str(reply.ok.key_expr), reply.ok.payload.to_bytes()
 
 
-def _node(zid: str, role: str, shown: dict[str, object], own_zid: str) -> Node:
+def _node(zid: str, role: str, shown: dict[str, object], left_out: str) -> Node:
     metadata = shown.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     sessions = shown.get("sessions")
@@ -205,7 +213,7 @@ def _node(zid: str, role: str, shown: dict[str, object], own_zid: str) -> Node:
         _texts(shown.get("locators")),
     )
     for one in sessions if isinstance(sessions, list) else []:
-        if isinstance(one, dict) and isinstance(one.get("peer"), str) and one["peer"] != own_zid:
+        if isinstance(one, dict) and isinstance(one.get("peer"), str) and one["peer"] != left_out:
             whatami = one.get("whatami")
             node.neighbours.append(
                 Neighbour(

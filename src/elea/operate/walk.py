@@ -57,7 +57,7 @@ class Walk:
             EleaError: nobody knows it.
         """
         info = self._space.session.info
-        if sender == str(self._space.session.zid()):
+        if sender == self._space.left_out:
             first = [str(one) for one in (*info.routers_zid(), *info.peers_zid())]
         elif sender in self._nodes:
             first = [sender]
@@ -126,8 +126,7 @@ class Walk:
             return []
         else:
             hops = told.hops
-        own = str(self._space.session.zid())
-        return [one for one in hops if one.zid != own]
+        return [one for one in hops if one.zid != self._space.left_out]
 
     def _declared(self, node: Node, sender: str, root: str) -> list[Hop]:
         """The same, as far as the declarations that a node knows of tell it."""

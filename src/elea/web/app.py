@@ -1,7 +1,8 @@
 """The application: routes, and what stands around them.
 
-Every path is a key, as in Eclipse Zenoh, but for GET on the few in `FIXED`. A key of such a name is
-asked for and subscribed to by POST, which does what GET does.
+Every path is a key, as in Eclipse Zenoh, but for GET on the few in `FIXED`, and for the page: it is
+`/` for browsers, and everything below `/@elea/ui/`. A key of a fixed name is asked for and
+subscribed to by POST, which does what GET does.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from elea.web.rest import keys
 from elea.web.settings import ANY_ORIGIN
 from elea.web.state import State, state_of
 from elea.web.target import parameters_of
+from elea.web.ui.page import Page
+from elea.web.ui.paths import is_page
 
 KEY_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -84,7 +87,7 @@ async def route(scope: Scope, receive: Receive, send: Send) -> None:
 def application(state: State) -> ASGIApp:
     """All of it, with its guard."""
     origins = state.settings.allowed_origins
-    app: ASGIApp = route
+    app: ASGIApp = _with_page(Page(state)) if state.settings.dashboard else route
     if origins:
         app = CORSMiddleware(
             app,
@@ -93,3 +96,18 @@ def application(state: State) -> ASGIApp:
             allow_headers=["authorization", "content-type"],
         )
     return Guard(app, state)
+
+
+def _with_page(page: Page) -> ASGIApp:
+    """The application with the page in front of the keys."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await page.live(scope, receive, send)
+        elif is_page(scope):
+            response = await page.answer(Request(scope, receive))
+            await response(scope, receive, send)
+        else:
+            await route(scope, receive, send)
+
+    return serve

@@ -27,6 +27,7 @@ from elea.web.problems import ProblemError
 from elea.web.settings import ANY_ORIGIN, EVERYTHING
 from elea.web.state import State, attach
 from elea.web.target import key_of
+from elea.web.ui.paths import ABOUT, is_navigation, is_page, is_shell
 
 _LOG: Final = logging.getLogger("elea.web")
 _AUDIT: Final = logging.getLogger("elea.web.audit")
@@ -55,9 +56,11 @@ class Guard:
         self._deadline_s = settings.limits.web_request_ns / 1e9 + settings.query_timeout_ms / 1e3
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
+        if scope["type"] == "websocket":
+            await self._guard_socket(scope, receive, send)
             return
+        if scope["type"] != "http":
+            raise ValueError(f"a scope of type {scope['type']!a} is not served")
         status = 0
 
         async def guarded_send(message: Message) -> None:
@@ -85,6 +88,43 @@ class Guard:
         method = scope["method"] if scope["method"] in METHODS else "other"
         self._metrics.requests.labels(method, str(status)).inc()
 
+    async def _guard_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a WebSocket of strangers before it is accepted."""
+        accepted = False
+
+        async def guarded_send(message: Message) -> None:
+            nonlocal accepted
+            accepted = accepted or message["type"] == "websocket.accept"
+            await send(message)
+
+        try:
+            self._check_socket(scope)
+            await self._app(scope, receive, guarded_send)
+        except Exception as error:  # a bug of ours too: the others are served all the same
+            problem = _problem(error, scope)
+            if problem is None:
+                return
+            self._metrics.refusals.labels(problem.reason).inc()
+            self._audit.refused(scope, problem)
+            if not accepted:
+                await problem.response()(scope, receive, send)
+
+    def _check_socket(self, scope: Scope) -> None:
+        """A browser lets any page open a WebSocket: so it has to say which one does."""
+        if not self._settings.dashboard:
+            raise ProblemError(HTTPStatus.NOT_FOUND, "no WebSocket is served here")
+        headers = Headers(scope=scope)
+        self._check_host(headers)
+        origin = headers.get("origin", "").lower()
+        scheme = "https" if self._settings.is_encrypted else "http"
+        own = f"{scheme}://{headers['host'].lower()}"
+        if origin != own and origin not in self._settings.allowed_origins - {ANY_ORIGIN}:
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN,
+                f"a page of {origin or 'no origin'!a} opens a WebSocket; {own} may",
+                reason="origin",
+            )
+
     def _check(self, scope: Scope) -> Identity:
         """Who sends a request, if it may."""
         headers = Headers(scope=scope)
@@ -96,7 +136,10 @@ class Guard:
                 headers={"connection": "close"},
             )
         self._check_host(headers)
-        self._check_origin(headers)
+        has_page = self._settings.dashboard
+        is_open = has_page and is_shell(scope)  # the page and its files: they hold no data
+        if not (is_open and is_navigation(scope)):
+            self._check_origin(headers)
         user = self._user(headers)
         method = scope["method"]
         if method in _READING and _has_body(headers):
@@ -106,7 +149,10 @@ class Guard:
                 reason="body",
                 headers={"connection": "close"},
             )
-        if method not in ("OPTIONS", *_READING):
+        if has_page and is_page(scope):  # it only reads, whatever the method
+            if not is_open and self._settings.viewing_needs_token and scope["path"] != ABOUT:
+                self._check_token(user)
+        elif method not in ("OPTIONS", *_READING):
             self._check_token(user)
         elif method != "OPTIONS":
             if self._settings.protect == EVERYTHING and scope["path"] not in _UNGUARDED:
@@ -216,7 +262,7 @@ class Audit:
                 "refused": problem.reason,
                 "status": problem.status.value,
                 "client": None if client is None else client[0],
-                "method": scope["method"][:16],
+                "method": scope.get("method", "WebSocket")[:16],
                 "path": scope["path"][:256],
             }
             _AUDIT.warning("%s", json.dumps(line))
@@ -232,7 +278,8 @@ def _problem(error: Exception, scope: Scope) -> ProblemError | None:
         return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "the router ends")
     if isinstance(error, OSError):
         return None
-    _LOG.error("%s %a failed", scope["method"], scope["path"][:256], exc_info=error)
+    method = scope.get("method", "WebSocket")
+    _LOG.error("%s %a failed", method, scope["path"][:256], exc_info=error)
     return ProblemError(
         HTTPStatus.INTERNAL_SERVER_ERROR, "an error of ours; the log tells more", reason="error"
     )

@@ -50,8 +50,14 @@ class RestMetrics:
         self.stream_samples = counter("elea_rest_stream_samples")
         self.stream_dropped = counter("elea_rest_stream_dropped")
         self.replies_dropped = counter("elea_rest_replies_dropped")
-        streams = "elea_rest_streams"
-        self.streams = Gauge(streams, METRICS[streams][2], registry=None)
+        self.ui_frames = counter("elea_ui_frames")
+        self.ui_bytes = counter("elea_ui_bytes")
+
+        def gauge(name: str) -> Gauge:
+            return Gauge(name, METRICS[name][2], registry=None)
+
+        self.streams = gauge("elea_rest_streams")
+        self.ui_connections = gauge("elea_ui_connections")
 
     def text(
         self, accept: str, collect: Collect | None, *, per_transport: bool

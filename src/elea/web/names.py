@@ -11,6 +11,9 @@ METRICS: Final[dict[str, tuple[str, tuple[str, ...], str]]] = {
     "elea_rest_stream_samples": ("counter", (), "Samples sent to such subscriptions."),
     "elea_rest_stream_dropped": ("counter", (), "Samples dropped because a browser was slow."),
     "elea_rest_replies_dropped": ("counter", (), "Replies dropped for want of room."),
+    "elea_ui_connections": ("gauge", (), "Live connections of pages."),
+    "elea_ui_frames": ("counter", (), "Frames sent to pages."),
+    "elea_ui_bytes": ("counter", (), "Bytes of these frames."),
 }
 
 COMMON_NAME: Final = "elea.common_name"  # in the scope of a request: of its certificate
@@ -26,6 +29,8 @@ REASONS: Final = {
     "http": "it was no HTTP, or its headers were too long or too slow",
     "connections": "too many connections, in all or of one address",
     "streams": "too many subscriptions",
+    "pages": "too many live connections of pages",
+    "live": "a live connection without a ticket, or with messages that are not legal",
     "deadline": "it took too long",
     "error": "an error of the service, which is in the log",
 }

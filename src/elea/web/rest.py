@@ -55,7 +55,7 @@ async def answer(request: Request) -> Response:
     key = key_of(request.scope, state.session.zid())
     accepted = request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip()
     if accepted == _EVENTS and request.method != "HEAD":
-        await _permit(state, identity, Action.DECLARE_SUBSCRIBER, str(key))
+        await permit(state, identity, Action.DECLARE_SUBSCRIBER, str(key))
         return await subscribe(state, identity, key, deadline_of(request.scope))
     parameters = parameters_of(request.scope)
     timeout_s = _timeout(parameters, state.settings.query_timeout_ms / 1e3)
@@ -63,9 +63,9 @@ async def answer(request: Request) -> Response:
     body = await body_of(request, state)
     encoding = encoding_of(request) if body else None
     told = str(selector.parameters)
-    await _permit(state, identity, Action.QUERY, str(key), told, has_payload=bool(body))
-    await _count(state, identity, Action.QUERY, str(key), told, length=len(body))
-    entries = _ask(state, identity, selector, timeout_s, body or None, encoding)
+    await permit(state, identity, Action.QUERY, str(key), told, has_payload=bool(body))
+    await count(state, identity, Action.QUERY, str(key), told, length=len(body))
+    entries = ask(state, identity, selector, timeout_s, body or None, encoding)
     if RAW in parameters or accepted == BINARY:
         return await _raw(entries)
     if accepted == _HTML:
@@ -78,19 +78,19 @@ async def publish(request: Request) -> Response:
     state, identity = state_of(request.scope), identity_of(request.scope)
     key = key_of(request.scope, state.session.zid())
     deletes = request.method == "DELETE"
-    await _permit(state, identity, Action.DELETE if deletes else Action.PUT, str(key))
+    await permit(state, identity, Action.DELETE if deletes else Action.PUT, str(key))
     if deletes:
-        await _count(state, identity, Action.DELETE, str(key), length=0)
+        await count(state, identity, Action.DELETE, str(key), length=0)
         await state.call(lambda: state.session.delete(key))
     else:
         encoding = encoding_of(request)
         body = await body_of(request, state)
-        await _count(state, identity, Action.PUT, str(key), length=len(body))
+        await count(state, identity, Action.PUT, str(key), length=len(body))
         await state.call(lambda: state.session.put(key, body, encoding=encoding))
     return Response()
 
 
-async def _permit(
+async def permit(
     state: State,
     identity: Identity,
     action: Action,
@@ -113,7 +113,7 @@ async def _permit(
         raise ProblemError(HTTPStatus.FORBIDDEN, why, reason="access")
 
 
-async def _count(
+async def count(
     state: State, identity: Identity, action: Action, key: str, parameters: str = "", *, length: int
 ) -> None:
     """Filters and quotas hold for users of REST as for clients.
@@ -168,7 +168,7 @@ async def body_of(request: Request, state: State) -> bytes:
     return bytes(parts)
 
 
-async def _ask(
+async def ask(
     state: State,
     identity: Identity,
     selector: Selector,

@@ -18,6 +18,7 @@ from typing import Any, Final
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from elea.errors import LinkError
 from elea.session.rights import bucket_of
@@ -135,7 +136,9 @@ class Server:
             config = uvicorn.Config(
                 app,
                 http=Connection,
-                ws="none",
+                ws="websockets-sansio",
+                ws_max_size=settings.limits.ui_message_len,
+                ws_per_message_deflate=False,
                 loop="asyncio",
                 lifespan="off",
                 log_config=None,
@@ -193,6 +196,9 @@ class _Connection(H11Protocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._deadline: asyncio.TimerHandle | None = None
+        self._is_socket = False  # it speaks WebSocket from now on
+        if self.ws_protocol_class is not None:
+            self.ws_protocol_class = self._socket  # type: ignore[assignment]  # it makes one
 
     @property
     def address(self) -> str:
@@ -202,6 +208,8 @@ class _Connection(H11Protocol):
     @property
     def is_waiting(self) -> bool:
         """Whether a whole request has yet to be received, or the next one."""
+        if self._is_socket:
+            return False
         answering = self.cycle is not None and not self.cycle.response_complete
         return not answering or self.cycle.more_body
 
@@ -234,9 +242,14 @@ class _Connection(H11Protocol):
         self.shared.metrics.refusals.labels("http").inc()
         super().send_400_response(msg)
 
+    def _socket(self, **given: Any) -> _Socket:
+        """Go on as a WebSocket, which keeps the place of this connection until it is lost."""
+        self._is_socket = True
+        return _Socket(lambda: self.peers.discard(self), **given)
+
     def _watch(self) -> None:
         """Between requests a deadline runs from the first octet on, or from the connection."""
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._is_socket or (self.cycle is not None and not self.cycle.response_complete):
             self._unwatch()
         elif self._deadline is None and not self.transport.is_closing():
             wait_s = self.shared.limits.web_header_ns / 1e9
@@ -251,6 +264,18 @@ class _Connection(H11Protocol):
         self.shared.metrics.refusals.labels(reason).inc()
         self._unwatch()
         self.transport.abort()
+
+
+class _Socket(WebSocketsSansIOProtocol):
+    """A WebSocket that says when it is gone."""
+
+    def __init__(self, left: Callable[[], object], **given: Any) -> None:
+        super().__init__(**given)
+        self._left = left
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._left()
+        super().connection_lost(exc)
 
 
 class _Quiet:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from elea.web.metrics import Collect
 
 _LOG: Final = logging.getLogger("elea.web")
-_PACKAGES: Final = ("starlette", "uvicorn", "prometheus_client", "h11", "anyio")
+_PACKAGES: Final = ("starlette", "uvicorn", "prometheus_client", "h11", "anyio", "websockets")
 
 
 def start(session: Session, settings: Mapping[str, Value]) -> Rest:

@@ -47,6 +47,7 @@ KEYS: Final = (
     "streams_count",
     "streams_per_address_count",
     "query_timeout_ms",
+    "dashboard",
     "__required__",
     *("__path__", "__config__", "__plugin__", "work_thread_num", "max_block_thread_num"),
 )
@@ -68,12 +69,18 @@ class RestSettings:
     tls_private_key: str | None = None
     tls_client_ca: str | None = None  # whose certificates users may show
     query_timeout_ms: int = 10_000
+    dashboard: bool = True  # whether the page is served
     limits: Limits = DEFAULT_LIMITS
 
     @property
     def is_loopback(self) -> bool:
         """Whether only this host reaches it."""
         return ipaddress.ip_address(self.host).is_loopback
+
+    @property
+    def viewing_needs_token(self) -> bool:
+        """Whether the page shows data only to holders of a token: everywhere but on loopback."""
+        return bool(self.tokens) and (not self.is_loopback or self.protect == EVERYTHING)
 
     @property
     def is_encrypted(self) -> bool:
@@ -102,7 +109,7 @@ class RestSettings:
         for name in section:
             if name not in KEYS:
                 near = get_close_matches(name, KEYS, 1)
-                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(KEYS[:13])}"
+                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(KEYS[:15])}"
                 raise ConfigError(f"{PATH}/{name}", f"no such key; {hint}")
         host, port = _address(section.get("http_port"))
         streams_count = _number(section, "streams_count", DEFAULT_LIMITS.web_streams_count, 10_000)
@@ -119,6 +126,7 @@ class RestSettings:
             tls_private_key=_text(section, "tls_private_key"),
             tls_client_ca=_text(section, "tls_client_ca"),
             query_timeout_ms=_number(section, "query_timeout_ms", 10_000, 600_000),
+            dashboard=_flag(section, "dashboard", default=True),
             limits=replace(
                 DEFAULT_LIMITS,
                 web_body_len=_number(section, "body_len", DEFAULT_LIMITS.web_body_len, 1 << 30),
@@ -225,8 +233,8 @@ def _users(section: Mapping[str, Value]) -> dict[str, Secret]:
     return found
 
 
-def _flag(section: Mapping[str, Value], name: str) -> bool:
-    value = section.get(name, False)
+def _flag(section: Mapping[str, Value], name: str, *, default: bool = False) -> bool:
+    value = section.get(name, default)
     if not isinstance(value, bool):
         raise _refused(name, "true or false", value)
     return value

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,6 +99,17 @@ def test_a_router_that_waits_to_start_could_not_be_ended(
         assert "Traceback" not in log.read_text()
 
 
+def test_the_address_of_the_page_is_printed(tmp_path: Path) -> None:
+    with process(tmp_path, "--listen", ANYWHERE, "--ui") as router:
+        assert ready_line(router).startswith("ready: ")
+        match = re.fullmatch(r"page: (http://127\.0\.0\.1:\d+/)", ready_line(router))
+        assert match is not None
+        with urllib.request.urlopen(
+            urllib.request.Request(match[1], headers={"accept": "text/html"}), timeout=WAIT_S
+        ) as page:
+            assert b"<title>Elea</title>" in page.read()
+
+
 def test_a_hangup_reads_the_file_again(tmp_path: Path) -> None:
     first, second = free_endpoint(), free_endpoint()
     file = tmp_path / "router.json5"
@@ -119,11 +131,12 @@ def test_every_option_reaches_the_daemon() -> None:
     long = (
         "--config f --listen tcp/a:1 --connect tcp/b:1 --id c1 --cfg d:1 --plugin p --allow-plain"
     )
-    long += " --adminspace-permissions rw --rest-http-port 8000 --xrce x --no-multicast-scouting"
+    long += " --adminspace-permissions rw --rest-http-port 8000 --ui --xrce x"
+    long += " --no-multicast-scouting"
     short = (
         "-c f -l tcp/a:1 -e tcp/b:1 -i c1 --cfg d:1 -P p --allow-plain --adminspace-permissions rw"
     )
-    short += " --rest-http-port 8000 --xrce x --no-multicast-scouting"
+    short += " --rest-http-port 8000 --ui --xrce x --no-multicast-scouting"
     parser = build_parser(["router"])
     for line in (long, short):
         args = parser.parse_args(["router", *line.split(), "--no-timestamp"])
@@ -136,6 +149,7 @@ def test_every_option_reaches_the_daemon() -> None:
             plugin=("p",),
             adminspace_permissions="rw",
             rest_http_port="8000",
+            ui=True,
             xrce=("x",),
             no_multicast_scouting=True,
             no_timestamp=True,

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elea.cli.output import Painter
-from elea.cli.samples import Printer, payload_json, payload_lines
+from elea.cli.samples import Printer, payload_json
 from elea.encoding import NAMES, Encoding
 from elea.ids import EntityGlobalId, EntityId, ZenohId
+from elea.operate.payload_text import payload_lines
 from elea.provenance import SourceInfo
 from elea.sample import Sample
 from elea.zbytes import ZBytes

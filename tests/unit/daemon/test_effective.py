@@ -51,6 +51,18 @@ def test_a_router_on_loopback_that_describes_itself() -> None:
             "--rest-http-port",
         ),
         (
+            {"ui": True},
+            "plugins",
+            '{"rest":{"http_port":"0","dashboard":true,"__required__":true}}',
+            "--ui",
+        ),
+        (
+            {"ui": True, "rest_http_port": "8000"},
+            "plugins",
+            '{"rest":{"http_port":"8000","__required__":true,"dashboard":true}}',
+            "--ui",
+        ),
+        (
             {"xrce": ("udp/127.0.0.1:1",)},
             "plugins",
             '{"xrce":{"listen":["udp/127.0.0.1:1"],"__required__":true}}',

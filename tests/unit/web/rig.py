@@ -71,7 +71,9 @@ class Served:
 @contextmanager
 def served(**settings: Any) -> Iterator[Served]:
     """A service."""
-    bounds = {name: settings.pop(name) for name in list(settings) if name.startswith("web_")}
+    bounds = {
+        name: settings.pop(name) for name in list(settings) if name.startswith(("ui_", "web_"))
+    }
     chosen = RestSettings(**settings, limits=replace(DEFAULT_LIMITS, **bounds))
     with elea.open(dict(ALONE)) as session:
         rest = Rest(session, chosen)

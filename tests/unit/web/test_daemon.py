@@ -109,6 +109,7 @@ def test_what_it_opens_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     assert explained(rest_http_port="8000") == [
         "REST at http://127.0.0.1:8000: open to this host only, not encrypted",
         "REST: anybody may read every key and /metrics, anybody may write every key",
+        "REST: the page shows nodes, declared keys and values to anybody",
     ]
     monkeypatch.setenv(TOKEN_ENV, TOKEN)
     more = '{http_port: "[::]:8000", protect: "everything", allowed_origins: ["*"]}'
@@ -116,6 +117,7 @@ def test_what_it_opens_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
         "REST at http://[::]:8000: open to other hosts, not encrypted",
         "REST: holders of the token may read every key and /metrics, holders of the token may"
         " write every key",
+        "REST: the page shows nodes, declared keys and values to holders of the token",
         "REST: pages of * may use it from a browser",
     ]
 

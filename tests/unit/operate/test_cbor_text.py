@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elea.cbor import loads
-from elea.cli.cbor import diagnose, to_json
 from elea.cli.output import Json
+from elea.operate.cbor_text import diagnose, to_json
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from elea.cbor import Item, Map, Simple, Tagged
-from elea.cli.output import Json
+from elea.operate.text import Json
 
 _SHOWN_LEN_MAX: Final = 512  # octets of one byte string; what follows is counted
 
@@ -22,13 +22,8 @@ def diagnose(item: Item) -> str:
     """The item in diagnostic notation, indented like JSON.
 
     Example:
-        >>> print(diagnose([1, b"a", Tagged(0, "2013"), math.inf]))
-        [
-          1,
-          h'61',
-          0("2013"),
-          Infinity
-        ]
+        >>> diagnose([1, b"a", Tagged(0, "2013"), math.inf]).splitlines()
+        ['[', '  1,', "  h'61',", '  0("2013"),', '  Infinity', ']']
     """
     return "".join(_notation(item, 0))
 

@@ -1,0 +1,138 @@
+"""Watch: the last value of each key that some browser shows, one subscriber for all of them.
+
+A subscriber is declared for exactly the key, when it comes into view, and undeclared when it has
+left the view of all. What is kept of a key is its last sample, cut to a bound, and counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from elea.encoding import Encoding
+from elea.errors import EleaError
+from elea.keyexpr.keyexpr import KeyExpr
+from elea.limits import Limits
+from elea.provenance import SampleKind, SourceInfo
+from elea.sample import Sample
+from elea.session.handlers import Callback
+from elea.session.session import Session
+from elea.session.subscriber import Subscriber
+from elea.timestamp import Timestamp
+
+_WINDOW_S: Final = 5.0  # over which a rate is taken
+_MARKS_COUNT: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A sample, as much of it as is shown."""
+
+    kind: SampleKind
+    payload: bytes  # its beginning
+    length: int
+    encoding: Encoding
+    timestamp: Timestamp | None
+    source: SourceInfo | None  # id and number of its publisher, if it tells
+    attachment_len: int
+    at_s: float
+
+
+@dataclass(slots=True)
+class Watched:
+    """A key that is watched."""
+
+    key: str
+    users_count: int = 0
+    value: Value | None = None
+    count: int = 0  # samples since it is watched
+    since_s: float = field(default_factory=time.monotonic)
+    subscriber: Subscriber[None] | None = None
+    error: str = ""
+    marks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_MARKS_COUNT))
+
+    def rate(self, now_s: float) -> float | None:
+        """Samples per second over the last seconds; None until that is known."""
+        if not self.marks or now_s - self.marks[-1][0] >= _WINDOW_S / _MARKS_COUNT:
+            self.marks.append((now_s, self.count))
+        first_s, first = self.marks[0]
+        for at_s, count in self.marks:
+            if now_s - at_s <= _WINDOW_S:
+                break
+            first_s, first = at_s, count
+        span_s = now_s - first_s
+        return (self.count - first) / span_s if span_s >= 1 else None
+
+
+class Watch:
+    """All keys that are watched, for all browsers.
+
+    `enter` and `leave` declare and undeclare: they are called by workers, not on the loop.
+    """
+
+    def __init__(self, session: Session, limits: Limits) -> None:
+        self._session = session
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._keys: dict[str, Watched] = {}
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def enter(self, key: str) -> Watched | None:
+        """Watch a key; None if too many are watched already."""
+        with self._lock:
+            watched = self._keys.get(key)
+            if watched is not None:
+                watched.users_count += 1
+                return watched
+            if len(self._keys) >= self._limits.ui_watched_count:
+                return None
+            watched = self._keys[key] = Watched(key, 1)
+            self._declare(watched)
+            return watched
+
+    def leave(self, watched: Watched) -> None:
+        """One browser shows a key no more."""
+        with self._lock:
+            watched.users_count -= 1
+            if watched.users_count:
+                return
+            del self._keys[watched.key]
+            subscriber, watched.subscriber = watched.subscriber, None
+        if subscriber is not None:
+            with contextlib.suppress(EleaError):  # the session is closed
+                subscriber.undeclare()
+
+    def _declare(self, watched: Watched) -> None:
+        def received(sample: Sample) -> None:
+            watched.count += 1
+            watched.value = self._value(sample)
+
+        try:
+            watched.subscriber = self._session.declare_subscriber(
+                KeyExpr(watched.key), Callback(received, indirect=False)
+            )
+        except EleaError as error:
+            watched.error = str(error)
+
+    def _value(self, sample: Sample) -> Value:
+        """The beginning of a sample, as cheap as can be: most are replaced before they are shown.
+
+        Nothing of a long one is copied that is not shown.
+        """
+        view = sample.payload.view()
+        return Value(
+            sample.kind,
+            bytes(view[: self._limits.ui_value_len]),
+            len(view),
+            sample.encoding,
+            sample.timestamp,
+            sample.source_info,
+            0 if sample.attachment is None else len(sample.attachment),
+            time.monotonic(),
+        )
