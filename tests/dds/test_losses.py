@@ -67,3 +67,23 @@ def test_a_sample_waits_for_each_mirror_writer_that_has_no_room(
     assert refused == 5
     assert route.counts.lost == {}
     assert route.counts.samples == 5
+
+
+@line("D-565")
+def test_history_beyond_the_limit_is_counted(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rig.bridge.history, "_samples_max", 3)
+    stamps = [rig.far.new_timestamp() for _ in range(5)]
+
+    def answer(query: elea.Query) -> None:
+        with query:
+            for value, stamp in enumerate(stamps):
+                query.reply("Long", chatter(value), timestamp=stamp)
+
+    with rig.far.declare_queryable("Long/@dds_pub_cache/far", answer):
+        with rig.near.declare_querier("Long/@dds_pub_cache/far") as querier:
+            until(lambda: querier.matching_status.matching)
+        rig.peer.reader("long", "Long", "Chatter", depth=0, durability="transient_local")
+        samples = rig.peer.taken("long", 3)
+    assert [one["value"]["number"] for one in samples] == [0, 1, 2]
+    route: Any = rig.route("to_dds", "Long")
+    assert route.counts.lost == {"history": 2}
