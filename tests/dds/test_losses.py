@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from typing import Any
 
 import pytest
 from tests.dds.conftest import Rig
 from tests.dds.peers import (
+    LIMIT_S,
     Peer,
+    bridge,
+    matched_here,
+    next_domain,
+    peer,
+    session_pair,
     subscribed,
     until,
 )
 
 import elea
 from elea.dds.port import NO_ROOM
+from elea.session.handlers import FifoChannel
 
 line = pytest.mark.line
 
@@ -25,6 +33,95 @@ def chatter(value: int) -> bytes:
 
 def number(sample: elea.Sample) -> int:
     return int.from_bytes(sample.payload.to_bytes()[4:8], "little")
+
+
+@line("D-401", "D-404")
+def test_samples_of_many_writers_that_left_together_pass() -> None:
+    domain = next_domain()
+    count = 300
+    names = [f"w{value}" for value in range(count)]
+    with (
+        session_pair() as (near, far),
+        bridge(near, domain) as made,
+        peer(domain) as other,
+        far.declare_subscriber("Many", FifoChannel(2 * count)) as subscriber,
+    ):
+        other.writer("stays", "Many", "Chatter")
+        for name in names:
+            other.writer(name, "Many", "Chatter")
+        until(lambda: other.matched("stays") and all(map(other.matched, names)))
+        matched_here(made, "Many", count + 1)
+        [route] = made.routes.values()
+        until(lambda: len(route.plan.endpoints) == count + 1)
+        [mirror] = route.mirrors
+        paused = threading.Event()
+
+        def pause(_now_ns: int) -> None:
+            made.dds.pause(mirror.handle, paused=True)
+            paused.set()
+
+        made.post(pause)
+        assert paused.wait(LIMIT_S)
+        for value, name in enumerate(names):
+            other.write(name, [{"number": value, "text": ""}])
+        for name in names:
+            other.acknowledged(name)
+            other.delete(name)
+        until(lambda: len(route.plan.endpoints) == 1)
+        made.post(lambda _now_ns: made.dds.pause(mirror.handle, paused=False))
+        got = [number(subscriber.handler.recv(LIMIT_S)) for _ in names]
+        assert sorted(got) == list(range(count))
+        assert route.counts.lost == {}
+
+
+@line("D-401", "D-203")
+def test_samples_of_a_writer_that_came_and_went_unseen_pass() -> None:
+    domain = next_domain()
+    with (
+        session_pair() as (near, far),
+        bridge(near, domain) as made,
+        peer(domain) as other,
+        far.declare_subscriber("Brief", FifoChannel(100)) as subscriber,
+    ):
+        other.writer("stays", "Brief", "Chatter")
+        until(lambda: other.matched("stays"))
+        matched_here(made, "Brief", 1)
+        held = threading.Event()
+        made.post(lambda _now_ns: [None, None][held.wait(LIMIT_S)])  # the DDS thread sees nothing
+        other.writer("brief", "Brief", "Chatter", depth=0)
+        until(lambda: other.matched("brief"))
+        matched_here(made, "Brief", 2)
+        other.write("brief", [{"number": value, "text": ""} for value in range(10)])
+        other.acknowledged("brief")
+        other.delete("brief")
+        matched_here(made, "Brief", 1)
+        held.set()
+        assert [number(subscriber.handler.recv(LIMIT_S)) for _ in range(10)] == list(range(10))
+        assert all(not one.counts.lost for one in list(made.routes.values()))
+
+
+@line("D-401")
+def test_each_sample_of_a_writer_that_stays_unknown_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    domain = next_domain()
+    with (
+        session_pair() as (near, far),
+        bridge(near, domain) as made,
+        peer(domain) as other,
+        far.declare_subscriber("Unknown", FifoChannel(100)),
+    ):
+        other.writer("known", "Unknown", "Chatter")
+        until(lambda: other.matched("known"))
+        matched_here(made, "Unknown", 1)
+        [route] = made.routes.values()
+        dds: Any = made.dds
+        monkeypatch.setattr(dds, "discovered", lambda _count: [])
+        other.writer("unknown", "Unknown", "Chatter", depth=0)
+        until(lambda: other.matched("unknown"))
+        other.write("unknown", [{"number": value, "text": ""} for value in range(7)])
+        until(lambda: route.counts.lost == {"unknown writer": 7}, f"{route.counts.lost}")
+        monkeypatch.undo()
 
 
 def _valid(other: Peer, name: str, found: list[int], count: int) -> bool:

@@ -61,7 +61,7 @@ _HAS_KEY: Final = 1 << 12
 _BOTH_VERSIONS: Final = 1 | 4
 _HASH_LEN: Final = 14
 _TAKE_COUNT: Final = 64
-_MATCHED_COUNT_MAX: Final = 1_024
+_MATCHED_COUNT: Final = 1_024  # room at first
 _LOG_LEN_MAX: Final = 65_536  # of the library's own messages, between two looks
 _WAKE: Final = 0  # numbers in the wait set; those of readers are their handles
 _DISCOVERY: Final = -1
@@ -267,46 +267,48 @@ class CycloneDomain:
         found: list[Discovered] = []
         try:
             for index in range(count):
-                made = self._discovered(topic, samples[index] or 0, infos[index])
-                if made is not None:
-                    found.append(made)
+                found += self._discovered(topic, samples[index] or 0, infos[index])
         finally:
             self._c.dds_return_loan(reader, samples, count)
         return found
 
-    def _discovered(self, topic: int, address: int, info: layouts.Info) -> Discovered | None:
-        # One that went before its sample was taken has a valid sample of an instance that ended.
-        is_there = info.valid_data and info.instance_state == ALIVE
+    def _discovered(self, topic: int, address: int, info: layouts.Info) -> list[Discovered]:
+        """Return what a sample tells: of one that came and went meanwhile, both."""
+        is_there = info.instance_state == ALIVE
         if topic == _TOPIC_PARTICIPANT:
             participant = ct.cast(address, ct.POINTER(layouts.ParticipantSample))[0]
             guid = bytes(participant.key)
-            if not is_there:
-                return Gone(guid, "participant")
+            if not is_there or not info.valid_data:
+                return [Gone(guid, "participant")]
             qos = participant.qos
-            return Participant(
-                guid,
-                cyclone_qos.entity_name(self._c, qos),
-                cyclone_qos.from_c(self._c, qos).user_data,
-                cyclone_qos.properties(self._c, qos),
-            )
+            return [
+                Participant(
+                    guid,
+                    cyclone_qos.entity_name(self._c, qos),
+                    cyclone_qos.from_c(self._c, qos).user_data,
+                    cyclone_qos.properties(self._c, qos),
+                )
+            ]
         sample = ct.cast(address, ct.POINTER(layouts.EndpointSample))[0]
         guid = bytes(sample.key)
         is_writer = topic == _TOPIC_WRITERS
-        if not is_there:
+        found: list[Discovered] = []
+        if info.valid_data and guid[:12] != self.guid[:12]:
+            endpoint = Endpoint(
+                guid,
+                bytes(sample.participant),
+                is_writer,
+                cyclone_qos.text_at(sample.topic),
+                cyclone_qos.text_at(sample.type),
+                cyclone_qos.from_c(self._c, sample.qos),
+                info.instance_handle,
+                self._type_hash(guid, address),
+            )
+            found.append(endpoint)
+        if not is_there or not info.valid_data:
             self._forget_type(guid)
-            return Gone(guid, "writer" if is_writer else "reader")
-        if guid[:12] == self.guid[:12]:
-            return None
-        return Endpoint(
-            guid,
-            bytes(sample.participant),
-            is_writer,
-            cyclone_qos.text_at(sample.topic),
-            cyclone_qos.text_at(sample.type),
-            cyclone_qos.from_c(self._c, sample.qos),
-            info.instance_handle,
-            self._type_hash(guid, address),
-        )
+            found.append(Gone(guid, "writer" if is_writer else "reader"))
+        return found
 
     def _type_hash(self, guid: bytes, address: int) -> bytes:
         """The hash of an endpoint's type; its type information is kept for `resolve`."""
@@ -511,15 +513,20 @@ class CycloneDomain:
 
     def unmatched(self, mirror: Mirror, *, is_writer: bool) -> Unmatched:
         """Return the matches of a mirror and the last incompatible policy."""
-        handles = (ct.c_uint64 * _MATCHED_COUNT_MAX)()
         side = "subscriptions" if is_writer else "publications"
-        matched = getattr(self._c, f"dds_get_matched_{side}")
-        count = matched(mirror.handle, handles, _MATCHED_COUNT_MAX)
+        get_matched = getattr(self._c, f"dds_get_matched_{side}")
+        room = _MATCHED_COUNT
+        while True:
+            handles = (ct.c_uint64 * room)()
+            count = max(0, get_matched(mirror.handle, handles, room))
+            if count <= room:
+                break
+            room = 2 * count
         status = layouts.Incompatible()
         kind = "offered" if is_writer else "requested"
         getattr(self._c, f"dds_get_{kind}_incompatible_qos_status")(mirror.handle, ct.byref(status))
         policy = _POLICIES.get(status.policy, f"policy {status.policy}") if status.total else ""
-        return Unmatched(tuple(handles[: max(0, min(count, _MATCHED_COUNT_MAX))]), policy)
+        return Unmatched(tuple(handles[:count]), policy)
 
     def counts(self, mirror: Mirror, *, is_writer: bool) -> dict[str, int]:
         """Return the library's counters of a mirror."""

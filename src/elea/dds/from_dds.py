@@ -27,6 +27,7 @@ from elea.dds.port import (
 )
 from elea.dds.qos import MirrorLimits, Qos, ReaderClass, Reliability, mirror_reader
 from elea.dds.rmw import RmwPublisher, rmw_key
+from elea.dds.route_writers import RouteWriters
 from elea.dds.routes import Plan, RouteId, mirror_partition
 from elea.dds.stamps import DISPOSED, UNREGISTERED, Attachment, WriterClock, ntp64_of
 from elea.dds.state import State, StateCell
@@ -74,7 +75,7 @@ class FromDds:
         self.is_wanted = False
         self._bridge = bridge
         self._dds = bridge.dds
-        self._sources: dict[int, Source] = {}
+        self._writers = RouteWriters(self._source)
         self._mirrors: dict[ReaderClass, _MirrorReader] = {}
         self._classes: dict[int, ReaderClass] = {}  # of the handles of mirror readers
         self._out: deque[Run | Single] = deque()
@@ -151,20 +152,7 @@ class FromDds:
     def update(self, plan: Plan) -> None:
         """Follow a changed plan: other writers, other classes."""
         self.plan = plan
-        known = {source.guid: source for source in self._sources.values()}
-        sources: dict[int, Source] = {}
-        for writer in plan.endpoints:
-            source = known.pop(writer.guid, None)
-            of = ReaderClass.of(writer.qos)
-            if source is None:
-                source = self._source(writer, of)
-            source.reader_class, source.is_durable = of, writer.qos.is_durable
-            sources[writer.handle] = source
-        # Samples of writers that went may still be in the mirror readers.
-        for handle, source in list(self._sources.items())[-TAKE_COUNT:]:
-            if handle not in sources and source.guid in known:
-                sources[handle] = source
-        self._sources = sources
+        self._writers.update(plan.endpoints)
         settings = self._bridge.settings
         self.cache.set_writers(
             plan.endpoints,
@@ -174,10 +162,11 @@ class FromDds:
         if not self._kept_for and plan.is_durable:
             self._kept_for = self._bridge.answers.keep_for_late_joiners(self)
 
-    def _source(self, writer: Endpoint, of: ReaderClass) -> Source:
+    def _source(self, writer: Endpoint) -> Source:
         # Advanced subscribers order samples and their history by stamps, unless they are numbered.
         by_stamps = self._bridge.settings.ros and writer.qos.is_durable
         origin = None if by_stamps else self._bridge.new_origin()
+        of = ReaderClass.of(writer.qos)
         return Source(writer.guid, of, WriterClock(writer.guid), origin, writer.qos.is_durable)
 
     def _period(self) -> int | None:
@@ -307,11 +296,7 @@ class FromDds:
                 old._release(retiring, writer)
         old._begin_overlap(now_ns)
         self.overlap = old.overlap
-        for handle, source in old._sources.items():  # their stamps and numbers go on
-            mine = self._sources.get(handle)
-            if mine is not None:
-                source.reader_class, source.is_durable = mine.reader_class, mine.is_durable
-            self._sources[handle] = source
+        self._writers.adopt(old._writers)
         mirrors = [(one.mirror, of) for of, one in old._mirrors.items()]
         for mirror, of in [*((one.mirror, one.of) for one in old._retiring), *mirrors]:
             self._classes[mirror.handle] = of
@@ -402,7 +387,8 @@ class FromDds:
         """Take one list of a mirror reader and put it; what an old mirror has goes first."""
         if reader not in self._classes or self._out:
             return
-        self._pass(self._dds.take(reader, TAKE_COUNT), reader)
+        taken = self._dds.take(reader, TAKE_COUNT)
+        self._pass(taken, reader)
         self.drain(now_ns)
         if self._retiring:
             self._retire(now_ns)
@@ -441,7 +427,7 @@ class FromDds:
             info = sample[1]
             writer = info.publication_handle
             if writer not in old.heard and writer not in old.held:
-                source = self._sources.get(writer)
+                source = self._writers.get(writer)
                 if source is None or self.overlap.has(source.guid, source_ns_of(info)):
                     old.hear(writer, now_ns)
             if writer in old.heard:
@@ -501,7 +487,10 @@ class FromDds:
                 handle = info.publication_handle
                 source = self._source_of(handle, of)
                 run = None
-            if source is None or (old is not None and handle in old.heard):
+            if source is None:
+                self._count_unknown(info)
+                continue
+            if old is not None and handle in old.heard:
                 continue
             if overlap is not None:
                 ns = source_ns_of(info)
@@ -553,13 +542,14 @@ class FromDds:
 
     def _source_of(self, handle: int, of: ReaderClass) -> Source | None:
         """The writer of a sample; None if the sample is not for this mirror."""
-        source = self._sources.get(handle)
+        admission = self._bridge.admission
+        source = self._writers.get(handle)
+        if source is None and not admission.is_hidden(handle):
+            # Samples may overtake the news of their writer.
+            admission.discover_until(lambda: self._writers.get(handle) is not None)
+            source = self._writers.get(handle)
         if source is None:
-            self._bridge.admission.discover()  # samples may overtake the news of their writer
-            source = self._sources.get(handle)
-            if source is None:
-                self.counts.lose("unknown writer")
-                return None
+            return None
         if source.reader_class != of:
             self._bridge.counts.duplicate("D-303")
             return None
@@ -567,6 +557,16 @@ class FromDds:
             self._bridge.counts.duplicate("D-634")
             return None
         return source
+
+    def _count_unknown(self, info: Info) -> None:
+        """Count a sample without a writer that it could be put for."""
+        handle = info.publication_handle
+        if self._writers.get(handle) is not None or not info.valid_data:
+            return
+        if self._bridge.admission.is_hidden(handle):
+            self._bridge.counts.duplicate("D-634")
+        else:
+            self.counts.lose("unknown writer")
 
     def _put_state(
         self,
@@ -589,7 +589,7 @@ class FromDds:
             and is_last
         )
         if state == INSTANCE_DISPOSED and is_last:
-            for one in self._sources.values():
+            for one in self._writers.there():
                 self.cache.end_instance(one.guid, info.instance_handle)
         if not carried:
             return False
