@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.dds.peers import (
 
 import elea
 from elea.dds.port import NO_ROOM
+from elea.limits import DEFAULT_LIMITS
 from elea.session.handlers import FifoChannel
 
 line = pytest.mark.line
@@ -122,6 +124,31 @@ def test_each_sample_of_a_writer_that_stays_unknown_is_counted(
         other.write("unknown", [{"number": value, "text": ""} for value in range(7)])
         until(lambda: route.counts.lost == {"unknown writer": 7}, f"{route.counts.lost}")
         monkeypatch.undo()
+
+
+@line("D-351", "D-408", "D-832")
+def test_best_effort_samples_beyond_the_room_in_dds_are_counted() -> None:
+    domain = next_domain()
+    limits = replace(DEFAULT_LIMITS, dds_reader_count=64)
+    count = 300
+    with (
+        session_pair() as (near, far),
+        bridge(near, domain, limits) as made,
+        peer(domain) as other,
+        far.declare_subscriber("Effort", FifoChannel(2 * count)) as subscriber,
+    ):
+        other.writer("w", "Effort", "Blob", reliable=False)
+        until(lambda: other.matched("w"))
+        matched_here(made, "Effort", 1)
+        [route] = made.routes.values()
+        held = threading.Event()
+        made.post(lambda _now_ns: [None, None][held.wait(LIMIT_S)])  # the DDS thread takes nothing
+        other.raw_burst("w", count, 100)
+        held.set()
+        until(lambda: sum(route.counts.lost.values()) + route.counts.samples == count)
+        assert set(route.counts.lost) == {"no room in dds"}
+        for _ in range(route.counts.samples):
+            subscriber.handler.recv(LIMIT_S)
 
 
 def _valid(other: Peer, name: str, found: list[int], count: int) -> bool:

@@ -535,6 +535,12 @@ class CycloneDomain:
         getattr(self._c, f"dds_get_{name}_status")(mirror.handle, ct.byref(status))
         return {name: status.total}
 
+    def rejected(self, reader: int) -> int:
+        """Return how many samples found no room in a mirror reader since the last call."""
+        status = layouts.Rejected()
+        self._c.dds_get_sample_rejected_status(reader, ct.byref(status))
+        return int(status.change)
+
     # Waiting.
 
     def wait(self, timeout_ns: int) -> Ready:

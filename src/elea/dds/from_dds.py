@@ -86,6 +86,7 @@ class FromDds:
         self._live: set[int] = set()  # instances, of a topic with a key
         self._attempts = 0
         self._is_closed = False
+        self._full_count = min(TAKE_COUNT, bridge.limits.dds_reader_count)  # as a full reader has
         settings = bridge.settings
         self._due_ns = 0
         self._period_ns = self._period()
@@ -355,6 +356,7 @@ class FromDds:
         self._forget(self._mirrors.pop(of).mirror)
 
     def _forget(self, mirror: Mirror) -> None:
+        self._count_rejected(mirror.handle)
         self._classes.pop(mirror.handle, None)
         self._bridge.routes_by_reader.pop(mirror.handle, None)
         self._bridge.mirror_qos.pop(mirror.handle, None)
@@ -388,6 +390,8 @@ class FromDds:
         if reader not in self._classes or self._out:
             return
         taken = self._dds.take(reader, TAKE_COUNT)
+        if len(taken) >= self._full_count:
+            self._count_rejected(reader)
         self._pass(taken, reader)
         self.drain(now_ns)
         if self._retiring:
@@ -557,6 +561,14 @@ class FromDds:
             self._bridge.counts.duplicate("D-634")
             return None
         return source
+
+    def _count_rejected(self, reader: int) -> None:
+        """Count what a full mirror reader dropped; what is reliable is sent again (D-351)."""
+        of = self._classes.get(reader)
+        if of is not None and of.reliability is Reliability.BEST_EFFORT:
+            count = self._dds.rejected(reader)
+            if count > 0:
+                self.counts.lose("no room in dds", count)
 
     def _count_unknown(self, info: Info) -> None:
         """Count a sample without a writer that it could be put for."""
