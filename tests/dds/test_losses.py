@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,6 +24,7 @@ from tests.dds.peers import (
 
 import elea
 from elea.dds.port import NO_ROOM
+from elea.dds.settings import DdsSettings
 from elea.limits import DEFAULT_LIMITS
 from elea.session.handlers import FifoChannel
 
@@ -211,3 +213,30 @@ def test_history_beyond_the_limit_is_counted(rig: Rig, monkeypatch: pytest.Monke
     assert [one["value"]["number"] for one in samples] == [0, 1, 2]
     route: Any = rig.route("to_dds", "Long")
     assert route.counts.lost == {"history": 2}
+
+
+@line("D-309", "D-542")
+def test_samples_of_one_time_pass_while_mirrors_are_replaced() -> None:
+    domain = next_domain()
+    with (
+        session_pair() as (near, far),
+        bridge(near, domain, linger=0.5) as made,
+        peer(domain) as other,
+        far.declare_subscriber("Same", FifoChannel(1_000)) as subscriber,
+    ):
+        other.writer("w", "Same", "Keyed", depth=0)
+        until(lambda: other.matched("w"))
+        matched_here(made, "Same", 1)
+        [route] = made.routes.values()
+        [first] = route.mirrors
+        qos: Any = [{"match": "^Same$", "reader": {"samples_max": 4_000}}]
+        made.change(DdsSettings.read({"domain": domain, "linger": 0.5, "qos": qos}))
+        until(lambda: route.mirrors != [first])
+        matched_here(made, "Same", 1)
+        now_ns = time.time_ns()
+        for begin in (0, 20, 40):
+            values = [{"id": value, "value": value} for value in range(begin, begin + 20)]
+            other.write("w", values, ns=now_ns + begin)
+        got = [subscriber.handler.recv(LIMIT_S).payload.to_bytes()[-4:] for _ in range(60)]
+        assert sorted(int.from_bytes(one, "little") for one in got) == list(range(60))
+        assert subscriber.handler.try_recv() is None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from elea.dds.cache import Cache, Kept
-from elea.dds.overlap import RETIRE_NS, SEEN_NS, Held, Overlap, Retiring, source_ns_of
+from elea.dds.overlap import RETIRE_NS, SEEN_NS, Held, Overlap, Retiring, identity_of
 from elea.dds.pending_puts import Run, Single, Source
 from elea.dds.port import (
     ALIVE,
@@ -284,7 +284,7 @@ class FromDds:
 
     def _begin_overlap(self, now_ns: int) -> None:
         for one in self.cache.samples(now_ns):
-            self.overlap.add(one.writer, one.time)
+            self.overlap.add(one.writer, one.time, one.payload)
         self.overlap.extend(now_ns + SEEN_NS + self._bridge.linger_ns)
 
     def succeed(self, old: FromDds, now_ns: int) -> None:
@@ -432,7 +432,7 @@ class FromDds:
             writer = info.publication_handle
             if writer not in old.heard and writer not in old.held:
                 source = self._writers.get(writer)
-                if source is None or self.overlap.has(source.guid, source_ns_of(info)):
+                if source is None or self.overlap.has(source.guid, identity_of(*sample)):
                     old.hear(writer, now_ns)
             if writer in old.heard:
                 passing.append(sample)
@@ -497,9 +497,9 @@ class FromDds:
             if old is not None and handle in old.heard:
                 continue
             if overlap is not None:
-                ns = source_ns_of(info)
+                sample = identity_of(payload, info)
                 remembers = bool(self._retiring) and handle not in heard
-                if not overlap.is_first(source.guid, ns, remembers=remembers):
+                if not overlap.is_first(source.guid, sample, remembers=remembers):
                     if source.is_durable and old is None:
                         self._keep_again(payload, info, source)
                     continue
