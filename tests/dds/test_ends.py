@@ -18,6 +18,7 @@ from tests.dds.peers import (
 
 from elea.dds import bridge as bridge_module
 from elea.dds.from_dds import FromDds
+from elea.dds.pending_puts import PendingPuts
 from elea.session.handlers import FifoChannel
 
 line = pytest.mark.line
@@ -48,7 +49,7 @@ def test_a_route_without_writers_passes_on_what_it_has_or_counts_it(
         [route] = made.routes.values()
         assert isinstance(route, FromDds)
         with monkeypatch.context() as full:
-            full.setattr(FromDds, "_put_run", lambda _route, _run: False)
+            full.setattr(PendingPuts, "_put_run", lambda _puts, _run: False)
             other.write("w", [{"number": value, "text": ""} for value in range(COUNT)])
             until(lambda: route.pending_count)  # the others wait in the mirror reader
             other.acknowledged("w")

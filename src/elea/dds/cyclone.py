@@ -281,14 +281,9 @@ class CycloneDomain:
             if not is_there or not info.valid_data:
                 return [Gone(guid, "participant")]
             qos = participant.qos
-            return [
-                Participant(
-                    guid,
-                    cyclone_qos.entity_name(self._c, qos),
-                    cyclone_qos.from_c(self._c, qos).user_data,
-                    cyclone_qos.properties(self._c, qos),
-                )
-            ]
+            name = cyclone_qos.entity_name(self._c, qos)
+            user_data = cyclone_qos.from_c(self._c, qos).user_data
+            return [Participant(guid, name, user_data, cyclone_qos.properties(self._c, qos))]
         sample = ct.cast(address, ct.POINTER(layouts.EndpointSample))[0]
         guid = bytes(sample.key)
         is_writer = topic == _TOPIC_WRITERS
@@ -515,18 +510,14 @@ class CycloneDomain:
         """Return the matches of a mirror and the last incompatible policy."""
         side = "subscriptions" if is_writer else "publications"
         get_matched = getattr(self._c, f"dds_get_matched_{side}")
-        room = _MATCHED_COUNT
-        while True:
-            handles = (ct.c_uint64 * room)()
-            count = max(0, get_matched(mirror.handle, handles, room))
-            if count <= room:
-                break
-            room = 2 * count
+        handles = (ct.c_uint64 * _MATCHED_COUNT)()
+        while (count := get_matched(mirror.handle, handles, len(handles))) > len(handles):
+            handles = (ct.c_uint64 * (2 * count))()
         status = layouts.Incompatible()
         kind = "offered" if is_writer else "requested"
         getattr(self._c, f"dds_get_{kind}_incompatible_qos_status")(mirror.handle, ct.byref(status))
         policy = _POLICIES.get(status.policy, f"policy {status.policy}") if status.total else ""
-        return Unmatched(tuple(handles[:count]), policy)
+        return Unmatched(tuple(handles[: max(0, count)]), policy)
 
     def counts(self, mirror: Mirror, *, is_writer: bool) -> dict[str, int]:
         """Return the library's counters of a mirror."""

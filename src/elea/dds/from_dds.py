@@ -5,14 +5,13 @@ Used by the DDS thread alone, except `wants_changed`, which threads of the sessi
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from elea.dds.cache import Cache, Kept
 from elea.dds.overlap import RETIRE_NS, SEEN_NS, Held, Overlap, Retiring, identity_of
-from elea.dds.pending_puts import Run, Single, Source
+from elea.dds.pending_puts import PendingPuts, Run, Single, Source
 from elea.dds.port import (
     ALIVE,
     INSTANCE_DISPOSED,
@@ -33,11 +32,8 @@ from elea.dds.stamps import DISPOSED, UNREGISTERED, Attachment, WriterClock, ntp
 from elea.dds.state import State, StateCell
 from elea.encoding import Encoding
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.provenance import SourceInfo
-from elea.qos import CongestionControl, Priority
 from elea.session.handlers import Callback
 from elea.session.matching import MatchingStatus
-from elea.timestamp import NTP64, Timestamp
 
 if TYPE_CHECKING:
     from elea.dds.bridge import Bridge
@@ -78,7 +74,6 @@ class FromDds:
         self._writers = RouteWriters(self._source)
         self._mirrors: dict[ReaderClass, _MirrorReader] = {}
         self._classes: dict[int, ReaderClass] = {}  # of the handles of mirror readers
-        self._out: deque[Run | Single] = deque()
         self._back_off_ns = BACK_OFF_NS
         self._unwanted_ns: int | None = None
         self.overlap = Overlap()
@@ -91,27 +86,15 @@ class FromDds:
         self._due_ns = 0
         self._period_ns = self._period()
         self._keyed_by_instance = settings.has_instances(plan.id.key)
-        priority, express = settings.priority_of(plan.id.key)
-        encoding = self._encoding()
-        key = KeyExpr(plan.id.key)
-        self._publishers = {
-            blocking: bridge.session.declare_publisher(
-                key,
-                encoding=encoding,
-                congestion_control=CongestionControl.BLOCK if blocking else CongestionControl.DROP,
-                priority=Priority(priority),
-                express=express,
-            )
-            for blocking in (True, False)
-        }
-        self.encoding = encoding
+        self.encoding = self._encoding()
+        rmw = rmw_key(bridge, plan)
+        self._rmw = None if rmw is None else RmwPublisher(bridge, rmw, self._look)
+        self._out = PendingPuts(bridge, plan.id.key, self.encoding, self.counts, self._rmw)
         listener = Callback[MatchingStatus](lambda _status: bridge.post(self._look), indirect=False)
-        self._demand = self._publishers[True]  # whose subscribers are looked for
+        self._demand = self._out.publisher  # whose subscribers are looked for
         if self._keyed_by_instance:
             self._demand = bridge.session.declare_publisher(KeyExpr(f"{plan.id.key}/*"))
         self._matching = self._demand.declare_matching_listener(listener)
-        rmw = rmw_key(bridge, plan)
-        self._rmw = None if rmw is None else RmwPublisher(bridge, rmw, self._look)
         bridge.budget.join(self.cache)
         self._kept_for: list[Declared] = []  # what answers late joiners
         if plan.is_durable:
@@ -141,9 +124,7 @@ class FromDds:
     @property
     def pending_count(self) -> int:
         """Samples that wait for room."""
-        return sum(
-            len(one.payloads) - one.start if isinstance(one, Run) else 1 for one in self._out
-        )
+        return self._out.count
 
     @property
     def instances_count(self) -> int:
@@ -303,10 +284,10 @@ class FromDds:
             self._classes[mirror.handle] = of
             self._bridge.routes_by_reader[mirror.handle] = self
             self._retire_later(mirror, of, now_ns)
-        self._out.extendleft(reversed(old._out))
+        self._out.begin_with(old._out)
         self.retry_ns = old.retry_ns
         self.is_wanted, self._unwanted_ns = old.is_wanted, old._unwanted_ns
-        for kept in (old._mirrors, old._classes, old._retiring, old._out):
+        for kept in (old._mirrors, old._classes, old._retiring):
             kept.clear()
         self._bridge.post(self._look)
         self._bridge.touch_at(self, now_ns)
@@ -377,11 +358,12 @@ class FromDds:
         for one in self._retiring:
             self._forget(one.mirror)
         self._bridge.budget.leave(self.cache)
-        declared = {self._demand, *self._publishers.values()}
-        self._bridge.undeclare(self._matching, *declared, *self._kept_for)
+        if self._demand is not self._out.publisher:
+            self._bridge.undeclare(self._demand)
+        self._bridge.undeclare(self._matching, *self._kept_for)
         if self._rmw is not None:
             self._rmw.close()
-        self._out.clear()
+        self._out.close()
 
     # Samples.
 
@@ -526,7 +508,7 @@ class FromDds:
                 self._keep(payload, time, source, info.instance_handle, b"")
             if run is None:
                 run = Run(source, [], [])
-                self._out.append(run)
+                self._out.add(run)
             run.payloads.append(payload)
             run.times.append(time)
 
@@ -618,11 +600,11 @@ class FromDds:
         instance = self._bridge.instance_key(self, payload, is_key=not valid)
         if self._keyed_by_instance and instance:
             if valid:
-                self._out.append(Single(source, payload, time or 0, beside.to_bytes(), instance))
-            self._out.append(Single(source, None, time or 0, beside.to_bytes(), instance))
+                self._out.add(Single(source, payload, time or 0, beside.to_bytes(), instance))
+            self._out.add(Single(source, None, time or 0, beside.to_bytes(), instance))
         else:
             said = payload if valid else None
-            self._out.append(Single(source, said, time or 0, beside.to_bytes()))
+            self._out.add(Single(source, said, time or 0, beside.to_bytes()))
         return True
 
     def _add_single(
@@ -639,7 +621,7 @@ class FromDds:
         if keeps:
             handle = info.instance_handle
             self._keep(payload, time or self._bridge.node_time(), source, handle, beside)
-        self._out.append(Single(source, payload, time or 0, beside, instance))
+        self._out.add(Single(source, payload, time or 0, beside, instance))
 
     def _replaced(self, source: Source) -> None:
         """Count and tell a source time that is no stamp: the node's clock stamps the sample."""
@@ -658,14 +640,9 @@ class FromDds:
 
     def drain(self, now_ns: int) -> None:
         """Put what waits, as far as there is room (D-407)."""
-        while self._out:
-            item = self._out[0]
-            done = self._put_run(item) if isinstance(item, Run) else self._put_single(item)
-            if not done:
-                self._hold(now_ns)
-                return
-            self._out.popleft()
-            self.counts.last_ns = now_ns
+        if not self._out.put(now_ns):
+            self._hold(now_ns)
+            return
         if self.retry_ns is not None:
             self.retry_ns = None
             self._back_off_ns = BACK_OFF_NS
@@ -680,82 +657,3 @@ class FromDds:
         self.retry_ns = now_ns + self._back_off_ns
         self._back_off_ns = min(2 * self._back_off_ns, BACK_OFF_NS_MAX)
         self._bridge.touch_at(self, self.retry_ns)
-
-    def _blocks(self, source: Source) -> bool:
-        reliable = source.reader_class.reliability is Reliability.RELIABLE
-        return reliable and self._bridge.settings.reliable_routes_blocking
-
-    def _put_run(self, run: Run) -> bool:
-        blocks = self._blocks(run.source)
-        publisher = self._publishers[blocks]
-        before = 0 if blocks else publisher.stats.dropped_count
-        count = len(run.payloads)
-        while run.start < count:
-            start = run.start
-            run.start = publisher.try_put_many(
-                run.payloads, run.times, run.source.guid, run.source.origin, start
-            )
-            if run.start == start:
-                return False
-            counts = self.counts
-            counts.samples += run.start - start
-            counts.octets += sum(map(len, run.payloads[start : run.start]))
-            if self._rmw is not None:
-                for at in range(start, run.start):
-                    self._rmw.put(run.payloads[at], run.source.guid, run.times[at], counts)
-        if not blocks:
-            dropped = publisher.stats.dropped_count - before
-            if dropped:
-                self.counts.samples -= dropped
-                self.counts.lose("no room", dropped)
-        return True
-
-    def _put_single(self, item: Single) -> bool:
-        key = item.instance or self.id.key
-        if item.payload is None and not self._bridge.rights.allow_delete(key):
-            self.counts.lose("access rules")
-            return True
-        stamp = None
-        if item.time:
-            stamp = Timestamp(NTP64.from_value(item.time), item.source.guid)
-        origin = item.source.origin
-        number = None
-        if origin is not None:
-            number = SourceInfo(self._bridge.entity(origin.eid), origin.sn)
-        blocks = self._blocks(item.source)
-        publisher = self._publishers[blocks]
-        if item.instance:
-            done = self._bridge.instances.send(
-                item.instance,
-                item.payload,
-                encoding=self.encoding,
-                attachment=item.attachment or None,
-                timestamp=stamp,
-                source_info=number,
-                blocks=blocks,
-            )
-        elif item.payload is None:
-            done = publisher.try_delete(
-                attachment=item.attachment, timestamp=stamp, source_info=number
-            )
-        else:
-            done = publisher.try_put(
-                item.payload,
-                attachment=item.attachment or None,
-                timestamp=stamp,
-                source_info=number,
-            )
-        if not done and blocks:
-            return False
-        if origin is not None:
-            origin.sn = (origin.sn + 1) & 0xFFFF_FFFF
-        if not done:
-            self.counts.lose("no room")
-        elif item.payload is None:
-            self.counts.deletes += 1
-        else:
-            self.counts.samples += 1
-            self.counts.octets += len(item.payload)
-            if self._rmw is not None:
-                self._rmw.put(item.payload, item.source.guid, item.time, self.counts)
-        return True
