@@ -22,6 +22,7 @@ from typing import Final
 from elea.dds import cyclone_c as layouts
 from elea.dds import cyclone_qos
 from elea.dds.cyclone_types import ONE_BYTE, TypeMaker
+from elea.dds.dropped_datagrams import dropped_datagrams, own_sockets
 from elea.dds.port import (
     ALIVE,
     FAILED,
@@ -53,7 +54,6 @@ MAJOR: Final = "11"
 _TOPIC_PARTICIPANT: Final = 0x7FFF0001
 _TOPIC_WRITERS: Final = 0x7FFF0003
 _TOPIC_READERS: Final = 0x7FFF0004
-_KINDS: Final = {_TOPIC_PARTICIPANT: "participant", _TOPIC_WRITERS: "writer"}
 _ANY_STATE: Final = 0x7F
 _BAD_PARAMETER: Final = -3
 _TIMEOUT: Final = -10
@@ -193,6 +193,7 @@ class CycloneDomain:
         self._log = self._directory / "cyclone.log"
         self._log_offset = 0
         self._domain = -1
+        others = own_sockets()
         try:
             config = configuration(settings, str(self._log))
             self._domain = c.dds_create_domain(settings.domain, config.encode())
@@ -208,6 +209,7 @@ class CycloneDomain:
         except BaseException:
             self._leave()
             raise
+        self._sockets = own_sockets() - others
         self.guid = self._guid(self._participant)
         self._open_wait_set()
         self._type_infos: dict[bytes, tuple[int, bytes]] = {}  # copies and hashes, by endpoint
@@ -281,9 +283,8 @@ class CycloneDomain:
             if not is_there or not info.valid_data:
                 return [Gone(guid, "participant")]
             qos = participant.qos
-            name = cyclone_qos.entity_name(self._c, qos)
-            user_data = cyclone_qos.from_c(self._c, qos).user_data
-            return [Participant(guid, name, user_data, cyclone_qos.properties(self._c, qos))]
+            name, said = cyclone_qos.entity_name(self._c, qos), cyclone_qos.properties(self._c, qos)
+            return [Participant(guid, name, cyclone_qos.from_c(self._c, qos).user_data, said)]
         sample = ct.cast(address, ct.POINTER(layouts.EndpointSample))[0]
         guid = bytes(sample.key)
         is_writer = topic == _TOPIC_WRITERS
@@ -531,6 +532,10 @@ class CycloneDomain:
         status = layouts.Rejected()
         self._c.dds_get_sample_rejected_status(reader, ct.byref(status))
         return int(status.change)
+
+    def dropped_datagrams(self) -> int:
+        """Return how many datagrams the host dropped; any thread may ask."""
+        return dropped_datagrams(self._sockets)
 
     # Waiting.
 

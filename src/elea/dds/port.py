@@ -212,6 +212,9 @@ class Dds(Protocol):
     def rejected(self, reader: int) -> int:
         """Return how many samples found no room in a mirror reader since the last call."""
 
+    def dropped_datagrams(self) -> int:
+        """Return how many datagrams the host dropped; any thread may ask."""
+
     def wait(self, timeout_ns: int) -> Ready:
         """Wait for discovery, samples, `wake` or the timeout."""
 
