@@ -5,6 +5,7 @@ Owned by the DDS thread.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from elea.dds.port import Endpoint, Gone, Participant
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from elea.dds.bridge import Bridge
 
 DISCOVERY_COUNT: Final = 64  # discovery samples of one turn, then data (D-208)
+DISCOVERY_TURNS: Final = 16  # at most so many for a sample that overtook the news of its writer
 
 
 class Part(Protocol):
@@ -41,6 +43,13 @@ class Admission:
         self._parts = parts
         self._counts: dict[bytes, int] = {}  # endpoints by the prefix of their participant
 
+    def discover_until(self, is_known: Callable[[], bool]) -> None:
+        """Take what DDS discovered until something is known, a bounded number all the same."""
+        for _ in range(DISCOVERY_TURNS):
+            self.discover()
+            if is_known():
+                return
+
     def discover(self) -> None:
         """Take what DDS discovered, a bounded number."""
         self._bridge.doing = "discovery"
@@ -54,6 +63,10 @@ class Admission:
                     self._remove_participant(found.guid)
                 case Gone():
                     self._remove(found.guid)
+
+    def is_hidden(self, handle: int) -> bool:
+        """Whether a handle is that of an endpoint of another bridge."""
+        return any(one.handle == handle for one in self.hidden.values())
 
     def endpoints(self) -> list[Endpoint]:
         """Return all endpoints that are looked at."""

@@ -22,6 +22,7 @@ from typing import Final
 from elea.dds import cyclone_c as layouts
 from elea.dds import cyclone_qos
 from elea.dds.cyclone_types import ONE_BYTE, TypeMaker
+from elea.dds.dropped_datagrams import dropped_datagrams, own_sockets
 from elea.dds.port import (
     ALIVE,
     FAILED,
@@ -53,7 +54,6 @@ MAJOR: Final = "11"
 _TOPIC_PARTICIPANT: Final = 0x7FFF0001
 _TOPIC_WRITERS: Final = 0x7FFF0003
 _TOPIC_READERS: Final = 0x7FFF0004
-_KINDS: Final = {_TOPIC_PARTICIPANT: "participant", _TOPIC_WRITERS: "writer"}
 _ANY_STATE: Final = 0x7F
 _BAD_PARAMETER: Final = -3
 _TIMEOUT: Final = -10
@@ -61,7 +61,7 @@ _HAS_KEY: Final = 1 << 12
 _BOTH_VERSIONS: Final = 1 | 4
 _HASH_LEN: Final = 14
 _TAKE_COUNT: Final = 64
-_MATCHED_COUNT_MAX: Final = 1_024
+_MATCHED_COUNT: Final = 1_024  # room at first
 _LOG_LEN_MAX: Final = 65_536  # of the library's own messages, between two looks
 _WAKE: Final = 0  # numbers in the wait set; those of readers are their handles
 _DISCOVERY: Final = -1
@@ -193,6 +193,7 @@ class CycloneDomain:
         self._log = self._directory / "cyclone.log"
         self._log_offset = 0
         self._domain = -1
+        others = own_sockets()
         try:
             config = configuration(settings, str(self._log))
             self._domain = c.dds_create_domain(settings.domain, config.encode())
@@ -208,6 +209,7 @@ class CycloneDomain:
         except BaseException:
             self._leave()
             raise
+        self._sockets = own_sockets() - others
         self.guid = self._guid(self._participant)
         self._open_wait_set()
         self._type_infos: dict[bytes, tuple[int, bytes]] = {}  # copies and hashes, by endpoint
@@ -267,46 +269,42 @@ class CycloneDomain:
         found: list[Discovered] = []
         try:
             for index in range(count):
-                made = self._discovered(topic, samples[index] or 0, infos[index])
-                if made is not None:
-                    found.append(made)
+                found += self._discovered(topic, samples[index] or 0, infos[index])
         finally:
             self._c.dds_return_loan(reader, samples, count)
         return found
 
-    def _discovered(self, topic: int, address: int, info: layouts.Info) -> Discovered | None:
-        # One that went before its sample was taken has a valid sample of an instance that ended.
-        is_there = info.valid_data and info.instance_state == ALIVE
+    def _discovered(self, topic: int, address: int, info: layouts.Info) -> list[Discovered]:
+        """Return what a sample tells: of one that came and went meanwhile, both."""
+        is_there = info.instance_state == ALIVE
         if topic == _TOPIC_PARTICIPANT:
             participant = ct.cast(address, ct.POINTER(layouts.ParticipantSample))[0]
             guid = bytes(participant.key)
-            if not is_there:
-                return Gone(guid, "participant")
+            if not is_there or not info.valid_data:
+                return [Gone(guid, "participant")]
             qos = participant.qos
-            return Participant(
-                guid,
-                cyclone_qos.entity_name(self._c, qos),
-                cyclone_qos.from_c(self._c, qos).user_data,
-                cyclone_qos.properties(self._c, qos),
-            )
+            name, said = cyclone_qos.entity_name(self._c, qos), cyclone_qos.properties(self._c, qos)
+            return [Participant(guid, name, cyclone_qos.from_c(self._c, qos).user_data, said)]
         sample = ct.cast(address, ct.POINTER(layouts.EndpointSample))[0]
         guid = bytes(sample.key)
         is_writer = topic == _TOPIC_WRITERS
-        if not is_there:
+        found: list[Discovered] = []
+        if info.valid_data and guid[:12] != self.guid[:12]:
+            endpoint = Endpoint(
+                guid,
+                bytes(sample.participant),
+                is_writer,
+                cyclone_qos.text_at(sample.topic),
+                cyclone_qos.text_at(sample.type),
+                cyclone_qos.from_c(self._c, sample.qos),
+                info.instance_handle,
+                self._type_hash(guid, address),
+            )
+            found.append(endpoint)
+        if not is_there or not info.valid_data:
             self._forget_type(guid)
-            return Gone(guid, "writer" if is_writer else "reader")
-        if guid[:12] == self.guid[:12]:
-            return None
-        return Endpoint(
-            guid,
-            bytes(sample.participant),
-            is_writer,
-            cyclone_qos.text_at(sample.topic),
-            cyclone_qos.text_at(sample.type),
-            cyclone_qos.from_c(self._c, sample.qos),
-            info.instance_handle,
-            self._type_hash(guid, address),
-        )
+            found.append(Gone(guid, "writer" if is_writer else "reader"))
+        return found
 
     def _type_hash(self, guid: bytes, address: int) -> bytes:
         """The hash of an endpoint's type; its type information is kept for `resolve`."""
@@ -511,15 +509,16 @@ class CycloneDomain:
 
     def unmatched(self, mirror: Mirror, *, is_writer: bool) -> Unmatched:
         """Return the matches of a mirror and the last incompatible policy."""
-        handles = (ct.c_uint64 * _MATCHED_COUNT_MAX)()
         side = "subscriptions" if is_writer else "publications"
-        matched = getattr(self._c, f"dds_get_matched_{side}")
-        count = matched(mirror.handle, handles, _MATCHED_COUNT_MAX)
+        get_matched = getattr(self._c, f"dds_get_matched_{side}")
+        handles = (ct.c_uint64 * _MATCHED_COUNT)()
+        while (count := get_matched(mirror.handle, handles, len(handles))) > len(handles):
+            handles = (ct.c_uint64 * (2 * count))()
         status = layouts.Incompatible()
         kind = "offered" if is_writer else "requested"
         getattr(self._c, f"dds_get_{kind}_incompatible_qos_status")(mirror.handle, ct.byref(status))
         policy = _POLICIES.get(status.policy, f"policy {status.policy}") if status.total else ""
-        return Unmatched(tuple(handles[: max(0, min(count, _MATCHED_COUNT_MAX))]), policy)
+        return Unmatched(tuple(handles[: max(0, count)]), policy)
 
     def counts(self, mirror: Mirror, *, is_writer: bool) -> dict[str, int]:
         """Return the library's counters of a mirror."""
@@ -527,6 +526,16 @@ class CycloneDomain:
         status = layouts.Counted()
         getattr(self._c, f"dds_get_{name}_status")(mirror.handle, ct.byref(status))
         return {name: status.total}
+
+    def rejected(self, reader: int) -> int:
+        """Return how many samples found no room in a mirror reader since the last call."""
+        status = layouts.Rejected()
+        self._c.dds_get_sample_rejected_status(reader, ct.byref(status))
+        return int(status.change)
+
+    def dropped_datagrams(self) -> int:
+        """Return how many datagrams the host dropped; any thread may ask."""
+        return dropped_datagrams(self._sockets)
 
     # Waiting.
 

@@ -77,6 +77,17 @@ class Incompatible(ct.Structure):
     )
 
 
+class Rejected(ct.Structure):
+    """The status of samples that a reader had no room for."""
+
+    _fields_ = (
+        ("total", ct.c_uint32),
+        ("change", ct.c_int32),
+        ("reason", ct.c_int),
+        ("handle", ct.c_uint64),
+    )
+
+
 class Counted(ct.Structure):
     """A status that counts."""
 
@@ -122,6 +133,7 @@ def declare(c: ct.CDLL) -> None:
         "dds_get_requested_incompatible_qos_status": ([entity, ptr], entity),
         "dds_get_offered_incompatible_qos_status": ([entity, ptr], entity),
         "dds_get_sample_lost_status": ([entity, ptr], entity),
+        "dds_get_sample_rejected_status": ([entity, ptr], entity),
         "dds_get_offered_deadline_missed_status": ([entity, ptr], entity),
         "ddsi_typeinfo_dup": ([ptr], ptr),
         "ddsi_typeinfo_free": ([ptr], None),

@@ -286,6 +286,7 @@ class Description:
             "refused": total.refused,
             "failures": total.failures,
             "stamps_replaced": total.stamps_replaced,
+            "datagrams_dropped": bridge.dds.dropped_datagrams(),
             "turn_us_max": total.turn_ns_max // 1_000,
             "duplicates": sum(total.duplicates.values()),
         }

@@ -5,14 +5,13 @@ Used by the DDS thread alone, except `wants_changed`, which threads of the sessi
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from elea.dds.cache import Cache, Kept
-from elea.dds.overlap import RETIRE_NS, SEEN_NS, Held, Overlap, Retiring, source_ns_of
-from elea.dds.pending_puts import Run, Single, Source
+from elea.dds.overlap import RETIRE_NS, SEEN_NS, Held, Overlap, Retiring, identity_of
+from elea.dds.pending_puts import PendingPuts, Run, Single, Source
 from elea.dds.port import (
     ALIVE,
     INSTANCE_DISPOSED,
@@ -27,16 +26,14 @@ from elea.dds.port import (
 )
 from elea.dds.qos import MirrorLimits, Qos, ReaderClass, Reliability, mirror_reader
 from elea.dds.rmw import RmwPublisher, rmw_key
+from elea.dds.route_writers import RouteWriters
 from elea.dds.routes import Plan, RouteId, mirror_partition
 from elea.dds.stamps import DISPOSED, UNREGISTERED, Attachment, WriterClock, ntp64_of
 from elea.dds.state import State, StateCell
 from elea.encoding import Encoding
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.provenance import SourceInfo
-from elea.qos import CongestionControl, Priority
 from elea.session.handlers import Callback
 from elea.session.matching import MatchingStatus
-from elea.timestamp import NTP64, Timestamp
 
 if TYPE_CHECKING:
     from elea.dds.bridge import Bridge
@@ -74,10 +71,9 @@ class FromDds:
         self.is_wanted = False
         self._bridge = bridge
         self._dds = bridge.dds
-        self._sources: dict[int, Source] = {}
+        self._writers = RouteWriters(self._source)
         self._mirrors: dict[ReaderClass, _MirrorReader] = {}
         self._classes: dict[int, ReaderClass] = {}  # of the handles of mirror readers
-        self._out: deque[Run | Single] = deque()
         self._back_off_ns = BACK_OFF_NS
         self._unwanted_ns: int | None = None
         self.overlap = Overlap()
@@ -85,31 +81,20 @@ class FromDds:
         self._live: set[int] = set()  # instances, of a topic with a key
         self._attempts = 0
         self._is_closed = False
+        self._full_count = min(TAKE_COUNT, bridge.limits.dds_reader_count)  # as a full reader has
         settings = bridge.settings
         self._due_ns = 0
         self._period_ns = self._period()
         self._keyed_by_instance = settings.has_instances(plan.id.key)
-        priority, express = settings.priority_of(plan.id.key)
-        encoding = self._encoding()
-        key = KeyExpr(plan.id.key)
-        self._publishers = {
-            blocking: bridge.session.declare_publisher(
-                key,
-                encoding=encoding,
-                congestion_control=CongestionControl.BLOCK if blocking else CongestionControl.DROP,
-                priority=Priority(priority),
-                express=express,
-            )
-            for blocking in (True, False)
-        }
-        self.encoding = encoding
+        self.encoding = self._encoding()
+        rmw = rmw_key(bridge, plan)
+        self._rmw = None if rmw is None else RmwPublisher(bridge, rmw, self._look)
+        self._out = PendingPuts(bridge, plan.id.key, self.encoding, self.counts, self._rmw)
         listener = Callback[MatchingStatus](lambda _status: bridge.post(self._look), indirect=False)
-        self._demand = self._publishers[True]  # whose subscribers are looked for
+        self._demand = self._out.publisher  # whose subscribers are looked for
         if self._keyed_by_instance:
             self._demand = bridge.session.declare_publisher(KeyExpr(f"{plan.id.key}/*"))
         self._matching = self._demand.declare_matching_listener(listener)
-        rmw = rmw_key(bridge, plan)
-        self._rmw = None if rmw is None else RmwPublisher(bridge, rmw, self._look)
         bridge.budget.join(self.cache)
         self._kept_for: list[Declared] = []  # what answers late joiners
         if plan.is_durable:
@@ -139,9 +124,7 @@ class FromDds:
     @property
     def pending_count(self) -> int:
         """Samples that wait for room."""
-        return sum(
-            len(one.payloads) - one.start if isinstance(one, Run) else 1 for one in self._out
-        )
+        return self._out.count
 
     @property
     def instances_count(self) -> int:
@@ -151,20 +134,7 @@ class FromDds:
     def update(self, plan: Plan) -> None:
         """Follow a changed plan: other writers, other classes."""
         self.plan = plan
-        known = {source.guid: source for source in self._sources.values()}
-        sources: dict[int, Source] = {}
-        for writer in plan.endpoints:
-            source = known.pop(writer.guid, None)
-            of = ReaderClass.of(writer.qos)
-            if source is None:
-                source = self._source(writer, of)
-            source.reader_class, source.is_durable = of, writer.qos.is_durable
-            sources[writer.handle] = source
-        # Samples of writers that went may still be in the mirror readers.
-        for handle, source in list(self._sources.items())[-TAKE_COUNT:]:
-            if handle not in sources and source.guid in known:
-                sources[handle] = source
-        self._sources = sources
+        self._writers.update(plan.endpoints)
         settings = self._bridge.settings
         self.cache.set_writers(
             plan.endpoints,
@@ -174,10 +144,11 @@ class FromDds:
         if not self._kept_for and plan.is_durable:
             self._kept_for = self._bridge.answers.keep_for_late_joiners(self)
 
-    def _source(self, writer: Endpoint, of: ReaderClass) -> Source:
+    def _source(self, writer: Endpoint) -> Source:
         # Advanced subscribers order samples and their history by stamps, unless they are numbered.
         by_stamps = self._bridge.settings.ros and writer.qos.is_durable
         origin = None if by_stamps else self._bridge.new_origin()
+        of = ReaderClass.of(writer.qos)
         return Source(writer.guid, of, WriterClock(writer.guid), origin, writer.qos.is_durable)
 
     def _period(self) -> int | None:
@@ -294,7 +265,7 @@ class FromDds:
 
     def _begin_overlap(self, now_ns: int) -> None:
         for one in self.cache.samples(now_ns):
-            self.overlap.add(one.writer, one.time)
+            self.overlap.add(one.writer, one.time, one.payload)
         self.overlap.extend(now_ns + SEEN_NS + self._bridge.linger_ns)
 
     def succeed(self, old: FromDds, now_ns: int) -> None:
@@ -307,20 +278,16 @@ class FromDds:
                 old._release(retiring, writer)
         old._begin_overlap(now_ns)
         self.overlap = old.overlap
-        for handle, source in old._sources.items():  # their stamps and numbers go on
-            mine = self._sources.get(handle)
-            if mine is not None:
-                source.reader_class, source.is_durable = mine.reader_class, mine.is_durable
-            self._sources[handle] = source
+        self._writers.adopt(old._writers)
         mirrors = [(one.mirror, of) for of, one in old._mirrors.items()]
         for mirror, of in [*((one.mirror, one.of) for one in old._retiring), *mirrors]:
             self._classes[mirror.handle] = of
             self._bridge.routes_by_reader[mirror.handle] = self
             self._retire_later(mirror, of, now_ns)
-        self._out.extendleft(reversed(old._out))
+        self._out.begin_with(old._out)
         self.retry_ns = old.retry_ns
         self.is_wanted, self._unwanted_ns = old.is_wanted, old._unwanted_ns
-        for kept in (old._mirrors, old._classes, old._retiring, old._out):
+        for kept in (old._mirrors, old._classes, old._retiring):
             kept.clear()
         self._bridge.post(self._look)
         self._bridge.touch_at(self, now_ns)
@@ -370,6 +337,7 @@ class FromDds:
         self._forget(self._mirrors.pop(of).mirror)
 
     def _forget(self, mirror: Mirror) -> None:
+        self._count_rejected(mirror.handle)
         self._classes.pop(mirror.handle, None)
         self._bridge.routes_by_reader.pop(mirror.handle, None)
         self._bridge.mirror_qos.pop(mirror.handle, None)
@@ -390,11 +358,12 @@ class FromDds:
         for one in self._retiring:
             self._forget(one.mirror)
         self._bridge.budget.leave(self.cache)
-        declared = {self._demand, *self._publishers.values()}
-        self._bridge.undeclare(self._matching, *declared, *self._kept_for)
+        if self._demand is not self._out.publisher:
+            self._bridge.undeclare(self._demand)
+        self._bridge.undeclare(self._matching, *self._kept_for)
         if self._rmw is not None:
             self._rmw.close()
-        self._out.clear()
+        self._out.close()
 
     # Samples.
 
@@ -402,7 +371,10 @@ class FromDds:
         """Take one list of a mirror reader and put it; what an old mirror has goes first."""
         if reader not in self._classes or self._out:
             return
-        self._pass(self._dds.take(reader, TAKE_COUNT), reader)
+        taken = self._dds.take(reader, TAKE_COUNT)
+        if len(taken) >= self._full_count:
+            self._count_rejected(reader)
+        self._pass(taken, reader)
         self.drain(now_ns)
         if self._retiring:
             self._retire(now_ns)
@@ -441,8 +413,8 @@ class FromDds:
             info = sample[1]
             writer = info.publication_handle
             if writer not in old.heard and writer not in old.held:
-                source = self._sources.get(writer)
-                if source is None or self.overlap.has(source.guid, source_ns_of(info)):
+                source = self._writers.get(writer)
+                if source is None or self.overlap.has(source.guid, identity_of(*sample)):
                     old.hear(writer, now_ns)
             if writer in old.heard:
                 passing.append(sample)
@@ -501,12 +473,15 @@ class FromDds:
                 handle = info.publication_handle
                 source = self._source_of(handle, of)
                 run = None
-            if source is None or (old is not None and handle in old.heard):
+            if source is None:
+                self._count_unknown(info)
+                continue
+            if old is not None and handle in old.heard:
                 continue
             if overlap is not None:
-                ns = source_ns_of(info)
+                sample = identity_of(payload, info)
                 remembers = bool(self._retiring) and handle not in heard
-                if not overlap.is_first(source.guid, ns, remembers=remembers):
+                if not overlap.is_first(source.guid, sample, remembers=remembers):
                     if source.is_durable and old is None:
                         self._keep_again(payload, info, source)
                     continue
@@ -533,7 +508,7 @@ class FromDds:
                 self._keep(payload, time, source, info.instance_handle, b"")
             if run is None:
                 run = Run(source, [], [])
-                self._out.append(run)
+                self._out.add(run)
             run.payloads.append(payload)
             run.times.append(time)
 
@@ -553,13 +528,14 @@ class FromDds:
 
     def _source_of(self, handle: int, of: ReaderClass) -> Source | None:
         """The writer of a sample; None if the sample is not for this mirror."""
-        source = self._sources.get(handle)
+        admission = self._bridge.admission
+        source = self._writers.get(handle)
+        if source is None and not admission.is_hidden(handle):
+            # Samples may overtake the news of their writer.
+            admission.discover_until(lambda: self._writers.get(handle) is not None)
+            source = self._writers.get(handle)
         if source is None:
-            self._bridge.admission.discover()  # samples may overtake the news of their writer
-            source = self._sources.get(handle)
-            if source is None:
-                self.counts.lose("unknown writer")
-                return None
+            return None
         if source.reader_class != of:
             self._bridge.counts.duplicate("D-303")
             return None
@@ -567,6 +543,24 @@ class FromDds:
             self._bridge.counts.duplicate("D-634")
             return None
         return source
+
+    def _count_rejected(self, reader: int) -> None:
+        """Count what a full mirror reader dropped; what is reliable is sent again (D-351)."""
+        of = self._classes.get(reader)
+        if of is not None and of.reliability is Reliability.BEST_EFFORT:
+            count = self._dds.rejected(reader)
+            if count > 0:
+                self.counts.lose("no room in dds", count)
+
+    def _count_unknown(self, info: Info) -> None:
+        """Count a sample without a writer that it could be put for."""
+        handle = info.publication_handle
+        if self._writers.get(handle) is not None or not info.valid_data:
+            return
+        if self._bridge.admission.is_hidden(handle):
+            self._bridge.counts.duplicate("D-634")
+        else:
+            self.counts.lose("unknown writer")
 
     def _put_state(
         self,
@@ -589,7 +583,7 @@ class FromDds:
             and is_last
         )
         if state == INSTANCE_DISPOSED and is_last:
-            for one in self._sources.values():
+            for one in self._writers.there():
                 self.cache.end_instance(one.guid, info.instance_handle)
         if not carried:
             return False
@@ -606,11 +600,11 @@ class FromDds:
         instance = self._bridge.instance_key(self, payload, is_key=not valid)
         if self._keyed_by_instance and instance:
             if valid:
-                self._out.append(Single(source, payload, time or 0, beside.to_bytes(), instance))
-            self._out.append(Single(source, None, time or 0, beside.to_bytes(), instance))
+                self._out.add(Single(source, payload, time or 0, beside.to_bytes(), instance))
+            self._out.add(Single(source, None, time or 0, beside.to_bytes(), instance))
         else:
             said = payload if valid else None
-            self._out.append(Single(source, said, time or 0, beside.to_bytes()))
+            self._out.add(Single(source, said, time or 0, beside.to_bytes()))
         return True
 
     def _add_single(
@@ -627,7 +621,7 @@ class FromDds:
         if keeps:
             handle = info.instance_handle
             self._keep(payload, time or self._bridge.node_time(), source, handle, beside)
-        self._out.append(Single(source, payload, time or 0, beside, instance))
+        self._out.add(Single(source, payload, time or 0, beside, instance))
 
     def _replaced(self, source: Source) -> None:
         """Count and tell a source time that is no stamp: the node's clock stamps the sample."""
@@ -646,14 +640,9 @@ class FromDds:
 
     def drain(self, now_ns: int) -> None:
         """Put what waits, as far as there is room (D-407)."""
-        while self._out:
-            item = self._out[0]
-            done = self._put_run(item) if isinstance(item, Run) else self._put_single(item)
-            if not done:
-                self._hold(now_ns)
-                return
-            self._out.popleft()
-            self.counts.last_ns = now_ns
+        if not self._out.put(now_ns):
+            self._hold(now_ns)
+            return
         if self.retry_ns is not None:
             self.retry_ns = None
             self._back_off_ns = BACK_OFF_NS
@@ -668,82 +657,3 @@ class FromDds:
         self.retry_ns = now_ns + self._back_off_ns
         self._back_off_ns = min(2 * self._back_off_ns, BACK_OFF_NS_MAX)
         self._bridge.touch_at(self, self.retry_ns)
-
-    def _blocks(self, source: Source) -> bool:
-        reliable = source.reader_class.reliability is Reliability.RELIABLE
-        return reliable and self._bridge.settings.reliable_routes_blocking
-
-    def _put_run(self, run: Run) -> bool:
-        blocks = self._blocks(run.source)
-        publisher = self._publishers[blocks]
-        before = 0 if blocks else publisher.stats.dropped_count
-        count = len(run.payloads)
-        while run.start < count:
-            start = run.start
-            run.start = publisher.try_put_many(
-                run.payloads, run.times, run.source.guid, run.source.origin, start
-            )
-            if run.start == start:
-                return False
-            counts = self.counts
-            counts.samples += run.start - start
-            counts.octets += sum(map(len, run.payloads[start : run.start]))
-            if self._rmw is not None:
-                for at in range(start, run.start):
-                    self._rmw.put(run.payloads[at], run.source.guid, run.times[at], counts)
-        if not blocks:
-            dropped = publisher.stats.dropped_count - before
-            if dropped:
-                self.counts.samples -= dropped
-                self.counts.lose("no room", dropped)
-        return True
-
-    def _put_single(self, item: Single) -> bool:
-        key = item.instance or self.id.key
-        if item.payload is None and not self._bridge.rights.allow_delete(key):
-            self.counts.lose("access rules")
-            return True
-        stamp = None
-        if item.time:
-            stamp = Timestamp(NTP64.from_value(item.time), item.source.guid)
-        origin = item.source.origin
-        number = None
-        if origin is not None:
-            number = SourceInfo(self._bridge.entity(origin.eid), origin.sn)
-        blocks = self._blocks(item.source)
-        publisher = self._publishers[blocks]
-        if item.instance:
-            done = self._bridge.instances.send(
-                item.instance,
-                item.payload,
-                encoding=self.encoding,
-                attachment=item.attachment or None,
-                timestamp=stamp,
-                source_info=number,
-                blocks=blocks,
-            )
-        elif item.payload is None:
-            done = publisher.try_delete(
-                attachment=item.attachment, timestamp=stamp, source_info=number
-            )
-        else:
-            done = publisher.try_put(
-                item.payload,
-                attachment=item.attachment or None,
-                timestamp=stamp,
-                source_info=number,
-            )
-        if not done and blocks:
-            return False
-        if origin is not None:
-            origin.sn = (origin.sn + 1) & 0xFFFF_FFFF
-        if not done:
-            self.counts.lose("no room")
-        elif item.payload is None:
-            self.counts.deletes += 1
-        else:
-            self.counts.samples += 1
-            self.counts.octets += len(item.payload)
-            if self._rmw is not None:
-                self._rmw.put(item.payload, item.source.guid, item.time, self.counts)
-        return True

@@ -29,11 +29,14 @@ CACHE: Final = "@dds_pub_cache"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One history query: a key expression, parameters, and who is told."""
+    """One history query: a key expression, parameters, and who is told.
+
+    `done` gets what came, and how many samples came beyond the limit.
+    """
 
     key_expr: str
     parameters: str
-    done: Callable[[list[Item]], None]
+    done: Callable[[list[Item], int], None]
 
 
 class HistoryQueries:
@@ -69,21 +72,24 @@ class HistoryQueries:
             self._waiting.append(question)
             if len(self._waiting) > self._waiting_max:
                 self.dropped_count += 1
-                self._waiting.popleft().done([])
+                self._waiting.popleft().done([], 0)
             return
         if not self._rights.allow_query(question.key_expr, question.parameters):
-            question.done([])
+            question.done([], 0)
             self._ask_next()
             return
         self._running += 1
         self.asked_count += 1
         found: list[Item] = []
+        beyond = 0
 
         def take(reply: Reply) -> None:
+            nonlocal beyond
             sample = reply.ok
-            if sample is None or len(found) >= self._samples_max:
+            if sample is None or not self._rights.show_reply(sample.key_text):
                 return
-            if not self._rights.show_reply(sample.key_text):
+            if len(found) >= self._samples_max:
+                beyond += 1
                 return
             stamp = sample.raw_stamp
             beside = sample.attachment
@@ -98,7 +104,7 @@ class HistoryQueries:
             )
 
         def end() -> None:
-            self._post(lambda _now_ns: self._ended(question, found))
+            self._post(lambda _now_ns: self._ended(question, found, beyond))
 
         try:
             self._session.get(
@@ -110,18 +116,18 @@ class HistoryQueries:
                 timeout=self.timeout_s,
             )
         except EleaError:
-            self._ended(question, found)
+            self._ended(question, found, beyond)
 
     def close(self) -> None:
         """Ask no more."""
         self._is_closed = True
         self._waiting.clear()
 
-    def _ended(self, question: Question, found: list[Item]) -> None:
+    def _ended(self, question: Question, found: list[Item], beyond: int) -> None:
         self._running -= 1
         if self._is_closed:
             return
-        question.done(found)
+        question.done(found, beyond)
         self._ask_next()
 
     def _ask_next(self) -> None:
@@ -159,7 +165,9 @@ def _ask(bridge: Bridge, route: ToDds, questions: list[tuple[str, str]]) -> None
     for expr, parameters in questions:
         bridge.counts.queries += 1
 
-        def done(items: list[Item]) -> None:
+        def done(items: list[Item], beyond: int) -> None:
+            if beyond:
+                route.counts.lose("history", beyond)
             route.add_history(items, bridge.now_ns())
 
         bridge.history.ask(Question(expr, parameters, done))

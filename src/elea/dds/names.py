@@ -67,5 +67,10 @@ METRICS: Final[dict[str, tuple[str, str, str]]] = {
     "elea_dds_refused": ("counter", "refused", "Participants and endpoints beyond a limit"),
     "elea_dds_failures": ("counter", "failures", "Unexpected errors in the bridge"),
     "elea_dds_stamps_replaced": ("counter", "stamps_replaced", "Source times that were not used"),
+    "elea_dds_datagrams_dropped": (
+        "counter",
+        "datagrams_dropped",
+        "Datagrams that the host dropped before DDS read them",
+    ),
     "elea_dds_turn_us_max": ("gauge", "turn_us_max", "Longest turn of the DDS thread, in us"),
 }

@@ -17,10 +17,16 @@ HOLD_NS: Final = 5_000_000_000  # samples of a new mirror wait so long for those
 _SEEN_COUNT_MAX: Final = 1 << 20
 _HELD_COUNT_MAX: Final = 1 << 16
 
+Identity = tuple[int, int]  # the stamp of a sample and a hash of its bytes
 
-def source_ns_of(info: Info) -> int:
-    """Return what tells a sample of a writer from its others: states differ from values."""
-    return info.source_timestamp if info.valid_data else -1 - info.source_timestamp
+
+def identity_of(payload: bytes, info: Info) -> Identity:
+    """Return what tells a sample of a writer from its others.
+
+    Its stamp alone does not: a writer may give several samples one time. States differ from values.
+    """
+    ns = info.source_timestamp if info.valid_data else -1 - info.source_timestamp
+    return ntp64_of(ns), hash(payload)
 
 
 @dataclass(slots=True)
@@ -30,12 +36,12 @@ class Held:
     reader: int  # the new mirror
     end_ns: int
     samples: list[Taken] = field(default_factory=list)
-    times: set[int] = field(default_factory=set)
+    identities: set[Identity] = field(default_factory=set)
 
     def add(self, sample: Taken) -> None:
         """Hold one more sample."""
         self.samples.append(sample)
-        self.times.add(source_ns_of(sample[1]))
+        self.identities.add(identity_of(*sample))
 
 
 @dataclass(slots=True)
@@ -75,9 +81,9 @@ class Retiring:
         """Return the writers of whom the old mirror has brought a sample that is held."""
         return {
             info.publication_handle
-            for _, info in taken
+            for payload, info in taken
             if info.publication_handle in self.held
-            and source_ns_of(info) in self.held[info.publication_handle].times
+            and identity_of(payload, info) in self.held[info.publication_handle].identities
         }
 
     def expired(self, matched: Iterable[int], now_ns: int) -> set[int]:
@@ -110,10 +116,10 @@ class Retiring:
 
 
 class Overlap:
-    """Tells samples apart by writer and source time, and lets each pass once (D-309)."""
+    """Tells samples apart by writer, source time and bytes, lets each pass once (D-309)."""
 
     def __init__(self) -> None:
-        self._seen: set[tuple[bytes, int]] = set()
+        self._seen: set[tuple[bytes, Identity]] = set()
         self._end_ns = 0
 
     def extend(self, end_ns: int) -> None:
@@ -127,17 +133,17 @@ class Overlap:
         self._seen.clear()
         return False
 
-    def add(self, writer: bytes, time: int) -> None:
+    def add(self, writer: bytes, time: int, payload: bytes) -> None:
         """Remember a sample that passed before, by its stamp."""
-        self._seen.add((writer, time))
+        self._seen.add((writer, (time, hash(payload))))
 
-    def has(self, writer: bytes, source_ns: int) -> bool:
+    def has(self, writer: bytes, sample: Identity) -> bool:
         """Whether a sample has passed."""
-        return (writer, ntp64_of(source_ns)) in self._seen
+        return (writer, sample) in self._seen
 
-    def is_first(self, writer: bytes, source_ns: int, *, remembers: bool = True) -> bool:
+    def is_first(self, writer: bytes, sample: Identity, *, remembers: bool = True) -> bool:
         """Whether a sample passes; it is remembered, unless another mirror cannot bring it."""
-        seen = writer, ntp64_of(source_ns)
+        seen = writer, sample
         if seen in self._seen:
             return False
         if remembers and len(self._seen) < _SEEN_COUNT_MAX:

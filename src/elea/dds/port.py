@@ -209,6 +209,12 @@ class Dds(Protocol):
     def counts(self, mirror: Mirror, *, is_writer: bool) -> dict[str, int]:
         """Return the library's counters of a mirror: samples lost, deadlines missed."""
 
+    def rejected(self, reader: int) -> int:
+        """Return how many samples found no room in a mirror reader since the last call."""
+
+    def dropped_datagrams(self) -> int:
+        """Return how many datagrams the host dropped; any thread may ask."""
+
     def wait(self, timeout_ns: int) -> Ready:
         """Wait for discovery, samples, `wake` or the timeout."""
 

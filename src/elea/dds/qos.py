@@ -15,7 +15,6 @@ from elea.errors import InvalidValueError
 
 INFINITE: Final = (1 << 63) - 1
 KEEP_ALL: Final = 0  # as a depth
-BEST_EFFORT_DEPTH: Final = 256
 WRITER_DEPTH_MIN: Final = 16
 CLEANUP_NS: Final = 60_000_000_000
 CDR1: Final = 0  # DDS's number of the data representation XCDR 1
@@ -140,8 +139,8 @@ def mirror_reader(
         user_data: What it announces.
         keep_last: Whether the newest sample of each instance is enough (D-406).
     """
-    reliable = of.reliability is Reliability.RELIABLE
-    depth = 1 if keep_last else KEEP_ALL if reliable else BEST_EFFORT_DEPTH
+    # One that keeps the last so many forgets the others without a count.
+    depth = 1 if keep_last else KEEP_ALL
     return Qos(
         reliability=of.reliability,
         durability=of.durability,

@@ -80,6 +80,7 @@ class ToDds:
         self._remote = SourceInstances(bridge.limits.dds_instances_count)
         self._identity: tuple[TopicType, Callable[[bytes], bytes] | None] | None = None
         self._left: list[bytes] = []  # keys of instances that are to be unregistered
+        self._partly: tuple[Item, dict[int, int]] | None = None  # written by some mirrors so far
         self._back_off_ns = BACK_OFF_NS
         self._attempts = 0
         self._refused_once = False
@@ -349,7 +350,7 @@ class ToDds:
         self.retry_ns = None
         count = 0
         batch = self._line.take(DRAIN_COUNT)
-        fast = self._fast_writers(now_ns) if batch else {}
+        fast = self._fast_writers(now_ns) if batch and self._partly is None else {}
         while count < len(batch):
             if fast:
                 count = self._write_plain(batch, count, fast)
@@ -462,10 +463,32 @@ class ToDds:
             self._bridge.counts.duplicate("D-566")
         return found
 
-    def _forget(self, targets: list[MirrorWriter], clock: bytes, time: int) -> None:
-        """Forget the stamp of a sample that was not written after all."""
+    def _write_by_each(
+        self,
+        targets: list[MirrorWriter],
+        item: Item,
+        clock: bytes,
+        write: Callable[[MirrorWriter], int],
+    ) -> list[int] | None:
+        """Write a sample once by each mirror writer; None: one has no room, try again (D-456)."""
+        results: dict[int, int] = {}
+        if self._partly is not None and self._partly[0] is item:
+            results = self._partly[1]
+        self._partly = None
+        is_full = False
         for one in targets:
-            one.written.forget(clock, time)
+            handle = one.mirror.handle
+            if handle in results:
+                continue
+            result = write(one)
+            if result == NO_ROOM:
+                one.written.forget(clock, item.time)  # it was not written after all
+                is_full = True
+            else:
+                results[handle] = result
+        if is_full and results:  # plain samples go the quick way else
+            self._partly = item, results
+        return None if is_full else list(results.values())
 
     def _partition(self, key: str) -> str | None:
         """The partition that a sample belongs to; None: none of this route's (D-107)."""
@@ -569,11 +592,14 @@ class ToDds:
             key_bytes = self._dds.key_of(targets[0].mirror, payload) if has_key else instance
             if not self._owns(partition, version, key_bytes, source_ns):
                 return False
-        targets = self._lacking(targets, clock, item.time)
+        lacking = self._lacking(targets, clock, item.time)
         status = 0 if beside is None else beside.status
-        results = [self._write_to(one, payload, status, source_ns) for one in targets]
-        if NO_ROOM in results and WRITTEN not in results:
-            self._forget(targets, clock, item.time)
+
+        def write(writer: MirrorWriter) -> int:
+            return self._write_to(writer, payload, status, source_ns)
+
+        results = self._write_by_each(lacking, item, clock, write)
+        if results is None:
             return False
         if WRITTEN in results:
             self.counts.samples += 1
@@ -630,16 +656,20 @@ class ToDds:
             return False
         if not self._owns(partition, version_of(key), padded(key), source_ns):
             return False
-        targets = self._lacking(targets, clock, item.time)
-        for writer in targets:
+        lacking = self._lacking(targets, clock, item.time)
+
+        def write(writer: MirrorWriter) -> int:
             writer.is_dirty = True
             call = self._dds.dispose if status & DISPOSED else self._dds.unregister
             result = call(writer.mirror.handle, padded(key), source_ns)
-            if result == NO_ROOM:
-                self._forget(targets, clock, item.time)
-                return False
+            writer.unacknowledged_count += result == WRITTEN
+            return result
+
+        results = self._write_by_each(lacking, item, clock, write)
+        if results is None:
+            return False
+        for result in results:
             if result == WRITTEN:
-                writer.unacknowledged_count += 1
                 self.counts.deletes += 1
             else:
                 self._refuse("refused value", "its key is not one of this type", key)

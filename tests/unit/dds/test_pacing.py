@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -83,6 +84,10 @@ class _Session:
         self.most = max(self.most, len(self.running))
 
 
+def _note(done: list[int], number: int, _items: object, _beyond: int) -> None:
+    done.append(number)
+
+
 @line("D-567")
 def test_history_is_asked_for_a_few_at_a_time() -> None:
     session: Any = _Session()
@@ -99,7 +104,7 @@ def test_history_is_asked_for_a_few_at_a_time() -> None:
     )
     done: list[int] = []
     for number in range(1_000):
-        queries.ask(Question(f"k{number}", "", lambda _items, one=number: done.append(one)))  # type: ignore[misc]
+        queries.ask(Question(f"k{number}", "", partial(_note, done, number)))
     assert len(session.running) == 32
     while session.running:
         session.running.pop(0).drop()
@@ -125,7 +130,7 @@ def test_a_refused_history_query_lets_the_next_one_be_asked() -> None:
     )
     done: list[int] = []
     for number in range(3):
-        queries.ask(Question(f"k{number}", "", lambda _items, one=number: done.append(one)))  # type: ignore[misc]
+        queries.ask(Question(f"k{number}", "", partial(_note, done, number)))
     while session.running:
         session.running.pop(0).drop()
         while posted:

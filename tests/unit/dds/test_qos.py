@@ -85,7 +85,7 @@ def test_mirrors_are_bounded_and_never_block() -> None:
     reader = mirror_reader(reliable, "", LIMITS)
     assert (reader.depth, reader.samples_max) == (KEEP_ALL, 8_192)
     effort = ReaderClass(Reliability.BEST_EFFORT, Durability.VOLATILE, Ownership.SHARED)
-    assert mirror_reader(effort, "", LIMITS).depth == 256
+    assert mirror_reader(effort, "", LIMITS).depth == KEEP_ALL
     assert mirror_reader(effort, "", LIMITS, keep_last=True).depth == 1
     writer = mirror_writer([Qos(depth=3)], "", CDR1, LIMITS)
     assert (writer.depth, writer.samples_max, writer.max_blocking_ns) == (16, -1, 0)
