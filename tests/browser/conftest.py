@@ -29,7 +29,7 @@ addEventListener("securitypolicyviolation", (event) => violations.push(event.vio
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is there, no other test of this process can run a loop
 def browser() -> Iterator[Browser]:
     if BROWSER is None:
         pytest.skip(MISSING)
