@@ -4,7 +4,7 @@
                     demo   cli   sim.campaign
 5  public API       session, and its doorways handlers, ext, shm, aio
 4  drivers, disk    link   sim   store.log
-3  composition      node; config_file
+3  composition      node; config_file, atomic_file
 2  machines         transport   routing   policy   xrce   ros.formats
 1  bytes            wire
 0  vocabulary       in the order of VOCABULARY: a module imports only from its left
@@ -56,7 +56,7 @@ VOCABULARY: Final = (
 LAYERS: Final[dict[int, tuple[str, ...]]] = {
     1: ("wire",),
     2: ("transport", "routing", "policy", "xrce", "ros.formats"),
-    3: ("node", "config_file"),  # files are read below the drivers, which need some
+    3: ("node", "config_file", "atomic_file"),  # drivers need files
     4: ("link", "sim", "store.log"),
     5: ("session",),
     6: (
@@ -76,16 +76,25 @@ MAY_IMPORT: Final[dict[str, set[str]]] = {
     "web": {*VOCABULARY, "config_file", "session", *DOORWAYS, "operate"},
     "dds": {*VOCABULARY, "session", *DOORWAYS, "ros.formats"},
     # Nodes of ROS on sessions; recordings of them, and replays.
-    "ros": {*VOCABULARY, "session", *DOORWAYS, "ros.formats", "store.log", "store"},
+    "ros": {
+        *VOCABULARY,
+        *("atomic_file", "session", *DOORWAYS, "ros.formats", "store.log", "store"),
+    },
     "spark": {
         *VOCABULARY,
-        *("config_file", "session", *DOORWAYS, "store.log", "store.tables", "ros.formats"),
+        *("config_file", "atomic_file", "session", *DOORWAYS),
+        *("store.log", "store.tables", "ros.formats"),
     },
     "store": {
         *VOCABULARY,
-        *("config_file", "session", *DOORWAYS, "store.log", "store.tables", "ros.formats"),
+        *("config_file", "atomic_file", "session", *DOORWAYS),
+        *("store.log", "store.tables", "ros.formats"),
     },
-    "store.tables": {*VOCABULARY, "store.log"},  # written by Spark, read by historians
+    "store.tables": {
+        *VOCABULARY,
+        "atomic_file",
+        "store.log",
+    },  # written by Spark, read by historians
     # Sockets of its own, what devices say, and storages for what they want to last.
     "devices": {*VOCABULARY, "config_file", "xrce", "link", "session", "store"},
     "daemon": {*UNITS} - {"cli", "spark", "demo"},  # composes the process

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from elea.atomic_file import replace_text
 from elea.errors import ConfigError, UnknownTypeError
 from elea.limits import DEFAULT_LIMITS
 from elea.ros.formats.definitions import split_text
@@ -302,7 +303,5 @@ def keep_definitions(directory: Path, entries: Entries) -> int:
     known = _read_kept(file)
     merged = {**known, **entries}
     if merged != known:
-        partial = file.with_suffix(".partial")
-        partial.write_text(kept_text(merged), encoding="utf-8")
-        partial.replace(file)
+        replace_text(file, kept_text(merged))
     return len(merged)

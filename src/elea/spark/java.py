@@ -12,12 +12,12 @@ import re
 import shutil
 import stat
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from elea.atomic_file import replace_text
 from elea.errors import EleaError
 
 VERSION_MIN: Final = 17  # of Spark 4
@@ -135,11 +135,7 @@ def _write(path: Path, text: str) -> None:
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.chmod(name, stat.S_IRWXU)
-    os.replace(name, path)
+    replace_text(path, text, durable=False, shared=True, mode=stat.S_IRWXU)
 
 
 def _candidates(environment: Mapping[str, str]) -> list[tuple[str, Path | None]]:

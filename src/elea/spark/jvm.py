@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from elea.atomic_file import replace_text
 from elea.errors import EleaError, MissingDependencyError
 from elea.spark.home import spark_home
 from elea.spark.java import Java, cache_directory, digest_of, find, usable_home
@@ -273,10 +274,7 @@ def _written(path: Path, text: str) -> None:
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(name, path)
+    replace_text(path, text, durable=False, shared=True)
 
 
 def _has_aot(java: Java) -> bool:

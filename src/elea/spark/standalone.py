@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from elea.atomic_file import replace_text
 from elea.errors import EleaError, InvalidValueError
 from elea.spark.home import spark_home
 from elea.spark.java import Java, find
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 HOST: Final = "127.0.0.1"
 WORKERS_MAX: Final = 16  # each has a Java of its own, and another for each program
+_PRIVATE: Final = 0o600
 _START_S: Final = 180.0  # seconds on a quiet host; a busy one takes its time
 _STOP_S: Final = 10.0
 _POLL_S: Final = 0.05
@@ -213,7 +215,7 @@ class Standalone:
         options = " ".join([*java_flags(self._java, quick=self._quick), self._tidy])
         secret = self._directory / "conf" / "secret"
         if not secret.exists():
-            _write_private(secret, secrets.token_hex(32))
+            replace_text(secret, secrets.token_hex(32), durable=False, mode=_PRIVATE)
         settings = {
             "spark.authenticate": "true",
             "spark.authenticate.secret": secret.read_text(encoding="utf-8"),
@@ -228,7 +230,7 @@ class Standalone:
             "spark.ui.killEnabled": "false",
         }
         text = "".join(f"{name} {value}\n" for name, value in settings.items() if value)
-        _write_private(folder / "spark-defaults.conf", text + more)
+        replace_text(folder / "spark-defaults.conf", text + more, durable=False, mode=_PRIVATE)
 
     def _launch(self, name: str, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
         flags = " ".join([*_DAEMON_FLAGS, self._tidy])
@@ -273,13 +275,3 @@ class Standalone:
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Make a file of its owner alone, in one step."""
-    draft = path.with_suffix(".draft")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(draft, path)

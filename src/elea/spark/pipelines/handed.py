@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from elea.atomic_file import replace_text
 from elea.spark.pipelines import travel
 from elea.spark.pipelines.definition import OWN, Archive, Decoded
 from elea.store.tables.files import Part
-from elea.store.tables.layout import PARTIAL
 
 _FILE: Final = "handed.json"
 
@@ -98,10 +98,8 @@ class HandedFile:
     def write(self) -> None:
         """Not synced: that it is as old as before a loss of power does no harm."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self._path.with_name(f".{self._path.name}{PARTIAL}")
-        told = {name: asdict(one) for name, one in self._tables.items()}
-        partial.write_text(json.dumps(told), encoding="utf-8")
-        partial.replace(self._path)
+        tables = {name: asdict(one) for name, one in self._tables.items()}
+        replace_text(self._path, json.dumps(tables), durable=False)
 
 
 def _is_of(noted: Handed, table: Archive | Decoded, log_id: UUID) -> bool:

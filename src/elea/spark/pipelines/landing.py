@@ -21,6 +21,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from elea.atomic_file import replace_text
 from elea.errors import EleaError
 from elea.limits import DEFAULT_LIMITS
 from elea.spark.decode.drift import Drift, columns_count
@@ -32,7 +33,7 @@ from elea.spark.rows import raw_range
 from elea.store.log.ranges import of_keys
 from elea.store.tables.compaction import tidy
 from elea.store.tables.files import Part, parts_of
-from elea.store.tables.layout import COLUMNS, PARTIAL, Layout, PartWriter, sync
+from elea.store.tables.layout import COLUMNS, Layout, PartWriter
 from elea.store.tables.table import Table, open_table
 
 _LOG: Final = logging.getLogger("elea.spark")
@@ -393,11 +394,7 @@ def _adopt(place: Place, table: Decoded, drift: Sequence[Drift]) -> tuple[str, .
     made.add_columns(list(made.layout.schema_of(Silver(table, [*known, *chosen]).columns)))
     file = _drift_file(place, table.name)
     file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}{PARTIAL}")
-    partial.write_text(json.dumps([asdict(one) for one in (*known, *chosen)]), encoding="utf-8")
-    sync(partial)
-    partial.replace(file)
-    sync(file.parent)
+    replace_text(file, json.dumps([asdict(one) for one in (*known, *chosen)]))
     return tuple(events)
 
 

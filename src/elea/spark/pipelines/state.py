@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
+from elea.atomic_file import replace_text
 from elea.errors import StoreError
-from elea.store.tables.layout import PARTIAL
 
 _STATE: Final = "state.json"
 _LOCK: Final = "lock"
@@ -188,9 +188,7 @@ class Lease:
 
     def tell(self, status: Status) -> None:
         """Write what others may read."""
-        partial = self._own / f".{_STATE}{PARTIAL}"
-        partial.write_text(json.dumps(asdict(status)), encoding="utf-8")
-        partial.replace(self._own / _STATE)
+        replace_text(self._own / _STATE, json.dumps(asdict(status)), durable=False)
 
     def is_asked_to_stop(self) -> bool:
         """Whether somebody asked."""

@@ -7,17 +7,17 @@ that all of it can be kept.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
+from elea.atomic_file import PARTIAL, replacing, sync
 from elea.errors import ExchangeError, InvalidValueError, MissingDependencyError, StoreError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.store.exchange.rows import Progress, Tell
@@ -27,8 +27,6 @@ from elea.store.log.schema import SCHEMA
 from elea.store.log.settings import LogSettings
 from elea.store.log.writer import Stored
 from elea.store.replay.merge import Choice, Merge, chosen
-
-PARTIAL: Final = ".partial"
 
 
 class RowSink(Protocol):
@@ -110,19 +108,9 @@ def export_file(
     """
     if path.exists() and not replace:
         raise ExchangeError(str(path), "it exists; choose another name, or say to replace it")
-    partial = path.with_name(path.name + PARTIAL)
-    try:
-        with partial.open("wb") as stream:
-            sink = None if make_sink is None else make_sink(stream)
-            count = export_to(reader, stream, format, selection, progress, sink)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    _sync_directory(path.parent)
-    return count
+    with replacing(path) as partial, partial.open("wb") as stream:
+        sink = None if make_sink is None else make_sink(stream)
+        return export_to(reader, stream, format, selection, progress, sink)
 
 
 def import_file(
@@ -185,7 +173,7 @@ def _new_directory(directory: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    _sync_directory(directory.parent)
+    sync(directory.parent)
 
 
 def _selected(reader: LogReader, format: str, selection: Selection) -> Iterator[pa.RecordBatch]:
@@ -239,13 +227,3 @@ def reading_of(format: str) -> Reading:
     except ModuleNotFoundError as error:
         raise MissingDependencyError("MCAP", "mcap") from error
     return read_mcap
-
-
-def _sync_directory(directory: Path) -> None:
-    if os.name == "nt":
-        return  # directories cannot be synchronised there
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

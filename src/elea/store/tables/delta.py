@@ -23,6 +23,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
 from elea import crash
+from elea.atomic_file import sync
 from elea.errors import StoreError
 from elea.store.tables.files import DataFile, Part, Stats, pruned
 from elea.store.tables.layout import (
@@ -32,7 +33,6 @@ from elea.store.tables.layout import (
     RETENTION,
     Layout,
     old_partials,
-    sync,
 )
 from elea.store.tables.table import (
     ATTEMPTS_MAX,

@@ -18,7 +18,7 @@ from pyiceberg.table import CommitTableResponse
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.metadata import TableMetadata
 
-from elea.store.tables.layout import sync
+from elea.atomic_file import sync
 
 CATALOG: Final = "catalog.sqlite"
 CATALOG_NAME: Final = (

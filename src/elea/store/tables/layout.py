@@ -8,7 +8,6 @@ tried twice writes two files, of which one is committed.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from elea import crash
+from elea.atomic_file import PARTIAL, sync
 from elea.errors import ConfigError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.store.log.schema import POSITION, SCHEMA, times
@@ -44,7 +44,6 @@ RETENTION: Final = {
 DATE: Final = "date"
 BUCKET: Final = "kp"
 STAGING: Final = "_staging"
-PARTIAL: Final = ".partial"
 
 # Rows of a publisher whose clock is that far off are filed under the day they were received: it
 # would open a partition for each of its samples.
@@ -327,8 +326,7 @@ class _OpenFile:
         self._flush()
         self._writer.close()
         [metadata] = self._metadata
-        with self._partial.open("rb+") as file:
-            os.fsync(file.fileno())
+        sync(self._partial)
         self._partial.replace(self._file)
         length = self._file.stat().st_size
         stats = stats_of(metadata)
@@ -472,12 +470,3 @@ def old_partials(root: Path, before_s: float) -> list[str]:
         for file in root.rglob(f".*{PARTIAL}")
         if file.is_file() and file.stat().st_mtime < before_s
     ]
-
-
-def sync(path: Path) -> None:
-    """Make a file, or the names in a directory, durable."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,19 +23,18 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from elea import crash
+from elea.atomic_file import replace_text, sync
 from elea.errors import StoreError
 from elea.store.tables.files import DataFile, Part, pruned
 from elea.store.tables.layout import (
     BUCKET,
     COLUMNS,
     DATE,
-    PARTIAL,
     STAGING,
     Layout,
     discard,
     old_partials,
     stats_of,
-    sync,
 )
 from elea.store.tables.table import advanced, check_types, log_of
 
@@ -192,13 +190,7 @@ class PlainParquet:
         return found
 
     def _write(self, name: str, value: object) -> None:
-        partial = self._own / f"{name}{PARTIAL}"
-        with partial.open("w") as file:
-            json.dump(value, file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(self._own / name)
-        sync(self._own)
+        replace_text(self._own / name, json.dumps(value))
 
 
 def _hex(schema: pa.Schema) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -18,8 +17,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
+from elea.atomic_file import replace_text
 from elea.errors import StoreError
-from elea.store.tables.layout import PARTIAL, sync
 from elea.store.tables.results import DATA, File
 
 _OWN: Final = "_elea"
@@ -92,10 +91,4 @@ class ParquetCatalog:
         return found
 
     def _write(self, about: dict[str, object]) -> None:
-        partial = self._own / f"{_TABLE}{PARTIAL}"
-        with partial.open("w") as file:
-            json.dump(about, file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(self._own / _TABLE)
-        sync(self._own)
+        replace_text(self._own / _TABLE, json.dumps(about))

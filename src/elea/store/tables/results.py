@@ -7,7 +7,6 @@ then. What a format has to do is `Catalog`: which files there are, and to change
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -19,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from elea.atomic_file import replacing
 from elea.errors import ConfigError, MissingDependencyError, StoreError
-from elea.store.tables.layout import PARTIAL, sync, wide
+from elea.store.tables.layout import wide
 from elea.store.tables.table import FORMATS, format_of
 
 DATA: Final = "rows"  # the directory of the files; no other table has one of that name
@@ -232,12 +232,8 @@ class Results:
     def _written(self, number: int, rows: pa.Table) -> File:
         path = f"{DATA}/{number:012d}-{secrets.token_hex(4)}.parquet"
         file = self.root / path
-        partial = file.with_name(f".{file.name}{PARTIAL}")
-        pq.write_table(rows, partial, compression="zstd", store_schema=False)
-        with partial.open("rb+") as written:
-            os.fsync(written.fileno())
-        partial.replace(file)
-        sync(file.parent)
+        with replacing(file) as partial:
+            pq.write_table(rows, partial, compression="zstd", store_schema=False)
         return File(path, rows.num_rows, file.stat().st_size)
 
 

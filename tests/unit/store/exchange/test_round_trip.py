@@ -237,7 +237,7 @@ def test_a_file_is_there_when_it_is_whole(log: Path, tmp_path: Path) -> None:
     export_file(
         LogReader(log), file, "jsonl", progress=lambda n: seen.append((n, _files(tmp_path)))
     )
-    assert seen[-1] == (62, [tmp_path / "a.jsonl.partial"])
+    assert seen[-1] == (62, [tmp_path / ".a.jsonl.partial"])
     assert _files(tmp_path) == [file]
     with pytest.raises(ExchangeError, match="it exists"):
         export_file(LogReader(log), file, "jsonl")

@@ -168,11 +168,12 @@ def test_what_an_iceberg_catalog_points_to_is_durable_before_it_does(
     """Metadata and manifests are synced before SQLite commits the pointer."""
     from sqlalchemy.orm import Session
 
-    from elea.store.tables import iceberg_catalog, layout
+    from elea import atomic_file
+    from elea.store.tables import iceberg_catalog
 
     synced: set[str] = set()
     missing: list[str] = []
-    real_sync, real_commit = layout.sync, Session.commit
+    real_sync, real_commit = atomic_file.sync, Session.commit
 
     def sync(path: Path) -> None:
         synced.add(str(path))

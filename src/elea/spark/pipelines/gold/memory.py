@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,8 +18,8 @@ from typing import Final, Self
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
+from elea.atomic_file import replacing
 from elea.errors import StoreError
-from elea.store.tables.layout import PARTIAL, sync
 
 LOCK: Final = "round.lock"
 _MARK: Final = b"elea.mark"
@@ -77,14 +76,12 @@ class Remembered:
 
 def write_durably(path: Path, table: pa.Table) -> None:
     """Put rows in place of a file; it is the old or the new one after any crash."""
-    partial = path.with_name(f".{path.name}{PARTIAL}")
-    with partial.open("wb") as file, ipc.new_file(file, table.schema) as writer:
+    with (
+        replacing(path) as partial,
+        partial.open("wb") as file,
+        ipc.new_file(file, table.schema) as writer,
+    ):
         writer.write_table(table)
-        writer.close()
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-    sync(path.parent)
 
 
 class Memory:
