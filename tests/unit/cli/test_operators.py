@@ -73,7 +73,7 @@ def test_rates(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_key_is_a_failure(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ls", "nothing/here", *connect(daemon)]) == 1
     assert "no key" in capsys.readouterr().err
-    assert main(["ls", "a//b", *connect(daemon)]) == 1
+    assert main(["ls", "a//b", *connect(daemon)]) == 2
     assert "a//b" in capsys.readouterr().err
 
 

@@ -75,10 +75,13 @@ def compact(
         group = list(found)
         if (before is not None and day >= before) or all(file.is_sorted for file in group):
             continue
-        new, rows_count = _rewritten(table, group, range_len_max)
+        new: list[DataFile] = []
         try:
+            new, rows_count = _rewritten(table, group, range_len_max)
             table.replace(group, new)
-        except StoreError as error:
+        except (StoreError, FileNotFoundError) as error:
+            if isinstance(error, FileNotFoundError) and _are_listed(table, group):
+                raise
             discard_unlisted(table, new)
             _LOG.warning("%s: %s was not compacted: %s", table.layout.root, day, error)
             continue
@@ -162,6 +165,11 @@ def _opened(
     footers = [pq.read_metadata(path) for path in paths]
     schema = pa.unify_schemas([footer.schema.to_arrow_schema() for footer in footers])
     return footers, ds.dataset(paths, schema=with_dictionaries(schema), format=_FORMAT), schema
+
+
+def _are_listed(table: Table, group: Sequence[DataFile]) -> bool:
+    """Whether a table still has files: one of format `parquet` deletes what was replaced."""
+    return {file.path for file in group} <= {file.path for file in table.files()}
 
 
 def _rewritten(

@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from elea.errors import StoreError
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import POSITION, SCHEMA, RowKind
+from elea.store.tables import compaction
 from elea.store.tables.compaction import MERGE_COUNT, Compacted, compact, merge, tidy
 from elea.store.tables.layout import COLUMNS, PartWriter
 from elea.store.tables.table import FORMATS, Table, open_table
@@ -277,6 +279,34 @@ def test_two_compactions_at_once_do_not_double(table: Table, log: Log) -> None:
         thread.join()
     assert len(done) == 1
     assert position(table) == stored(log)
+
+
+def test_files_that_another_compaction_replaced_were_missed_while_they_were_read(
+    table: Table, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archived(table, log)
+    real_opened = compaction._opened
+    done: list[Compacted] = []
+
+    def opened(*args: Any) -> Any:
+        """Read the footers; another compaction comes before the rows are read."""
+        result = real_opened(*args)
+        monkeypatch.setattr(compaction, "_opened", real_opened)
+        done.extend(compact(open_table(table.layout.root)))
+        return result
+
+    monkeypatch.setattr(compaction, "_opened", opened)
+    assert list(compact(table)) == []
+    assert len(done) == 1
+    assert position(table) == stored(log)
+
+
+def test_a_listed_file_that_is_not_there_is_an_error(tmp_path: Path, log: Log) -> None:
+    table = open_table(tmp_path / "delta", "delta")
+    archived(table, log)
+    (tmp_path / "delta" / table.files()[0].path).unlink()
+    with pytest.raises(FileNotFoundError):
+        list(compact(table))
 
 
 def test_rows_come_in_while_it_is_compacted(table: Table, log: Log) -> None:
