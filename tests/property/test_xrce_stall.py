@@ -75,3 +75,17 @@ def test_two_ends_of_ours_with_few_numbers(seed: int) -> None:
     network.drop = watched
     pump(network, COUNT, number=seed % 2)
     assert not stalled, f"seed {seed}"
+
+
+@pytest.mark.line("X-091")
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_datagrams_that_overtake_each_other_are_taken_once_in_order_with_few_numbers(
+    seed: int,
+) -> None:
+    """With half of 128 numbers under way, a repeated message that came 2 ms late was taken for
+    the one 128 numbers later, also where nothing was lost: that one was lost without a word."""
+    rng = random.Random(seed)
+    faults = Faults(loss=rng.choice((0, 0.1, 0.3)), repeat=rng.choice((0, 0.2)), delay_ms=(4, 6))
+    network = Network(seed, faults, bits=7)
+    pump(network, COUNT)
+    assert network.payloads(1) == expected()

@@ -12,7 +12,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 from tests.interop.ends import ELEA, eventually, free_endpoint, session
 from tests.scale import scaled
-from tests.unit.spark.gold_tables import Source, gold_of, time
+from tests.unit.spark.gold_tables import Source, gold_of, time, us
 from tests.unit.spark.pipelines import fleet
 
 import elea.spark
@@ -75,6 +75,55 @@ def test_an_alert_is_not_deaf_after_a_row_of_a_wrong_clock(
     imu.add(sample("a", 3, 90))
     made = refresh(spark, gold)
     assert (made.late_count, made.rows_count) == (0, 1)
+
+
+@pytest.mark.parametrize("is_stamped", [False, True], ids=["devices right", "all stamps ahead"])
+@pytest.mark.parametrize("is_set_back", [False, True], ids=["of a recorder", "of this host"])
+def test_rows_are_in_time_after_a_clock_a_day_ahead_was_corrected(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_set_back: bool,
+    is_stamped: bool,
+) -> None:
+    """What was recorded meanwhile has times of reception of tomorrow."""
+
+    def clock_at(at_s: float) -> None:
+        monkeypatch.setattr("time.time_ns", lambda: us(at_s) * 1_000)
+
+    imu = Source(tmp_path / "imu", FIELDS)
+    golds = [
+        window(imu, tmp_path / "w", late="5 s"),
+        gold_of("align", tmp_path / "al", [imu.path, imu.path], by=["robot"], late="5 s"),
+        gold_of("alert", tmp_path / "hot", [imu.path], when="ax > 80", by=["robot"]),
+    ]
+    ahead = DAY if is_stamped else 0.0
+    imu.add(*(sample("a", at + ahead, 1, received=at + DAY) for at in (0.5, 1.5, 2.5)))
+    clock_at(3 + (DAY if is_set_back else 0))
+    for gold in golds:
+        refresh(spark, gold)
+    imu.add(*(sample(name, at, 90 if at == 20 else 1) for at in (19, 20, 21) for name in "ab"))
+    clock_at(21.5)
+    made = [refresh(spark, gold) for gold in golds]
+    assert [one.late_count for one in made] == [0, 0, 0]
+    imu.add(*(sample(name, 40, 1) for name in "ab"))
+    clock_at(40.5)
+    for gold in golds:
+        refresh(spark, gold)
+    windows, rows, alerts = (gold.path for gold in golds)
+    starts = {at for (at,) in rows_of(windows, "window_start")}
+    assert starts >= {time(19), time(20), time(21)}
+    today = {time(tenth / 10) for tenth in range(600)}
+    assert starts | {at for (at,) in rows_of(rows, "at")} <= today, "nothing of tomorrow"
+    states = [state for (state,) in rows_of(alerts, "state")]
+    assert (states.count("raised"), states.count("cleared")) == (2, 2)
+    # Tomorrow comes: what was stamped so is there once.
+    imu.add(*(sample(name, DAY + 60, 1) for name in "ab"))
+    clock_at(DAY + 60)
+    for gold in golds:
+        refresh(spark, gold)
+    again = [at for at, name in rows_of(windows, "window_start", "robot") if name == "a"]
+    assert len(again) == len(set(again)) == 7, "of seven rows, in windows of their own"
 
 
 def test_alerts_of_more_groups_than_are_remembered_are_told_and_none_is_lost(

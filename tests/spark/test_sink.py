@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from tests.interop.ends import ELEA, eventually, free_endpoint, session
 from tests.ports import free_port
@@ -87,3 +89,30 @@ def test_what_is_no_sample_is_refused(spark: SparkSession) -> None:
             frame.write.format("zenoh").mode(mode).option("connect", there).save()
         assert "\tat " not in str(caught.value), "frames of Java"
         assert 'File "' not in str(caught.value), "frames of Python"
+
+
+def test_an_error_that_would_come_again_is_told_after_one_attempt(
+    spark: SparkSession, end: tuple[str, list[elea.Sample], Repeats], tmp_path: Path
+) -> None:
+    """Spark tries tasks four times, each with pauses of seconds."""
+    attempts = tmp_path / "attempts"
+    attempts.mkdir()
+
+    def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        (attempts / uuid.uuid4().hex).touch()
+        yield from batches
+
+    rows = spark.range(0, 4, 1, 1).selectExpr("concat('s/', id) AS key", "'x' AS payload")
+    router, _, _ = end
+    for frame, options, complaint in (
+        (rows.selectExpr("nullif(key, 's/2') AS key", "payload"), {}, "row 2 .* has no key"),
+        (rows.selectExpr("key || '//' AS key", "payload"), {}, "s/0//"),
+        (rows, {"ack": "stored", "timeout": "2"}, "nobody records 's/"),
+    ):
+        for file in attempts.iterdir():
+            file.unlink()
+        frame = frame.mapInArrow(counted, frame.schema)
+        writer = frame.write.format("zenoh").mode("append").option("connect", router)
+        with pytest.raises(PySparkException, match=complaint):
+            writer.options(**options).save()
+        assert len(list(attempts.iterdir())) == 1

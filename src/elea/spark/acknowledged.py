@@ -139,7 +139,7 @@ class Acknowledged:
                 self._answered(place, one)
         with self._lock:
             if self._sent and now_s - self._progress_s > self._timeout_s:
-                raise self._late()
+                raise self._late() from self._last_error
             under_way = sum(one.asked is not None for one in self._sent.values())
             due: list[_Sent] = []
             for one in self._sent.values():

@@ -32,7 +32,14 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from elea.errors import ConfigError, EleaError, LinkError
+from elea.errors import (
+    ConfigError,
+    EleaError,
+    LimitError,
+    LinkError,
+    NotRecordedError,
+    NotStoredError,
+)
 from elea.provenance import SampleKind
 from elea.qos import CongestionControl, Priority
 from elea.session.handlers import Callback
@@ -69,6 +76,13 @@ class Sent(WriterCommitMessage):
     deletes_count: int
 
 
+@dataclass
+class Failed(WriterCommitMessage):
+    """Why a task could not send its rows, nor another attempt could: Spark would try four times."""
+
+    text: str
+
+
 class Writer(DataSourceArrowWriter):
     """`df.write`."""
 
@@ -85,7 +99,11 @@ class Writer(DataSourceArrowWriter):
         context = TaskContext.get()
         assert context is not None
         partition = context.partitionId()
-        return send(self._options, iterator, self._write_id, partition, at_ns=self._at_ns)
+        return _tried(self._options, iterator, self._write_id, partition, self._at_ns)
+
+    @told_briefly
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        _check_sent(messages)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -107,7 +125,15 @@ class StreamWriter(DataSourceStreamArrowWriter):
         checkpoint = self._options.checkpoint
         at_ns = None if checkpoint is None else batch_time_ns(checkpoint, int(batch))
         origin = f"{query}/{batch}"
-        return send(self._options, iterator, origin, context.partitionId(), at_ns=at_ns)
+        return _tried(self._options, iterator, origin, context.partitionId(), at_ns)
+
+    @told_briefly
+    def commit(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803 - Spark's name
+    ) -> None:
+        _check_sent(messages)
 
 
 def check_schema(schema: StructType) -> None:
@@ -130,6 +156,41 @@ def check_schema(schema: StructType) -> None:
             raise ConfigError(f"column {field.name}", f"is {seen}; legal are {legal}")
         if types is None and field.name not in COLUMNS:  # others of a log's rows may stay
             raise ConfigError(f"column {field.name}", f"is unknown; legal are {legal}")
+
+
+def _tried(
+    options: Sink,
+    batches: Iterator[pa.RecordBatch],
+    origin: str,
+    partition: int,
+    at_ns: int | None,
+) -> WriterCommitMessage:
+    """The same as `send`; an error that would come again is told to the driver, not raised."""
+    try:
+        return send(options, batches, origin, partition, at_ns=at_ns)
+    except EleaError as error:
+        if not _is_final(error):
+            raise
+        return Failed(str(error))
+
+
+def _is_final(error: EleaError) -> bool:
+    """Whether another attempt would fail, too: a row is no sample, or there is no recorder."""
+    if isinstance(error, (ValueError, LimitError, NotStoredError)) or type(error) is EleaError:
+        return True
+    return isinstance(error.__cause__, NotRecordedError)
+
+
+def _check_sent(messages: list[WriterCommitMessage | None]) -> None:
+    """On the driver.
+
+    Raises:
+        EleaError: a task could not send its rows.
+    """
+    failed = [one.text for one in messages if isinstance(one, Failed)]
+    if failed:
+        more = f" (and {len(failed) - 1} more partitions)" if len(failed) > 1 else ""
+        raise EleaError(f"{failed[0]}{more}")
 
 
 def send(

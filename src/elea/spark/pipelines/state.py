@@ -39,7 +39,8 @@ class TableStatus:
         lag: Rows of the log that it does not have yet; None: not known, or not made of the log,
         lag_s: and seconds since the first of those was recorded.
         late: Rows that came too late for what they belong to; they are in a table `NAME_late`.
-        ahead: Rows whose timestamps were further ahead of their reception than `drift`.
+        ahead: Rows whose timestamps were further ahead of their reception than `drift`,
+            or this of the time of day.
         forgotten: Groups, devices or publishers that exceeded their bound, in this run.
         batch: The number of the last batch or change.
         batch_s: How long that took.

@@ -216,8 +216,8 @@ class Upkeep:
             self._board.event(f"{name}: {made.late_count} rows came too late, see {name}{LATE}")
         if made.ahead_count and name not in self._ahead:
             self._board.event(
-                f"{name}: the timestamps of {made.ahead_count} rows are ahead of their reception"
-                " by more than `drift`: a clock is wrong"
+                f"{name}: the timestamps of {made.ahead_count} rows are ahead of their reception,"
+                " or this of the time of day, by more than `drift`: a clock is wrong"
             )
         if made.forgotten_count:
             self._board.event(

@@ -35,6 +35,7 @@ from elea.xrce.messages_hot import (
 Numbered: TypeAlias = Declare | StreamData | BatchedData | WriteData | Pull
 NUMBERED: Final = (Declare, StreamData, BatchedData, WriteData, Pull)
 SYNCHS_COUNT: Final = 30  # at least, before a peer is believed to acknowledge nothing
+_DISTINCT: Final = 8  # this part of all numbers may be under way at once
 _STALL_NS: Final = 30_000_000_000  # without progress, towards a peer whose lease is infinite
 
 
@@ -148,6 +149,9 @@ class Conduits:
 
     def _begin(self, conduit: int) -> _Outgoing:
         window = self.window or window_of(self.limits)
+        # A copy that is overtaken must not be taken for a message of the next round of numbers.
+        distinct_count = self._serial.modulus // _DISTINCT
+        window = window._replace(flight_count=min(window.flight_count, distinct_count))
         # A session ends if nothing is acknowledged for a lease: that is not to be bad luck.
         allowed_ns = max((self.lease_ns or _STALL_NS) // SYNCHS_COUNT, RTO_MIN_NS)
         sender = ReliableSender(

@@ -7,6 +7,7 @@ Whether conditions hold is SQL. Of each group only rows remain where that change
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -18,6 +19,7 @@ from elea.predicate import Predicate
 from elea.predicate.model import Field, walk
 from elea.spark.pipelines.gold import values
 from elea.spark.pipelines.gold.base import Kind, Option, Options
+from elea.spark.pipelines.gold.event_time import SET_BACK_US, here_us
 from elea.spark.pipelines.gold.frames import collected, moment, puts, require
 from elea.spark.pipelines.gold.late import LATE_COUNT
 from elea.spark.pipelines.gold.rounds import Changes, Round
@@ -47,11 +49,12 @@ def rule_of(options: Options) -> AlertRule:
 
 
 def reduced(
-    rows: DataFrame, options: Options, last: DataFrame | None = None
+    rows: DataFrame, options: Options, now_us: int, last: DataFrame | None = None
 ) -> tuple[DataFrame, int]:
     """The rows that matter, in no order; and how many columns are of the group.
 
     Args:
+        now_us: The time of day: nothing was received later.
         last: By group, the time up to which rows were seen.
     """
     from pyspark.sql import Window
@@ -67,7 +70,8 @@ def reduced(
     groups = [f"_g{at}" for at in range(len(rule.by))]
     at = sql.unix_micros(moment(rows))
     if "recv_ts" in rows.columns:  # else rows after one of a wrong clock would all be late
-        at = sql.least(at, sql.unix_micros("recv_ts") + cast("int", options.get("drift", DRIFT_US)))
+        received = sql.least(sql.unix_micros("recv_ts"), sql.lit(now_us))
+        at = sql.least(at, received + cast("int", options.get("drift", DRIFT_US)))
     told = [_told(rows, path).alias(f"_v{at}") for at, path in enumerate(_paths(options))]
     found = rows.select(
         *(
@@ -159,18 +163,19 @@ def _table(events: Sequence[Event], by: Sequence[str]) -> pa.Table:
 
 
 def _apply(spark: SparkSession, frames: Mapping[str, DataFrame], options: Options) -> DataFrame:
-    rows, count = reduced(next(iter(frames.values())), options)
+    rows, count = reduced(next(iter(frames.values())), options, time.time_ns() // 1_000)
     machine = rule_of(options).machine()
     found = events_of(collected(rows), machine, count)
     return spark.createDataFrame(_table(found, machine.rule.by))
 
 
 def _refresh(round: Round) -> Changes:
-    states = _states(round.state)
+    now_us = here_us(round)
+    states = _set_back(_states(round.state), now_us)
     rule = rule_of(round.options)
     machine = Machine(rule, states)
     last = _last(round.spark, states, len(rule.by)) if states else None
-    rows, count = reduced(round.inputs[0].fresh(), round.options, last)
+    rows, count = reduced(round.inputs[0].fresh(), round.options, now_us, last)
     found = events_of(collected(rows), machine, count)
     late_count = round.mark.get(LATE_COUNT, 0) + machine.late_count
     groups_max = cast("int", round.options.get("groups_max", DEFAULT_LIMITS.gold_groups_count))
@@ -182,6 +187,17 @@ def _refresh(round: Round) -> Changes:
         late_count=machine.late_count,
         forgotten_count=len(machine.states) - len(kept),
     )
+
+
+def _set_back(states: Mapping[Group, State], now_us: int) -> dict[Group, State]:
+    """States without times that are yet to come: this host's clock was ahead, and was set back."""
+    found = {}
+    for group, one in states.items():
+        if one.last_us > now_us + SET_BACK_US:
+            since_us = one.since_us if one.id is not None else None
+            one = State(0, since_us, one.id)
+        found[group] = one
+    return found
 
 
 def _kept(states: Mapping[Group, State], groups_max: int) -> Mapping[Group, State]:

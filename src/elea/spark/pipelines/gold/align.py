@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from elea.spark.pipelines.gold import values
 from elea.spark.pipelines.gold.base import Kind, Option, Options
-from elea.spark.pipelines.gold.event_time import CLOSED, Spans, advance
+from elea.spark.pipelines.gold.event_time import CLOSED, Spans, advance, set_back
 from elea.spark.pipelines.gold.frames import PLACE, collected, moment, puts, require
 from elea.spark.pipelines.gold.rounds import Changes, Round
 from elea.spark.pipelines.gold.window import BY, DEVICES_MAX, DRIFT, LATE
@@ -104,6 +104,7 @@ def _refresh(round: Round) -> Changes:
     options = round.options
     by = cast("Sequence[str]", options["by"])
     tolerance = cast("int", options["tolerance"])
+    round, gone = set_back(round, AT, 1)
     before = round.mark.get(CLOSED)
     # Each table of each group is one who sends: all have to have passed a row.
     seen = advance(round, round.inputs, by, Spans(1, 1), lives={}, is_apart=True)
@@ -115,7 +116,7 @@ def _refresh(round: Round) -> Changes:
     mark = seen.mark(round.mark, step, (-tolerance, tolerance + 1))
     names = ("_table", *by)
     if after == before or not seen.positions:
-        return seen.changes(None, mark, names, is_partial=False)
+        return seen.changes(None, mark, names, is_partial=False, removed=gone)
     others = [
         one.rows(None if before is None else before - tolerance, after + tolerance)
         for one in round.inputs[1:]
@@ -123,7 +124,7 @@ def _refresh(round: Round) -> Changes:
     found = aligned([round.inputs[0].rows(before, after), *others], options)
     at = sql.unix_micros(sql.col(AT))
     found = found.where(at < after)
-    return seen.changes(collected(found), mark, names, is_partial=after < upto)
+    return seen.changes(collected(found), mark, names, is_partial=after < upto, removed=gone)
 
 
 ALIGN: Final = Kind(

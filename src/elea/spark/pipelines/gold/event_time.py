@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from elea.limits import DEFAULT_LIMITS
 from elea.spark.pipelines.gold.frames import collected, moment, puts, require
@@ -31,6 +32,7 @@ AHEAD_COUNT: Final = "ahead_count"  # rows whose timestamps were too far ahead, 
 LAST: Final = "last_us"  # the latest timestamp, however far ahead it is
 _PUBLISHER: Final = ("zid", "eid")
 _POSITION: Final = "position_us"
+SET_BACK_US: Final = 60_000_000  # a clock that was set back by less is waited for
 _ROWS_MAX: Final = 1_000_000  # of a piece of history: what it gives is in the driver's memory
 
 
@@ -71,6 +73,7 @@ def closed(
     """
     from pyspark.sql import functions as sql
 
+    round, gone = set_back(round, end)
     source = round.inputs[0]
     before = round.mark.get(CLOSED)
     names = devices_of(round, source.fresh())
@@ -82,14 +85,41 @@ def closed(
     after = step.after_us
     mark = seen.mark(round.mark, step, (1 - spans.every_us, 1))
     if not seen.positions or not spans.end_between(before, after):
-        return seen.changes(None, mark, names, is_partial=after < upto)
+        return seen.changes(None, mark, names, is_partial=after < upto, removed=gone)
     since = None if before is None else before - spans.every_us
     found = made(source.rows(since, after))
     ends = sql.unix_micros(sql.col(end))
     found = found.where(ends <= after)
     if before is not None:
         found = found.where(ends > before)
-    return seen.changes(collected(found), mark, names, is_partial=after < upto)
+    return seen.changes(collected(found), mark, names, is_partial=after < upto, removed=gone)
+
+
+def set_back(round: Round, column: str, length_us: int = 0) -> tuple[Round, pa.Table | None]:
+    """The round, and rows to be removed, where spans are closed that this host's clock has before
+    it: it was ahead when they were closed, and was set back. They are closed again when it is time.
+
+    Args:
+        column: Of the table, when a span ends,
+        length_us: or that much before it ends.
+    """
+    closed_us = round.mark.get(CLOSED)
+    now_us = here_us(round)
+    if closed_us is None or round.is_final or closed_us <= now_us + SET_BACK_US:
+        return round, None
+    closed_us = now_us - cast("int", round.options["late"])
+    made = None if round.table.schema() is None else round.table.rows([column])
+    gone = None
+    if made is not None:
+        ends = pc.add(made[column].cast(pa.int64()), length_us)
+        gone = made.filter(pc.greater(ends, closed_us))
+    mark = {**round.mark, CLOSED: closed_us, NOW: min(round.mark.get(NOW, 0), now_us)}
+    return replace(round, mark=mark), gone
+
+
+def here_us(round: Round) -> int:
+    """The time of day: nothing was received later, whatever the clock of a recorder said."""
+    return max(time.time_ns() // 1_000, round.now_us or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +143,8 @@ class Seen:
         late_count: Rows of spans that are closed,
         late: the rows themselves, as many as are kept,
         refill: and from when to when those of them are that a recorder may have filled in.
-        ahead_count: Rows whose timestamps are further ahead of their reception than `drift`.
+        ahead_count: Rows whose timestamps are further ahead of their reception than `drift`, or
+            this of the time of day.
         last_us: The latest timestamp of all, however far ahead.
         devices_max: How many positions are remembered.
     """
@@ -137,10 +168,12 @@ class Seen:
         names: Sequence[str],
         *,
         is_partial: bool,
+        removed: pa.Table | None = None,
     ) -> Changes:
         """What becomes of the table, with what new rows tell."""
         return Changes(
             rows,
+            removed,
             mark=mark,
             state=self.state(names),
             late_count=self.late_count,
@@ -224,16 +257,19 @@ def advance(
     """
     known = ("_table", *names) if is_apart else names
     positions = _remembered(round.state, known)
-    now_us = round.mark.get(NOW, 0)
+    today_us = here_us(round)
+    now_us = min(round.mark.get(NOW, 0), today_us)
     before = round.mark.get(CLOSED)
     late_count = ahead_count = 0
     last_us = round.mark.get(LAST, 0)
     first_us, rows_count = None, 0
     drift_us = cast("int", round.options.get("drift", DRIFT_US))
+    if any(at > today_us + drift_us + SET_BACK_US for at in positions.values()):
+        positions = {device: min(at, today_us) for device, at in positions.items()}
     late: list[pa.Table] = []
     refills: list[int] = []
     for number, one in enumerate(inputs):
-        rows = _timed(one.fresh())
+        rows = _timed(one.fresh(), today_us)
         told = _told(rows, names, spans, None if one.is_whole else before, drift_us)
         for row in told.to_pylist():
             device = tuple(str(row[name]) for name in names)
@@ -266,16 +302,20 @@ def advance(
     )
 
 
-def _timed(frame: DataFrame) -> DataFrame:
-    """Rows that hold values, with the time of each, and of when it was received at the latest."""
+def _timed(frame: DataFrame, now_us: int) -> DataFrame:
+    """Rows that hold values, with the time of each, and of when it was received at the latest.
+
+    A recorder whose clock is ahead, like a device, would close spans into tomorrow: nothing was
+    received after now.
+    """
     from pyspark.sql import functions as sql
 
     rows = puts(frame)
     rows = rows.withColumn("_at", sql.unix_micros(moment(rows)))
-    if "recv_ts" in rows.columns:
-        return rows.withColumn("_received", sql.unix_micros("recv_ts"))
     # Of a table without it, what is in it was there by now.
-    return rows.withColumn("_received", sql.least("_at", sql.lit(time.time_ns() // 1_000)))
+    received = sql.unix_micros("recv_ts") if "recv_ts" in rows.columns else sql.col("_at")
+    rows = rows.withColumn("_told", received)
+    return rows.withColumn("_received", sql.least("_told", sql.lit(now_us)))
 
 
 def _is_late(spans: Spans, before: int | None) -> Column:
@@ -298,6 +338,7 @@ def _told(
     limit = sql.col("_received") + drift_us
     filled = late & sql.col("sn").isNotNull() if "sn" in rows.columns else sql.lit(False)
     filled_at = sql.when(filled, sql.col("_at"))
+    ahead = (sql.col("_at") > limit) | (sql.col("_told") > limit)
     grouped = rows.groupBy(*(sql.col(f"`{name}`") for name in names))
     return collected(
         grouped.agg(
@@ -307,7 +348,7 @@ def _told(
             sql.max(sql.least("_at", limit)).alias("position"),
             sql.max("_received").alias("received"),
             sql.count_if(late).cast("bigint").alias("late"),
-            sql.count_if(sql.col("_at") > limit).cast("bigint").alias("ahead"),
+            sql.count_if(ahead).cast("bigint").alias("ahead"),
             sql.min(filled_at).alias("refill_first"),
             sql.max(filled_at).alias("refill_last"),
         ).where("position is not null")
@@ -316,7 +357,7 @@ def _told(
 
 def _late_rows(rows: DataFrame, spans: Spans, before: int) -> pa.Table:
     return collected(
-        rows.where(_is_late(spans, before)).drop("_at", "_received").limit(LATE_ROWS_MAX)
+        rows.where(_is_late(spans, before)).drop("_at", "_told", "_received").limit(LATE_ROWS_MAX)
     )
 
 

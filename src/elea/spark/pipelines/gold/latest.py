@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from elea.spark.pipelines.gold import values
 from elea.spark.pipelines.gold.base import Kind, Option, Options
+from elea.spark.pipelines.gold.event_time import here_us
 from elea.spark.pipelines.gold.frames import collected, moment, order, require
 from elea.spark.pipelines.gold.rounds import Changes, Round
 from elea.store.log.schema import RowKind
@@ -62,7 +63,8 @@ def _apply(spark: SparkSession, frames: Mapping[str, DataFrame], options: Option
 def _refresh(round: Round) -> Changes:
     found = collected(last_rows(round.inputs[0].fresh(), round.options))
     by = _by(round.options)
-    now_us = max([round.mark.get(_NOW, 0), *_micros(found)])
+    # A clock that is ahead must not make deletions be forgotten.
+    now_us = min(max([round.mark.get(_NOW, 0), *_micros(found)]), here_us(round))
     schema = round.table.schema()
     known = None
     if schema is not None:

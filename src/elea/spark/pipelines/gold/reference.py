@@ -77,7 +77,10 @@ has to catch up, and stands still when nothing is recorded. `refresh(..., now_us
 knows that nothing is missing; `is_final=True` closes all that is open.
 
 A timestamp is believed up to `drift` ahead of when its row was received: a device whose clock is a
-day ahead would close spans into tomorrow. Rows further ahead are counted (`ahead_count`).
+day ahead would close spans into tomorrow. Rows further ahead are counted (`ahead_count`). Nor is
+a time of reception believed that the clock of this host has before it: that of a recorder may be
+wrong, and its rows count as received now. If it was this host's own clock, and it was set back by
+more than a minute, spans that it has before it again are removed, and closed when it is time.
 
 Rows that come after their span was closed are counted (`late_count`) and are in a table of their
 own, `NAME_late`, up to 100,000 of a round; and in the table they came from: a back-fill of that

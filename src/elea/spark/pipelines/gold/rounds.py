@@ -72,7 +72,8 @@ class Changes:
         state: The same, as rows.
         late_count: Rows that came after what they belong to was closed, in this round,
         late: and the rows themselves, as many as are kept.
-        ahead_count: Rows whose timestamps are further ahead of their reception than `drift`.
+        ahead_count: Rows whose timestamps are further ahead of their reception than `drift`,
+            or this of the time of day.
         forgotten_count: Groups, devices or publishers that exceed the bound, and are forgotten.
         is_partial: There is more than is good for one round: another one is to follow at once.
     """
