@@ -1,7 +1,8 @@
 """A neighbour agrees on request ids of eight bits and answers when it likes: ids never run over.
 
 Everything is asked through it one after the other, and then more at once than there are ids: those
-beyond are refused with a reason, and nobody else's queries are.
+beyond are refused with a reason, and nobody else's queries are. At last it answers queries that
+timed out while others are open: none of these is ended by that.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ SIZES: Final = {"small": 600, "full": 20_000}  # queries, one after the other
 _FEW_IDS: Final = 0x02  # sequence numbers as usual, request ids of eight bits
 _IDS_COUNT: Final = 256
 _KEY: Final = "request_ids/q"
+_LATE: Final = 100  # queries that time out
 
 
 class Answerer:
@@ -36,6 +38,8 @@ class Answerer:
         self.raw.send([Declare(DeclareQueryable(1, WireExpr(0, _KEY)), qos=QOS_DECLARE)])
         self.ids: list[int] = []
         self.keeps = False
+        self.left = 0  # of the next requests, how many it does not end before `end_late`
+        self.late: list[int] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -45,7 +49,9 @@ class Answerer:
         while not self._stop.is_set() and not self.raw.closed:
             asked = [one.id for one in self.raw.messages() if isinstance(one, Request)]
             self.ids += asked
-            kept += asked
+            self.late += asked[: self.left]
+            kept += asked[self.left :]
+            self.left = max(0, self.left - len(asked))
             if kept and not self.keeps:
                 self.raw.send([ResponseFinal(number) for number in kept], read=False)
                 kept.clear()
@@ -74,6 +80,7 @@ def attack(target: Target, size: int) -> list[Check]:
         answerer.keeps = False
         for one in replies[:_IDS_COUNT]:
             errors += _errors(one)
+        cut_short = _late(session, answerer)
         closed = answerer.raw.closed
     answerer.end()
     print({"largest": largest, "asked": asked, "errors": errors[:3]}, file=sys.stderr)
@@ -83,8 +90,32 @@ def attack(target: Target, size: int) -> list[Check]:
         Check("errors", len(errors), 0),
         Check("ids_twice_in_flight", len(in_flight) - len(set(in_flight)), 0),
         Check("not_refused", 44 - len(refused), 0),
+        Check("ended_by_late_answers", cut_short, 0),
         Check("closed", float(closed), 0),
     ]
+
+
+def _late(session: elea.Session, answerer: Answerer) -> int:
+    """How many queries end although the neighbour has ended only others, which timed out."""
+    answerer.left = _LATE
+    for one in [session.get(_KEY, timeout=0.2) for _ in range(_LATE)]:
+        list(one)
+    for _ in range(_IDS_COUNT - _LATE):  # until the numbers begin anew
+        list(session.get(_KEY, timeout=PATIENCE_S))
+    count = len(answerer.ids)
+    answerer.keeps = True
+    ended: list[object] = []
+    for _ in range(_LATE):
+        session.get(_KEY, elea.handlers.Callback(ended.append, lambda: ended.append(None)))
+    until(lambda: len(answerer.ids) >= count + _LATE)
+    answerer.raw.send([ResponseFinal(number) for number in answerer.late], read=False)
+    with session.declare_querier(_KEY) as querier:  # what is sent after them has arrived
+        until(lambda: querier.matching_status.matching)
+    list(session.get("@/*/router", timeout=PATIENCE_S))
+    cut_short = len(ended)
+    answerer.keeps = False
+    until(lambda: len(ended) >= _LATE)
+    return cut_short
 
 
 def _errors(replies: elea.Handler[elea.Reply]) -> list[str]:

@@ -30,6 +30,7 @@ SIZES: Final = {"small": 4, "full": 40}  # batches
 SERVICES: Final = services
 _ROWS: Final = 50  # of a batch
 _MEMBERS: Final = 40  # of a payload that are new
+_NAMES: Final = ("\ud800", "a.b", "", " ", ",;{}()=", "AX", "robot", "_extra")  # of each payload
 _TABLE: Final = 'imu: {decode: json, key: "fleet/{robot}/imu", schema: {ax: f64}}'
 
 
@@ -88,7 +89,7 @@ def publish(session: elea.Session, batch: int) -> None:
     """One batch of samples, stored."""
     for row in range(_ROWS):
         names = (f"made_up_{batch}_{row}_{member}" for member in range(_MEMBERS))
-        told = {"ax": 1.0, **dict.fromkeys(names, 1)}
+        told = {"ax": 1.0, "a": {"b": [{"c": "x"}]}, **dict.fromkeys([*_NAMES, *names], 1)}
         session.put("fleet/r1/imu", json.dumps(told), ack="stored", timeout=60)
 
 

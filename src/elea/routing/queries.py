@@ -33,6 +33,8 @@ TARGET_BEST_MATCHING: Final = 0
 TARGET_ALL: Final = 1
 TARGET_ALL_COMPLETE: Final = 2
 _MS_NS: Final = 1_000_000
+# Where request ids have more bits, years pass before one is used again.
+_SMALL_ID_MAX: Final = 0xFFFF
 # A session ends its own queries in time; it is only reminded if it does not.
 _LOCAL_GRACE_NS: Final = 1_000_000_000
 _TIMEOUT: Final = b"Timeout"
@@ -92,6 +94,7 @@ class Queries:
         "_routes",
         "_stats",
         "_tables",
+        "_unended",
     )
 
     def __init__(self, context: Context, routes: Routes) -> None:
@@ -104,6 +107,8 @@ class Queries:
         self._routes = routes
         self._open: dict[int, dict[int, Query]] = {}  # by the face that asked, its request id
         self._legs: dict[int, dict[int, Leg]] = {}  # by destination, its request id
+        # By destination: ids of requests that timed out or were cancelled before it ended them.
+        self._unended: dict[int, dict[int, None]] = {}
 
     def is_empty(self) -> bool:
         """Whether no query is open."""
@@ -181,7 +186,9 @@ class Queries:
 
     def request_ids(self, face_id: int) -> Collection[int]:
         """The ids of the requests that a face has not ended."""
-        return self._legs.get(face_id, {}).keys()
+        legs = self._legs.get(face_id, {}).keys()
+        unended = self._unended.get(face_id)
+        return legs if unended is None else legs | unended.keys()
 
     def awaits(self, face_id: int, request_id: int) -> bool:
         """Whether somebody still waits for the answers of a face to a request."""
@@ -196,6 +203,9 @@ class Queries:
         """`face` will not answer this request any more."""
         leg = self._legs.get(face.id, {}).get(request_id)
         if leg is None:
+            unended = self._unended.get(face.id, {})
+            if request_id in unended:
+                del unended[request_id]
             self._stats.drop(Drop.REPLY_LATE)
             return
         self._end_leg(leg)
@@ -214,6 +224,7 @@ class Queries:
             self._abort(query)
         for leg in list(self._legs.get(face.id, {}).values()):
             self._end_leg(leg)
+        self._unended.pop(face.id, None)
 
     def _route(self, face: Face, key: str, request: Request) -> list[Destination]:
         target = request.target
@@ -267,6 +278,9 @@ class Queries:
         """Number a request to one destination; None, told and counted, if it has no number free."""
         face = self._tables.faces[target.face_id]
         request_id = face.request_ids.take()
+        if request_id is None and face.id in self._unended:
+            del self._unended[face.id]  # a neighbour that ends no request is asked on
+            request_id = face.request_ids.take()
         if request_id is None:
             self._stats.drop(Drop.REQUEST_IDS)
             self._error(query, _NO_REQUEST_IDS, face.spec.zid)
@@ -288,6 +302,7 @@ class Queries:
         self._stats.drop(Drop.QUERY_TIMEOUT)
         self._error(leg.query, _TIMEOUT, leg.face.spec.zid)
         if leg.is_open:
+            self._keep_id(leg)
             self._end_leg(leg)
 
     def _end_leg(self, leg: Leg) -> None:
@@ -300,9 +315,22 @@ class Queries:
 
     def _abort(self, query: Query) -> None:
         for leg in query.legs.values():
+            self._keep_id(leg)
             self._forget_leg(leg)
         query.legs.clear()
         self._forget_query(query)
+
+    def _keep_id(self, leg: Leg) -> None:
+        """Give its id to no other request before the face has ended it.
+
+        A late answer, and its end, would be taken for those of the other request.
+        """
+        if leg.face.spec.request_id_max > _SMALL_ID_MAX:
+            return
+        unended = self._unended.setdefault(leg.face.id, {})
+        unended[leg.id] = None
+        if len(unended) > self._limits.queries_count:
+            del unended[next(iter(unended))]
 
     def _forget_leg(self, leg: Leg) -> None:
         assert leg.timer is not None

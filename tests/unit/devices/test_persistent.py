@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sqlite3
 import time
@@ -15,10 +16,12 @@ from elea.devices.device import Device
 from elea.devices.persistent import PersistentStore
 from elea.errors import ClosedError, StoreError
 from elea.ids import ZenohId
+from elea.limits import DEFAULT_LIMITS
 from elea.store.backends.sqlite import SqliteBackend
 from elea.timestamp import NTP64, Timestamp
 from elea.xrce.qualities import Level
 from elea.xrce.samples.sample import Sample
+from elea.xrce.status import RefusedError
 
 YEAR_S = 365 * 86_400
 
@@ -112,3 +115,38 @@ def test_samples_are_kept_after_the_clock_was_set_back(tmp_path: Path, is_delete
     store = PersistentStore(tmp_path)
     assert [one.payload for one in store.matching("safe/p")] == [b"after"]
     store.close()
+
+
+def test_a_sample_without_room_is_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = f"plugins/xrce/persistent:{json.dumps(str(tmp_path))}"
+    with served(place) as one:
+        store = one.service._persistent
+        assert store is not None
+        with Device(one.udp) as device, Device(one.udp) as other:
+            rids = [device.publisher(f"/safe/{name}#persistent") for name in "ab"]
+            kept = other.publisher("/safe/a#persistent")
+            for rid in rids:
+                device.wait_matched(rid)
+            other.wait_matched(kept)
+            device.write(rids[0], b"first")
+            device.flush()
+            monkeypatch.setattr(
+                store, "_limits", dataclasses.replace(DEFAULT_LIMITS, xrce_durable_count=1)
+            )
+            device.write(rids[1], b"without room")
+            with pytest.raises(ClosedError, match="reason 3"):
+                device.flush()
+            other.write(kept, b"second")  # a key that has a sample has room
+            other.flush()
+        assert one.counts()["gateway_refused"] == 1
+        assert [sample.payload for sample in store.matching("safe/*")] == [b"second"]
+        with Device(one.udp) as device:
+            rid = device.publisher("/safe/a#persistent")
+            device.wait_matched(rid)
+            device.write(rid, b"third")
+            device.flush()
+            with pytest.raises(RefusedError):
+                device.publisher("/safe/c#persistent")
+        assert [sample.payload for sample in store.matching("safe/*")] == [b"third"]

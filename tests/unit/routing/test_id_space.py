@@ -6,7 +6,7 @@ import pytest
 from tests.unit.routing.mesh import Mesh, Node, S, Session
 
 from elea.limits import Limits
-from elea.routing.face import FaceSpec
+from elea.routing.face import Face, FaceSpec
 from elea.routing.id_space import ID_MAX, IdSpace
 from elea.routing.regions import CLIENT, PEER
 from elea.wire.buffer_hot import Writer
@@ -84,6 +84,53 @@ def test_a_query_beyond_the_ids_of_a_neighbour_is_refused_with_a_reason() -> Non
     session.heard()
     session.get("q")
     assert requests(peer) == [77]
+
+
+def test_a_late_end_of_a_request_ends_no_other_with_the_same_id() -> None:
+    node = Mesh().node("p")
+    session, peer = node.session(), answering(node, 0xFF)
+    late = []
+    for is_cancelled in (False, True):
+        number = session.get("q")
+        late += requests(peer)
+        if is_cancelled:
+            assert node.routing.queries.cancel(_face(node, session), number)
+        else:
+            node.mesh.wait(60.0)
+            assert session.heard()[-1] == f"RESPONSE_FINAL {number}"
+    asked = []
+    for _ in range(254):  # all ids that are free
+        session.get("q")
+        asked += requests(peer)
+    assert set(asked) == set(range(256)) - set(late)
+    for number in asked[1:]:
+        peer.done(number)
+    session.heard()
+    session.get("q")
+    [last] = requests(peer)
+    assert last not in late
+    for number in late:
+        peer.done(number)
+    assert session.heard() == [], "another query was ended"
+    peer.done(last)
+    for _ in range(2):
+        session.get("q")
+        peer.done(*requests(peer))
+    assert node.routing.queries.request_ids(peer.face_id) == {asked[0]}
+
+
+def test_a_neighbour_that_ends_no_request_is_asked_on() -> None:
+    node = Mesh().node("p")
+    session, peer = node.session(), answering(node, 0xFF)
+    for _ in range(3 * 256):
+        number = session.get("q")
+        assert len(requests(peer)) == 1
+        assert node.routing.queries.cancel(_face(node, session), number)
+    assert node.routing.stats.dropped() == {}
+
+
+def _face(node: Node, session: Session) -> Face:
+    return node.routing.tables.faces[session.face_id]
 
 
 def test_another_neighbour_answers_what_one_without_ids_cannot() -> None:

@@ -61,6 +61,8 @@ def drift_of(place: int, decoder: Decoder, payloads: pa.Array) -> list[Drift]:
         for name, inner in value.items():
             if name.lower() in known or len(found) >= DEFAULT_LIMITS.decode_columns_count:
                 continue
+            if not _is_text(name):
+                continue
             seen = layout_of_values([inner])
             if seen is not None:
                 found[name] = _merged(found[name], seen) if name in found else seen
@@ -111,11 +113,21 @@ def _layout_of(value: object) -> Layout | None:
             item = layout_of_values(value)
             return None if item is None else ListOf(item)
         case dict():
-            members = [(str(name), _layout_of(inner)) for name, inner in value.items()]
+            named = [(str(name), inner) for name, inner in value.items()]
+            members = [(name, _layout_of(inner)) for name, inner in named if _is_text(name)]
             known = {name.lower(): (name, inner) for name, inner in members if inner is not None}
             return Structure(tuple(known.values())) if known else None
         case _:
             return _TEXT
+
+
+def _is_text(name: str) -> bool:
+    """Whether a column may have this name: JSON can name half a character, and no table can."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _merged(a: Layout, b: Layout) -> Layout:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +24,9 @@ import pyarrow as pa
 from elea.atomic_file import replace_text
 from elea.errors import EleaError
 from elea.limits import DEFAULT_LIMITS
+from elea.predicate.layout import parse_layout
 from elea.spark.decode.drift import Drift, columns_count
+from elea.spark.decode.types import table_type
 from elea.spark.options import Source
 from elea.spark.pipelines.definition import BAD, Archive, Decoded, Pipeline
 from elea.spark.pipelines.handed import HandedFile
@@ -357,6 +359,14 @@ def drift_of(place: Place, table: str) -> tuple[Drift, ...]:
     return tuple(Drift(**one) for one in told)
 
 
+def _paths(field: pa.Field, above: str = "") -> Iterator[str]:
+    """Yield the dotted paths of a column: a table of Iceberg has each once."""
+    path = f"{above}{field.name}".lower()
+    yield path
+    for index in range(field.type.num_fields):
+        yield from _paths(field.type.field(index), f"{path}.")
+
+
 def _adopt(place: Place, table: Decoded, drift: Sequence[Drift]) -> tuple[str, ...]:
     """Columns for members that are new, up to a bound; rows have them from the next batch on.
 
@@ -369,12 +379,15 @@ def _adopt(place: Place, table: Decoded, drift: Sequence[Drift]) -> tuple[str, .
     in_batch = DEFAULT_LIMITS.drift_batch_columns_count
     chosen: list[Drift] = []
     rest: list[Drift] = []
+    taken = {path for one in Silver(table, known).columns for path in _paths(one)}
     for one in fresh:
         count = columns_count(one)
-        if count > room:
+        paths = set(_paths(pa.field(one.name, table_type(parse_layout(one.layout)))))
+        if count > room or not paths.isdisjoint(taken):
             rest.append(one)
         elif count <= in_batch or not chosen:  # else with a later batch
             chosen.append(one)
+            taken |= paths
             room, in_batch = room - count, in_batch - count
     events = [
         f"{table.name}: payloads hold {one.name!a}, {one.layout}: a column now" for one in chosen
@@ -383,8 +396,8 @@ def _adopt(place: Place, table: Decoded, drift: Sequence[Drift]) -> tuple[str, .
         chosen.append(Drift(-1, EXTRA, "string"))
         shown = ", ".join(f"{one.name[:40]!a}" for one in rest[:_MEMBERS_SHOWN])
         events.append(
-            f"{table.name}: payloads hold {len(rest)} more members ({shown}, ...) than drift_max"
-            f" ({table.drift_max}) allows: they are in the column {EXTRA}"
+            f"{table.name}: {len(rest)} more members of payloads ({shown}, ...) exceed drift_max"
+            f" ({table.drift_max}) or have the path of a column: they are in the column {EXTRA}"
         )
     if not chosen:
         return ()

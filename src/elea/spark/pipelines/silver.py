@@ -134,7 +134,14 @@ class Silver:
         if not isinstance(value, dict):
             return None
         rest = {name: one for name, one in value.items() if str(name).lower() not in known}
-        return json.dumps(rest, default=str, ensure_ascii=False) if rest else None
+        if not rest:
+            return None
+        text = json.dumps(rest, default=str, ensure_ascii=False)
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half a character stays the escape that it was
+            return json.dumps(rest, default=str)
+        return text
 
     def _with_fields(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self._format is None:

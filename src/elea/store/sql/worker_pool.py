@@ -94,14 +94,13 @@ class WorkerPool:
 
     @contextmanager
     def _lent(self) -> Iterator[_Process]:
-        with self._lock:
-            process = self._idle.pop() if self._idle else None  # the one that is warm
-        process = process or _Process()
+        lent = self._take_idle() or _Process()
         try:
-            yield process
+            yield lent
         finally:
-            if not process.is_idle:
-                ran = process.kill()
+            process: _Process | None = lent
+            if not lent.is_idle:
+                ran = lent.kill()
                 with self._lock:
                     self.killed_count += ran
                 process = None if self._is_stopping() else _Process()  # for the next one
@@ -111,6 +110,15 @@ class WorkerPool:
                     process = None
             if process is not None:
                 process.kill()
+
+    def _take_idle(self) -> _Process | None:
+        """Return the process that is warm; one that was killed while it was idle is no use."""
+        while True:
+            with self._lock:
+                process = self._idle.pop() if self._idle else None
+            if process is None or process.is_running:
+                return process
+            process.kill()
 
 
 class PendingAnswer:
@@ -178,9 +186,14 @@ class _Process:
         """Its number."""
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
     def kill(self) -> bool:
         """End it at once; whether it still ran."""
-        ran = self._process.poll() is None
+        ran = self.is_running
         self._process.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_S)

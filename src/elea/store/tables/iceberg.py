@@ -229,9 +229,22 @@ def _name(consumer: str, log_id: UUID) -> str:
 
 
 def small(type: pa.DataType) -> pa.DataType:
+    """Return a type as tables have it; pyiceberg reads texts and lists as large ones."""
     if pa.types.is_large_string(type):
         return pa.string()
-    return pa.binary() if pa.types.is_large_binary(type) else type
+    if pa.types.is_large_binary(type):
+        return pa.binary()
+    if pa.types.is_list(type) or pa.types.is_large_list(type):
+        return pa.list_(_small_field(type.value_field))
+    if pa.types.is_struct(type):
+        return pa.struct([_small_field(one) for one in type])
+    if pa.types.is_map(type):
+        return pa.map_(_small_field(type.key_field), _small_field(type.item_field))
+    return type
+
+
+def _small_field(field: pa.Field) -> pa.Field:
+    return field.with_type(small(field.type))
 
 
 def _pause(attempt: int) -> None:

@@ -74,6 +74,7 @@ class Flow:
         self._end = end
         self._lost = lost
         self.unsettled: set[bytes] = set()  # devices that wait for what they wrote to be on disk
+        self.unkept: set[bytes] = set()  # devices with a persistent sample without room
         self.holding: dict[bytes, None] = {}  # devices with samples that wait for others
         self._pressed: dict[bytes, int] = {}  # devices for which too much waits, since when
         self._queries: dict[int, bytes] = {}  # which device asked
@@ -113,11 +114,14 @@ class Flow:
         if self._settings.exceeds(device.pid, action, sample.key, len(payload)):
             self._counters.limited += 1
             return
-        if sample.reliable and (sample.deleted or sample.level is Level.PERSISTENT):
+        is_promised = sample.reliable and (sample.deleted or sample.level is Level.PERSISTENT)
+        if is_promised:
             self.unsettled.add(device.pid)
         if not self._at_rest.keep(sample, now_ns):
             device.counters.refused += 1
             self._counters.refused += 1
+            if is_promised:
+                self.unkept.add(device.pid)
             return
         self._counters.written += 1
         self._tell(Put(device.pid, sample))

@@ -233,11 +233,12 @@ class Gateway(Generic[_Source]):
 
     def settled(self, now_ns: int, *, kept: bool) -> None:
         """All that devices wrote is on disk; or not, and they are not to be told that it is."""
+        unkept = self._flow.unkept if kept else self._flow.unsettled
         error = violation(CloseReason.RESOURCES, "what it wrote could not be kept")
-        while self._flow.unsettled:
-            pid = self._flow.unsettled.pop()
-            if not kept:
-                self.acceptor.violated(pid, error, now_ns, unsaid=True)
+        while unkept:
+            self.acceptor.violated(unkept.pop(), error, now_ns, unsaid=True)
+        self._flow.unsettled.clear()
+        self._flow.unkept.clear()
         self._events(now_ns)
 
     def next_effect(self) -> Effect | None:

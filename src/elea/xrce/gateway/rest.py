@@ -39,10 +39,14 @@ class AtRest:
     def admit(self, named: Named, publisher: Publisher) -> str | None:
         """Why there is no room for what a publisher would write."""
         store = self._settings.persistent
-        full = store is not None and store.is_full
-        if full and _offered(named, publisher) is Level.PERSISTENT:
-            return "there is no room for more persistent data"
-        return None
+        if store is None or not store.is_full:
+            return None
+        if _offered(named, publisher) is not Level.PERSISTENT:
+            return None
+        resource = named.resource
+        if resource.is_trivial and store.holds(to_key(resource)):
+            return None  # its sample is replaced
+        return "there is no room for more persistent data"
 
     def keep(self, sample: Sample, now_ns: int) -> bool:
         """Keep what a device wrote, if it is durable; False if there is no room for it."""

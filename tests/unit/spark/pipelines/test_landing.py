@@ -269,6 +269,37 @@ def many(first: int) -> dict[str, int]:
     return {f"m{number}": number for number in range(first, first + 100)}
 
 
+HOSTILE = (
+    r'{"ax": 1, "\ud800": 1}',
+    r'{"ax": 1, "in": {"\ud800": 1, "b": 2}}',
+    r'{"ax": 1, "text": "\ud800"}',
+    '{"ax": 1, "arr": [{"a": 1}, {"b": "x"}]}',
+    '{"ax": 1, "nested": {"arr": [["x"]]}}',
+    '{"ax": 1, "a.b": 1, "a": {"b": 2}}',
+    '{"ax": 1, "in.b": 1}',
+    '{"ax": 1, "": 1, " ": 2, "c,;{}()=": 3}',
+)
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg", "parquet"])
+def test_no_member_of_a_payload_stops_a_pipeline(tmp_path: Path, table_format: str) -> None:
+    made = fleet.pipeline(tmp_path, head=fleet.HEAD + f"format: {table_format}\n")
+    with fleet.log_at(tmp_path / "log", shards_count=1) as log:
+        run = query(made, "1000")
+        for number in range(2 * len(HOSTILE)):  # the second time columns are there
+            batch = fleet.batch(30 * number, 30)
+            at = batch.schema.get_field_index("payload")
+            text = HOSTILE[number % len(HOSTILE)].encode()
+            payloads = pa.array([text] * 30, pa.binary())
+            log.store(batch.set_column(at, batch.schema.field(at), payloads))
+            run.run(batches_count=100, crash=no_crash)
+    rows = sum(file.rows_count for file in open_table(made.path("imu")).files())
+    assert rows == sum(fleet.is_imu(one) for one in range(60 * len(HOSTILE)))
+    names = open_table(made.path("imu")).schema().names
+    assert {"in", "arr", "nested", "_extra"} <= set(names)
+    assert "in.b" not in names
+
+
 @pytest.mark.parametrize("name", ["robot", "ts", "AX"])
 def test_members_whose_name_is_taken_are_left_out(tmp_path: Path, name: str) -> None:
     made = fleet.pipeline(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -180,6 +181,18 @@ def test_processes_are_used_again(session: elea.Session, tmp_path: Path) -> None
             asked(session, "select 1 as one")
             asked(session, "not sql")
         assert set(children()) == pids
+        assert door.counts.killed == 0
+
+
+def test_a_process_that_is_killed_while_idle_costs_no_answer(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    with opened(session, tmp_path) as door:
+        for _ in range(3):
+            assert asked(session, "select 1 as one") == [[{"one": 1}]]
+            assert eventually(lambda: len(door._workers._idle) == 1)
+            os.kill(door._workers._idle[0].pid, signal.SIGKILL)  # as if memory were short
+            assert eventually(lambda: not door._workers._idle[0].is_running)
         assert door.counts.killed == 0
 
 
