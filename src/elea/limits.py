@@ -296,6 +296,9 @@ class Limits:
     web_stall_ns: int = 60_000_000_000  # a browser that takes nothing so long is let go
     web_workers_count: int = 8  # threads that wait for the session in place of the loop
     web_refusals_logged_count: int = 10  # per second; all are counted
+    web_wrong_tokens_count: int = 10  # of one IPv4 address or IPv6 /64; then its tokens get 429
+    web_wrong_tokens_ns: int = 60_000_000_000  # the time in which they are counted
+    web_wrong_addresses_count: int = 1_024  # that are remembered; the oldest makes room
 
     # The page: what browsers that look at it may hold.
     ui_connections_count: int = 64  # live connections
