@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from typing import Final
 
@@ -56,6 +57,7 @@ class Live:
         self._asked_s = time.monotonic()
         self._changed = asyncio.Event()  # a message came
         self._wants_changed = False
+        self._retry_s = math.inf  # keys that were left out
         self._sent_count = 0
         self._second = 0
         self._messages_count = 0
@@ -195,24 +197,27 @@ class Live:
         assert sources is not None
         idle_s = time.monotonic() - self._asked_s
         is_idle = idle_s > self._state.limits.ui_idle_ns / 1e9
-        if not self._wants_changed and not (is_idle and sources.values):
+        is_retried = time.monotonic() >= self._retry_s
+        if not (self._wants_changed or is_retried) and not (is_idle and sources.values):
             return
         self._wants_changed = is_idle  # they are watched again when a frame is asked for
         wanted = set[str]()
         if not is_idle:
             keys = {key for view in self._views.values() for key in view.watched()}
             wanted.update(await self._state.call(lambda: set(filter(sources.may_watch, keys))))
-        gone = [sources.values.pop(key) for key in list(sources.values.keys() - wanted)]
+        held = {key for key, one in sources.values.items() if not one.left_out}
+        gone = [sources.values.pop(key) for key in list(sources.values.keys() - (wanted & held))]
         new = wanted - sources.values.keys()
         if gone or new:
             sources.values |= await self._state.call(lambda: self._exchange(gone, new))
+        is_cut = any(one.left_out for one in sources.values.values())
+        self._retry_s = time.monotonic() + _HEARTBEAT_S if is_cut else math.inf
 
     def _exchange(self, gone: list[Watched], new: set[str]) -> dict[str, Watched]:
         """Called by a worker."""
         for watched in gone:
             self._watch.leave(watched)
-        entered = {key: self._watch.enter(key) for key in new}
-        return {key: one for key, one in entered.items() if one is not None}
+        return {key: self._watch.enter(key) for key in new}
 
     def _leave_all(self) -> None:
         if self._sources is not None and self._sources.values:

@@ -137,7 +137,7 @@ class _Rows:
         why = _denied_value(self._sources, key, watched)
         value = watched.value
         if why or value is None:
-            return [None, None, why and f"not allowed: {escape(why)}"]
+            return [None, None, f"not allowed: {escape(why)}" if why else escape(watched.error)]
         age_s = round(now_s - value.at_s, 3)
         return [age_s, value.length, _short(value)]
 

@@ -53,6 +53,7 @@ class Watched:
     since_s: float = field(default_factory=time.monotonic)
     subscriber: Subscriber[None] | None = None
     error: str = ""
+    left_out: bool = False  # too many are watched already
     marks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_MARKS_COUNT))
 
     def rate(self, now_s: float) -> float | None:
@@ -83,15 +84,16 @@ class Watch:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def enter(self, key: str) -> Watched | None:
-        """Watch a key; None if too many are watched already."""
+    def enter(self, key: str) -> Watched:
+        """Watch a key; if too many are watched already, it has no subscriber but an error."""
         with self._lock:
             watched = self._keys.get(key)
             if watched is not None:
                 watched.users_count += 1
                 return watched
             if len(self._keys) >= self._limits.ui_watched_count:
-                return None
+                error = f"too many keys are watched: {len(self._keys)}"
+                return Watched(key, 1, error=error, left_out=True)
             watched = self._keys[key] = Watched(key, 1)
             self._declare(watched)
             return watched
@@ -100,7 +102,7 @@ class Watch:
         """One browser shows a key no more."""
         with self._lock:
             watched.users_count -= 1
-            if watched.users_count:
+            if watched.users_count or watched.left_out:
                 return
             del self._keys[watched.key]
             subscriber, watched.subscriber = watched.subscriber, None
