@@ -29,7 +29,8 @@ NOT_LEGAL: Final = 4400
 SILENT: Final = 4408
 ENDS: Final = 1001
 _HEARTBEAT_S: Final = 1.0
-_POLL_S: Final = 0.05
+_POLL_S: Final = 0.1  # until a view that had nothing new is asked again
+_PAUSE_S: Final = 0.02
 _REST: Final = 4  # of the time that parts took: whatever a browser wants, others are served
 
 
@@ -165,7 +166,7 @@ class Live:
                 sent_s = now_s
                 await self._send(send, parts)
                 continue
-            wait_s = _POLL_S if self._credits else _HEARTBEAT_S
+            wait_s = self._pause_s(sent_s) if self._credits else _HEARTBEAT_S
             changed = asyncio.create_task(self._changed.wait())
             await asyncio.wait(
                 (changed, reading), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED
@@ -180,8 +181,13 @@ class Live:
             part = view.part()
             if part is not None:
                 parts.append({"w": number, **part})
-                self._due_s[number] = now_s + view.period_s
+            self._due_s[number] = now_s + (_POLL_S if part is None else view.period_s)
         return parts
+
+    def _pause_s(self, sent_s: float) -> float:
+        """How long nothing can be due, if no message comes."""
+        due_s = min((sent_s + _HEARTBEAT_S, *self._due_s.values()))
+        return min(max(due_s - time.monotonic(), _PAUSE_S), _HEARTBEAT_S)
 
     async def _send(self, send: Send, parts: list[dict[str, Json]]) -> None:
         self._sent_count += 1
