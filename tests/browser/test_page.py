@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ TAGS: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-pra
 ROUTES: Final = {
     "now": "#/now",
     "keys": "#/keys/fleet/r1/imu",
+    "plot": "#/plot/fleet/r1/imu",
     "network": "#/network",
     "why": "#/why/fleet/r1/imu",
     "query": "#/query/fleet/*/imu",
@@ -31,6 +33,7 @@ ROUTES: Final = {
 SETTLED: Final = {
     "now": ".tile",
     "keys": ".inspector pre",
+    "plot": "polyline",
     "network": "td",
     "why": ".verdict",
     "query": "#view [role=status]:not(:empty)",
@@ -159,6 +162,39 @@ def test_why_follows_a_key_and_names_what_is_wrong(tab: OpenTab) -> None:
     page.fill("#why-key", "fleet//imu")
     page.keyboard.press("Enter")
     expect(page.locator(".verdict")).to_contain_text("offset 6")
+
+
+def test_a_number_is_plotted_and_others_are_chosen_by_clicking(tab: OpenTab) -> None:
+    page = shown(tab().open(ROUTES["keys"]), "keys")
+    page.get_by_role("link", name="Plot", exact=True).last.click()
+    charts = page.locator("svg.plot")
+    expect(charts).to_have_count(2)
+    expect(page.locator("#view [role=status]")).to_contain_text("no historian answers")
+    page.get_by_role("button", name="n", exact=True).click()
+    expect(charts).to_have_count(1)
+    assert page.url.endswith("f%3Dtemp")
+    expect(charts.first.locator("polyline")).to_have_count(1)
+    expect(charts.first).to_have_attribute("aria-label", re.compile("temp from .* last 41"))
+    page.reload()
+    expect(charts).to_have_count(1)
+    page.locator("summary").click()
+    expect(page.locator("td").nth(1)).to_have_text("41")
+
+
+def test_dragging_zooms_and_a_dot_follows_again(tab: OpenTab) -> None:
+    page = shown(tab().open(ROUTES["plot"]), "plot")
+    follow = page.get_by_role("button", name="Follow")
+    box = page.locator("svg.plot").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 80)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 80)
+    page.mouse.up()
+    expect(follow).to_have_attribute("aria-pressed", "false")
+    page.locator("#view").focus()
+    page.keyboard.press(".")
+    expect(follow).to_have_attribute("aria-pressed", "true")
+    page.wait_for_selector("polyline")
 
 
 def test_a_query_is_asked(tab: OpenTab, fleet: Fleet) -> None:

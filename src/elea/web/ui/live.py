@@ -34,6 +34,9 @@ _PAUSE_S: Final = 0.02
 _REST: Final = 4  # of the time that parts took: whatever a browser wants, others are served
 
 
+_WATCHING: Final = (Kind.ROWS, Kind.SERIES, Kind.VALUE)
+
+
 class CloseError(Exception):
     """The connection ends, with a code and a reason for the browser."""
 
@@ -118,14 +121,21 @@ class Live:
                 count_max = self._state.limits.ui_wants_count
                 if message.id not in self._views and len(self._views) >= count_max:
                     raise CloseError(NOT_LEGAL, f"more than {count_max} wants")
+                self._drop(message.id)
                 self._views[message.id] = view_of(message, self._sources)
                 self._due_s[message.id] = 0.0
-                self._wants_changed |= message.kind in (Kind.ROWS, Kind.VALUE)
+                self._wants_changed |= message.kind in _WATCHING
             case Drop():
-                self._due_s.pop(message.id, None)
-                self._wants_changed |= self._views.pop(message.id, None) is not None
+                self._drop(message.id)
             case Hello():
                 raise CloseError(NOT_LEGAL, "a second hello")
+
+    def _drop(self, number: int) -> None:
+        self._due_s.pop(number, None)
+        view = self._views.pop(number, None)
+        if view is not None:
+            view.leave()
+            self._wants_changed |= bool(view.watched())
 
     async def _next_message(self, receive: Receive) -> Message:
         event = await receive()
@@ -226,6 +236,8 @@ class Live:
         return {key: self._watch.enter(key) for key in new}
 
     def _leave_all(self) -> None:
+        for view in self._views.values():
+            view.leave()
         if self._sources is not None and self._sources.values:
             gone, self._sources.values = list(self._sources.values.values()), {}
             self._state.later(lambda: self._exchange(gone, set()))

@@ -54,6 +54,8 @@ class Watched:
     subscriber: Subscriber[None] | None = None
     error: str = ""
     left_out: bool = False  # too many are watched already
+    trail: deque[tuple[int, Value]] | None = None  # each new sample and its number, for plots
+    plots_count: int = 0
     marks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_MARKS_COUNT))
 
     def rate(self, now_s: float) -> float | None:
@@ -110,10 +112,32 @@ class Watch:
             with contextlib.suppress(EleaError):  # the session is closed
                 subscriber.undeclare()
 
+    def follow(self, watched: Watched) -> bool:
+        """Keep each new sample, too; False if that is done for too many keys already."""
+        with self._lock:
+            if watched.trail is None:
+                kept = sum(one.trail is not None for one in self._keys.values())
+                if kept >= self._limits.ui_trails_count:
+                    return False
+                watched.trail = deque(maxlen=self._limits.ui_trail_count)
+            watched.plots_count += 1
+            return True
+
+    def unfollow(self, watched: Watched) -> None:
+        """One plot less shows them."""
+        with self._lock:
+            watched.plots_count -= 1
+            if not watched.plots_count:
+                watched.trail = None
+
     def _declare(self, watched: Watched) -> None:
         def received(sample: Sample) -> None:
+            value = self._value(sample)
             watched.count += 1
-            watched.value = self._value(sample)
+            watched.value = value
+            trail = watched.trail
+            if trail is not None:
+                trail.append((watched.count, value))
 
         try:
             watched.subscriber = self._session.declare_subscriber(

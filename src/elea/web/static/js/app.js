@@ -7,11 +7,12 @@ import { Live } from "./live.js";
 import { href, read } from "./route.js";
 import { keys } from "./views/keys.js";
 import { network } from "./views/network.js";
+import { plot } from "./views/plot.js";
 import { now } from "./views/now.js";
 import { query } from "./views/query.js";
 import { why } from "./views/why.js";
 
-const VIEWS = [["now", "Now", now], ["keys", "Keys", keys], ["network", "Network", network],
+const VIEWS = [["now", "Now", now], ["keys", "Keys", keys], ["plot", "Plot", plot], ["network", "Network", network],
   ["why", "Why?", why], ["query", "Query", query]];
 const THEMES = ["system", "light", "dark"];
 
