@@ -216,4 +216,4 @@ def _merged(lost: list[tuple[float, float, int]], width: float) -> list[tuple[fl
 
 
 def _ms(at_s: float, since: float) -> float:
-    return round((at_s - since) * 1e3, 1)
+    return round((at_s - since) * 1e3, 3)

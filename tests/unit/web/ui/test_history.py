@@ -47,7 +47,9 @@ def asked(url: str, **body: Any) -> httpx.Response:
 
 def put(publisher: elea.Publisher, number: int) -> None:
     payload = json.dumps({"temp": number, "name": "r1"})
-    publisher.put(payload, source_info=SourceInfo(publisher.id, number))
+    publisher.put(
+        payload, encoding="application/json", source_info=SourceInfo(publisher.id, number)
+    )
 
 
 def test_the_past_and_what_was_lost_of_it(tmp_path: Path) -> None:

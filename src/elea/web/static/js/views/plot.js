@@ -155,10 +155,11 @@ class Plot {
       if (!this.data.has(name) && this.data.size < FIELDS_MAX) this.data.set(name, []);
       const points = this.data.get(name);
       if (!points) continue;
-      let last = points.at(-1)?.[0] ?? -Infinity;
+      const before = points.at(-1)?.[0] ?? -Infinity;
+      let last = before;
       times.forEach((ms, i) => {
         const at = part.since + ms / 1000;
-        if (at < last || (at === last && points.at(-1)[1] !== null)) return;
+        if (at <= before) return;
         const silent = this.step && points.length && at - last > SILENT * this.step && at - last > this.width() && points.at(-1)[1] !== null;
         if (silent && values[i] !== null) points.push([at, null]);
         points.push([at, values[i]]);
