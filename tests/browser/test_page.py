@@ -14,6 +14,7 @@ from tests.ports import free_port
 from tests.unit.cli.ends import eventually
 from tests.unit.daemon.rig import ask, client_of, root_of
 from tests.unit.web.rig import served
+from tests.unit.web.ui.test_history import KEY, put, recorded
 
 import elea
 from elea.secret import Secret
@@ -29,6 +30,8 @@ ROUTES: Final = {
     "network": "#/network",
     "why": "#/why/fleet/r1/imu",
     "query": "#/query/fleet/*/imu",
+    "log": "#/log",
+    "devices": "#/devices",
 }
 SETTLED: Final = {
     "now": ".tile",
@@ -37,6 +40,8 @@ SETTLED: Final = {
     "network": "td",
     "why": ".verdict",
     "query": "#view [role=status]:not(:empty)",
+    "log": "text=Nothing is recorded here",
+    "devices": "text=No gateway for XRCE",
 }
 
 
@@ -215,6 +220,48 @@ def test_a_node_that_joins_and_leaves_is_told(tab: OpenTab, fleet: Fleet) -> Non
     expect(page.locator(".columns")).to_contain_text("left 'edge-a'")
 
 
+def faults_of(page: Page) -> Any:
+    """What axe finds, and whether the page is wider than the screen."""
+    page.evaluate(AXE)
+    told = page.evaluate(
+        "(tags) => axe.run({runOnly: tags})"
+        ".then((all) => all.violations.map((one) => [one.id, one.nodes.map((n) => n.html)]))",
+        TAGS,
+    )
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    return told + ([f"{wide} px too wide"] if wide > 0 else [])
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_the_past_is_plotted_before_the_present(
+    tab: OpenTab, tmp_path: Path, scheme: str, width: int
+) -> None:
+    """A plot joins what a historian knows and what comes, and shows what was lost of both."""
+    with recorded(tmp_path) as (client, url), client.declare_publisher(KEY) as publisher:
+        for number in (*range(1, 20), *range(36, 60)):
+            put(publisher, number)
+        opened = tab(width, scheme, url)
+        page = opened.open("#/log")
+        expect(page.locator("#view [role=status]")).to_contain_text("1 log, 43 rows")
+        assert faults_of(page) == []
+        page = opened.open(f"#/plot/{KEY}")
+        status = page.locator("#view [role=status]")
+        expect(status).to_contain_text("43 versions from the log")
+        expect(status).to_contain_text("16 lost")
+        chart = page.locator("svg.plot")
+        expect(chart).to_have_attribute("aria-label", re.compile("temp .* last 59"))
+        assert eventually(lambda: publisher.matching_status.matching)
+        for number in range(70, 80):
+            put(publisher, number)
+        expect(chart).to_have_attribute("aria-label", re.compile("temp .* last 79"))
+        page.locator("summary").click()
+        rows = [row.split("\t") for row in page.locator("tbody").inner_text().splitlines()]
+        numbers = [int(row[-1]) for row in rows]  # those of one batch may have one time
+        assert numbers == sorted(set(numbers), reverse=True)  # none twice
+        assert {59, 79} <= set(numbers)
+        assert faults_of(page) == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_everybody_can_use_it(tab: OpenTab, scheme: str, width: int) -> None:
@@ -223,16 +270,9 @@ def test_everybody_can_use_it(tab: OpenTab, scheme: str, width: int) -> None:
     found: dict[str, Any] = {}
     for name, route in ROUTES.items():
         page = shown(opened.open(route), name)
-        page.evaluate(AXE)
-        told = page.evaluate(
-            "(tags) => axe.run({runOnly: tags})"
-            ".then((all) => all.violations.map((one) => [one.id, one.nodes.map((n) => n.html)]))",
-            TAGS,
-        )
+        told = faults_of(page)
         if told:
             found[name] = told
-        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert wide <= 0, f"{name} is {wide} px too wide"
     assert found == {}
 
 

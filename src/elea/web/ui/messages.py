@@ -27,6 +27,8 @@ class Kind(Enum):
 
     STATUS = "status"  # the sentences of the first view, and what changed
     NODES = "nodes"  # nodes and their sessions
+    LOG = "log"  # logs that are recorded here
+    DEVICES = "devices"  # devices of a gateway here, bridges to DDS
     TREE = "tree"  # rows of the tree of declared keys, or keys that hold some words
     ROWS = "rows"  # last values of keys in view
     SERIES = "series"  # numbers of each new sample of a key

@@ -19,6 +19,7 @@ from elea.web.state import State
 from elea.web.ui.messages import Kind, Want
 from elea.web.ui.network import Network
 from elea.web.ui.series import Losses, Row, read, shown
+from elea.web.ui.services import devices, logs
 from elea.web.ui.watch import Value, Watch, Watched
 from elea.zbytes import ZBytes
 
@@ -75,6 +76,10 @@ def view_of(want: Want, sources: Sources) -> View:
             return _OfNetwork(sources, lambda: _status(sources.network, sources.state))
         case Kind.NODES:
             return _OfNetwork(sources, lambda: _nodes(sources.network))
+        case Kind.LOG:
+            return _OfNetwork(sources, lambda: logs(sources.network.services))
+        case Kind.DEVICES:
+            return _OfNetwork(sources, lambda: devices(sources.network.services))
         case Kind.TREE:
             return _OfNetwork(sources, lambda: _tree(sources.network, want))
         case Kind.ROWS:
