@@ -296,6 +296,9 @@ class Limits:
     web_stall_ns: int = 60_000_000_000  # a browser that takes nothing so long is let go
     web_workers_count: int = 8  # threads that wait for the session in place of the loop
     web_refusals_logged_count: int = 10  # per second; all are counted
+    web_wrong_tokens_count: int = 10  # of one IPv4 address or IPv6 /64; then its tokens get 429
+    web_wrong_tokens_ns: int = 60_000_000_000  # the time in which they are counted
+    web_wrong_addresses_count: int = 1_024  # that are remembered; the oldest makes room
 
     # The page: what browsers that look at it may hold.
     ui_connections_count: int = 64  # live connections
@@ -317,6 +320,14 @@ class Limits:
     ui_keys_count: int = 100_000  # declared keys in the tree; further ones are counted
     ui_replies_count: int = 200  # replies to the query form
     ui_replies_len: int = 1024 * 1024  # characters of them
+    ui_history_count: int = 20_000  # versions of a key that one plot reads; the newest
+    ui_history_len: int = 16 * 1024 * 1024  # bytes of them
+    ui_histories_count: int = 4  # read at once
+    ui_fields_count: int = 4  # of one payload that a plot shows
+    ui_columns_count: int = 4_096  # pixels that a plot is thinned to
+    ui_trails_count: int = 64  # keys of which plots show each new sample
+    ui_trail_count: int = 1_024  # samples of one of them that wait for frames; the oldest go
+    ui_trail_len: int = 4 * 1024  # bytes of a sample that is plotted
     ui_query_len: int = 16 * 1024  # the body of a request of the page
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from tests.ports import free_port
 from tests.unit.cli.ends import eventually
 from tests.unit.daemon.rig import ask, client_of, root_of
 from tests.unit.web.rig import served
+from tests.unit.web.ui.test_history import KEY, put, recorded
 
 import elea
 from elea.secret import Secret
@@ -24,16 +26,22 @@ TAGS: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-pra
 ROUTES: Final = {
     "now": "#/now",
     "keys": "#/keys/fleet/r1/imu",
+    "plot": "#/plot/fleet/r1/imu",
     "network": "#/network",
     "why": "#/why/fleet/r1/imu",
     "query": "#/query/fleet/*/imu",
+    "log": "#/log",
+    "devices": "#/devices",
 }
 SETTLED: Final = {
     "now": ".tile",
     "keys": ".inspector pre",
+    "plot": "polyline",
     "network": "td",
     "why": ".verdict",
     "query": "#view [role=status]:not(:empty)",
+    "log": "text=Nothing is recorded here",
+    "devices": "text=No gateway for XRCE",
 }
 
 
@@ -161,6 +169,39 @@ def test_why_follows_a_key_and_names_what_is_wrong(tab: OpenTab) -> None:
     expect(page.locator(".verdict")).to_contain_text("offset 6")
 
 
+def test_a_number_is_plotted_and_others_are_chosen_by_clicking(tab: OpenTab) -> None:
+    page = shown(tab().open(ROUTES["keys"]), "keys")
+    page.get_by_role("link", name="Plot", exact=True).last.click()
+    charts = page.locator("svg.plot")
+    expect(charts).to_have_count(2)
+    expect(page.locator("#view [role=status]")).to_contain_text("no historian answers")
+    page.get_by_role("button", name="n", exact=True).click()
+    expect(charts).to_have_count(1)
+    assert page.url.endswith("f%3Dtemp")
+    expect(charts.first.locator("polyline")).to_have_count(1)
+    expect(charts.first).to_have_attribute("aria-label", re.compile("temp from .* last 41"))
+    page.reload()
+    expect(charts).to_have_count(1)
+    page.locator("summary").click()
+    expect(page.locator("td").nth(1)).to_have_text("41")
+
+
+def test_dragging_zooms_and_a_dot_follows_again(tab: OpenTab) -> None:
+    page = shown(tab().open(ROUTES["plot"]), "plot")
+    follow = page.get_by_role("button", name="Follow")
+    box = page.locator("svg.plot").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 80)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 80)
+    page.mouse.up()
+    expect(follow).to_have_attribute("aria-pressed", "false")
+    page.locator("#view").focus()
+    page.keyboard.press(".")
+    expect(follow).to_have_attribute("aria-pressed", "true")
+    page.wait_for_selector("polyline")
+
+
 def test_a_query_is_asked(tab: OpenTab, fleet: Fleet) -> None:
     with fleet.taker.declare_queryable("lamp/1", lambda query: query.reply("lamp/1", "on")):
         page = tab().open("#/query")
@@ -179,6 +220,48 @@ def test_a_node_that_joins_and_leaves_is_told(tab: OpenTab, fleet: Fleet) -> Non
     expect(page.locator(".columns")).to_contain_text("left 'edge-a'")
 
 
+def faults_of(page: Page) -> Any:
+    """What axe finds, and whether the page is wider than the screen."""
+    page.evaluate(AXE)
+    told = page.evaluate(
+        "(tags) => axe.run({runOnly: tags})"
+        ".then((all) => all.violations.map((one) => [one.id, one.nodes.map((n) => n.html)]))",
+        TAGS,
+    )
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    return told + ([f"{wide} px too wide"] if wide > 0 else [])
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_the_past_is_plotted_before_the_present(
+    tab: OpenTab, tmp_path: Path, scheme: str, width: int
+) -> None:
+    """A plot joins what a historian knows and what comes, and shows what was lost of both."""
+    with recorded(tmp_path) as (client, url), client.declare_publisher(KEY) as publisher:
+        for number in (*range(1, 20), *range(36, 60)):
+            put(publisher, number)
+        opened = tab(width, scheme, url)
+        page = opened.open("#/log")
+        expect(page.locator("#view [role=status]")).to_contain_text("1 log, 43 rows")
+        assert faults_of(page) == []
+        page = opened.open(f"#/plot/{KEY}")
+        status = page.locator("#view [role=status]")
+        expect(status).to_contain_text("43 versions from the log")
+        expect(status).to_contain_text("16 lost")
+        chart = page.locator("svg.plot")
+        expect(chart).to_have_attribute("aria-label", re.compile("temp .* last 59"))
+        assert eventually(lambda: publisher.matching_status.matching)
+        for number in range(70, 80):
+            put(publisher, number)
+        expect(chart).to_have_attribute("aria-label", re.compile("temp .* last 79"))
+        page.locator("summary").click()
+        rows = [row.split("\t") for row in page.locator("tbody").inner_text().splitlines()]
+        numbers = [int(row[-1]) for row in rows]  # those of one batch may have one time
+        assert numbers == sorted(set(numbers), reverse=True)  # none twice
+        assert {59, 79} <= set(numbers)
+        assert faults_of(page) == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_everybody_can_use_it(tab: OpenTab, scheme: str, width: int) -> None:
@@ -187,16 +270,9 @@ def test_everybody_can_use_it(tab: OpenTab, scheme: str, width: int) -> None:
     found: dict[str, Any] = {}
     for name, route in ROUTES.items():
         page = shown(opened.open(route), name)
-        page.evaluate(AXE)
-        told = page.evaluate(
-            "(tags) => axe.run({runOnly: tags})"
-            ".then((all) => all.violations.map((one) => [one.id, one.nodes.map((n) => n.html)]))",
-            TAGS,
-        )
+        told = faults_of(page)
         if told:
             found[name] = told
-        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert wide <= 0, f"{name} is {wide} px too wide"
     assert found == {}
 
 

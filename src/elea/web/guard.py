@@ -12,6 +12,7 @@ import ipaddress
 import json
 import logging
 import time
+from collections import deque
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
@@ -20,8 +21,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elea.errors import ClosedError
+from elea.limits import Limits
 from elea.secret import Secret
-from elea.session.rights import Identity, identity_of, only_reads
+from elea.session.rights import Identity, bucket_of, identity_of, only_reads
 from elea.web.names import COMMON_NAME
 from elea.web.problems import ProblemError
 from elea.web.settings import ANY_ORIGIN, EVERYTHING
@@ -52,6 +54,7 @@ class Guard:
         self._state = state
         self._metrics = state.metrics
         self._settings = settings = state.settings
+        self._guesses = Guesses(settings.limits)
         self._audit = Audit(settings.limits.web_refusals_logged_count)
         self._deadline_s = settings.limits.web_request_ns / 1e9 + settings.query_timeout_ms / 1e3
 
@@ -140,7 +143,7 @@ class Guard:
         is_open = has_page and is_shell(scope)  # the page and its files: they hold no data
         if not (is_open and is_navigation(scope)):
             self._check_origin(headers)
-        user = self._user(headers)
+        user = self._user(scope, headers)
         method = scope["method"]
         if method in _READING and _has_body(headers):
             raise ProblemError(  # it would be the payload of a query, which may write
@@ -213,14 +216,27 @@ class Guard:
                 reason="origin",
             )
 
-    def _user(self, headers: Headers) -> str | None:
+    def _user(self, scope: Scope, headers: Headers) -> str | None:
         """Whose token a request shows; a wrong one is refused, even where none is needed."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not self._settings.tokens:
             return None
+        client = scope.get("client")
+        address = bucket_of("" if client is None else client[0])
+        now_ns = time.monotonic_ns()
+        wait_ns = self._guesses.wait_ns(address, now_ns)
+        if wait_ns:  # a right one too, or the answer would tell that it is right
+            wait_s = -(-wait_ns // 1_000_000_000)
+            raise ProblemError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"too many wrong tokens came from this address; try again in {wait_s} s",
+                reason="token",
+                headers={"retry-after": str(wait_s)},
+            )
         shown = Secret(given.strip())
         users = [name for name, token in self._settings.tokens.items() if shown == token]
         if not users:
+            self._guesses.add(address, now_ns)
             raise _unauthorized("the token is not one of the server: revoked, or mistyped")
         return users[0]
 
@@ -238,6 +254,38 @@ def _unauthorized(detail: str) -> ProblemError:
         reason="token",
         headers={"www-authenticate": 'Bearer realm="elea"'},
     )
+
+
+class Guesses:
+    """Counts wrong tokens by address, so that nobody can try many.
+
+    Args:
+        limits: How many are let pass in what time, and how many addresses are remembered.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._times: dict[str, deque[int]] = {}  # the address that failed longest ago is first
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def add(self, address: str, now_ns: int) -> None:
+        """A wrong token came."""
+        times = self._times.pop(address, None)
+        if times is None:
+            times = deque(maxlen=self._limits.web_wrong_tokens_count)
+        while len(self._times) >= self._limits.web_wrong_addresses_count:
+            del self._times[next(iter(self._times))]
+        times.append(now_ns)
+        self._times[address] = times
+
+    def wait_ns(self, address: str, now_ns: int) -> int:
+        """How long an address has to wait until it may show a token again."""
+        times = self._times.get(address)
+        if times is None or len(times) < self._limits.web_wrong_tokens_count:
+            return 0
+        return max(0, times[0] + self._limits.web_wrong_tokens_ns - now_ns)
 
 
 class Audit:

@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 from urllib.parse import quote
 
 from elea.encoding import Encoding
+from elea.provenance import SourceInfo
 from elea.sample import Reply, Sample
 
 ERROR_KEY: Final = "ERROR"
@@ -42,6 +43,7 @@ class Entry:
     payload: bytes
     encoding: Encoding
     timestamp: str | None
+    source: SourceInfo | None = None
 
     @classmethod
     def of_sample(cls, sample: Sample) -> Entry:
@@ -53,6 +55,7 @@ class Entry:
             sample.payload.to_bytes(),
             sample.encoding,
             None if stamp is None else str(stamp),
+            sample.source_info,
         )
 
     @classmethod

@@ -8,6 +8,7 @@ import json
 import logging
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -15,10 +16,13 @@ import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.cli.ends import eventually
 from tests.unit.web.rig import Served, closed, served
 
+from elea.limits import DEFAULT_LIMITS
 from elea.secret import Secret
 from elea.web.app import application
+from elea.web.guard import Guesses
 from elea.web.settings import RestSettings
 from elea.web.state import State
 
@@ -32,6 +36,7 @@ def web() -> Iterator[Served]:
         token=Secret(TOKEN),
         allowed_hosts=frozenset({"router.example"}),
         allowed_origins=frozenset({PANEL}),
+        web_wrong_tokens_count=1_000,
     ) as running:
         yield running
 
@@ -198,6 +203,49 @@ def test_a_wrong_token_is_not_taken_for_none(web: Served) -> None:
     wrong = web.http.get("/nobody/here", headers={"authorization": f"Bearer {TOKEN}x"})
     assert wrong.status_code == 401
     assert "revoked, or mistyped" in wrong.json()["detail"]
+
+
+def test_tokens_cannot_be_guessed_without_end() -> None:
+    """Each guess was answered as fast as it was asked, and told whether it was right."""
+    right, wrong = ({"authorization": f"Bearer {one}"} for one in (TOKEN, TOKEN[::-1]))
+    with served(token=Secret(TOKEN)) as web:
+        for _ in range(10):
+            assert web.http.put("/a", headers=wrong).status_code == 401
+        for headers in (wrong, right):  # the answer does not tell which one is right
+            refused = web.http.put("/a", headers=headers)
+            assert refused.status_code == 429
+            assert 0 < int(refused.headers["retry-after"]) <= 60
+        assert web.http.get("/a").status_code == 200  # what needs no token goes on
+        assert web.count("elea_rest_refusals_total", reason="token") == 12
+
+
+def test_an_address_may_show_its_token_again_later() -> None:
+    with served(token=Secret(TOKEN), web_wrong_tokens_ns=1_000_000) as web:
+        for _ in range(12):
+            wrong = web.http.put("/a", headers={"authorization": "Bearer x"})
+        assert wrong.status_code in (401, 429)
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        assert eventually(lambda: web.http.put("/a", headers=headers).status_code == 200)
+
+
+def test_wrong_tokens_are_counted_by_address_and_within_bounds() -> None:
+    guesses = Guesses(
+        replace(
+            DEFAULT_LIMITS,
+            web_wrong_tokens_count=2,
+            web_wrong_tokens_ns=100,
+            web_wrong_addresses_count=3,
+        )
+    )
+    for address, now_ns in (("a", 0), ("b", 10), ("a", 20)):
+        guesses.add(address, now_ns)
+    assert [guesses.wait_ns(one, 30) for one in "abc"] == [70, 0, 0]
+    assert guesses.wait_ns("a", 100) == 0
+    guesses.add("a", 110)  # one more is enough while the one of 20 counts, and no longer
+    assert [guesses.wait_ns("a", now_ns) for now_ns in (111, 120)] == [9, 0]
+    for number in range(10):
+        guesses.add(f"n{number}", 200)
+    assert len(guesses) == 3
 
 
 def test_the_token_opens(web: Served) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from typing import Final
 
@@ -28,8 +29,12 @@ NOT_LEGAL: Final = 4400
 SILENT: Final = 4408
 ENDS: Final = 1001
 _HEARTBEAT_S: Final = 1.0
-_POLL_S: Final = 0.05
+_POLL_S: Final = 0.1  # until a view that had nothing new is asked again
+_PAUSE_S: Final = 0.02
 _REST: Final = 4  # of the time that parts took: whatever a browser wants, others are served
+
+
+_WATCHING: Final = (Kind.ROWS, Kind.SERIES, Kind.VALUE)
 
 
 class CloseError(Exception):
@@ -56,6 +61,7 @@ class Live:
         self._asked_s = time.monotonic()
         self._changed = asyncio.Event()  # a message came
         self._wants_changed = False
+        self._retry_s = math.inf  # keys that were left out
         self._sent_count = 0
         self._second = 0
         self._messages_count = 0
@@ -115,14 +121,21 @@ class Live:
                 count_max = self._state.limits.ui_wants_count
                 if message.id not in self._views and len(self._views) >= count_max:
                     raise CloseError(NOT_LEGAL, f"more than {count_max} wants")
+                self._drop(message.id)
                 self._views[message.id] = view_of(message, self._sources)
                 self._due_s[message.id] = 0.0
-                self._wants_changed |= message.kind in (Kind.ROWS, Kind.VALUE)
+                self._wants_changed |= message.kind in _WATCHING
             case Drop():
-                self._due_s.pop(message.id, None)
-                self._wants_changed |= self._views.pop(message.id, None) is not None
+                self._drop(message.id)
             case Hello():
                 raise CloseError(NOT_LEGAL, "a second hello")
+
+    def _drop(self, number: int) -> None:
+        self._due_s.pop(number, None)
+        view = self._views.pop(number, None)
+        if view is not None:
+            view.leave()
+            self._wants_changed |= bool(view.watched())
 
     async def _next_message(self, receive: Receive) -> Message:
         event = await receive()
@@ -163,7 +176,7 @@ class Live:
                 sent_s = now_s
                 await self._send(send, parts)
                 continue
-            wait_s = _POLL_S if self._credits else _HEARTBEAT_S
+            wait_s = self._pause_s(sent_s) if self._credits else _HEARTBEAT_S
             changed = asyncio.create_task(self._changed.wait())
             await asyncio.wait(
                 (changed, reading), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED
@@ -178,8 +191,13 @@ class Live:
             part = view.part()
             if part is not None:
                 parts.append({"w": number, **part})
-                self._due_s[number] = now_s + view.period_s
+            self._due_s[number] = now_s + (_POLL_S if part is None else view.period_s)
         return parts
+
+    def _pause_s(self, sent_s: float) -> float:
+        """How long nothing can be due, if no message comes."""
+        due_s = min((sent_s + _HEARTBEAT_S, *self._due_s.values()))
+        return min(max(due_s - time.monotonic(), _PAUSE_S), _HEARTBEAT_S)
 
     async def _send(self, send: Send, parts: list[dict[str, Json]]) -> None:
         self._sent_count += 1
@@ -195,26 +213,31 @@ class Live:
         assert sources is not None
         idle_s = time.monotonic() - self._asked_s
         is_idle = idle_s > self._state.limits.ui_idle_ns / 1e9
-        if not self._wants_changed and not (is_idle and sources.values):
+        is_retried = time.monotonic() >= self._retry_s
+        if not (self._wants_changed or is_retried) and not (is_idle and sources.values):
             return
         self._wants_changed = is_idle  # they are watched again when a frame is asked for
         wanted = set[str]()
         if not is_idle:
             keys = {key for view in self._views.values() for key in view.watched()}
             wanted.update(await self._state.call(lambda: set(filter(sources.may_watch, keys))))
-        gone = [sources.values.pop(key) for key in list(sources.values.keys() - wanted)]
+        held = {key for key, one in sources.values.items() if not one.left_out}
+        gone = [sources.values.pop(key) for key in list(sources.values.keys() - (wanted & held))]
         new = wanted - sources.values.keys()
         if gone or new:
             sources.values |= await self._state.call(lambda: self._exchange(gone, new))
+        is_cut = any(one.left_out for one in sources.values.values())
+        self._retry_s = time.monotonic() + _HEARTBEAT_S if is_cut else math.inf
 
     def _exchange(self, gone: list[Watched], new: set[str]) -> dict[str, Watched]:
         """Called by a worker."""
         for watched in gone:
             self._watch.leave(watched)
-        entered = {key: self._watch.enter(key) for key in new}
-        return {key: one for key, one in entered.items() if one is not None}
+        return {key: self._watch.enter(key) for key in new}
 
     def _leave_all(self) -> None:
+        for view in self._views.values():
+            view.leave()
         if self._sources is not None and self._sources.values:
             gone, self._sources.values = list(self._sources.values.values()), {}
             self._state.later(lambda: self._exchange(gone, set()))

@@ -27,8 +27,11 @@ class Kind(Enum):
 
     STATUS = "status"  # the sentences of the first view, and what changed
     NODES = "nodes"  # nodes and their sessions
+    LOG = "log"  # logs that are recorded here
+    DEVICES = "devices"  # devices of a gateway here, bridges to DDS
     TREE = "tree"  # rows of the tree of declared keys, or keys that hold some words
     ROWS = "rows"  # last values of keys in view
+    SERIES = "series"  # numbers of each new sample of a key
     VALUE = "value"  # one value in full, and who uses its key
 
 
@@ -49,6 +52,7 @@ class Want:
     words: str = ""
     offset: int = 0
     limit: int = 0
+    fields: tuple[str, ...] = ()  # of a series
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +100,27 @@ def _want(value: dict[str, object], limits: Limits) -> Want:
         kind = Kind(value.get("kind"))
     except ValueError:
         raise MessageError(f"expected a kind of {', '.join(one.value for one in Kind)}") from None
-    keys = value.get("keys", [])
-    count_max = 1 if kind is Kind.VALUE else limits.ui_watched_per_want_count
-    if not isinstance(keys, list) or not all(isinstance(one, str) for one in keys):
-        raise MessageError("expected a list of texts for keys")
-    if len(keys) > count_max:
-        raise MessageError(f"{len(keys)} keys exceed {count_max}")
+    count_max = 1 if kind in (Kind.VALUE, Kind.SERIES) else limits.ui_watched_per_want_count
+    keys = _texts(value, "keys", count_max)
+    fields = _texts(value, "fields", limits.ui_fields_count)
     return Want(
         _number(value, "id", _ID_MAX),
         kind,
-        tuple(keys),
+        keys,
         _text(value, "words"),
         _number(value, "offset", _ID_MAX),
         _number(value, "limit", limits.ui_rows_count),
+        fields,
     )
+
+
+def _texts(value: dict[str, object], name: str, count_max: int) -> tuple[str, ...]:
+    texts = value.get(name, [])
+    if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+        raise MessageError(f"expected a list of texts for {name}")
+    if len(texts) > count_max:
+        raise MessageError(f"{len(texts)} {name} exceed {count_max}")
+    return tuple(texts)
 
 
 def _text(value: dict[str, object], name: str) -> str:

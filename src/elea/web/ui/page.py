@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -26,9 +25,10 @@ from elea.selector import Selector
 from elea.session.rights import Action, bucket_of, only_reads
 from elea.web.payloads import ERROR_KEY, Entry
 from elea.web.problems import ProblemError
-from elea.web.rest import ask, body_of, count, permit
+from elea.web.rest import ask, count, permit
 from elea.web.state import State, identity_of
 from elea.web.ui.assets import Assets
+from elea.web.ui.history import History, json_of
 from elea.web.ui.live import Live
 from elea.web.ui.network import Network
 from elea.web.ui.paths import ABOUT, LIVE, PROTOCOL, ROOT, is_shell
@@ -57,12 +57,14 @@ class Page:
         self.watch = Watch(state.session, state.limits)
         self.addresses: Counter[str] = Counter()  # live connections
         self._whys_count = 0
+        self.history = History(state)
         self._endpoints: dict[tuple[str, str], Endpoint] = {
             ("GET", ABOUT): self._about,
             ("POST", f"{ROOT}ticket"): self._ticket,
             ("GET", f"{ROOT}keyexpr"): self._keyexpr,
             ("POST", f"{ROOT}why"): self._why,
             ("POST", f"{ROOT}query"): self._query,
+            ("POST", f"{ROOT}series"): self.history.answer,
         }
 
     async def answer(self, request: Request) -> Response:
@@ -143,7 +145,7 @@ class Page:
         return JSONResponse({"legal": legal, "canonical": str(key), "shown": escape(str(key))})
 
     async def _why(self, request: Request) -> Response:
-        key = str((await self._body(request)).get("key", ""))
+        key = str((await json_of(request, self._state)).get("key", ""))
         identity = identity_of(request.scope)
         await permit(self._state, identity, Action.QUERY, _NODES)
         if _is_legal(key):  # it is looked whether a sample comes
@@ -165,7 +167,7 @@ class Page:
     async def _query(self, request: Request) -> Response:
         """Ask, with bounds: only what reads."""
         state, identity = self._state, identity_of(request.scope)
-        text = str((await self._body(request)).get("selector", ""))
+        text = str((await json_of(request, state)).get("selector", ""))
         try:
             selector = Selector(text)
         except (KeyExprError, LimitError, SelectorError) as error:
@@ -192,18 +194,6 @@ class Page:
                 rows.append(row)
                 length += shown_len
         return JSONResponse({"rows": rows, "left_out": left_out})
-
-    async def _body(self, request: Request) -> dict[str, object]:
-        body = await body_of(request, self._state)
-        try:
-            if len(body) > self._state.limits.ui_query_len:
-                raise ValueError
-            value = json.loads(body)
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
-            raise ProblemError(HTTPStatus.BAD_REQUEST, "expected a JSON object of at most 16 KiB")
-        return value
 
 
 def _is_legal(key: str) -> bool:

@@ -12,12 +12,14 @@ from elea.keyexpr.keyexpr import KeyExpr
 from elea.operate.admin_space import Node
 from elea.operate.payload_text import hex_lines, payload_lines
 from elea.operate.text import escape
-from elea.operate.traffic import Row
+from elea.operate.traffic import Row as SessionRow
 from elea.provenance import SampleKind
 from elea.session.rights import Action, Flow, Identity
 from elea.web.state import State
 from elea.web.ui.messages import Kind, Want
 from elea.web.ui.network import Network
+from elea.web.ui.series import Losses, Row, read, shown
+from elea.web.ui.services import devices, logs
 from elea.web.ui.watch import Value, Watch, Watched
 from elea.zbytes import ZBytes
 
@@ -29,6 +31,7 @@ _ROW_LEN: Final = 16
 _USERS_COUNT: Final = 50  # of one kind, of one key
 _EVENTS_COUNT: Final = 50
 _NODES_COUNT: Final = 500
+_LIVE_COLUMNS: Final = 100  # of what is new since the last frame
 _TEXT_KINDS: Final = ("publisher", "subscriber", "queryable", "querier", "token")
 
 
@@ -42,6 +45,9 @@ class View(Protocol):
 
     def watched(self) -> tuple[str, ...]:
         """The keys whose values it needs."""
+
+    def leave(self) -> None:
+        """It is wanted no more."""
 
 
 class Sources:
@@ -70,10 +76,16 @@ def view_of(want: Want, sources: Sources) -> View:
             return _OfNetwork(sources, lambda: _status(sources.network, sources.state))
         case Kind.NODES:
             return _OfNetwork(sources, lambda: _nodes(sources.network))
+        case Kind.LOG:
+            return _OfNetwork(sources, lambda: logs(sources.network.services))
+        case Kind.DEVICES:
+            return _OfNetwork(sources, lambda: devices(sources.network.services))
         case Kind.TREE:
             return _OfNetwork(sources, lambda: _tree(sources.network, want))
         case Kind.ROWS:
             return _Rows(sources, want.keys)
+        case Kind.SERIES:
+            return _Series(sources, want.keys[0] if want.keys else "", want.fields)
         case Kind.VALUE:
             return _OneValue(sources, want.keys[0] if want.keys else "")
 
@@ -99,6 +111,9 @@ class _OfNetwork:
 
     def watched(self) -> tuple[str, ...]:
         return ()
+
+    def leave(self) -> None:
+        pass
 
 
 class _Rows:
@@ -132,12 +147,15 @@ class _Rows:
     def watched(self) -> tuple[str, ...]:
         return self._keys
 
+    def leave(self) -> None:
+        pass
+
     def _cells(self, key: str, watched: Watched, now_s: float) -> list[Json]:
         """Age in seconds, bytes, text."""
         why = _denied_value(self._sources, key, watched)
         value = watched.value
         if why or value is None:
-            return [None, None, why and f"not allowed: {escape(why)}"]
+            return [None, None, f"not allowed: {escape(why)}" if why else escape(watched.error)]
         age_s = round(now_s - value.at_s, 3)
         return [age_s, value.length, _short(value)]
 
@@ -183,6 +201,9 @@ class _OneValue:
     def watched(self) -> tuple[str, ...]:
         return (self._key,) if _is_plain(self._key) else ()
 
+    def leave(self) -> None:
+        pass
+
     def _users(self) -> dict[str, Json] | None:
         """Names of its users by kind; None if the user may not ask for them."""
         if self._sources.denied(Action.QUERY, _NODES) is not None:
@@ -194,6 +215,86 @@ class _OneValue:
             for kind in _TEXT_KINDS
             if users.get(kind)
         }
+
+
+class _Series:
+    """Numbers of each new sample of one key."""
+
+    period_s = 0.1
+
+    def __init__(self, sources: Sources, key: str, fields: tuple[str, ...]) -> None:
+        self._sources = sources
+        self._key = key
+        self._fields = fields
+        self._losses = Losses()
+        self._followed: Watched | None = None
+        self._seen_count = 0
+        self._note = ""
+
+    def part(self) -> dict[str, Json] | None:
+        note = self._follow()
+        if note or self._followed is None:
+            changed, self._note = note != self._note, note
+            return {"note": note} if changed else None
+        trail = list(self._followed.trail or ())
+        new = [(count, value) for count, value in trail if count > self._seen_count]
+        if not new:
+            return None
+        if new[0][0] > self._seen_count + 1:
+            self._losses.clear()  # some were not looked at: they are not lost
+        skipped = new[0][0] - self._seen_count - 1
+        self._seen_count = new[-1][0]
+        len_max = self._sources.state.limits.ui_trail_len
+        rows = [
+            Row(_time_of(value), value.payload, value.encoding, value.source)
+            for _, value in new
+            if value.kind is SampleKind.PUT and value.length <= len_max
+        ]
+        if not rows:
+            return None
+        rows.sort(key=lambda row: row.at_s)
+        found = read(rows, self._fields, self._losses)
+        since, until = rows[0].at_s, rows[-1].at_s
+        return {
+            **shown(found, since, until, _LIVE_COLUMNS, whole=False),
+            "skip": skipped,
+            "note": "",
+        }
+
+    def watched(self) -> tuple[str, ...]:
+        return (self._key,) if _is_plain(self._key) else ()
+
+    def leave(self) -> None:
+        if self._followed is not None:
+            self._sources.watch.unfollow(self._followed)
+            self._followed = None
+
+    def _follow(self) -> str:
+        """Have the samples kept, and say why that cannot be."""
+        if not _is_plain(self._key):
+            return _reason(self._key) or "a plot shows one key, without wildcards"
+        watched = self._sources.values.get(self._key)
+        if watched is not self._followed:  # it was not watched for a while, if it is another one
+            self.leave()
+            self._losses.clear()
+            if watched is not None and self._sources.watch.follow(watched):
+                self._followed, self._seen_count = watched, watched.count
+        if watched is None:
+            denied = not self._sources.may_watch(self._key)
+            return "not allowed: access rules deny a subscriber of this key" if denied else ""
+        why = _denied_value(self._sources, self._key, watched)
+        if why:
+            return f"not allowed: {escape(why)}"
+        if self._followed is None:
+            return escape(watched.error) or "too many keys are plotted"
+        return escape(watched.error)
+
+
+def _time_of(value: Value) -> float:
+    """When a sample was published, as far as it is told; else when it came."""
+    if value.timestamp is None:
+        return time.time() - (time.monotonic() - value.at_s)
+    return value.timestamp.get_time_as_ntp64().as_secs_f64()
 
 
 def _denied_value(sources: Sources, key: str, watched: Watched) -> str:
@@ -245,7 +346,7 @@ def _status(network: Network, state: State) -> dict[str, Json]:
     }
 
 
-def _slow(network: Network, rows: list[Row]) -> list[Json]:
+def _slow(network: Network, rows: list[SessionRow]) -> list[Json]:
     """Receivers with messages that wait for them, and how many bytes; most first."""
     waiting = [
         (row.counters.waiting_octets, row.session.zid)
@@ -256,7 +357,7 @@ def _slow(network: Network, rows: list[Row]) -> list[Json]:
     return [[escape(network.labels.label(zid)), length] for length, zid in ordered]
 
 
-def _rates(rows: list[Row]) -> Json:
+def _rates(rows: list[SessionRow]) -> Json:
     """Messages and bytes per second in and out, or null while there is one look only."""
     if not rows:
         return None
@@ -318,7 +419,7 @@ def _node(network: Network, node: Node, share: float | None) -> Json:
     }
 
 
-def _session(network: Network, row: Row) -> Json:
+def _session(network: Network, row: SessionRow) -> Json:
     counters, labels = row.counters, network.labels
     return {
         "at": row.node.zid,

@@ -53,6 +53,9 @@ class Watched:
     since_s: float = field(default_factory=time.monotonic)
     subscriber: Subscriber[None] | None = None
     error: str = ""
+    left_out: bool = False  # too many are watched already
+    trail: deque[tuple[int, Value]] | None = None  # each new sample and its number, for plots
+    plots_count: int = 0
     marks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_MARKS_COUNT))
 
     def rate(self, now_s: float) -> float | None:
@@ -83,15 +86,16 @@ class Watch:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def enter(self, key: str) -> Watched | None:
-        """Watch a key; None if too many are watched already."""
+    def enter(self, key: str) -> Watched:
+        """Watch a key; if too many are watched already, it has no subscriber but an error."""
         with self._lock:
             watched = self._keys.get(key)
             if watched is not None:
                 watched.users_count += 1
                 return watched
             if len(self._keys) >= self._limits.ui_watched_count:
-                return None
+                error = f"too many keys are watched: {len(self._keys)}"
+                return Watched(key, 1, error=error, left_out=True)
             watched = self._keys[key] = Watched(key, 1)
             self._declare(watched)
             return watched
@@ -100,7 +104,7 @@ class Watch:
         """One browser shows a key no more."""
         with self._lock:
             watched.users_count -= 1
-            if watched.users_count:
+            if watched.users_count or watched.left_out:
                 return
             del self._keys[watched.key]
             subscriber, watched.subscriber = watched.subscriber, None
@@ -108,10 +112,32 @@ class Watch:
             with contextlib.suppress(EleaError):  # the session is closed
                 subscriber.undeclare()
 
+    def follow(self, watched: Watched) -> bool:
+        """Keep each new sample, too; False if that is done for too many keys already."""
+        with self._lock:
+            if watched.trail is None:
+                kept = sum(one.trail is not None for one in self._keys.values())
+                if kept >= self._limits.ui_trails_count:
+                    return False
+                watched.trail = deque(maxlen=self._limits.ui_trail_count)
+            watched.plots_count += 1
+            return True
+
+    def unfollow(self, watched: Watched) -> None:
+        """One plot less shows them."""
+        with self._lock:
+            watched.plots_count -= 1
+            if not watched.plots_count:
+                watched.trail = None
+
     def _declare(self, watched: Watched) -> None:
         def received(sample: Sample) -> None:
+            value = self._value(sample)
             watched.count += 1
-            watched.value = self._value(sample)
+            watched.value = value
+            trail = watched.trail
+            if trail is not None:
+                trail.append((watched.count, value))
 
         try:
             watched.subscriber = self._session.declare_subscriber(

@@ -30,9 +30,8 @@ def paged(*cfg: str, **more: Any) -> Iterator[tuple[Daemon, str]]:
 
 
 def rest_of(daemon: Daemon) -> Rest:
-    [one] = daemon.services
-    assert isinstance(one.service, Rest)
-    return one.service
+    [rest] = [one.service for one in daemon.services if isinstance(one.service, Rest)]
+    return rest
 
 
 def ticket_of(url: str) -> str:

@@ -74,6 +74,19 @@ def test_only_what_is_in_view_is_subscribed_to() -> None:
         assert eventually(lambda: not publisher.matching_status.matching)
 
 
+def test_a_key_beyond_the_bound_says_why_it_has_no_value() -> None:
+    """Its row stayed empty, as if nothing was published."""
+    with served(ui_watched_count=1) as web:
+        with Browser(web.rest.url) as browser:
+            browser.say(want={"id": 1, "kind": "rows", "keys": ["a/1", "a/2"]})
+            told = browser.until(lambda part: any(row[4] for row in part["v"]))["v"]
+            [why] = [row[4] for row in told if row[4]]
+            assert why == "too many keys are watched: 1"
+        with Browser(web.rest.url) as browser:  # the place is free again
+            browser.say(want={"id": 1, "kind": "value", "keys": ["a/2"]})
+            browser.until(lambda part: part.get("note") == "")
+
+
 def test_a_browser_that_asks_for_no_frame_is_not_subscribed_and_then_closed() -> None:
     with served(ui_idle_ns=200_000_000, ui_silent_ns=2_000_000_000) as web:
         publisher = web.session.declare_publisher("a/1")

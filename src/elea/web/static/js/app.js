@@ -5,14 +5,18 @@ import { el, replace, setText } from "./dom.js";
 import { counted, number } from "./format.js";
 import { Live } from "./live.js";
 import { href, read } from "./route.js";
+import { devices } from "./views/devices.js";
 import { keys } from "./views/keys.js";
+import { log } from "./views/log.js";
 import { network } from "./views/network.js";
+import { plot } from "./views/plot.js";
 import { now } from "./views/now.js";
 import { query } from "./views/query.js";
 import { why } from "./views/why.js";
 
-const VIEWS = [["now", "Now", now], ["keys", "Keys", keys], ["network", "Network", network],
-  ["why", "Why?", why], ["query", "Query", query]];
+const VIEWS = [["now", "Now", now], ["keys", "Keys", keys], ["plot", "Plot", plot], ["network", "Network", network],
+  ["why", "Why?", why], ["query", "Query", query], ["log", "Log", log],
+  ["devices", "Devices", devices]];
 const THEMES = ["system", "light", "dark"];
 
 const view = document.getElementById("view");
@@ -104,8 +108,10 @@ function open() {
   const route = read();
   const found = VIEWS.find(([key]) => key === route.view) ?? VIEWS[0];
   for (const link of document.querySelectorAll("#rail a")) {
-    if (link.dataset.view === found[0]) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.dataset.view === found[0]) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" }); // it is a row on narrow screens
+    } else link.removeAttribute("aria-current");
   }
   if (current?.key === found[0] && current.shown.change) return current.shown.change(route.rest);
   current?.shown.leave?.();

@@ -12,6 +12,7 @@ export function number(value) {
 function digits(value) {
   if (Number.isInteger(value) && Math.abs(value) < 1000) return String(value);
   const size = Math.abs(value);
+  if (size < 0.1) return String(Number(value.toPrecision(3)));
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 

@@ -16,6 +16,7 @@ export class Live {
     this.lastId = 0;
     this.owed = 0;
     this.seen = 0;
+    this.ahead = 0;
     this.frameAt = 0;
     this.wait = FIRST_MS;
     this.socket = null;
@@ -42,6 +43,11 @@ export class Live {
         if (this.wants.delete(id)) this.say({ drop: id });
       },
     };
+  }
+
+  /** What the clock of the router shows. */
+  now() {
+    return Date.now() / 1000 - this.ahead;
   }
 
   pause(paused) {
@@ -93,6 +99,7 @@ export class Live {
     const frame = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length)));
     this.seen = frame.s;
     this.frameAt = performance.now();
+    this.ahead = Date.now() / 1000 - frame.t;
     this.wait = FIRST_MS;
     this.owed += 1;
     if (!this.paused) {

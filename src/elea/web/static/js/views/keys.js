@@ -97,7 +97,7 @@ class Keys {
     const panel = el("div", { role: "tabpanel", id: "tabpanel", tabindex: 0 }, this.parts.facts, this.parts.body);
     this.inspector.replaceChildren(this.parts.title,
       el("div", { class: "tabs" }, el("div", { role: "tablist", class: "tabs", "aria-label": "About the key" }, this.tabs),
-        el("a", { href: href("why", rest) }, "Why?"), el("a", { href: href("query", rest) }, "Query")), panel);
+        el("a", { href: href("plot", rest) }, "Plot"), el("a", { href: href("why", rest) }, "Why?"), el("a", { href: href("query", rest) }, "Query")), panel);
     this.last = null;
     this.pick(this.tab);
     this.one = this.app.live.want("value", { keys: [rest] }, (part) => { this.last = part; this.showOne(); });
