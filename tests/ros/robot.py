@@ -143,9 +143,9 @@ class RobotPublisher:
         else:
             self.publisher.put(payload, attachment=attachment)
 
-    def wait_matching(self) -> None:
-        """Until there is a subscriber for the key."""
-        status = self._session.declare_publisher(self.key)
+    def wait_matching(self, suffix: str = "") -> None:
+        """Until there is a subscriber for the key; it has one of its own for keys with a suffix."""
+        status = self._session.declare_publisher(f"{self.key}/{suffix}" if suffix else self.key)
         assert eventually(lambda: status.matching_status.matching)
 
 

@@ -260,6 +260,7 @@ def test_buffers_of_lyrical_arrive_once(talker: Robot, node: ros.Node) -> None:
     subscription = node.create_subscription(image, "/robot1/image", qos=ros.SENSOR_DATA)
     assert subscription.token.key.endswith("/backends:cpu:")
     published.wait_matching()
+    published.wait_matching("_buf_cpu")
     attached = Attachment(1, 5, published.token.gid).to_bytes()
     for suffix in ("_buf_cpu", ""):
         published.publish({"format": "png", "data": b"abc"}, suffix=suffix, attach=attached)
