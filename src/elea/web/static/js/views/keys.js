@@ -150,7 +150,7 @@ class Keys {
 function who(users) {
   if (users === null) return el("p", { class: "bad" }, "Not allowed to ask the nodes.");
   const kinds = Object.entries(users);
-  if (!kinds.length) return el("p", { class: "muted" }, "Declared by nobody: a value may still be put here.");
+  if (!kinds.length) return el("p", { class: "muted" }, "No declaration: values may still be put on this key.");
   return el("div", {}, kinds.map(([kind, names]) => el("div", {}, el("h2", {}, KINDS[kind]),
     el("ul", { class: "plain" }, names.map((name) => el("li", {}, name))))));
 }

@@ -31,7 +31,7 @@ export function network(root, app) {
 function listed(sessions) {
   if (!sessions.length) return el("p", { class: "muted" }, "no session");
   const columns = [["At", ""], ["Session", ""], ["Role", ""], ["In/s", "number"], ["Out/s", "number"], ["Dropped", "number"],
-    ["Waiting B", "number"], ["Link", ""], ["Identity", ""]];
+    ["Queued B", "number"], ["Link", ""], ["Identity", ""]];
   const load = (one) => (one.in ?? 0) + (one.out ?? 0);
   return table("Sessions", columns, [...sessions].sort((a, b) => load(b) - load(a) || (a.zid < b.zid ? -1 : 1)).map((one) => [
     one.at_name, el("span", { title: one.zid }, one.name), one.role, number(one.in), number(one.out),

@@ -13,7 +13,7 @@ export function now(root, app) {
   root.append(
     el("h1", {}, "Now"), tiles,
     el("div", { class: "columns" },
-      el("section", { class: "pane" }, el("h2", {}, "What changed, since somebody looks"), events),
+      el("section", { class: "pane" }, el("h2", {}, "Changes while this page was open"), events),
       el("section", { class: "pane" }, el("h2", {}, "Slowest receivers"), slow)),
     command("elea top"));
   replace(tiles, el("p", { class: "muted" }, "Asking the nodes …"));
@@ -28,8 +28,8 @@ function show(part, tiles, events, slow) {
     ? recent.map(([at, mark, text]) => el("li", {}, `${clock(at)} ${MARKS[mark] ?? ""} ${text}`))
     : el("li", { class: "muted" }, "nothing so far"));
   replace(slow, part.slow.length
-    ? part.slow.map(([name, length]) => el("li", {}, `${name}: ${bytes(length)} wait`))
-    : el("li", { class: "muted" }, "none waits"));
+    ? part.slow.map(([name, length]) => el("li", {}, `${name}: ${bytes(length)} queued`))
+    : el("li", { class: "muted" }, "no backlog"));
 }
 
 function tile(title, state, ...lines) {
@@ -44,7 +44,7 @@ function dataSpace(part) {
   return tile("Data space", "ok",
     `${counted(part.routers, "router")}, ${counted(part.peers, "peer")}, ${counted(part.clients, "client")}`,
     counted(part.keys, "declared key"),
-    rates ? `${number(rates[0])} messages/s in, ${number(rates[2])} out` : "rates need two looks",
+    rates ? `${number(rates[0])} messages/s in, ${number(rates[2])} out` : "measuring rates …",
     rates ? `${bytes(rates[1])}/s in, ${bytes(rates[3])}/s out` : "");
 }
 
