@@ -70,7 +70,7 @@ def sync(path: Path) -> None:
     """Make the content of a file, or the names in a directory, durable."""
     is_windows = os.name == "nt"
     if is_windows and path.is_dir():
-        return  # there is no way to
+        return  # directories cannot be synced there
     handle = os.open(path, os.O_RDWR if is_windows else os.O_RDONLY)
     try:
         os.fsync(handle)
