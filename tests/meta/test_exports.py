@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.meta.tree import PACKAGE, module_name, relative
+from tests.meta.tree import PACKAGE, module_name
 
 import elea
 import elea.store
@@ -20,8 +20,12 @@ LAZY = (PACKAGE, PACKAGE / "store")  # their names are loaded on first use
 PACKAGES = [path for path in sorted(PACKAGE.rglob("__init__.py")) if path.parent not in LAZY]
 
 
-@pytest.mark.parametrize("path", PACKAGES, ids=relative)
-def test_a_package_holds_its_docstring_and_its_exports(path: Path) -> None:
+def test_packages_hold_their_docstrings_and_their_exports() -> None:
+    for path in PACKAGES:
+        _holds_its_docstring_and_its_exports(path)
+
+
+def _holds_its_docstring_and_its_exports(path: Path) -> None:
     docstring, *rest = ast.parse(path.read_bytes()).body
     assert isinstance(docstring, ast.Expr)
     assert isinstance(docstring.value, ast.Constant)
@@ -38,16 +42,12 @@ def test_a_package_holds_its_docstring_and_its_exports(path: Path) -> None:
         assert hasattr(module, name)
 
 
-@pytest.mark.parametrize("name", elea.__all__)
-def test_every_public_name_resolves(name: str) -> None:
-    value = getattr(elea, name)
-    assert value is getattr(importlib.import_module(elea._HOME_OF[name]), name)
-
-
-@pytest.mark.parametrize("name", elea.store.__all__)
-def test_every_public_name_of_the_store_resolves(name: str) -> None:
-    value = getattr(elea.store, name)
-    assert value is getattr(importlib.import_module(elea.store._HOME_OF[name]), name)
+@pytest.mark.parametrize("module", [elea, elea.store])
+def test_every_public_name_resolves(module: ModuleType) -> None:
+    for name in module.__all__:
+        assert getattr(module, name) is getattr(
+            importlib.import_module(module._HOME_OF[name]), name
+        )
 
 
 @pytest.mark.parametrize("module", [elea, elea.store])

@@ -9,8 +9,6 @@ from typing import Final
 import pytest
 from tests.meta.tree import ROOT, python_files, relative
 
-SELF: Final = Path(__file__)
-
 NOWHERE: Final = {
     "unfinished": r"\b(?:FIXME|TODO|XXX)\b|\bNotImplementedError\b",
     "a path of one machine": r"[\"'\s(=](?:/root|/home|/work|/Users)/",
@@ -31,34 +29,29 @@ def words(text: str, patterns: dict[str, str]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        path
-        for path in [
-            *python_files("src", "attack", "bench", "chaos", "fuzz", "tools", "examples"),
-            ROOT / "setup.py",
-        ]
-        if path != SELF
-    ],
-    ids=relative,
-)
-def test_no_forbidden_word(path: Path) -> None:
-    patterns = dict(NOWHERE)
-    if relative(path).startswith("src/") and "/cli/" not in relative(path):
-        patterns["print outside the command"] = ONLY_IN_CLI
-    assert words(path.read_text(encoding="utf-8"), patterns) == []
+def words_of_files(paths: list[Path], patterns: dict[str, str]) -> list[str]:
+    return [
+        f"{relative(path)}: {found}"
+        for path in paths
+        for found in words(path.read_text(encoding="utf-8"), patterns)
+    ]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "Makefile"],
-    ids=relative,
-)
-def test_texts_are_finished_and_know_no_machine(path: Path) -> None:
+def test_no_forbidden_word() -> None:
+    files = python_files("src", "attack", "bench", "chaos", "fuzz", "tools", "examples")
+    assert words_of_files([*files, ROOT / "setup.py"], NOWHERE) == []
+
+
+def test_only_the_command_prints() -> None:
+    files = [path for path in python_files("src") if "/cli/" not in relative(path)]
+    assert words_of_files(files, {"print outside the command": ONLY_IN_CLI}) == []
+
+
+def test_texts_are_finished_and_know_no_machine() -> None:
     patterns = {key: NOWHERE[key] for key in ("unfinished", "a path of one machine")}
     patterns["unfinished"] = r"\b(?:FIXME|TODO|TBD|XXX)\b"
-    assert words(path.read_text(encoding="utf-8"), patterns) == []
+    texts = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    assert words_of_files([*texts, ROOT / "Makefile"], patterns) == []
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,12 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def source_of(name: str) -> Path:
+    """`elea.wire.codec` to its file, a package to its `__init__.py`."""
+    path = SOURCE.joinpath(*name.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
 def package_modules() -> list[str]:
     return [module_name(path) for path in sorted(PACKAGE.rglob("*.py"))]
 
