@@ -14,9 +14,10 @@ import pytest
 from tests.meta.tree import PACKAGE, module_name
 
 import elea
+import elea.ros
 import elea.store
 
-LAZY = (PACKAGE, PACKAGE / "store")  # their names are loaded on first use
+LAZY = (PACKAGE, PACKAGE / "ros", PACKAGE / "store")  # their names are loaded on first use
 PACKAGES = [path for path in sorted(PACKAGE.rglob("__init__.py")) if path.parent not in LAZY]
 
 
@@ -42,7 +43,7 @@ def _holds_its_docstring_and_its_exports(path: Path) -> None:
         assert hasattr(module, name)
 
 
-@pytest.mark.parametrize("module", [elea, elea.store])
+@pytest.mark.parametrize("module", [elea, elea.ros, elea.store])
 def test_every_public_name_resolves(module: ModuleType) -> None:
     for name in module.__all__:
         assert getattr(module, name) is getattr(
@@ -50,7 +51,7 @@ def test_every_public_name_resolves(module: ModuleType) -> None:
         )
 
 
-@pytest.mark.parametrize("module", [elea, elea.store])
+@pytest.mark.parametrize("module", [elea, elea.ros, elea.store])
 def test_type_checkers_see_the_same_names(module: ModuleType) -> None:
     assert module.__file__ is not None
     tree = ast.parse(Path(module.__file__).read_bytes())
