@@ -114,7 +114,7 @@ def test_who_is_configured_anew_is_connected_to_and_who_is_not_stays() -> None:
             assert zids(here) == [one.node.zid, two.node.zid]
         until(lambda: zids(here) == [two.node.zid])
         with here.lock:
-            wanted = [connector.endpoints for connector in here.node._connectors]
+            wanted = [connector.endpoints for connector in here.node._dialling]
         assert wanted == list(groups(second))
 
 

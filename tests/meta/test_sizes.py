@@ -13,7 +13,6 @@ LISTED_LINES_MAX: Final = 750
 LONG_FILES: Final = {
     "src/elea/dds/from_dds.py": "a route and its mirror readers share one state",
     "src/elea/dds/to_dds.py": "a route and its mirror writers share one state",
-    "src/elea/node/node.py": "all machines of a node meet here, until each owns its state",
     "src/elea/spark/options.py": "one table of options, and the reader of each kind",
 }
 FUNCTION_LINES_MAX: Final = 70

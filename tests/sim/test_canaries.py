@@ -230,7 +230,7 @@ class GivesUp(Node):
     def _announce(self, event: NeighbourUp | NeighbourDown) -> None:
         super()._announce(event)
         if isinstance(event, NeighbourDown):
-            self._connectors.clear()
+            self._dialling.clear()
 
 
 class Timeless(Node):
@@ -248,7 +248,7 @@ class Hoards(Node):
     """Sessions that leave are not forgotten."""
 
     def detach(self, face_id: int, now_ns: int) -> None:
-        self._sessions.pop(face_id, None)
+        self._sessions._by_face.pop(face_id, None)
         self.egress.outlets.pop(face_id, None)
 
 

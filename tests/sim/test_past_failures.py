@@ -7,6 +7,7 @@ import pytest
 from elea.node import neighbour as neighbour_module
 from elea.node.backlog import Backlog
 from elea.node.neighbour import Neighbour
+from elea.node.neighbours import Neighbours
 from elea.node.node import Node
 from elea.routing import interests
 from elea.sim.campaign.plan import Options
@@ -26,19 +27,23 @@ def found_again(first: int, faults: str | None, law: str, node_type: type[Node] 
     return False
 
 
-def test_declarations_on_a_lost_link_of_two_were_never_repeated() -> None:
-    class KeepsTheOthers(Node):
-        def _give_up(
-            self,
-            neighbour: Neighbour,
-            reason: str,
-            now_ns: int,
-            why: CloseReason = CloseReason.GENERIC,
-        ) -> None:
-            if why is not CloseReason.GENERIC:
-                super()._give_up(neighbour, reason, now_ns, why)
+def test_declarations_on_a_lost_link_of_two_were_never_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    give_up = Neighbours.give_up
 
-    assert found_again(17, "rough", "neighbours_agree", KeepsTheOthers)
+    def keeps_the_others(
+        neighbours: Neighbours,
+        neighbour: Neighbour,
+        reason: str,
+        now_ns: int,
+        why: CloseReason = CloseReason.GENERIC,
+    ) -> None:
+        if why is not CloseReason.GENERIC:
+            give_up(neighbours, neighbour, reason, now_ns, why)
+
+    monkeypatch.setattr(Neighbours, "give_up", keeps_the_others)
+    assert found_again(17, "rough", "neighbours_agree")
 
 
 def test_a_droppable_sample_overtook_one_that_waited(monkeypatch: pytest.MonkeyPatch) -> None:

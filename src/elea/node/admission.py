@@ -6,7 +6,7 @@ its place only with the same credentials, and only if the neighbour has fallen s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -15,9 +15,12 @@ from elea.ids import Rng, WhatAmI
 from elea.limits import Limits
 from elea.locator import Locator
 from elea.node.connector import Connector
+from elea.node.dialling import Dialling
 from elea.node.guards import identity_of
+from elea.node.links import Links, NodeLink
 from elea.node.logins import Logins, source_of
-from elea.node.neighbour import Neighbour, NodeLink
+from elea.node.neighbour import Neighbour
+from elea.node.neighbours import Neighbours
 from elea.node.ports import LinkInfo
 from elea.node.settings import NodeSettings
 from elea.node.stats import NodeStats, Refusal
@@ -30,14 +33,14 @@ from elea.transport.cookie import CookieJar
 from elea.transport.handshake import Acceptor, Failure, Opener
 from elea.transport.negotiation import LOGIN_REFUSED, Agreed, Terms
 from elea.wire.codec_hot import BatchDecoder, encode_one
-from elea.wire.framing_hot import StreamDecoder, frame
+from elea.wire.framing_hot import StreamDecoder
 from elea.wire.transport.close import Close, CloseReason
 from elea.wire.transport.init import Init
 from elea.wire.transport.open import Open
 
-TOO_MANY_GUESSES: Final = "too many wrong passwords came from that address"
-_SAME_ID = "it has the same id as this node: it is this node, or one of two nodes needs another id"
-GiveUp = Callable[[Neighbour, str, int, CloseReason], None]
+_SAME_ID: Final = (
+    "it has the same id as this node: it is this node, or one of two nodes needs another id"
+)
 
 
 class Admission:
@@ -46,16 +49,17 @@ class Admission:
     Args:
         settings: Of the node.
         role: Its role, with the regions it has.
-        neighbours: Who is connected, by identifier.
-        links: All links, by number.
+        neighbours: Who is connected; one whose place another node takes is closed.
+        links: Of the node.
+        dialling: Told which connector found its node connected.
         rng: For cookies.
         limits: Of handshakes and wrong passwords.
-        give_up: Ends a neighbour whose place somebody takes.
+        stats: Counts who was refused.
     """
 
     __slots__ = (
         "_cookies",
-        "_give_up",
+        "_dialling",
         "_limits",
         "_links",
         "_logins",
@@ -69,21 +73,22 @@ class Admission:
         self,
         settings: NodeSettings,
         role: Role,
-        neighbours: Mapping[bytes, Neighbour],
-        links: Mapping[int, NodeLink],
+        neighbours: Neighbours,
+        links: Links,
+        dialling: Dialling,
         rng: Rng,
         limits: Limits,
-        give_up: GiveUp,
+        stats: NodeStats,
     ) -> None:
         self._settings = settings
         self._role = role
         self._neighbours = neighbours
         self._links = links
         self._limits = limits
-        self._give_up = give_up
+        self._dialling = dialling
         self._cookies = CookieJar(rng, limits=limits)
         self._logins = Logins(limits)
-        self.stats = NodeStats()
+        self.stats = stats
 
     def change_accounts(self, accounts: Mapping[bytes, Secret] | None) -> None:
         """Who may connect from now on; whoever is connected stays."""
@@ -111,7 +116,7 @@ class Admission:
         stream = StreamDecoder(batch_len_max=info.batch_len_max) if info.stream else None
         link = NodeLink(link_id, info, connector, handshake, stream, now_ns)
         if handshake is None and info.stream:  # an honest user, too, learns that it was refused
-            link.outgoing.append(frame(encode_one(Close(CloseReason.GENERIC))))
+            link.write(encode_one(Close(CloseReason.GENERIC)))
         return link
 
     def _opener(self, info: LinkInfo, connector: Connector | None, now_ns: int) -> Opener:
@@ -175,7 +180,7 @@ class Admission:
             handshake.refuse(CloseReason.CONNECTION_TO_SELF, _SAME_ID)
         elif known is not None and (known.zid != zid or not _may_join(link, known)):
             # Connected already, or found by scouting and connected meanwhile: one link is enough.
-            content(link, known)
+            self.leave_to(link, known)
             handshake.refuse(CloseReason.GENERIC)
         else:
             handshake.proceed(now_ns, self._bound(link.info, terms))
@@ -219,21 +224,27 @@ class Admission:
         if newcomer != _credentials(known.agreed.peer_user, known.info):
             self.stats.refuse(Refusal.STRANGER)
             return False
-        dialled = all(self._links[one].connector is not None for one in known.links)
+        links = [self._links.get(link_id) for link_id in known.links]
+        dialled = all(one is not None and one.connector is not None for one in links)
         if dialled and _may_join(link, known):
             return True
         if not known.transport.is_silent(now_ns):
             self.stats.refuse(Refusal.DUPLICATE)
             return False
         self.stats.refuse(Refusal.REPLACED)
-        self._give_up(known, "silent, and back by another link", now_ns, CloseReason.GENERIC)
+        self._neighbours.give_up(known, "silent, and back by another link", now_ns)
         return True
 
     def upstream(self) -> Neighbour | None:
         """The one neighbour that is enough, if this node is a client and has it."""
         if self._settings.whatami is not WhatAmI.CLIENT:
             return None
-        return next(iter(self._neighbours.values()), None)
+        return next(iter(self._neighbours), None)
+
+    def leave_to(self, link: NodeLink, known: Neighbour) -> None:
+        """Whoever made a link has what it wanted, until that neighbour is lost."""
+        connector, link.connector = link.connector, None
+        self._dialling.found_connected(known.zid, connector)
 
     def _bound(self, info: LinkInfo, told: Terms | Agreed) -> int | None:
         """Where a newcomer is told that this node has it; nothing if only the roles decide."""
@@ -241,14 +252,6 @@ class Admission:
         if chosen is None:
             return None
         return BOUND_SOUTH if chosen.bound is Bound.SOUTH else BOUND_NORTH
-
-
-def content(link: NodeLink, known: Neighbour) -> None:
-    """Whoever made a link has what it wanted, until that neighbour is lost."""
-    connector, link.connector = link.connector, None
-    if connector is not None:
-        connector.connected()
-        known.content.append(connector)
 
 
 def _newcomer(info: LinkInfo, told: Terms | Agreed) -> Newcomer:

@@ -6,7 +6,7 @@ Sessions of this process are not guarded, as in Eclipse Zenoh.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from elea.errors import LocatorError
 from elea.ids import ZenohId
@@ -14,7 +14,7 @@ from elea.limits import Limits
 from elea.node.egress_hot import Egress, Outlet
 from elea.node.face_guard import FaceGuard, Guarded, Surroundings
 from elea.node.holding import Holding
-from elea.node.neighbour import Neighbour, NodeLink
+from elea.node.neighbour import Neighbour
 from elea.node.ports import LinkInfo
 from elea.node.receive_hot import FaceSink
 from elea.policy.access import Verdict
@@ -80,9 +80,13 @@ class Guards:
         """The policy in effect."""
         return self._policy
 
-    def join(self, neighbour: Neighbour, links: Mapping[int, NodeLink]) -> None:
-        """A neighbour is there, or has one more link; before its face opens."""
-        infos = [links[link_id].info for link_id in neighbour.links]
+    def join(self, neighbour: Neighbour, infos: list[LinkInfo]) -> None:
+        """A neighbour is there, or has one more link; before its face opens.
+
+        Args:
+            neighbour: Who it is.
+            infos: What is known of its links.
+        """
         user = neighbour.agreed.peer_user
         self.admit(neighbour.zid, user, infos, neighbour.sink, neighbour.outlet, neighbour.links)
 

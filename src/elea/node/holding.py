@@ -9,13 +9,14 @@ that bring more than a quota allows (threat T23).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from elea.ids import WhatAmI
 from elea.limits import Limits
 from elea.node.backlog import Backlog
-from elea.node.neighbour import Neighbour, NodeLink
+from elea.node.links import Links
+from elea.node.neighbour import Neighbour
 from elea.node.ports import Effect, HoldReading
 from elea.node.settings import NodeSettings
 
@@ -26,7 +27,7 @@ class Holding:
     """The links of a node that are held.
 
     Args:
-        links: All links.
+        links: Of the node.
         settings: How long a neighbour that takes nothing is waited for.
         limits: What may wait for one neighbour before its sources are held, how long then, and
             what may wait for all.
@@ -37,7 +38,7 @@ class Holding:
 
     def __init__(
         self,
-        links: dict[int, NodeLink],
+        links: Links,
         settings: NodeSettings,
         limits: Limits,
         ask: Callable[[Effect], None],
@@ -59,7 +60,7 @@ class Holding:
             self._ask(HoldReading(link_id, True))
         source.waits_for.add(face_id)
 
-    def excess(self, neighbours: list[Neighbour]) -> Neighbour | None:
+    def excess(self, neighbours: Collection[Neighbour]) -> Neighbour | None:
         """The neighbour that most waits for, if too much waits for all together."""
         if sum(one.waiting_len() for one in neighbours) <= self._limits.waiting_node_len:
             return None

@@ -1,43 +1,24 @@
-"""What a node remembers of a link, of a neighbour and of a session."""
+"""What a node remembers of a neighbour, and whether it is connected as it wants to be."""
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import field
 from enum import Enum
-from typing import Protocol, Self
+from typing import Self
 
 from elea.ids import WhatAmI
 from elea.limits import Limits
 from elea.node.backlog import Backlog
-from elea.node.connector import Connector, Phase
-from elea.node.egress_hot import LocalSink, Outlet
-from elea.node.intake_hot import Intake
-from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
+from elea.node.connector import Phase
+from elea.node.egress_hot import Outlet
+from elea.node.links import NodeLink
+from elea.node.ports import LinkInfo, NeighbourUp
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
 from elea.records import dataclass
-from elea.transport.handshake import Acceptor, Opener
 from elea.transport.negotiation import Agreed
 from elea.transport.stats_hot import TransportStats
 from elea.transport.unicast_hot import Transport, adapt_stream
-from elea.wire.framing_hot import StreamDecoder
-
-
-class Session(LocalSink, Protocol):
-    """A session, as a node knows it. Called under the lock; runs no user code there."""
-
-    def neighbour(self, event: NeighbourUp | NeighbourDown) -> None:
-        """A transport came or went."""
-
-    def next_timer_ns(self) -> int | None:
-        """When `handle_timer` wants to be called."""
-
-    def handle_timer(self, now_ns: int) -> None:
-        """Time passed."""
-
-    def deliver(self) -> None:
-        """Run what became due. WITHOUT the lock; cheap if there is nothing."""
 
 
 class ConnectionState(Enum):
@@ -63,7 +44,6 @@ class Neighbour:
     outlet: Outlet
     since_ns: int
     links: dict[int, None] = field(default_factory=dict)
-    content: list[Connector] = field(default_factory=list)  # who wanted it and found it connected
 
     @property
     def stats(self) -> TransportStats:
@@ -109,23 +89,6 @@ class Neighbour:
             Outlet(sink.face_id, None, transport.queues, transport),
             now_ns,
         )
-
-
-@dataclass(slots=True)
-class NodeLink:
-    """One link: in its handshake, or part of a neighbour's transport."""
-
-    id: int
-    info: LinkInfo
-    connector: Connector | None
-    handshake: Opener | Acceptor | None
-    stream: StreamDecoder | None
-    since_ns: int
-    outgoing: deque[bytes] = field(default_factory=deque)
-    neighbour: Neighbour | None = None
-    intake: Intake | None = None  # once it is part of a transport
-    closing: bool = False
-    waits_for: set[int] = field(default_factory=set)  # faces without room for what it brings
 
 
 def state_of(

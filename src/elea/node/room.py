@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from elea.node.group import Group
+from elea.node.groups import Group
 from elea.node.neighbour import Neighbour
 from elea.routing.core import Routing
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field
 
-from elea.node.group import Groups
+from elea.node.groups import Groups
 from elea.node.guards import Guards
-from elea.node.neighbour import Neighbour, NodeLink
+from elea.node.links import Links
+from elea.node.neighbour import Neighbour
 from elea.node.ports import LinkInfo
 from elea.records import dataclass
 from elea.routing.core import Routing
@@ -56,9 +56,7 @@ def counters_of(stats: TransportStats) -> dict[str, int]:
     return {name: _total(value) for name, value in stats.as_dict().items()}
 
 
-def view_of(
-    neighbour: Neighbour, links: Mapping[int, NodeLink], routing: Routing, guards: Guards
-) -> NeighbourView:
+def view_of(neighbour: Neighbour, links: Links, routing: Routing, guards: Guards) -> NeighbourView:
     """A neighbour as it is now; under the node's lock."""
     return NeighbourView(
         zid=neighbour.zid,
@@ -67,7 +65,7 @@ def view_of(
         weights=weights(routing, neighbour.zid),
         user=neighbour.agreed.peer_user,
         certificate_name=neighbour.info.peer_common_name,
-        links=tuple(links[link_id].info for link_id in neighbour.links),
+        links=tuple(links.infos(neighbour.links)),
         waiting_count=neighbour.backlog.waiting_count(),
         waiting_len=neighbour.transport.queues.pending_len(),
         refused_count=guards.refused_by(neighbour.face_id),

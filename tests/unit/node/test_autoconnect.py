@@ -157,10 +157,10 @@ def test_the_greater_id_connects() -> None:
 def test_how_many_are_dialled_at_once_is_bounded() -> None:
     driven = Driven.make(settings(0x50, by_scouting=EVERYBODY), Limits(learned_count=3))
     assert len(driven.hear(*(told(zid) for zid in range(1, 10)))) == 3
-    for connector_id in [one.id for one in driven.node._connectors]:
+    for connector_id in [one.id for one in driven.node._dialling]:
         driven.node.connect_failed(connector_id, "refused", driven.now_ns)
     assert len(driven.hear(*(told(zid) for zid in range(1, 10)))) == 3
-    assert len(driven.node._connectors) == 3
+    assert len(driven.node._dialling) == 3
 
 
 def test_those_that_are_connected_do_not_count() -> None:
@@ -207,24 +207,24 @@ def test_a_lost_node_is_tried_for_a_while_and_then_forgotten() -> None:
         for effect in driven.dialled():
             assert effect == ("tcp/h1:1",)
             attempts += 1
-            [connector_id] = [one.id for one in driven.node._connectors]
+            [connector_id] = [one.id for one in driven.node._dialling]
             driven.node.connect_failed(connector_id, "refused", driven.now_ns)
     assert 5 < attempts < 20
-    assert len(driven.node._connectors) == 0
+    assert len(driven.node._dialling) == 0
     assert driven.hear(told(1)) == [("tcp/h1:1",)]  # until somebody tells of it again
 
 
 def test_somebody_else_at_one_place_does_not_hide_the_node_at_another() -> None:
     driven = peer()
     assert driven.hear(told(1, "tcp/10.0.0.1:1", "tcp/10.0.0.2:1")) != []
-    [connector_id] = [one.id for one in driven.node._connectors]
+    [connector_id] = [one.id for one in driven.node._dialling]
     driven.link(connector_id, "tcp/10.0.0.1:1", other(9))
     assert driven.node.neighbours() == []
     driven.later(0)
     assert driven.dialled() == [("tcp/10.0.0.2:1",)]
     driven.link(connector_id, "tcp/10.0.0.2:1", other(8))
     assert driven.node.neighbours() == []
-    assert len(driven.node._connectors) == 0  # there is no place left
+    assert len(driven.node._dialling) == 0  # there is no place left
     assert driven.dialled() == []
 
 
@@ -245,7 +245,7 @@ def test_a_client_connects_to_one_and_to_no_client() -> None:
 def test_a_client_that_reached_two_keeps_one() -> None:
     driven = client()
     assert len(driven.hear(told(1), told(2))) == 2
-    first, second = [one.id for one in driven.node._connectors]
+    first, second = [one.id for one in driven.node._dialling]
     driven.link(first, "tcp/h1:1", other(1))
     driven.link(second, "tcp/h2:1", other(2))
     assert [one.zid for one in driven.node.neighbours()] == [b"\x01"]
@@ -258,7 +258,7 @@ def test_a_client_with_two_endpoints_keeps_one() -> None:
     chosen = settings(0x50, WhatAmI.CLIENT, connect=("tcp/a:1", "tcp/b:1"))
     driven = Driven.make(chosen)
     assert driven.dialled() == [("tcp/a:1",)]  # the first that is listed goes first
-    first, second = [one.id for one in driven.node._connectors]
+    first, second = [one.id for one in driven.node._dialling]
     driven.node.connect_failed(first, "refused", 0)
     driven.later(2)
     assert driven.dialled() == [("tcp/a:1",), ("tcp/b:1",)]  # now both, each at its own pace

@@ -214,7 +214,7 @@ def test_a_source_is_not_read_while_its_messages_have_nowhere_to_go() -> None:
 
     def look() -> None:
         nonlocal most
-        most = max(most, *(one.backlog.pending_len for one in middle.driver.node._by_face.values()))
+        most = max(most, *(one.backlog.pending_len for one in middle.driver.node._neighbours))
         world.after(seconds(0.01), look)
 
     look()
@@ -279,13 +279,13 @@ def test_how_long_something_waits_counts_from_when_it_came() -> None:
     # A driver gives the octets of a link to its intake alone: the node's own time stands still.
     world, near, _ = pair()
     world.run_for(seconds(1))
-    [link_id] = near.driver.node._links
+    [link_id] = [one.id for one in near.driver.node._links.all()]
     intake = near.driver.node.intake(link_id)
     assert intake is not None
     later_ns = world.now_ns + seconds(60)
     intake.receive(b"", later_ns)
     node = near.driver.node
-    [neighbour] = node._by_face.values()
+    [neighbour] = node._neighbours
     neighbour.outlet.stuck = True
     while node.egress.send(neighbour.face_id, push("a", BLOCK), True) != QUEUED:
         pass

@@ -20,7 +20,7 @@ from tests.unit.node.worlds import settings
 
 from elea.ids import WhatAmI
 from elea.limits import Limits
-from elea.node.neighbour import NodeLink
+from elea.node.links import NodeLink
 from elea.node.node import Node
 from elea.routing.stats import Drop
 from elea.sim.network import link_info

@@ -204,7 +204,7 @@ def test_a_member_is_not_dialled_because_it_was_told_of() -> None:
     for zid in (b"\x02", b"\x03"):
         one.heard_of(Told(zid, 1, ("tcp/10.0.0.9:1",), Teller()), made.now_ns)
     [dialled] = [effect for effect in one.effects() if isinstance(effect, Connect)]
-    assert [connector.expected_zid for connector in one._connectors] == [b"\x03"]
+    assert [connector.expected_zid for connector in one._dialling] == [b"\x03"]
     assert dialled.connector_id == 1
 
 

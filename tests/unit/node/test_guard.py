@@ -40,7 +40,8 @@ def _ends(session: Session) -> tuple[FaceSink, Outlet]:
     [zid] = [one.zid for one in session.driver.node.neighbours()]
     face_id = session.driver.node.face_of(zid)
     assert face_id is not None
-    neighbour = session.driver.node._by_face[face_id]
+    neighbour = session.driver.node._neighbours.at(face_id)
+    assert neighbour is not None
     return neighbour.sink, neighbour.outlet
 
 

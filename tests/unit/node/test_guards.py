@@ -120,8 +120,8 @@ def test_without_a_policy_no_face_is_guarded() -> None:
     star = Star(Policy())
     assert samples(star) == ["shut/a", "open/a"]
     node = star.router.node
-    assert [one.sink.guard for one in node._by_face.values()] == [None, None]
-    assert [one.outlet.guard for one in node._by_face.values()] == [None, None]
+    assert [one.sink.guard for one in node._neighbours] == [None, None]
+    assert [one.outlet.guard for one in node._neighbours] == [None, None]
 
 
 @pytest.mark.parametrize("flow", ["ingress", "egress"])
@@ -183,7 +183,7 @@ def test_a_guard_taken_away_is_noticed(flow: str) -> None:
     """Each of the two places is needed: without it something passes that the rules forbid."""
     rules = access("shut/**", permission="deny", default="allow", messages=["put"], flows=(flow,))
     star = Star(policy_of(rules))
-    for neighbour in star.router.node._by_face.values():
+    for neighbour in star.router.node._neighbours:
         if flow == "ingress":
             neighbour.sink.guard = None
         else:
@@ -254,7 +254,7 @@ def test_a_refused_declaration_passes_once_the_rules_allow_it() -> None:
     assert [key for key, _ in star.one.samples] == ["shut/a"]
     star.change(policy_of(access("open/**")))
     assert not star.router.node.routing.destinations(
-        star.router.node._by_face.copy().popitem()[0], "shut/a"
+        star.router.node._neighbours.faces()[-1], "shut/a"
     )
     star.change(Policy())
     star.other.put("shut/a", b"x")
@@ -271,7 +271,7 @@ def test_what_was_told_is_taken_back_when_the_rules_forbid_it() -> None:
     far.subscribe("b")
     world.run_for(seconds(1))
     node = far.driver.node
-    [face] = node._by_face
+    [face] = node._neighbours.faces()
     for keys, expected in (
         (["a"], ["a"]),
         (["a", "b"], ["a", "b"]),
@@ -282,7 +282,7 @@ def test_what_was_told_is_taken_back_when_the_rules_forbid_it() -> None:
         far.driver.flush()
         world.run_for(seconds(1))
         told = near.driver.node.routing.tables
-        [other] = near.driver.node._by_face
+        [other] = near.driver.node._neighbours.faces()
         assert sorted(told.faces[other].remote[0].values()) == expected
     assert len(node.routing.tables.faces[face].told[0]) == 2
 
@@ -310,7 +310,7 @@ def test_rules_that_change_apply_to_what_routers_told_each_other(flow: str) -> N
         world.run_for(seconds(20))
         flooding = seen.driver.node.routing.flooding
         assert flooding is not None
-        [face] = seen.driver.node._by_face
+        [face] = seen.driver.node._neighbours.faces()
         assert sorted(key for _, key in flooding.said_by(face)) == expected, keys
 
 
@@ -320,12 +320,12 @@ def test_routers_stay_connected_if_rules_change_for_others() -> None:
     near = world.add("near", settings(0xBB, WhatAmI.ROUTER, connect=("tcp/far:7447",)))
     Session(near).subscribe("a")
     world.run_for(seconds(5))
-    [face] = far.driver.node._by_face
+    [face] = far.driver.node._neighbours.faces()
     for _ in range(2):
         far.driver.node.guards.change(policy_of(access("a", "b", messages=ALL)))
         far.driver.flush()
         world.run_for(seconds(5))
-        assert list(far.driver.node._by_face) == [face]
+        assert far.driver.node._neighbours.faces() == [face]
 
 
 def test_routers_stay_connected_if_rules_change_back_to_what_they_were() -> None:
@@ -337,11 +337,11 @@ def test_routers_stay_connected_if_rules_change_back_to_what_they_were() -> None
     far.subscribe("b")  # is not told
     world.add("near", settings(0xBB, WhatAmI.ROUTER, connect=("tcp/far:7447",)))
     world.run_for(seconds(5))
-    [face] = far.driver.node._by_face
+    [face] = far.driver.node._neighbours.faces()
     far.driver.node.guards.change(policy)
     far.driver.flush()
     world.run_for(seconds(5))
-    assert list(far.driver.node._by_face) == [face]
+    assert far.driver.node._neighbours.faces() == [face]
 
 
 @pytest.mark.parametrize("mode", [InterestMode.CURRENT, InterestMode.CURRENT_FUTURE])
@@ -479,13 +479,14 @@ def test_who_comes_back_is_not_read_until_it_has_paid() -> None:
     """Each new connection was read once: 6,400 messages in 0.2 s with a quota of 500 per second."""
     star, guards, face_id = many_links()
     node = star.router.node
-    neighbour, account = node._by_face[face_id], guards._faces[face_id].account
+    neighbour, account = node._neighbours.at(face_id), guards._faces[face_id].account
+    assert neighbour is not None
     assert account is not None
     for _ in range(40):
         account.spend(1, star.world.now_ns)
     guards.leave(face_id)
     assert guards._held == {}
-    guards.join(neighbour, node._links)
+    guards.join(neighbour, node._links.infos(neighbour.links))
     assert guards._held[face_id] > star.world.now_ns
     assert guards.overdue(guards._held[face_id] + seconds(10)) == []
     assert guards._held == {}
@@ -525,7 +526,9 @@ def test_one_more_link_does_not_pay_what_is_owed() -> None:
     account = guards._faces[face_id].account
     assert account is not None
     assert face_id in guards._held
-    guards.join(node._by_face[face_id], node._links)
+    neighbour = node._neighbours.at(face_id)
+    assert neighbour is not None
+    guards.join(neighbour, node._links.infos(neighbour.links))
     assert guards._faces[face_id].account is account
     assert face_id in guards._held
 

@@ -12,6 +12,7 @@ from elea.answers import DROPPED, SENT
 from elea.config.config import Config
 from elea.limits import DEFAULT_LIMITS
 from elea.node.neighbour import ConnectionState
+from elea.node.neighbours import Neighbours
 from elea.node.node import Node
 from elea.node.settings import NodeSettings, limits_of
 from elea.routing.core import Routing
@@ -94,6 +95,6 @@ def test_opening_waits_for_declarations_unless_configured_otherwise(
             }
         )
         node = Node(NodeSettings.from_config(config, os.urandom), rng=os.urandom)
-        monkeypatch.setitem(node._by_face, 1, None)
+        monkeypatch.setattr(Neighbours, "faces", lambda neighbours: [1])
         monkeypatch.setattr(Routing, "is_ready", lambda routing, face_id: False)
         assert node.connection_state() is state

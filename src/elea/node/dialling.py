@@ -1,26 +1,24 @@
-"""Connectors: all that a node wants to be connected to, and what became of it."""
+"""Dialling: what a node wants to be connected to, configured or learned, and what came of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from elea.ids import Rng, WhatAmI
 from elea.limits import Limits
 from elea.locator import Endpoint, Locator
 from elea.node.autoconnect import Learned
 from elea.node.connector import Connector, Phase
-from elea.node.neighbour import Neighbour
 from elea.node.ports import Connect, ConnectFailed, Effect, Told
 from elea.node.settings import EndpointGroups, NodeSettings
 from elea.node.stats import NodeStats
 
 
-class Connectors:
-    """The connectors of a node, configured and learned.
+class Dialling:
+    """The connectors of a node, and which neighbours they have to do with.
 
     Args:
         settings: Of the node.
-        neighbours: Who is connected, by identifier.
         ask: Takes what the driver shall do.
         rng: For the jitter of attempts.
         limits: How many learned nodes are tried at once.
@@ -30,9 +28,9 @@ class Connectors:
     __slots__ = (
         "_ask",
         "_by_id",
+        "_connected",
         "_last_id",
         "_learned",
-        "_neighbours",
         "_one_is_enough",
         "_rng",
         "_settings",
@@ -41,19 +39,19 @@ class Connectors:
     def __init__(
         self,
         settings: NodeSettings,
-        neighbours: Mapping[bytes, Neighbour],
         ask: Callable[[Effect], None],
         rng: Rng,
         limits: Limits,
         stats: NodeStats,
     ) -> None:
         self._settings = settings
-        self._neighbours = neighbours
         self._ask = ask
         self._rng = rng
         self._one_is_enough = settings.whatami is WhatAmI.CLIENT
         self._learned = Learned(settings, rng, limits, stats)
         self._by_id: dict[int, Connector] = {}
+        # The neighbours, each with the connectors that found it connected by another link.
+        self._connected: dict[bytes, list[Connector]] = {}
         self._last_id = 0
 
     def __len__(self) -> int:
@@ -84,7 +82,7 @@ class Connectors:
         for group in groups:
             if group not in known:
                 connector = self._add(group, now_ns)
-                if self._one_is_enough and self._neighbours:
+                if self._one_is_enough and self._connected:
                     connector.rest()
         self.handle_timer(now_ns)
 
@@ -128,16 +126,25 @@ class Connectors:
         """An attempt failed."""
         connector.failed(reason, now_ns)
         self._report(connector)
-        if self._one_is_enough and not self._neighbours:
+        if self._one_is_enough and not self._connected:
             for other in self._resting()[:1]:
                 other.lost(now_ns)
 
-    def satisfied(self, connector: Connector | None) -> None:
-        """There is a neighbour, made by a connector or not; if one is enough, the others rest."""
+    def connected(self, zid: bytes, connector: Connector | None) -> None:
+        """A neighbour has a link, made by a connector or not; if one is enough, the others rest."""
+        self._connected.setdefault(zid, [])
+        if connector is not None:
+            connector.connected()
         if self._one_is_enough:
             for other in self:
                 if other is not connector and other.expected_zid is None:
                     other.rest()
+
+    def found_connected(self, zid: bytes, connector: Connector | None) -> None:
+        """A connector reached a neighbour that is connected: it rests until that one is lost."""
+        if connector is not None:
+            connector.connected()
+            self._connected[zid].append(connector)
 
     def refuted(self, connector: Connector, remote: Locator, reason: str, now_ns: int) -> None:
         """Somebody else is where others told that a node was."""
@@ -153,9 +160,9 @@ class Connectors:
         else:
             self.failed(connector, reason, now_ns)
 
-    def lost(self, neighbour: Neighbour, now_ns: int) -> None:
-        """A neighbour is gone that others wanted, too."""
-        for connector in neighbour.content:
+    def lost(self, zid: bytes, now_ns: int) -> None:
+        """A neighbour is gone that other connectors wanted, too."""
+        for connector in self._connected.pop(zid):
             if connector.id in self._by_id:
                 connector.lost(now_ns)
         for connector in self._resting():
@@ -165,10 +172,9 @@ class Connectors:
         return [one for one in self if one.phase is Phase.RESTING]
 
     def _try(self, connector: Connector) -> None:
-        known = self._neighbours.get(connector.expected_zid or b"")
-        if known is not None:  # the other side was faster
-            connector.connected()
-            known.content.append(connector)
+        zid = connector.expected_zid
+        if zid is not None and zid in self._connected:  # the other side was faster
+            self.found_connected(zid, connector)
             return
         connector.trying()
         timeout_ns = self._settings.open_timeout_ns

@@ -15,6 +15,7 @@ from elea.locator import Locator
 from elea.node.backlog import Backlog
 from elea.node.egress_hot import Egress, Outlet
 from elea.node.guards import Guards
+from elea.node.links import Links
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
@@ -50,20 +51,20 @@ class Groups:
         egress: Where messages for them come from.
         rng: For sequence numbers.
         limits: Of the node.
-        dirty: Where links are listed that have something to pull.
-        next_id: Gives a face its number.
+        links: Told which links have something to pull.
+        next_face_id: Gives a face its number.
         announce: Told of members that come and go.
         guards: Told of groups, whose members nobody can tell apart.
     """
 
     __slots__ = (
         "_announce",
-        "_dirty",
         "_egress",
         "_groups",
         "_guards",
         "_limits",
-        "_next_id",
+        "_links",
+        "_next_face_id",
         "_rng",
         "_routing",
         "_settings",
@@ -77,8 +78,8 @@ class Groups:
         egress: Egress,
         rng: Rng,
         limits: Limits,
-        dirty: dict[int, None],
-        next_id: Callable[[], int],
+        links: Links,
+        next_face_id: Callable[[], int],
         announce: Callable[[NeighbourUp | NeighbourDown], None],
         guards: Guards,
     ) -> None:
@@ -88,8 +89,8 @@ class Groups:
         self._rng = rng
         members_count = min(limits.group_members_count, settings.group_members_max)
         self._limits = replace(limits, group_members_count=members_count)
-        self._dirty = dirty
-        self._next_id = next_id
+        self._links = links
+        self._next_face_id = next_face_id
         self._announce = announce
         self._guards = guards
         self._groups: dict[int, Group] = {}  # by link
@@ -100,7 +101,7 @@ class Groups:
 
     def open(self, link_id: int, info: LinkInfo, now_ns: int) -> None:
         """A group was joined: say JOIN, and take what comes."""
-        face_id = self._next_id()
+        face_id = self._next_face_id()
         sink = FaceSink(self._routing, face_id)
         transport = GroupTransport(
             self._settings.group_offer(info.batch_len_max),
@@ -121,7 +122,7 @@ class Groups:
             {link_id: None},
         )
         self._groups[link_id] = self.by_face[face_id] = group
-        self._dirty[link_id] = None  # the first JOIN
+        self._links.mark_dirty(link_id)  # the first JOIN
         self._egress.outlets[face_id] = group.outlet
         self._guards.admit(None, None, [info], sink, group.outlet, group.links)
         role = self._routing.role
@@ -164,7 +165,6 @@ class Groups:
         group = self._groups.pop(link_id, None)
         if group is None:
             return
-        self._dirty.pop(link_id, None)
         del self.by_face[group.face_id]
         self._guards.leave(group.face_id)
         self._egress.outlets.pop(group.face_id, None)
@@ -196,7 +196,7 @@ class Groups:
             elif isinstance(event, MemberLost):
                 self._lost(group, event.source, event.reason)
             elif isinstance(event, JoinDue):
-                self._dirty[group.link_id] = None
+                self._links.mark_dirty(group.link_id)
 
     def _lost(self, group: Group, source: str, reason: str) -> None:
         up = group.members.pop(source)
