@@ -74,7 +74,7 @@ def measure(count: int, destinations: int, *, aliased: bool) -> None:
     push = Push(WireExpr(0, KEY), Put(b"12345678"))
     route = routing.push
     best = min(
-        timed(lambda: [route(0, KEY, push, True, 0) for _ in range(count)]) for _ in "r" * ROUNDS
+        timed(lambda: [route(0, KEY, push, True) for _ in range(count)]) for _ in "r" * ROUNDS
     )
     send = sink.send
     calls = min(timed(lambda: [send(1, push, True) for _ in range(count)]) for _ in "r" * ROUNDS)

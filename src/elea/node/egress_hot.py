@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from elea.answers import DROPPED, REFUSED, SENT
+from elea.routing.now_hot import Now
 from elea.routing.pubsub_hot import Destination
 from elea.transport.batching_hot import UNFIT, TxQueues
 from elea.transport.unicast_hot import Transport
@@ -168,7 +169,6 @@ class Egress:
         "dirty",
         "express",
         "flush_asked",
-        "now_ns",
         "outlets",
         "source_link_id",
         "timers_moved",
@@ -182,7 +182,6 @@ class Egress:
         self.flush_asked = False  # the driver's loop will write what is pending
         self.source_link_id = -1  # the link that is being read
         self.timers_moved = False  # a session may have set a nearer timer
-        self.now_ns = 0  # when something last came, from a session or a link
         self._on_full = on_full
 
     def send(self, face_id: int, message: NetworkMessage, reliable: bool) -> int:
@@ -316,13 +315,13 @@ class Egress:
 class Door:
     """Where samples of sessions enter routing; it remembers when."""
 
-    __slots__ = ("_egress", "_route")
+    __slots__ = ("_now", "_route")
 
-    def __init__(self, egress: Egress, route: Callable[[int, str, Push, bool, int], int]) -> None:
-        self._egress = egress
+    def __init__(self, now: Now, route: Callable[[int, str, Push, bool], int]) -> None:
+        self._now = now
         self._route = route
 
     def push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
         """A sample of a session goes out: SENT, DROPPED or QUEUED."""
-        self._egress.now_ns = now_ns
-        return self._route(face_id, key, push, reliable, now_ns)
+        self._now.ns = now_ns
+        return self._route(face_id, key, push, reliable)

@@ -21,6 +21,7 @@ from elea.policy.quota import Account
 from elea.policy.service_keys import consumer_of
 from elea.records import dataclass
 from elea.routing.core import Routing
+from elea.routing.now_hot import Now
 from elea.routing.tables import Kind, distance_of, is_complete
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import QOS_DECLARE, QOS_REQUEST, WireExpr
@@ -74,7 +75,7 @@ class Surroundings:
 
     routing: Routing
     egress: Egress
-    now_ns: Callable[[], int]
+    now: Now
     withheld_count: int
     on_refusal: Callable[[Guarded, Refusal], None]
     on_excess: Callable[[Guarded], None]
@@ -95,7 +96,7 @@ class FaceGuard:
 
     def check(self, message: NetworkMessage, reliable: bool) -> NetworkMessage | None:
         """The message, perhaps with another QoS; None if it was refused."""
-        now_ns = self._around.now_ns()
+        now_ns = self._around.now.ns
         if self._is_ingress and self._face.account is not None:
             self._spend(self._face.account, message, now_ns)
         found = classify(message)
@@ -127,7 +128,7 @@ class FaceGuard:
 
     def verdict(self, action: Action, key: str) -> Verdict:
         """What access control says of an action, for operators; nothing is counted."""
-        return self._chain.verdict(action, key, self._around.now_ns())
+        return self._chain.verdict(action, key, self._around.now.ns)
 
     def must_retell(self) -> bool:
         """Whether the rules, which changed, apply to what was exchanged with a router.
@@ -135,7 +136,7 @@ class FaceGuard:
         Routers tell each other by key, once, and of many others: they have to connect again.
         """
         flooding = self._around.routing.flooding
-        now_ns, face_id = self._around.now_ns(), self._face.face_id
+        now_ns, face_id = self._around.now.ns, self._face.face_id
         unsaid = self._face.unsaid[self._chain.flow]
         if any(self._chain.allows(action, key, now_ns) for action, key in unsaid):
             return True
@@ -150,7 +151,7 @@ class FaceGuard:
 
     def review(self) -> None:
         """The rules changed: what they forbid now is taken back, what they allow now is given."""
-        now_ns = self._around.now_ns()
+        now_ns = self._around.now.ns
         for action, kind in _KINDS.items():
             for declare, key in self._known(kind):
                 if not self._chain.allows(action, key, now_ns):
@@ -253,14 +254,14 @@ class FaceGuard:
         if self._is_ingress:
             self._around.egress.send(self._face.face_id, message, True)
         else:
-            now_ns = self._around.now_ns()
+            now_ns = self._around.now.ns
             self._around.routing.receive(self._face.face_id, message, True, now_ns)
 
     def _pass_on(self, message: NetworkMessage) -> None:
         """Let a message go the way of this guard, past it."""
         face_id = self._face.face_id
         if self._is_ingress:
-            self._around.routing.receive(face_id, message, True, self._around.now_ns())
+            self._around.routing.receive(face_id, message, True, self._around.now.ns)
         else:
             self._around.egress.send(face_id, message, True)
 

@@ -135,7 +135,7 @@ class Groups:
         """A datagram came from somebody in a group."""
         group = self._groups.get(link_id)
         if group is not None:
-            group.sink.now_ns = self._egress.now_ns = now_ns
+            self._routing.now.ns = now_ns
             self._settle(group, group.transport.receive_batch(str(source), batch, now_ns))
 
     def pull(self, link_id: int, now_ns: int) -> bytes | None:

@@ -45,7 +45,6 @@ class Guards:
         routing: Of the node.
         egress: Of the node.
         holding: Stops links from being read.
-        now_ns: The time, as the node was last told it.
         limits: Of the node.
     """
 
@@ -55,7 +54,6 @@ class Guards:
         routing: Routing,
         egress: Egress,
         holding: Holding,
-        now_ns: Callable[[], int],
         limits: Limits,
     ) -> None:
         self.refused: Counter[tuple[Reason, Flow, Action]] = Counter()
@@ -69,7 +67,13 @@ class Guards:
         self._held: dict[int, int] = {}  # faces that are not read, until when
         self._changed: set[int] = set()  # routers that have to connect again: rules changed
         self._around = Surroundings(
-            routing, egress, now_ns, limits.withheld_count, self._refusal, self._excess, self.owners
+            routing,
+            egress,
+            routing.now,
+            limits.withheld_count,
+            self._refusal,
+            self._excess,
+            self.owners,
         )
 
     def __len__(self) -> int:
@@ -109,7 +113,7 @@ class Guards:
                 self._tell(LoggedIn(identity))
         face.identity = identity
         self._guard(face)
-        now_ns = self._around.now_ns()
+        now_ns = self._around.now.ns
         until_ns = self._held.get(sink.face_id, 0)
         if face.account is not None:  # who comes back does not begin with a debt that is paid
             until_ns = max(until_ns, now_ns + face.account.wait_ns(now_ns))
@@ -193,7 +197,7 @@ class Guards:
 
     def hold_debtors(self, debts: dict[int, int]) -> None:
         """Do not read faces for as many nanoseconds as stand beside them; then `debts` are paid."""
-        now_ns = self._around.now_ns()
+        now_ns = self._around.now.ns
         for face_id, rest_ns in debts.items():
             face = self._faces.get(face_id)
             if face is not None:
@@ -203,7 +207,7 @@ class Guards:
     def next_timer_ns(self) -> int | None:
         """When `overdue` wants to be called."""
         if self._changed:
-            return self._around.now_ns()
+            return self._around.now.ns
         return min(self._held.values(), default=None)
 
     def overdue(self, now_ns: int) -> list[tuple[int, str]]:
@@ -251,12 +255,12 @@ class Guards:
         quota = self._policy.quota(identity)
         if quota is None:
             return None
-        return self._accounts.get(quota, identity.name, self._around.now_ns())
+        return self._accounts.get(quota, identity.name, self._around.now.ns)
 
     def _leave_account(self, face: Guarded) -> None:
         account, face.account = face.account, None
         if account is not None:
-            self._accounts.leave(account, face.face_id, self._around.now_ns())
+            self._accounts.leave(account, face.face_id, self._around.now.ns)
 
     def _refusal(self, face: Guarded, refusal: Refusal) -> None:
         self.refused[refusal.reason, refusal.flow, refusal.action] += 1
@@ -266,7 +270,7 @@ class Guards:
         """A neighbour sends more than it may: read no more of it for now."""
         account = face.account
         assert account is not None  # whose excess it is
-        now_ns = self._around.now_ns()
+        now_ns = self._around.now.ns
         for face_id in account.faces:
             one = self._faces[face_id]
             if face_id not in self._held:

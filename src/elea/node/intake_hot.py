@@ -66,9 +66,8 @@ class Intake:
         """
         sink = self.sink
         sink.left = turn_count
-        sink.now_ns = now_ns
+        sink.now.ns = now_ns
         self._egress.source_link_id = self._link_id
-        self._egress.now_ns = now_ns
         stream = self._stream
         try:
             if self._transport.behind:

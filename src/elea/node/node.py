@@ -38,6 +38,7 @@ from elea.node.stats import NodeStats, Refusal
 from elea.node.views import NeighbourView, view_of
 from elea.routing.core import Routing
 from elea.routing.effects import Output
+from elea.routing.now_hot import Now
 from elea.routing.pubsub_hot import PushSource
 from elea.timestamp import HybridClock
 from elea.transport.stats_hot import TransportStats
@@ -60,16 +61,17 @@ class Node:
         # Where samples may go without a message; None if the output must see each.
         self.direct = self.egress if output is self.egress else None
         role = settings.role()
-        self.routing = Routing(settings.zid, role, output, limits, settings.routing)
+        self._now = Now()
+        self.routing = Routing(settings.zid, role, output, limits, settings.routing, self._now)
         # A sample of a session goes out. Bound once: it takes no interpreted step.
-        self.local_push = Door(self.egress, self.routing.push).push
+        self.local_push = Door(self._now, self.routing.push).push
         self.awaits = self.routing.queries.awaits
         room = Room(self.routing, self._place)
         self.has_room, self.has_reply_room = room.for_sample, room.for_reply
         self._clock = HybridClock(ZenohId.from_bytes(settings.zid))
         self._effects: list[Effect] = []
         self._sessions = Sessions(self.zid, self.whatami.index, self.routing, self.egress)
-        self._last_face_id = self._now_ns = 0
+        self._last_face_id = 0
         self._closed = False
         self._blocked = False  # what a session just sent waits for room
         self.stats = NodeStats()
@@ -77,9 +79,7 @@ class Node:
         self._links = links = Links(ask)
         self._expiries = Expiries()
         self.holding = Holding(links, settings, limits, ask)
-        self.guards = Guards(
-            settings.policy, self.routing, self.egress, self.holding, self._told_ns, limits
-        )
+        self.guards = Guards(settings.policy, self.routing, self.egress, self.holding, limits)
         self.asker = self.guards.asker
         self._dialling = Dialling(settings, ask, rng, limits, self.stats)
         self._neighbours = Neighbours(
@@ -130,13 +130,13 @@ class Node:
 
     def start(self, now_ns: int) -> None:
         """Begin to connect. Listening is the driver's: it reads `settings.listen`."""
-        self._now_ns = now_ns
+        self._now.ns = now_ns
         self._dialling.start(now_ns)
         self.handle_timer(now_ns)
 
     def close(self, now_ns: int) -> None:
         """Say CLOSE on every link; the driver closes them once it has written that."""
-        self._now_ns = now_ns
+        self._now.ns = now_ns
         self._closed = True
         self._dialling.clear()
         self._neighbours.close(now_ns)
@@ -185,7 +185,7 @@ class Node:
 
     def handle_timer(self, now_ns: int) -> None:
         """Do what is due."""
-        self._now_ns = now_ns
+        self._now.ns = now_ns
         self._dialling.handle_timer(now_ns)
         for link_id in self._expiries.take(now_ns):
             link = self._links.get(link_id)
@@ -210,13 +210,13 @@ class Node:
         opened: bool = False,
     ) -> None:
         """A link was made: `opened` by us, or accepted."""
-        self._now_ns = now_ns
+        self._now.ns = now_ns
         self._expiries.watch(link_id, info.expires_s, now_ns)
         self._handshakes.begin(link_id, info, connector_id, now_ns, opened=opened)
 
     def connect_failed(self, connector_id: int, reason: str, now_ns: int) -> None:
         """No link could be made for a Connect effect."""
-        self._now_ns = now_ns
+        self._now.ns = now_ns
         connector = self._dialling.get(connector_id)
         if connector is not None:
             self._dialling.failed(connector, reason, now_ns)
@@ -228,7 +228,7 @@ class Node:
 
     def heard_of(self, told: Told, now_ns: int) -> None:
         """Somebody told of a node: connect to it, if it is one to connect to."""
-        self._now_ns = now_ns
+        self._now.ns = now_ns
         is_known = (
             self.admission.upstream() is not None
             or self._neighbours.get(told.zid) is not None
@@ -243,7 +243,7 @@ class Node:
         Returns:
             How many it would be best to read next; 0: as many as there are.
         """
-        self._now_ns = now_ns
+        self._now.ns = now_ns
         link = self._links.get(link_id)
         if link is None or link.closing:
             return 0
@@ -271,7 +271,7 @@ class Node:
 
     def link_closed(self, link_id: int, reason: str, now_ns: int) -> None:
         """The link is gone: the other end closed it, or it broke."""
-        self._now_ns = now_ns
+        self._now.ns = now_ns
         self._expiries.forget(link_id)
         link = self._links.remove(link_id)
         if link is not None:
@@ -303,19 +303,19 @@ class Node:
 
     def attach(self, session: Session, now_ns: int | None = None) -> int:
         """A face for a session."""
-        now_ns = self._now_ns = self._now_ns if now_ns is None else now_ns
+        now_ns = self._now.ns = self._now.ns if now_ns is None else now_ns
         face_id = self._next_face_id()
         self._sessions.attach(session, face_id, now_ns)
         return face_id
 
     def detach(self, face_id: int, now_ns: int) -> None:
         """The session is gone, and with it all it declared."""
-        self._now_ns = now_ns
+        self._now.ns = now_ns
         self._sessions.detach(face_id, now_ns)
 
     def local_send(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> int:
         """Anything else of a session goes out."""
-        self._now_ns = now_ns
+        self._now.ns = now_ns
         self._blocked = False
         self.routing.receive(face_id, message, reliable, now_ns)
         self.egress.timers_moved = True
@@ -385,15 +385,11 @@ class Node:
         """A message finds no room, or others of its priority that wait for some."""
         place = self._place(face_id)
         assert place is not None  # it has an outlet
-        result = place.backlog.send(message, reliable, self._told_ns())
+        result = place.backlog.send(message, reliable, self._now.ns)
         self._blocked |= result == QUEUED
         place.outlet.stuck = bool(place.backlog)
         self.holding.grew(face_id, place.backlog, self.egress.source_link_id)
         return result
-
-    def _told_ns(self) -> int:
-        """The time; a session's put and octets tell it to the egress alone."""
-        return max(self._now_ns, self.egress.now_ns)
 
     def _place(self, face_id: int) -> Neighbour | Group | None:
         return self._neighbours.at(face_id) or self.groups.by_face.get(face_id)
@@ -405,7 +401,7 @@ class Node:
             if teller is not None:
                 at = Teller.behind(teller.info)
                 told = Told(one.zid, one.whatami, one.locators, at, by_gossip=True)
-                self.heard_of(told, self._now_ns)
+                self.heard_of(told, self._now.ns)
 
     def _next_face_id(self) -> int:
         self._last_face_id += 1

@@ -15,6 +15,7 @@ from elea.limits import DEFAULT_LIMITS
 from elea.node.egress_hot import Egress, Guard, Outlet, RawSink
 from elea.node.stamping_hot import KEEP, Stamper
 from elea.routing.core import Routing
+from elea.routing.now_hot import Now
 from elea.routing.pubsub_hot import Destination, PushSource, RouteCache
 from elea.wire.buffer_hot import Piece, Reader
 from elea.wire.codec_hot import NetworkMessage, decode_network
@@ -57,7 +58,7 @@ class Aim:
 
 
 class FaceSink:
-    """Takes the frames of one transport; `now_ns` is set before each batch.
+    """Takes the frames of one transport; the time is told to `now` before each batch.
 
     Args:
         routing: Where messages go.
@@ -85,7 +86,7 @@ class FaceSink:
         "general",
         "guard",
         "left",
-        "now_ns",
+        "now",
         "received",
         "routing",
         "served",
@@ -105,7 +106,7 @@ class FaceSink:
         self._stamper = stamper
         self.face_id = face_id
         self.guard: Guard | None = None  # of what comes in
-        self.now_ns = 0
+        self.now: Now = routing.now
         self.received = 0
         self.general = False  # something else came than samples that were read in place
         self.left = ALL  # so many messages may yet be read in this turn; samples in place are free
@@ -150,7 +151,7 @@ class FaceSink:
         if guard is not None and message is not None:
             message = guard.check(message, reliable)
         if message is not None:
-            self.routing.receive(self.face_id, message, reliable, self.now_ns)
+            self.routing.receive(self.face_id, message, reliable, self.now.ns)
 
     def pieces(self, pieces: list[Piece], reliable: bool) -> bool:
         """Take a plain sample that came in fragments: its payload is copied once, into one."""
@@ -192,7 +193,7 @@ class FaceSink:
 
     def _messages(self, reader: Reader, reliable: bool) -> bool:
         face_id = self.face_id
-        now_ns = self.now_ns
+        now_ns = self.now.ns
         begun = False
         while True:
             if self._source is not None and self._samples(reader, reliable):
@@ -215,7 +216,7 @@ class FaceSink:
                     continue
                 message = passed
             if isinstance(message, Push):
-                self._push(face_id, message, reliable, now_ns)
+                self._push(face_id, message, reliable)
             else:
                 self._alias = _NO_ALIAS  # tables may change
                 self.routing.receive(face_id, message, reliable, now_ns)

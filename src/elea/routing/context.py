@@ -6,6 +6,7 @@ from elea.limits import Limits
 from elea.routing.demands import Demands
 from elea.routing.effects import Candidate, Output
 from elea.routing.egress import Egress
+from elea.routing.now_hot import Now
 from elea.routing.refusals import Refusals
 from elea.routing.roles.role import Role
 from elea.routing.settings import RoutingSettings
@@ -23,6 +24,7 @@ class Context:
         "demands",
         "egress",
         "limits",
+        "now",
         "output",
         "refusals",
         "role",
@@ -34,13 +36,20 @@ class Context:
     )
 
     def __init__(
-        self, zid: bytes, role: Role, output: Output, limits: Limits, settings: RoutingSettings
+        self,
+        zid: bytes,
+        role: Role,
+        output: Output,
+        limits: Limits,
+        settings: RoutingSettings,
+        now: Now,
     ) -> None:
         self.zid = zid
         self.role = role
         self.output = output
         self.limits = limits
         self.settings = settings
+        self.now = now
         self.stats = RoutingStats()
         self.refusals = Refusals(self.stats)
         self.timers = Timers()

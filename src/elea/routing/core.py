@@ -26,6 +26,7 @@ from elea.routing.interests import Interests
 from elea.routing.liveliness import Liveliness
 from elea.routing.multihop import gossip_of
 from elea.routing.network import Network
+from elea.routing.now_hot import Now
 from elea.routing.pubsub import Routes
 from elea.routing.pubsub_hot import PushRouter, PushSource, RouteCache
 from elea.routing.queries import Queries
@@ -61,8 +62,8 @@ _INITIAL_INTEREST = 0  # what peers answer each other without being asked (behav
 class Routing:
     """The routing core of one node.
 
-    `push(face_id, key, push, reliable, now_ns)` routes a sample whose key is known as text, and
-    `receive_push(face_id, push, reliable, now_ns)` one as it came from the wire. Both are compiled
+    `push(face_id, key, push, reliable)` routes a sample whose key is known as text, and
+    `receive_push(face_id, push, reliable)` one as it came from the wire. Both are compiled
     and return the worst answer of the outputs the sample went to.
 
     Args:
@@ -71,6 +72,7 @@ class Routing:
         output: Where messages go.
         limits: What one neighbour may make this node remember.
         settings: Timeouts and gossip.
+        now: The time, shared with those who tell it; calls that are given a time set it.
     """
 
     __slots__ = (
@@ -91,6 +93,7 @@ class Routing:
         "audience",
         "candidates",
         "debts",
+        "now",
         "push",
         "receive_push",
         "refusals",
@@ -103,8 +106,10 @@ class Routing:
         output: Output,
         limits: Limits = DEFAULT_LIMITS,
         settings: RoutingSettings | None = None,
+        now: Now | None = None,
     ) -> None:
-        context = Context(zid, role, output, limits, settings or RoutingSettings())
+        self.now = now or Now()
+        context = Context(zid, role, output, limits, settings or RoutingSettings(), self.now)
         self._context = context
         self._tables = context.tables
         self._declarations = Declarations(context)
@@ -201,7 +206,7 @@ class Routing:
     def receive(self, face_id: int, message: NetworkMessage, reliable: bool, now_ns: int) -> None:
         """A message came in on a face. What cannot be used is dropped and counted."""
         if isinstance(message, Push):
-            self.receive_push(face_id, message, reliable, now_ns)
+            self.receive_push(face_id, message, reliable)
             return
         face = self._tables.faces.get(face_id)
         if face is None:
@@ -230,6 +235,7 @@ class Routing:
 
     def handle_timer(self, now_ns: int) -> None:
         """Time passed."""
+        self.now.ns = now_ns
         self._context.timers.fire(now_ns)
 
     def cancel_query(self, face_id: int, request_id: int) -> bool:
@@ -363,8 +369,7 @@ class Routing:
 
     def _join(self, face: Face, now_ns: int) -> None:
         """Let a neighbour take part in what nodes tell of each other."""
-        if self._network is not None:
-            self._network.now_ns = now_ns
+        self.now.ns = now_ns
         teller = self._teller(face)
         if teller is not None:
             teller.open_face(face)
@@ -375,8 +380,7 @@ class Routing:
         if face.is_router:
             assert self._flooding is not None  # what makes it a router's face
             self._flooding.close_face(face)
-        if self._network is not None:
-            self._network.now_ns = now_ns
+        self.now.ns = now_ns
         teller = self._teller(face)
         if teller is not None:
             teller.close_face(face)
@@ -587,8 +591,7 @@ class Routing:
         if not isinstance(message.body, LinkStateList):
             self.refusals.receive(face, message)
             return
-        if self._network is not None:
-            self._network.now_ns = now_ns
+        self.now.ns = now_ns
         teller = self._teller(face)
         if teller is None or not teller.receive(face, message.body):
             self._context.stats.drop(Drop.GOSSIP_IGNORED)

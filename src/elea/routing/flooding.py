@@ -189,7 +189,7 @@ class Flooding:
             router = self._routers.get(zid)
             if router is not None and face.id in router.said:
                 del router.said[face.id]
-                router.confirm_ns = self._network.now_ns + _CONFIRM_NS
+                router.confirm_ns = self._context.now.ns + _CONFIRM_NS
         self._await()
 
     def _changed(self, change: Change) -> None:
@@ -270,12 +270,11 @@ class Flooding:
         return False
 
     def _rearm(self) -> None:
-        due_ns = self._network.now_ns + 1
+        due_ns = self._context.now.ns + 1
         self._telling_timer = self._context.timers.add(due_ns, self._tell_on)
 
     def _tell_on(self, now_ns: int) -> None:
         """Tell the next part to the one that has waited longest."""
-        self._network.now_ns = max(self._network.now_ns, now_ns)
         if self._telling:
             place = next(iter(self._telling))
             telling = self._telling.pop(place)
@@ -286,7 +285,6 @@ class Flooding:
 
     def _regrown(self, now_ns: int) -> None:
         """Trees were computed: tell new children everything, and believe new parents."""
-        self._network.now_ns = max(self._network.now_ns, now_ns)
         self._context.tables.routes_changed()
         for root, router in self._routers.items():
             parent = self._network.parent(root)

@@ -121,7 +121,7 @@ class PushRouter:
         self.unknown_scope = 0
         self.unwanted = 0
 
-    def push(self, face_id: int, key: str, push: Push, reliable: bool, now_ns: int) -> int:
+    def push(self, face_id: int, key: str, push: Push, reliable: bool) -> int:
         """Route a sample whose key is `key`; the worst answer of the outputs it went to."""
         source = self.sources.get(face_id)
         if source is None:
@@ -129,7 +129,7 @@ class PushRouter:
             return 0
         return self._route(source, source.cache, key, push, reliable)
 
-    def receive(self, face_id: int, push: Push, reliable: bool, now_ns: int) -> int:
+    def receive(self, face_id: int, push: Push, reliable: bool) -> int:
         """As `push`, for a sample whose key is as it stood on the wire."""
         source = self.sources.get(face_id)
         if source is None:

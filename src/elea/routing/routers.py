@@ -43,7 +43,6 @@ class Routers(Network):
         "_subtrees",
         "_survey",
         "_timer",
-        "now_ns",
         "on_introduced",
         "on_removed",
         "on_trees",
@@ -54,7 +53,6 @@ class Routers(Network):
         self.on_trees: Listener | None = None
         self.on_removed: Removal | None = None
         self.on_introduced: Introduction | None = None
-        self.now_ns = 0  # set by whoever drives it
         self._faces: dict[bytes, Face] = {}  # neighbours, by id
         self._paths = Paths()
         self._subtrees = Subtrees(context.zid, context.timers, context.tables.forget_routes)
@@ -78,7 +76,7 @@ class Routers(Network):
             self._timer.cancel()  # nothing is left to compute
             self._survey = None
             self._stale = False
-            self._apply(Paths(), self.now_ns)
+            self._apply(Paths(), self._context.now.ns)
 
     def is_empty(self) -> bool:
         """Whether there is no other router."""
@@ -118,7 +116,10 @@ class Routers(Network):
                 return None  # not even to that neighbour
             # As long as it is not known the neighbour gets what it may have no use for: it is a
             # child in the tree of `root`, and gets nothing twice.
-            if zid != target and self._subtrees.contains(root, target, self.now_ns) is False:
+            if (
+                zid != target
+                and self._subtrees.contains(root, target, self._context.now.ns) is False
+            ):
                 return None
         return self._faces.get(zid)
 
@@ -126,7 +127,7 @@ class Routers(Network):
         """Whether `hop` leads to `target`, and not to a neighbour that only might."""
         if root == self.own.zid or self._paths.hops.get(target) == target:
             return True
-        return self._subtrees.contains(root, target, self.now_ns) is not None
+        return self._subtrees.contains(root, target, self._context.now.ns) is not None
 
     def distance(self, zid: bytes) -> float:
         """How far a router is."""
@@ -153,7 +154,7 @@ class Routers(Network):
         if self._survey is not None:
             self._stale = True
         elif self._timer is None or not self._timer.pending:
-            due_ns = max(self.now_ns + _SETTLE_NS, self._rested_ns)
+            due_ns = max(self._context.now.ns + _SETTLE_NS, self._rested_ns)
             self._timer = self._context.timers.add(due_ns, self._begin)
 
     def removed(self, nodes: list[NetworkNode]) -> None:
@@ -185,7 +186,6 @@ class Routers(Network):
             self._apply(done.value, now_ns)
             if self._stale:
                 self._stale = False
-                self.now_ns = max(self.now_ns, now_ns)
                 self.changed()
             return
         self._timer = self._context.timers.add(now_ns + 1, self._go_on)

@@ -258,7 +258,7 @@ class Session:
 
     def put(self, key: str, payload: str = "x", *, reliable: bool = True) -> int:
         push = Push(WireExpr(0, key), Put(payload.encode()))
-        answer = self.node.routing.push(self.face_id, key, push, reliable, self.node.mesh.now_ns)
+        answer = self.node.routing.push(self.face_id, key, push, reliable)
         self.node.mesh.pump()
         return answer
 

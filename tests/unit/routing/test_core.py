@@ -54,7 +54,7 @@ def test_messages_behind_the_end_of_a_face_are_counted() -> None:
     routing = Routing(b"z", PEER_ROLE, Full())
     push = Push(WireExpr(0, "a"), Put(b""))
     routing.receive(9, push, True, 0)
-    routing.push(9, "a", push, True, 0)
+    routing.push(9, "a", push, True)
     routing.receive(9, Declare(UndeclareKeyExpr(1)), True, 0)
     assert routing.stats.drops[Drop.UNKNOWN_FACE] == 3
     assert routing.stats.drops[Drop.UNKNOWN_FACE] == 3  # reading changes nothing
@@ -66,10 +66,10 @@ def test_push_answers_with_the_worst_of_its_outputs() -> None:
     push = Push(WireExpr(0, "a"), Put(b""))
     for face_id in (1, 2):
         routing.open_face(face_id, local_face(b"z", PEER), 0)
-    assert routing.push(1, "a", push, True, 0) == 0
+    assert routing.push(1, "a", push, True) == 0
     routing.receive(2, Declare(DeclareSubscriber(1, WireExpr(0, "a"))), True, 0)
-    assert routing.push(1, "a", push, True, 0) == QUEUED
-    assert routing.receive_push(1, push, True, 0) == QUEUED
+    assert routing.push(1, "a", push, True) == QUEUED
+    assert routing.receive_push(1, push, True) == QUEUED
 
 
 class _Outspoken(Node):

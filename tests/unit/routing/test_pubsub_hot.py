@@ -38,7 +38,7 @@ def test_a_plain_sample_is_shared_and_an_aliased_one_is_written_anew() -> None:
     route = [Destination(2, WireExpr(0, "a/b")), Destination(3, WireExpr(5, "/b", False))]
     pushes = router(output, route)
     push = Push(WireExpr(0, "a/b"), Put(b"x"), 0x12)
-    pushes.push(1, "a/b", push, False, 0)
+    pushes.push(1, "a/b", push, False)
     (_, plain, reliable), (_, aliased, _) = output.sent
     assert plain is push
     assert not reliable
@@ -50,7 +50,7 @@ def test_all_who_want_plain_text_share_one_message() -> None:
     route = [Destination(number, WireExpr(0, "a/b")) for number in (2, 3, 4)]
     pushes = router(output, route)
     push = Push(WireExpr(7, "/b"), Put(b"x"))
-    pushes.receive(1, push, True, 0)
+    pushes.receive(1, push, True)
     messages = [message for _, message, _ in output.sent]
     assert messages == [Push(WireExpr(0, "a/b"), push.body)] * 3
     assert messages[0] is messages[1] is messages[2]
@@ -59,7 +59,7 @@ def test_all_who_want_plain_text_share_one_message() -> None:
 def test_the_worst_answer_counts_and_the_source_is_left_out() -> None:
     output = Recorder()
     pushes = router(output, [Destination(number, WireExpr(0, "a")) for number in (1, 3, 5, 6)])
-    assert pushes.push(1, "a", Push(WireExpr(0, "a"), Put(b"")), True, 0) == 2
+    assert pushes.push(1, "a", Push(WireExpr(0, "a"), Put(b"")), True) == 2
     assert [face_id for face_id, _, _ in output.sent] == [3, 5, 6]
 
 
@@ -67,10 +67,10 @@ def test_keys_are_resolved_in_both_tables() -> None:
     output = Recorder()
     pushes = router(output, [Destination(2, WireExpr(1))])
     for wire in (WireExpr(7), WireExpr(7, "/x"), WireExpr(8, "", False), WireExpr(0, "c")):
-        pushes.receive(1, Push(wire, Put(b"")), True, 0)
+        pushes.receive(1, Push(wire, Put(b"")), True)
     assert list(pushes.sources[1].cache.samples) == ["a", "a/x", "b", "c"]
-    pushes.receive(1, Push(WireExpr(8), Put(b"")), True, 0)
-    pushes.receive(1, Push(WireExpr(7, "", False), Put(b"")), True, 0)
+    pushes.receive(1, Push(WireExpr(8), Put(b"")), True)
+    pushes.receive(1, Push(WireExpr(7, "", False), Put(b"")), True)
     assert pushes.unknown_scope == 2
 
 
@@ -78,12 +78,12 @@ def test_what_goes_nowhere_is_counted() -> None:
     output = Recorder()
     pushes = router(output, [])
     push = Push(WireExpr(0, "a"), Put(b""))
-    assert pushes.push(1, "a", push, True, 0) == 0
-    assert pushes.push(2, "a", push, True, 0) == 0
-    assert pushes.receive(2, push, True, 0) == 0
+    assert pushes.push(1, "a", push, True) == 0
+    assert pushes.push(2, "a", push, True) == 0
+    assert pushes.receive(2, push, True) == 0
     assert (pushes.unwanted, pushes.unknown_face) == (1, 2)
     refused = router(output, None)
-    assert refused.push(1, "a//", push, True, 0) == 0
+    assert refused.push(1, "a//", push, True) == 0
     assert refused.unwanted == 0
     assert output.sent == []
 
