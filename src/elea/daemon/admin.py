@@ -32,8 +32,8 @@ from elea.node.views import NeighbourView
 from elea.parameters import Parameters
 from elea.provenance import SampleKind
 from elea.routing.explain import Action
+from elea.routing.linkstate.trees import WEIGHT_DEFAULT
 from elea.routing.tables import Kind
-from elea.routing.trees import WEIGHT_DEFAULT
 from elea.routing.views import Sources, declared, entries, graphs, router_map, wanted
 from elea.sample import Sample
 from elea.session.ports import DriverPort

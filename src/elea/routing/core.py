@@ -14,39 +14,34 @@ from elea.errors import LocalProtocolError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.routing.context import Context
 from elea.routing.declarations import Declarations
-from elea.routing.demands import Registered
+from elea.routing.declared import INITIAL_INTEREST, Declared
 from elea.routing.effects import Candidate, Output
 from elea.routing.face import Face, FaceSpec
-from elea.routing.flooding import Flooding
-from elea.routing.gateways import Gateways
-from elea.routing.gossip import Gossip
-from elea.routing.graph import Graph
 from elea.routing.id_space import IdSpace
-from elea.routing.interests import Interests
+from elea.routing.interests.demands import Registered
+from elea.routing.interests.interests import Interests
+from elea.routing.interests.upstream import Upstream
+from elea.routing.linkstate.flooding import Flooding
+from elea.routing.linkstate.gateways import Gateways
+from elea.routing.linkstate.gossip import Gossip
+from elea.routing.linkstate.graph import Graph
+from elea.routing.linkstate.multihop import gossip_of
+from elea.routing.linkstate.network import Network
+from elea.routing.linkstate.routers import Routers
+from elea.routing.linkstate.south_gossip import SouthGossip
 from elea.routing.liveliness import Liveliness
-from elea.routing.multihop import gossip_of
-from elea.routing.network import Network
 from elea.routing.now_hot import Now
 from elea.routing.pubsub import Routes
 from elea.routing.pubsub_hot import PushRouter, PushSource, RouteCache
 from elea.routing.queries import Queries
 from elea.routing.regions import RegionKind
-from elea.routing.resources import AliasAnswer, Aliases
+from elea.routing.resources import Aliases
 from elea.routing.roles.role import Role
-from elea.routing.routers import Routers
 from elea.routing.settings import RoutingSettings
-from elea.routing.south_gossip import SouthGossip
 from elea.routing.stats import Drop, RoutingStats
-from elea.routing.tables import PRESENT, Kind, Tables, pack_info
-from elea.routing.upstream import Upstream
+from elea.routing.tables import Kind, Tables
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.error import Err
-from elea.wire.fields_hot import WireExpr
-from elea.wire.network.declaration.final import DeclareFinal
-from elea.wire.network.declaration.keyexpr import DeclareKeyExpr, UndeclareKeyExpr
-from elea.wire.network.declaration.queryable import DeclareQueryable, UndeclareQueryable
-from elea.wire.network.declaration.subscriber import DeclareSubscriber, UndeclareSubscriber
-from elea.wire.network.declaration.token import DeclareToken, UndeclareToken
 from elea.wire.network.declare import Declare
 from elea.wire.network.interest import Interest
 from elea.wire.network.linkstate import LinkStateList
@@ -55,8 +50,6 @@ from elea.wire.network.push_hot import Push
 from elea.wire.network.request import Request
 from elea.wire.network.response import Response
 from elea.wire.network.response_final import ResponseFinal
-
-_INITIAL_INTEREST = 0  # what peers answer each other without being asked (behaviour.md 4.7)
 
 
 class Routing:
@@ -78,6 +71,7 @@ class Routing:
     __slots__ = (
         "_context",
         "_declarations",
+        "_declared",
         "_flooding",
         "_gateways",
         "_gossip",
@@ -125,6 +119,14 @@ class Routing:
         self._gateways = Gateways(context, self._network, self._south)
         self._routes = Routes(context, self._upstream, self._network, self._gateways)
         self._queries = Queries(context, self._routes)
+        self._declared = Declared(
+            context,
+            self._declarations,
+            self._upstream,
+            self._liveliness,
+            self._routes,
+            self._flooding,
+        )
         # What `connect_candidates` would give; a driver looks here after every chunk it reads.
         self.candidates, self.debts = context.candidates, context.debts
         self.refusals = context.refusals
@@ -179,7 +181,7 @@ class Routing:
         self._upstream.open_face(face)
         self._declarations.open_face(face)
         if face.is_mutual:
-            self._context.egress.final(face, _INITIAL_INTEREST)
+            self._context.egress.final(face, INITIAL_INTEREST)
 
     def close_face(self, face_id: int, now_ns: int) -> None:
         """A transport or a session is gone, and with it all it said; unknown ids are ignored."""
@@ -214,8 +216,7 @@ class Routing:
             return
         match message:
             case Declare():
-                if not (face.is_router and self._sourced(face, message)):
-                    self._declare(face, message)
+                self._declared.receive(face, message)
             case Interest():
                 self._interest(face, message, now_ns)
             case Request():
@@ -398,174 +399,8 @@ class Routing:
             if cache is not None:
                 self._pushes.sources[face.id].cache = cache
 
-    def _sourced(self, face: Face, message: Declare) -> bool:
-        """A router declared something of a router; False if it is something else."""
-        flooding = self._flooding
-        assert flooding is not None
-        body = message.body
-        info = PRESENT
-        match body:
-            case DeclareSubscriber() | UndeclareSubscriber():
-                kind = Kind.SUBSCRIBER
-            case DeclareQueryable() | UndeclareQueryable():
-                kind = Kind.QUERYABLE
-            case DeclareToken() | UndeclareToken():
-                kind = Kind.TOKEN
-            case _:
-                return False
-        if body.key is None or not (body.key.scope or body.key.suffix):
-            self._context.stats.drop(Drop.UNKNOWN_ENTITY)  # routers go by keys
-            return True
-        key = self._resolve(face, body.key)
-        if key is None:
-            return True
-        if isinstance(body, DeclareQueryable):
-            info = pack_info(complete=body.complete, distance=body.distance)
-        if isinstance(body, (DeclareSubscriber, DeclareQueryable, DeclareToken)):
-            flooding.declared(face, message.node_id, kind, key, info)
-        else:
-            flooding.undeclared(face, message.node_id, kind, key)
-        return True
-
-    def _resolve(self, face: Face, wire: WireExpr) -> str | None:
-        """The canonical key a face means, or None, counted."""
-        key = face.aliases.resolve(wire)
-        if key is None:
-            self._context.stats.drop(Drop.UNKNOWN_SCOPE)
-            return None
-        return key if self._routes.is_valid(key) else None
-
-    def _declare(self, face: Face, message: Declare) -> None:
-        body = message.body
-        match body:
-            case DeclareSubscriber():
-                self._entity(face, Kind.SUBSCRIBER, body.id, body.key, PRESENT, message.interest_id)
-            case DeclareQueryable():
-                info = pack_info(complete=body.complete, distance=body.distance)
-                self._entity(face, Kind.QUERYABLE, body.id, body.key, info, message.interest_id)
-            case DeclareToken():
-                self._entity(face, Kind.TOKEN, body.id, body.key, PRESENT, message.interest_id)
-            case UndeclareSubscriber():
-                self._entity_gone(face, Kind.SUBSCRIBER, body.id, body.key)
-            case UndeclareQueryable():
-                self._entity_gone(face, Kind.QUERYABLE, body.id, body.key)
-            case UndeclareToken():
-                self._entity_gone(face, Kind.TOKEN, body.id, body.key)
-            case DeclareKeyExpr() if not face.spec.multicast:
-                self._alias(face, body)
-            case DeclareKeyExpr():
-                # Its members share the face: their numbers would contradict each other.
-                self._context.stats.drop(Drop.MULTICAST)
-            case UndeclareKeyExpr():
-                if face.aliases.undeclared(body.id):
-                    self._tables.routes_changed()
-                else:
-                    self._context.stats.drop(Drop.UNKNOWN_ENTITY)
-            case DeclareFinal():
-                self._declare_final(face, message.interest_id)
-            case _:
-                assert_never(body)
-
-    def _declare_final(self, face: Face, interest_id: int | None) -> None:
-        if interest_id == _INITIAL_INTEREST:
-            if face.is_mutual and not face.ready:
-                face.ready = True
-                self._tables.routes_changed()
-        elif interest_id is not None:
-            self._upstream.ended(face, interest_id)
-        else:
-            self._context.stats.drop(Drop.UNKNOWN_INTEREST)
-
-    def _alias(self, face: Face, body: DeclareKeyExpr) -> None:
-        if body.key.scope != 0 or body.id == 0:
-            self._context.stats.drop(Drop.ALIAS_SCOPE)
-            return
-        if not self._routes.is_valid(body.key.suffix):
-            return
-        match face.aliases.declared(body.id, body.key.suffix):
-            case AliasAnswer.STORED:
-                self._tables.routes_changed()
-                if face.spec.local:  # an application asks for short messages: so do we, north
-                    for other in list(self._tables.faces.values()):
-                        self._context.egress.key(other, body.key.suffix)
-            case AliasAnswer.CONFLICT:
-                self._context.stats.drop(Drop.ALIAS_CONFLICT)
-            case AliasAnswer.FULL:
-                self._context.stats.drop(Drop.ALIAS_LIMIT)
-            case AliasAnswer.KNOWN:
-                pass
-
-    def _entity(
-        self,
-        face: Face,
-        kind: Kind,
-        entity_id: int,
-        wire: WireExpr,
-        info: int,
-        interest_id: int | None,
-    ) -> None:
-        """A neighbour or a session declared an entity."""
-        key = self._resolve(face, wire)
-        if key is None:
-            return
-        if face.spec.multicast and kind is not Kind.SUBSCRIBER:
-            self._context.stats.drop(Drop.MULTICAST)
-            return
-        # The members of a group share its face, and their ids mean nothing.
-        name = key if entity_id == 0 or face.spec.multicast else entity_id
-        asked = None
-        if interest_id is not None and interest_id != _INITIAL_INTEREST:
-            if kind is Kind.TOKEN and not face.is_north:
-                self._context.stats.drop(Drop.TOKEN_ANSWER)
-                return
-            asked = self._upstream.find(face, interest_id)
-            if asked is None and entity_id == 0:
-                # Part of a snapshot that nobody waits for any more; it will never be taken back.
-                self._context.stats.drop(Drop.UNSOLICITED)
-                return
-            if asked is not None and asked.demand is None:
-                self._upstream.relay(asked, kind, key, info)
-                return
-        if face.spec.gateway and not self._context.demands.wants(kind, key):
-            if name in face.remote[kind]:  # until now it was the name of another key
-                self._declarations.undeclare(kind, face, name)
-            self._context.stats.drop(Drop.UNSOLICITED)
-            return
-        if self._tables.is_full(face) and name not in face.remote[kind]:
-            self._context.stats.drop(Drop.DECLARATION_LIMIT)
-            self._overflow(face)
-            return
-        if asked is not None and kind is Kind.TOKEN:
-            self._liveliness.answered(face, asked, name, key)
-        else:
-            self._declarations.declare(kind, face, name, key, info)
-
-    def _overflow(self, face: Face) -> None:
-        """A face declared more than may be kept: what it has is unknown from now on."""
-        if not face.overflowed:
-            face.overflowed = True
-            self._tables.routes_changed()
-
-    def _entity_gone(self, face: Face, kind: Kind, entity_id: int, wire: WireExpr | None) -> None:
-        """A neighbour or a session took an entity back, by its id, or by its key if that is 0."""
-        if entity_id != 0 and entity_id in face.remote[kind]:
-            self._declarations.undeclare(kind, face, entity_id)
-            return
-        key = None
-        if wire is not None and (wire.scope != 0 or wire.suffix):  # an empty key means nothing
-            key = self._resolve(face, wire)
-            if key is None:
-                return
-        if key is not None and entity_id == 0 and key in face.remote[kind]:
-            self._declarations.undeclare(kind, face, key)
-        elif key is not None and kind is Kind.TOKEN and face.spec.gateway:
-            # Never declared to us: with id 0 to clients, with a new id to peers.
-            self._liveliness.vanished(key)
-        else:
-            self._context.stats.drop(Drop.UNKNOWN_ENTITY)
-
     def _interest(self, face: Face, message: Interest, now_ns: int) -> None:
-        key = None if message.key is None else self._resolve(face, message.key)
+        key = None if message.key is None else self._declared.resolve(face, message.key)
         if key is None and message.key is not None:
             return
         self._interests.receive(face, message, key, now_ns)
@@ -574,14 +409,14 @@ class Routing:
         if face.spec.multicast:
             self._context.stats.drop(Drop.MULTICAST)
             return
-        key = self._resolve(face, message.key)
+        key = self._declared.resolve(face, message.key)
         self._queries.request(face, message, key, reliable, now_ns)
 
     def _response(self, face: Face, message: Response, reliable: bool) -> None:
         key = ""
         # An error may come without a key; nothing else may.
         if not isinstance(message.body, Err) or message.key.scope or message.key.suffix:
-            resolved = self._resolve(face, message.key)
+            resolved = self._declared.resolve(face, message.key)
             if resolved is None:
                 return
             key = resolved

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 
 from elea.routing.context import Context
-from elea.routing.demands import Aggregate, Registered
 from elea.routing.face import EntityKey, Face
+from elea.routing.interests.demands import Aggregate, Registered
 from elea.routing.tables import (
     ABSENT,
     OPTIONS,

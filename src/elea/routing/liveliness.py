@@ -5,8 +5,8 @@ from __future__ import annotations
 from elea.routing.context import Context
 from elea.routing.declarations import Declarations
 from elea.routing.face import EntityKey, Face
+from elea.routing.interests.upstream import Asked, Upstream
 from elea.routing.tables import ABSENT, PRESENT, Kind
-from elea.routing.upstream import Asked, Upstream
 
 
 class Liveliness:

@@ -6,13 +6,13 @@ from elea.errors import KeyExprError, LimitError
 from elea.keyexpr.canon import validate
 from elea.routing.context import Context
 from elea.routing.face import Face
-from elea.routing.gateways import Gateways
+from elea.routing.interests.upstream import Upstream
+from elea.routing.linkstate.gateways import Gateways
+from elea.routing.linkstate.routers import Routers
 from elea.routing.pubsub_hot import Destination, RouteCache
 from elea.routing.regions import Bound, Region, RegionKind
-from elea.routing.routers import Routers
 from elea.routing.stats import Drop
 from elea.routing.tables import Kind
-from elea.routing.upstream import Upstream
 from elea.wire.fields_hot import WireExpr
 
 

@@ -9,10 +9,10 @@ from elea.keyexpr.match_hot import intersects
 from elea.records import dataclass
 from elea.routing.core import Routing
 from elea.routing.face import Face
-from elea.routing.graph import Graph
+from elea.routing.linkstate.graph import Graph
+from elea.routing.linkstate.trees import Edges, grow
 from elea.routing.regions import CLIENT, PEER, ROUTER, Bound, RegionKind
 from elea.routing.tables import OPTIONS, Entry, Kind
-from elea.routing.trees import Edges, grow
 
 _ROLES = {
     RegionKind.BROKER: CLIENT,

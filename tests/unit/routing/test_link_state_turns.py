@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 import pytest
 from tests.unit.routing.mesh import Mesh, Node
 
-from elea.routing import paths, routers, subtrees
-from elea.routing.network import Network, NetworkNode
+from elea.routing.linkstate import paths, routers, subtrees
+from elea.routing.linkstate.network import Network, NetworkNode
+from elea.routing.linkstate.routers import Routers
+from elea.routing.linkstate.subtrees import Subtrees
+from elea.routing.linkstate.trees import grow
 from elea.routing.regions import CLIENT, ROUTER
-from elea.routing.routers import Routers
-from elea.routing.subtrees import Subtrees
 from elea.routing.tables import Kind
 from elea.routing.timers import Timers
-from elea.routing.trees import grow
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.fields_hot import QOS_DECLARE
 from elea.wire.network import linkstate

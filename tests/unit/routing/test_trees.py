@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from elea.routing.paths import Paths, survey
-from elea.routing.trees import edge_length, edge_share, grow, siphash13
+from elea.routing.linkstate.paths import Paths, survey
+from elea.routing.linkstate.trees import edge_length, edge_share, grow, siphash13
 
 
 @pytest.mark.parametrize(

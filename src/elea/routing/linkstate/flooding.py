@@ -21,10 +21,10 @@ from elea.records import dataclass
 from elea.routing.context import Context
 from elea.routing.declarations import Declarations
 from elea.routing.face import Face, FaceSpec
-from elea.routing.network import NetworkNode
+from elea.routing.linkstate.network import NetworkNode
+from elea.routing.linkstate.routers import Routers
 from elea.routing.regions import ROUTER, ROUTERS
 from elea.routing.resources import Aliases
-from elea.routing.routers import Routers
 from elea.routing.stats import Drop
 from elea.routing.tables import ABSENT, Change, Entry, Kind
 from elea.routing.timers import Timer

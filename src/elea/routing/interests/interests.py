@@ -12,11 +12,11 @@ from typing import Final
 from elea.keyexpr.match_hot import intersects
 from elea.routing.context import Context
 from elea.routing.declarations import Declarations
-from elea.routing.demands import Registered
 from elea.routing.face import Face
-from elea.routing.pacing import Pacing
+from elea.routing.interests.demands import Registered
+from elea.routing.interests.pacing import Pacing
+from elea.routing.interests.upstream import Asked, Upstream, Waiting
 from elea.routing.stats import Drop
-from elea.routing.upstream import Asked, Upstream, Waiting
 from elea.wire.fields_hot import WireExpr
 from elea.wire.network.declaration.keyexpr import DeclareKeyExpr
 from elea.wire.network.interest import (

@@ -13,8 +13,8 @@ from elea.keyexpr.match_hot import intersects
 from elea.records import dataclass
 from elea.routing.context import Context
 from elea.routing.declarations import Declarations
-from elea.routing.demands import Demand
 from elea.routing.face import Face
+from elea.routing.interests.demands import Demand
 from elea.routing.stats import Drop
 from elea.routing.tables import OPTIONS, Entry, Kind, Told
 from elea.routing.timers import Timer

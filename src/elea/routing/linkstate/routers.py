@@ -13,11 +13,11 @@ from typing import Final
 
 from elea.routing.context import Context
 from elea.routing.face import Face
-from elea.routing.network import Network, NetworkNeighbour, NetworkNode
-from elea.routing.paths import Paths, survey
-from elea.routing.subtrees import PAUSE_NS, TURN_COST, Subtrees
+from elea.routing.linkstate.network import Network, NetworkNeighbour, NetworkNode
+from elea.routing.linkstate.paths import Paths, survey
+from elea.routing.linkstate.subtrees import PAUSE_NS, TURN_COST, Subtrees
+from elea.routing.linkstate.trees import Edges
 from elea.routing.timers import Timer
-from elea.routing.trees import Edges
 
 # As long as Eclipse waits: routers that compute at the same time rarely disagree.
 _SETTLE_NS: Final = 100_000_000

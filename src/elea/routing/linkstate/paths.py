@@ -18,8 +18,8 @@ from dataclasses import field
 from typing import Final
 
 from elea.records import dataclass
-from elea.routing.graph import Links
-from elea.routing.trees import Edges, edge_length, edge_share
+from elea.routing.linkstate.graph import Links
+from elea.routing.linkstate.trees import Edges, edge_length, edge_share
 
 _HASH_COST: Final = 30  # a share costs as much as so many steps of a search
 

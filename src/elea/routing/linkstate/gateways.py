@@ -9,8 +9,8 @@ from __future__ import annotations
 from elea.limits import ZID_LEN_MAX
 from elea.routing.context import Context
 from elea.routing.face import Face
-from elea.routing.routers import Routers
-from elea.routing.south_gossip import SouthGossip
+from elea.routing.linkstate.routers import Routers
+from elea.routing.linkstate.south_gossip import SouthGossip
 
 
 class Gateways:

@@ -17,8 +17,8 @@ import heapq
 from collections.abc import Callable, Generator
 from typing import Final
 
+from elea.routing.linkstate.trees import Edges
 from elea.routing.timers import Timer, Timers
-from elea.routing.trees import Edges
 
 TURN_COST: Final = 2_000  # steps of a turn: some two milliseconds
 PAUSE_NS: Final = 5_000  # after each step, which takes about a microsecond

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from elea.routing.context import Context
-from elea.routing.gossip import Gossip
-from elea.routing.network import Network, NetworkNeighbour
+from elea.routing.linkstate.gossip import Gossip
+from elea.routing.linkstate.network import Network, NetworkNeighbour
+from elea.routing.linkstate.south_gossip import SouthGossip
 from elea.routing.regions import RegionKind
-from elea.routing.south_gossip import SouthGossip
 
 _PEER_BIT: Final = 2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from elea.routing.trees import edge_length, edge_share
+from elea.routing.linkstate.trees import edge_length, edge_share
 
 Links = Mapping[bytes, Mapping[bytes, int]]  # who tells of a link to whom, with its weight
 
