@@ -79,11 +79,13 @@ _LONG_FIRST = {name: position for position, name in enumerate(_FIRST_FOLDERS)}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave campaigns to `make test-long`; begin with what takes long."""
-    campaigns = {item for item in items if item.get_closest_marker("long")}
-    if campaigns and not IS_LONG and not config.getoption("keyword"):
-        config.hook.pytest_deselected(items=list(campaigns))
-        items[:] = [item for item in items if item not in campaigns]
+    """Leave to other targets of `make` what is theirs; begin with what takes long."""
+    if not IS_LONG and not config.getoption("keyword"):
+        others = {"long", "packages"} - {str(config.getoption("markexpr"))}
+        left = {item for item in items if any(item.get_closest_marker(name) for name in others)}
+        if left:
+            config.hook.pytest_deselected(items=list(left))
+            items[:] = [item for item in items if item not in left]
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: _LONG_FIRST.get(item.path.parent.name, len(_LONG_FIRST)))
 
