@@ -14,9 +14,10 @@ import pytest
 from tests.meta.tree import PACKAGE, module_name
 
 import elea
+import elea.ros
 import elea.store
 
-LAZY = (PACKAGE, PACKAGE / "store")  # their names are loaded on first use
+LAZY = (PACKAGE, PACKAGE / "ros", PACKAGE / "store")  # their names are loaded on first use
 PACKAGES = [path for path in sorted(PACKAGE.rglob("__init__.py")) if path.parent not in LAZY]
 
 
@@ -42,7 +43,7 @@ def _holds_its_docstring_and_its_exports(path: Path) -> None:
         assert hasattr(module, name)
 
 
-@pytest.mark.parametrize("module", [elea, elea.store])
+@pytest.mark.parametrize("module", [elea, elea.ros, elea.store])
 def test_every_public_name_resolves(module: ModuleType) -> None:
     for name in module.__all__:
         assert getattr(module, name) is getattr(
@@ -50,7 +51,7 @@ def test_every_public_name_resolves(module: ModuleType) -> None:
         )
 
 
-@pytest.mark.parametrize("module", [elea, elea.store])
+@pytest.mark.parametrize("module", [elea, elea.ros, elea.store])
 def test_type_checkers_see_the_same_names(module: ModuleType) -> None:
     assert module.__file__ is not None
     tree = ast.parse(Path(module.__file__).read_bytes())
@@ -83,3 +84,10 @@ def test_import_elea_loads_nothing_but_itself() -> None:
         [sys.executable, "-S", "-E", "-c", code], capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout) == ["__future__", "elea", "elea.pure"]
+
+
+def test_a_router_without_ros_loads_neither_numpy_nor_definitions() -> None:
+    """A third of what a router needed to start was for types that few configurations name."""
+    code = "import sys; import elea.cli.router; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "elea.ros.catalog", "elea.ros.formats.library"} & {*done.stdout.split()}
