@@ -58,9 +58,9 @@ test: lint ## everything that must hold before a change lands
 	echo "==> all tests on the $$build build (2 of 2)"; \
 	$(PY) -m pytest -q $(PARALLEL) --build $$build $(PYTEST_ARGS)
 
-test-packages: hot ## build what pip builds, in isolation, and run it: two minutes
-	@echo "==> packages, built in isolation"
-	@$(PY) -m pytest -q -m packages tests/newcomer $(PYTEST_ARGS)
+test-packages: hot ## build packages in isolation, run them, and follow all pages with them
+	@echo "==> packages, built in isolation, and pages of docs/howto"
+	@$(PY) -m pytest -q $(PARALLEL) -m packages tests/newcomer $(PYTEST_ARGS)
 
 test-long: ## the same and test-packages with all seeds, kills and campaigns: an hour or more
 	@ELEA_TEST_SCALE=long $(MAKE) --no-print-directory test

@@ -27,7 +27,7 @@ from elea import pure, version
 # `nightly` looks for new ones: HYPOTHESIS_PROFILE=nightly.
 settings.register_profile(
     "ci",
-    max_examples=scaled(40, 1_000),
+    max_examples=scaled(25, 1_000),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
@@ -90,7 +90,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: _LONG_FIRST.get(item.path.parent.name, len(_LONG_FIRST)))
 
 
-_OWN_SPARK = ("test_cluster.py", "test_pipeline_process.py")  # they start one of their own
+_OWN_SPARK = (  # their programs start one of their own, one after the other
+    *("test_cluster.py", "test_one_sample.py", "test_pipeline_process.py", "test_two_domains.py"),
+)
 
 
 class _Together(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
@@ -98,8 +100,8 @@ class _Together(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
 
     def _split_scope(self, nodeid: str) -> str:
         path = PurePosixPath(nodeid.partition("::")[0])
-        if path.parent == PurePosixPath("tests/spark") and path.name not in _OWN_SPARK:
-            return "spark"  # which is started once
+        if path.parent == PurePosixPath("tests/spark"):
+            return "own sparks" if path.name in _OWN_SPARK else "spark"  # which is started once
         # Nodes that look for each other would find those of other tests.
         return "scouting" if "scout" in path.name or "discover" in path.name else str(path)
 
