@@ -12,6 +12,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -73,13 +74,13 @@ def pytest_collection() -> Iterator[None]:
     gc.enable()
 
 
-# Folders, in the order in which they are begun with: what takes long first.
-_FIRST_FOLDERS = ("spark", "newcomer", "sim", "interop", "attack")
-_LONG_FIRST = {name: position for position, name in enumerate(_FIRST_FOLDERS)}
+# Folders with files that take long, in the order in which they are begun with.
+_FIRST_FOLDERS = ("spark", "attack", "newcomer", "browser", "sim")
+_WAITING_FOLDERS = ("interop", "dds", "link", "ui")  # their tests wait for others most of the time
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave to other targets of `make` what is theirs; begin with what takes long."""
+    """Leave to other targets of `make` what is theirs; run the others in a good order."""
     if not IS_LONG and not config.getoption("keyword"):
         others = {"long", "packages"} - {str(config.getoption("markexpr"))}
         left = {item for item in items if any(item.get_closest_marker(name) for name in others)}
@@ -87,7 +88,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             config.hook.pytest_deselected(items=list(left))
             items[:] = [item for item in items if item not in left]
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: _LONG_FIRST.get(item.path.parent.name, len(_LONG_FIRST)))
+        paths = _ordered([*dict.fromkeys(item.path for item in items)])
+        positions = {path: position for position, path in enumerate(paths)}
+        items.sort(key=lambda item: positions[item.path])
+
+
+def _ordered(paths: list[Path]) -> list[Path]:
+    """Put what takes long first; then files that wait beside files that compute: no core idles."""
+    first = [path for name in _FIRST_FOLDERS for path in paths if path.parent.name == name]
+    rest = [path for path in paths if path.parent.name not in _FIRST_FOLDERS]
+    waiting = [path for path in rest if path.parent.name in _WAITING_FOLDERS]
+    computing = [path for path in rest if path.parent.name not in _WAITING_FOLDERS]
+    pairs = zip_longest(waiting, computing)
+    return [*first, *(path for pair in pairs for path in pair if path is not None)]
 
 
 _OWN_SPARK = (  # their programs start one of their own, one after the other
