@@ -50,7 +50,8 @@ test: lint ## everything that must hold before a change lands
 	if $(PY) -c 'import sys; from elea.version import COMPILED; sys.exit(not COMPILED)'; then \
 	  build=compiled; \
 	  echo "==> tests of the protocol on the interpreted sources (1 of 2)"; \
-	  ELEA_PURE=1 $(PY) -m pytest -q $(PARALLEL) --build interpreted $(BOTH_BUILDS) $(PYTEST_ARGS); \
+	  ELEA_PURE=1 HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-again} \
+	    $(PY) -m pytest -q $(PARALLEL) --build interpreted $(BOTH_BUILDS) $(PYTEST_ARGS); \
 	else \
 	  build=interpreted; \
 	  echo "==> the hot modules are not compiled: one run, interpreted, covers everything"; \

@@ -33,6 +33,9 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile(  # for the second build of the same sources
+    "again", settings.get_profile("ci"), max_examples=scaled(10, 1_000)
+)
 settings.register_profile("nightly", max_examples=5_000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
