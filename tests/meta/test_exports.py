@@ -84,10 +84,3 @@ def test_import_elea_loads_nothing_but_itself() -> None:
         [sys.executable, "-S", "-E", "-c", code], capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout) == ["__future__", "elea", "elea.pure"]
-
-
-def test_a_router_without_ros_loads_neither_numpy_nor_definitions() -> None:
-    """A third of what a router needed to start was for types that few configurations name."""
-    code = "import sys; import elea.cli.router; print(*sorted(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"numpy", "elea.ros.catalog", "elea.ros.formats.library"} & {*done.stdout.split()}

@@ -45,3 +45,17 @@ def test_common_verbs_imported_what_they_do_not_need(verb: list[str]) -> None:
     )
     assert "Connection refused" in done.stderr  # it went as far as a connection
     assert done.stdout.split() == ["1"]
+
+
+@pytest.mark.parametrize("verb", ["router", "doctor", "log", "ros2"])
+def test_verbs_imported_numpy_and_bridges_to_print_their_help(verb: str) -> None:
+    """`elea router` imported numpy, DDS and asyncio by the ROS formats, without any bridge."""
+    code = RUN.format(late=("numpy", "cyclonedds", "elea.dds.settings", "elea.xrce"))
+    done = subprocess.run(
+        [sys.executable, "-c", code, verb, "--help"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert done.stdout.split()[-1] == "0"

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.config.config import Config
 from elea.config.kinds import Value
-from elea.dds.settings import DdsSettings, ros_section
-from elea.devices.settings import XrceSettings
 from elea.errors import ConfigError, LocatorError
 from elea.locator import Endpoint
 from elea.policy.policy import AUTHORIZER, Policy
@@ -22,6 +20,9 @@ from elea.policy.records import Record, records
 from elea.policy.roles import Roles
 from elea.store.recorder.section import read_flight
 from elea.web.settings import EVERYTHING, RestSettings
+
+if TYPE_CHECKING:
+    from elea.dds.settings import DdsSettings
 
 _ENCRYPTED: Final = ("tls", "quic", "wss")
 _THIS_HOST: Final = ("unixsock-stream", "unixpipe", "vsock", "memory")
@@ -181,6 +182,9 @@ def _dds(config: Config) -> Iterator[tuple[str, DdsSettings]]:
     for name in ("dds", "ros2dds"):
         section = _section(config, name)
         if section is not None:
+            # late: most routers have no bridge
+            from elea.dds.settings import DdsSettings, ros_section
+
             said = ros_section(section) if name == "ros2dds" else section
             for one in DdsSettings.read_all(said, f"plugins/{name}"):
                 yield f"plugins/{name}", one
@@ -203,6 +207,8 @@ def _what_xrce_opens(config: Config) -> Iterator[str]:
     section = _section(config, "xrce")
     if section is None:
         return
+    from elea.devices.settings import XrceSettings  # late: most routers have no gateway
+
     try:
         settings = XrceSettings.read(section)
     except ConfigError:

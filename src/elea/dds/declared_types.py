@@ -10,6 +10,10 @@ from elea.config.kinds import Value, unknown_key
 from elea.errors import ConfigError
 from elea.limits import DEFAULT_LIMITS
 from elea.predicate.layout import layout_text
+from elea.ros.formats.definitions import split_text
+from elea.ros.formats.library import Library
+from elea.ros.formats.names import long_type
+from elea.ros.formats.shipped import shipped
 
 _KEYS: Final = ("layout", "keys", "ros", "definitions")
 _FORM: Final = (
@@ -76,12 +80,6 @@ def ros_definition(name: str, file: str, path: str) -> RosDefinition:
     Raises:
         ConfigError: The file cannot be read, or does not define the type.
     """
-    # Late: a router reads settings without the definitions of ROS, and without numpy.
-    from elea.ros.formats.definitions import split_text
-    from elea.ros.formats.library import Library
-    from elea.ros.formats.names import long_type
-    from elea.ros.formats.shipped import shipped
-
     try:
         name = long_type(name)
         library = shipped()

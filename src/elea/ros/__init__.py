@@ -1,27 +1,41 @@
 """ROS 2 without ROS: nodes, the graph, messages and their types.
 
-The names for programs are here and are loaded on first use: a router imports modules of this
-package, too, and needs neither nodes nor numpy for them.
+The names for programs are loaded on first use: `elea router` imports modules of this package, too.
 """
 
 # Where each public name is defined; the imports for type checkers below are the same.
-_HOMES = {
-    "elea.errors": "NoServerError ServiceError ServiceTimeoutError UnknownTypeError",
-    "elea.ros.catalog": "Types",
-    "elea.ros.context": "Context",
-    "elea.ros.default_types": "types",
-    "elea.ros.endpoints": "Publisher RawMessage Subscription",
-    "elea.ros.formats.messages": "Message MessageInfo info_of plain",
-    "elea.ros.formats.qos": """
-        CLOCK DEFAULT LATCHED PARAMETER_EVENTS ROSOUT SENSOR_DATA SERVICES Durability History
-        Liveliness QoS Reliability
-    """,
-    "elea.ros.graph": "Graph",
-    "elea.ros.node": "Node",
-    "elea.ros.services": "Client Service",
+_HOME_OF = {
+    "CLOCK": "elea.ros.formats.qos",
+    "Client": "elea.ros.services",
+    "Context": "elea.ros.context",
+    "DEFAULT": "elea.ros.formats.qos",
+    "Durability": "elea.ros.formats.qos",
+    "Graph": "elea.ros.graph",
+    "History": "elea.ros.formats.qos",
+    "LATCHED": "elea.ros.formats.qos",
+    "Liveliness": "elea.ros.formats.qos",
+    "Message": "elea.ros.formats.messages",
+    "MessageInfo": "elea.ros.formats.messages",
+    "NoServerError": "elea.errors",
+    "Node": "elea.ros.node",
+    "PARAMETER_EVENTS": "elea.ros.formats.qos",
+    "Publisher": "elea.ros.endpoints",
+    "QoS": "elea.ros.formats.qos",
+    "ROSOUT": "elea.ros.formats.qos",
+    "RawMessage": "elea.ros.endpoints",
+    "Reliability": "elea.ros.formats.qos",
+    "SENSOR_DATA": "elea.ros.formats.qos",
+    "SERVICES": "elea.ros.formats.qos",
+    "Service": "elea.ros.services",
+    "ServiceError": "elea.errors",
+    "ServiceTimeoutError": "elea.errors",
+    "Subscription": "elea.ros.endpoints",
+    "Types": "elea.ros.catalog",
+    "UnknownTypeError": "elea.errors",
+    "info_of": "elea.ros.formats.messages",
+    "plain": "elea.ros.formats.messages",
+    "types": "elea.ros.default_types",
 }
-
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [*_HOME_OF]
 

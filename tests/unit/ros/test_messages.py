@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+import sys
 from dataclasses import asdict
 from typing import Any
 
@@ -77,8 +78,12 @@ def test_numbers_are_views_that_cannot_be_written() -> None:
 
 
 @line("R2-602")
-def test_numbers_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbers, "numpy", None)
+def test_numbers_without_numpy(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)  # as where it is not installed
+    numbers._numpy.cache_clear()
+    request.addfinalizer(numbers._numpy.cache_clear)
     kind = Library.of_text("float64[] a\nuint8[3] b\nbool[] c\nint16[] d", "p/msg/A").message("p/A")
     payload = kind.encode({"a": [1.5, 2], "b": b"\1\2\3", "c": [True, False], "d": [-1]})
     message: Any = kind.decode(payload)

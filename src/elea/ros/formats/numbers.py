@@ -7,14 +7,11 @@ They are views of the payload and cannot be written. Without numpy they are `mem
 from __future__ import annotations
 
 import array
+import importlib
 import sys
+from contextlib import suppress
+from functools import cache
 from typing import Any, Final
-
-numpy: Any
-try:
-    import numpy
-except ModuleNotFoundError:  # it is optional
-    numpy = None
 
 _NATIVE: Final = "<" if sys.byteorder == "little" else ">"
 _TYPES: Final = {
@@ -30,21 +27,35 @@ _TYPES: Final = {
     "f": "f4",
     "d": "f8",
 }
-_DTYPES: dict[tuple[str, str], Any] = (
-    {}
-    if numpy is None
-    else {
-        (code, order): numpy.dtype(order + name)
-        for code, name in _TYPES.items()
-        for order in ("<", ">")
-    }
-)
+
+
+class _NumPy:
+    """numpy and its types of numbers, imported on first use: it costs 0.1 s."""
+
+    __slots__ = ("dtypes", "module")
+
+    def __init__(self) -> None:
+        self.module: Any = None
+        self.dtypes: dict[tuple[str, str], Any] = {}
+        with suppress(ModuleNotFoundError):  # it is optional
+            self.module = importlib.import_module("numpy")
+            self.dtypes = {
+                (code, order): self.module.dtype(order + name)
+                for code, name in _TYPES.items()
+                for order in ("<", ">")
+            }
+
+
+@cache
+def _numpy() -> _NumPy:
+    return _NumPy()
 
 
 def numbers_at(data: bytes, at: int, count: int, code: str, order: str) -> Any:
     """A view of numbers in a payload; `code` is that of `struct`."""
-    if numpy is not None:
-        return numpy.frombuffer(data, _DTYPES[code, order], count, at)
+    numpy = _numpy()
+    if numpy.module is not None:
+        return numpy.module.frombuffer(data, numpy.dtypes[code, order], count, at)
     width = int(_TYPES[code][1])
     view = memoryview(data)[at : at + count * width]
     if order == _NATIVE or width == 1:
@@ -56,8 +67,9 @@ def numbers_at(data: bytes, at: int, count: int, code: str, order: str) -> Any:
 
 def zeros(count: int, code: str) -> Any:
     """Numbers of a message that nobody has set; these may be written."""
-    if numpy is not None:
-        return numpy.zeros(count, _DTYPES[code, _NATIVE])
+    numpy = _numpy()
+    if numpy.module is not None:
+        return numpy.module.zeros(count, numpy.dtypes[code, _NATIVE])
     if code == "?":
         return [False] * count
     return array.array(code, [0] * count)
@@ -70,9 +82,10 @@ def empty_numbers(code: str) -> Any:
 
 def is_numbers(value: object) -> bool:
     """Whether a value is such a sequence."""
-    if numpy is not None and isinstance(value, numpy.ndarray):
+    if isinstance(value, (memoryview, array.array)):
         return True
-    return isinstance(value, (memoryview, array.array))
+    numpy = sys.modules.get("numpy")  # an array exists only where it was imported
+    return numpy is not None and isinstance(value, numpy.ndarray)
 
 
 def as_list(value: Any) -> list[Any]:
