@@ -28,10 +28,10 @@ BOTH_BUILDS := $(wildcard tests/unit/wire tests/unit/transport tests/unit/keyexp
 TYPED := src tests setup.py examples $(sort $(dir $(wildcard attack/*.py bench/*.py chaos/*.py fuzz/*.py tools/*.py)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hot lint test test-long run bench fuzz chaos docs clean
+.PHONY: help setup hot lint test test-long test-packages run bench fuzz chaos docs clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
 setup: hot ## create .venv, install everything, compile the hot modules
 
@@ -50,7 +50,8 @@ test: lint ## everything that must hold before a change lands
 	if $(PY) -c 'import sys; from elea.version import COMPILED; sys.exit(not COMPILED)'; then \
 	  build=compiled; \
 	  echo "==> tests of the protocol on the interpreted sources (1 of 2)"; \
-	  ELEA_PURE=1 $(PY) -m pytest -q $(PARALLEL) --build interpreted $(BOTH_BUILDS) $(PYTEST_ARGS); \
+	  ELEA_PURE=1 HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-again} \
+	    $(PY) -m pytest -q $(PARALLEL) --build interpreted $(BOTH_BUILDS) $(PYTEST_ARGS); \
 	else \
 	  build=interpreted; \
 	  echo "==> the hot modules are not compiled: one run, interpreted, covers everything"; \
@@ -58,7 +59,11 @@ test: lint ## everything that must hold before a change lands
 	echo "==> all tests on the $$build build (2 of 2)"; \
 	$(PY) -m pytest -q $(PARALLEL) --build $$build $(PYTEST_ARGS)
 
-test-long: ## the same with all seeds, kills and campaigns: an hour or more
+test-packages: hot ## build packages in isolation, run them, and follow all pages with them
+	@echo "==> packages, built in isolation, and pages of docs/howto"
+	@$(PY) -m pytest -q $(PARALLEL) -m packages tests/newcomer $(PYTEST_ARGS)
+
+test-long: ## the same and test-packages with all seeds, kills and campaigns: an hour or more
 	@ELEA_TEST_SCALE=long $(MAKE) --no-print-directory test
 
 run: hot ## a router, a fleet, the log and a pipeline on Spark; proves that every sample is there once

@@ -12,6 +12,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -27,10 +28,13 @@ from elea import pure, version
 # `nightly` looks for new ones: HYPOTHESIS_PROFILE=nightly.
 settings.register_profile(
     "ci",
-    max_examples=scaled(40, 1_000),
+    max_examples=scaled(25, 1_000),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(  # for the second build of the same sources
+    "again", settings.get_profile("ci"), max_examples=scaled(10, 1_000)
 )
 settings.register_profile("nightly", max_examples=5_000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
@@ -73,22 +77,38 @@ def pytest_collection() -> Iterator[None]:
     gc.enable()
 
 
-# Folders, in the order in which they are begun with: what takes long first.
-_FIRST_FOLDERS = ("spark", "newcomer", "sim", "interop", "attack")
-_LONG_FIRST = {name: position for position, name in enumerate(_FIRST_FOLDERS)}
+# Folders with files that take long, in the order in which they are begun with.
+_FIRST_FOLDERS = ("spark", "attack", "newcomer", "browser", "sim")
+_WAITING_FOLDERS = ("interop", "dds", "link", "ui")  # their tests wait for others most of the time
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave campaigns to `make test-long`; begin with what takes long."""
-    campaigns = {item for item in items if item.get_closest_marker("long")}
-    if campaigns and not IS_LONG and not config.getoption("keyword"):
-        config.hook.pytest_deselected(items=list(campaigns))
-        items[:] = [item for item in items if item not in campaigns]
+    """Leave to other targets of `make` what is theirs; run the others in a good order."""
+    if not IS_LONG and not config.getoption("keyword"):
+        others = {"long", "packages"} - {str(config.getoption("markexpr"))}
+        left = {item for item in items if any(item.get_closest_marker(name) for name in others)}
+        if left:
+            config.hook.pytest_deselected(items=list(left))
+            items[:] = [item for item in items if item not in left]
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: _LONG_FIRST.get(item.path.parent.name, len(_LONG_FIRST)))
+        paths = _ordered([*dict.fromkeys(item.path for item in items)])
+        positions = {path: position for position, path in enumerate(paths)}
+        items.sort(key=lambda item: positions[item.path])
 
 
-_OWN_SPARK = ("test_cluster.py", "test_pipeline_process.py")  # they start one of their own
+def _ordered(paths: list[Path]) -> list[Path]:
+    """Put what takes long first; then files that wait beside files that compute: no core idles."""
+    first = [path for name in _FIRST_FOLDERS for path in paths if path.parent.name == name]
+    rest = [path for path in paths if path.parent.name not in _FIRST_FOLDERS]
+    waiting = [path for path in rest if path.parent.name in _WAITING_FOLDERS]
+    computing = [path for path in rest if path.parent.name not in _WAITING_FOLDERS]
+    pairs = zip_longest(waiting, computing)
+    return [*first, *(path for pair in pairs for path in pair if path is not None)]
+
+
+_OWN_SPARK = (  # their programs start one of their own, one after the other
+    *("test_cluster.py", "test_one_sample.py", "test_pipeline_process.py", "test_two_domains.py"),
+)
 
 
 class _Together(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
@@ -96,8 +116,8 @@ class _Together(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
 
     def _split_scope(self, nodeid: str) -> str:
         path = PurePosixPath(nodeid.partition("::")[0])
-        if path.parent == PurePosixPath("tests/spark") and path.name not in _OWN_SPARK:
-            return "spark"  # which is started once
+        if path.parent == PurePosixPath("tests/spark"):
+            return "own sparks" if path.name in _OWN_SPARK else "spark"  # which is started once
         # Nodes that look for each other would find those of other tests.
         return "scouting" if "scout" in path.name or "discover" in path.name else str(path)
 

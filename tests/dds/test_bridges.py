@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -26,7 +27,7 @@ from tests.meta.tree import ROOT
 from tests.ports import free_port
 
 import elea
-from elea.dds.port import Tier
+from elea.dds.port import Tier, TopicType
 from elea.dds.service import DdsService
 from elea.sample import Sample
 from elea.session.handlers import FifoChannel
@@ -235,6 +236,27 @@ def test_settings_change_while_running() -> None:
                 service.change({"domain": domain, "scope": "t"})
         finally:
             service.stop()
+
+
+@line("D-704")
+def test_an_endpoint_that_was_asked_for_before_its_type_came_stayed_opaque(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, two = next_domain(), next_domain()
+    with (
+        session_pair() as (near, far),
+        peer(one) as left,
+        bridge(near, one, forward_discovery=True) as first,
+        bridge(far, two, forward_discovery=True, on_demand=False) as second,
+    ):
+        resolve, attempts = first.dds.resolve, itertools.count()
+
+        def resolve_later(guid: bytes, limit_ns: int) -> TopicType | None:
+            return resolve(guid, limit_ns) if next(attempts) > 1 else None
+
+        monkeypatch.setattr(first.dds, "resolve", resolve_later)
+        left.reader("r", "There", "Keyed", depth=0)
+        until(lambda: {route.tier for route in list(second.routes.values())} == {Tier.EXACT})
 
 
 @line("D-704")

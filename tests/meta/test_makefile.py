@@ -19,7 +19,9 @@ def test_help_is_the_default_and_lists_every_target() -> None:
     assert sorted(listed) == sorted(set(phony.split()) - {"hot"})
 
 
-def test_ci_runs_make_test() -> None:
+def test_ci_runs_make_test_and_builds_packages() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
-    assert script.read_text(encoding="utf-8").rstrip().endswith("exec make test")
+    text = script.read_text(encoding="utf-8")
+    assert "set -euo pipefail" in text
+    assert text.endswith("make test\nexec make test-packages\n")

@@ -119,6 +119,7 @@ def test_the_source_distribution_has_what_a_build_needs(source: Path) -> None:
     assert {"LICENSE", "README.md", "pyproject.toml", "setup.py", "src/elea/_buffer.c"} <= names
 
 
+@pytest.mark.packages
 @pytest.mark.skipif(not _HAS_COMPILER, reason="no C compiler here")
 def test_pip_compiles_where_a_compiler_works(source: Path, tmp_path: Path) -> None:
     wheel = _wheel(source, tmp_path, ELEA_OPTIMIZE="0")  # half the time, the same modules
@@ -128,6 +129,7 @@ def test_pip_compiles_where_a_compiler_works(source: Path, tmp_path: Path) -> No
     assert _run(programs / "python", "-c", _PROGRAM, "compiled") == "hello\n"
 
 
+@pytest.mark.packages
 def test_pip_says_in_one_line_that_there_is_no_compiler(source: Path, tmp_path: Path) -> None:
     wheel = _wheel(source, tmp_path, CC="no-such-compiler")
     assert wheel.name.endswith("-py3-none-any.whl")
@@ -144,6 +146,7 @@ def test_pip_says_in_one_line_that_there_is_no_compiler(source: Path, tmp_path: 
 
 
 @pytest.mark.long
+@pytest.mark.packages
 @pytest.mark.skipif(not _HAS_COMPILER, reason="no C compiler here")
 @pytest.mark.parametrize("python", _OTHER_PYTHONS)
 def test_every_python_that_is_here_gets_a_compiled_wheel(

@@ -1,7 +1,8 @@
 """Every page of tutorial and howto does what it says, with nothing but the wheel and its extras.
 
 Each is followed in an empty directory, on a host of its own, by walk.py; page.py says how pages are
-written. Those that start Spark are for `make test-long`.
+written. `make test` follows the tutorial, `make test-packages` the rest; those that start Spark are
+for `make test-long`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,11 @@ _ALONE = ("--pid", "--fork", "--mount-proc", "--kill-child")
 def cases() -> list[ParameterSet]:
     found = []
     for name in sorted({*PAGES} - {*TO_READ} - {*ELSEWHERE}):
-        marks = [pytest.mark.long] if name in STARTS_SPARK else []
+        marks = []
+        if name in STARTS_SPARK:
+            marks = [pytest.mark.long]
+        elif not name.startswith("tutorial/"):
+            marks = [pytest.mark.packages]
         for setup in SETUPS.get(name, ("card",)):
             found.append(pytest.param(name, setup, marks=marks, id=f"{name}-{setup}"))
     return found

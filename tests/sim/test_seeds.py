@@ -10,7 +10,7 @@ from tests.scale import scaled
 from elea.sim.campaign.run import SOMETIMES, run
 
 SEEDS_PER_TEST = 50
-TESTS = scaled(4, 40)
+TESTS = scaled(2, 40)
 
 SEEDS_MAX = 4_000
 

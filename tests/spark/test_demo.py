@@ -17,6 +17,7 @@ from elea.demo import queries
 from elea.demo.plan import Plan
 
 
+@pytest.mark.usefixtures("quick_java")
 def test_a_run_proves_its_counts_and_can_be_asked(
     spark: SparkSession,
     tmp_path: Path,

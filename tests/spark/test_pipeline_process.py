@@ -64,6 +64,7 @@ def without_java(folder: Path) -> dict[str, str]:
     return environment | {"PATH": str(tools), CACHE_ENV: "never"}
 
 
+@pytest.mark.usefixtures("quick_java")
 def test_the_example_of_the_documentation_runs_without_a_session_or_an_installed_java(
     folder: Path,
 ) -> None:

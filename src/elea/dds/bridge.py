@@ -255,11 +255,14 @@ class Bridge:
         """Return the type for the mirrors of a route; None if it did not come yet."""
         self.doing = "a type lookup"
         found, next_ns = self.types.of(plan, now_ns)
+        is_over = bool(self.types.fresh) or (found is not None and found.tier is Tier.UNRESOLVED)
         while self.types.fresh:
             fresh = self.types.fresh.pop()
             self.answers.publish_schema(fresh, self.type_label(fresh.name))
         if next_ns is not None:
             self.touch_plan_at(plan, next_ns)
+        if is_over:
+            self.forwarding.types_changed()
         return found
 
     def change(self, settings: DdsSettings) -> None:

@@ -111,6 +111,7 @@ class Forwarding:
         self._bridge = bridge
         self._root = f"@/{bridge.session.zid()}/@dds/{bridge.settings.domain}/endpoint"
         self._queryable: Declared | None = None
+        self._waiting: list[Query] = []  # about endpoints whose types did not come yet
         self._there: dict[str, bytes] = {}  # GUIDs of those that stand for others, by token
 
     def start(self) -> None:
@@ -124,15 +125,39 @@ class Forwarding:
     def stop(self) -> None:
         """Answer no more."""
         self._bridge.undeclare(self._queryable)
+        for query in self._waiting:
+            query.drop()
+        self._waiting.clear()
+
+    def types_changed(self) -> None:
+        """Answer queries whose types came meanwhile, or timed out."""
+        waiting, self._waiting = self._waiting, []
+        for query in waiting:
+            self._answer(query)
 
     def _answer(self, query: Query) -> None:
         bridge = self._bridge
+        endpoints = {
+            key: endpoint
+            for endpoint in bridge.table.endpoints.values()
+            if query.key_expr.intersects(key := f"{self._root}/{endpoint.guid.hex()}")
+        }
+        # An answer without a type is final: the other bridge would mirror opaque samples.
+        is_early = any(self._is_type_awaited(endpoint) for endpoint in endpoints.values())
+        if is_early and len(self._waiting) < bridge.limits.dds_queries_waiting_count:
+            self._waiting.append(query)
+            return
         with query:
-            for endpoint in list(bridge.table.endpoints.values()):
-                key = f"{self._root}/{endpoint.guid.hex()}"
-                if query.key_expr.intersects(key):
-                    type_ = bridge.types.by_hash(endpoint.type_hash)
-                    query.reply(key, endpoint_json(endpoint, type_), encoding="application/json")
+            for key, endpoint in endpoints.items():
+                type_ = bridge.types.by_hash(endpoint.type_hash)
+                query.reply(key, endpoint_json(endpoint, type_), encoding="application/json")
+
+    def _is_type_awaited(self, endpoint: Endpoint) -> bool:
+        type_hash = endpoint.type_hash
+        return self._bridge.types.is_awaited(type_hash) and any(
+            id_.type_hash == type_hash
+            for id_ in self._bridge.routes  # which look it up
+        )
 
     def told(self, token: str, *, is_there: bool) -> None:
         """A bridge has an endpoint, or has it no more: `@/zid/@dds/domain/kind/guid/key`."""

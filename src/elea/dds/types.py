@@ -57,6 +57,13 @@ class TypeStore:
         """Return a type that was fetched; None if it was not."""
         return self._types.get(type_hash)
 
+    def is_awaited(self, type_hash: bytes) -> bool:
+        """Return whether a type may still come: unknown so far, and its lookup did not time out."""
+        if not type_hash or type_hash in self._types:
+            return False
+        lookup = self._lookups.get(type_hash)
+        return lookup is None or not lookup.failed
+
     def adopt(self, found: TopicType) -> None:
         """Take a type that another bridge told of, within the limits (D-704)."""
         if found.hash not in self._types and self._is_taken(found):

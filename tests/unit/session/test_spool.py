@@ -9,11 +9,13 @@ import random
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from tests.scale import scaled
 from tests.unit.cli.ends import free_endpoint
 from tests.unit.session.small_recorder import CONNECT, Scene, SmallRecorder, stored
 
@@ -87,12 +89,15 @@ def test_what_is_put_while_nobody_records_is_forwarded_then(
 
 
 def test_what_is_put_while_others_are_forwarded_comes_after_them(
-    scene: Scene, place: Path | None
+    scene: Scene, place: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    window_count = scaled(256, DEFAULT_LIMITS.spool_window_count)
+    limits = replace(DEFAULT_LIMITS, spool_window_count=window_count)
+    monkeypatch.setattr("elea.session.spool.DEFAULT_LIMITS", limits)
     live: list[str] = []
     scene.node.declare_subscriber("fleet/*", lambda sample: live.append(str(sample.payload)))
     spool = scene.session.declare_spool(place)
-    count = DEFAULT_LIMITS.spool_window_count + 50
+    count = window_count + 50
     for n in range(count):
         scene.session.put(f"fleet/{n % 3}", str(n), ack="stored")
     scene.world.sleep(0.2)

@@ -148,38 +148,38 @@ def test_only_tables_that_are_named_in_the_section(session: elea.Session, lake: 
         assert "imu" in told["detail"]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "create table x as select 1",
-        "drop view imu",
-        "insert into imu values ('c', 1)",
-        "copy imu to '/tmp/stolen.csv'",
-        "copy (select 1) to '/tmp/stolen.csv'",
-        "attach '/tmp/other.db'",
-        "install httpfs",
-        "load httpfs",
-        "set threads = 8",
-        "pragma version",
-        "call pragma_version()",
-        "select 1; select 2",
-        "select * from read_text('/etc/passwd')",
-        "select * from '/etc/passwd'",
-        "select * from read_parquet('/tmp/*.parquet')",
-        "select * from glob('/*')",
-        "select getenv('HOME')",
-        "select * from sql",
-        "no sql",
-        "  ",
-        "select set_config('threads', '8')",
-        "explain analyze select 1",
-    ],
+_REFUSED = (
+    "create table x as select 1",
+    "drop view imu",
+    "insert into imu values ('c', 1)",
+    "copy imu to '/tmp/stolen.csv'",
+    "copy (select 1) to '/tmp/stolen.csv'",
+    "attach '/tmp/other.db'",
+    "install httpfs",
+    "load httpfs",
+    "set threads = 8",
+    "pragma version",
+    "call pragma_version()",
+    "select 1; select 2",
+    "select * from read_text('/etc/passwd')",
+    "select * from '/etc/passwd'",
+    "select * from read_parquet('/tmp/*.parquet')",
+    "select * from glob('/*')",
+    "select getenv('HOME')",
+    "select * from sql",
+    "no sql",
+    "  ",
+    "select set_config('threads', '8')",
+    "explain analyze select 1",
 )
-def test_nothing_but_a_select_over_tables(session: elea.Session, lake: Path, sql: str) -> None:
+
+
+def test_nothing_but_a_select_over_tables(session: elea.Session, lake: Path) -> None:
     with opened(session, str(lake)) as door:
-        [told] = refusals(session, "@sql/lake", sql)
-        assert told["error"] == "invalid", told
-        assert door.counts.invalid == 1
+        told = {sql: refusals(session, "@sql/lake", sql) for sql in _REFUSED}
+        wrong = {sql: one for sql, one in told.items() if [x["error"] for x in one] != ["invalid"]}
+        assert wrong == {}
+        assert door.counts.invalid == len(_REFUSED)
         assert door.counts.errors == 0
     assert not os.path.exists("/tmp/stolen.csv")
 
