@@ -159,7 +159,7 @@ def put_until(publisher: Any, there: Child, key: str, length: int) -> bool:
 
 
 def waiting_len(ours: Any) -> int:
-    return sum(one.transport.pending_len for one in node_of(ours)._neighbours.values())
+    return sum(one.transport.pending_len for one in node_of(ours)._neighbours)
 
 
 def publisher_drops(ours: Any) -> int:

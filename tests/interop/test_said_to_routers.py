@@ -135,7 +135,7 @@ def test_a_client_that_is_stalled_holds_up_nobody() -> None:
             nonlocal waiting
             for _ in range(500):
                 publisher.put(bytes(50_000))
-                neighbours = list(node_of(router)._neighbours.values())
+                neighbours = list(node_of(router)._neighbours)
                 waiting = max(waiting, sum(one.transport.pending_len for one in neighbours))
             stats = node_of(router).transport_stats().values()
             return sum(sum(one.dropped_congestion) for one in stats) > 0
