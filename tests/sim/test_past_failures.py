@@ -9,7 +9,7 @@ from elea.node.backlog import Backlog
 from elea.node.neighbour import Neighbour
 from elea.node.neighbours import Neighbours
 from elea.node.node import Node
-from elea.routing import interests
+from elea.routing.interests import interests
 from elea.sim.campaign.plan import Options
 from elea.sim.campaign.run import run
 from elea.wire.codec_hot import NetworkMessage
