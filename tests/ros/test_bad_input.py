@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import zenoh
@@ -13,11 +14,14 @@ from tests.interop.ends import ECLIPSE, eventually, session
 from tests.ros.robot import CLIENT, Robot, fleet, robot
 
 import elea.ros as ros
+from elea.cli.main import main
 from elea.limits import DEFAULT_LIMITS
 from elea.ros.endpoints import RawMessage
 from elea.ros.formats.attachment import Attachment
 from elea.ros.formats.shipped import shipped
 from elea.ros.formats.tokens import Token
+from elea.ros.recording import RosRecording
+from elea.ros.replaying import ReplayOptions, RosReplay
 
 line = pytest.mark.line
 IMU = "sensor_msgs/msg/Imu"
@@ -188,3 +192,48 @@ def test_a_publisher_with_shared_memory_is_read_as_any_other(endpoint: str, node
         message = subscription.take(20)
     assert message.orientation.x == 3.0
     assert message.info.sequence_number == 1
+
+
+def _odd_tokens(talker: Robot) -> list[str]:
+    """Tokens that Zenoh takes: types and names that ROS cannot have, QoS that lies."""
+    place = f"@ros2_lv/0/{talker.token.zid}/0"
+    string, digest, qos = "std_msgs::msg::dds_::String_", "RIHS01_" + "a" * 64, "::,10:,:,:,,"
+    ends = [
+        *(
+            f"%odd/{one}/{digest}/{qos}"
+            for one in ("Odd", "::", "_", "dds_::_", "..::msg::dds_::X_")
+        ),
+        *(f"{one}/{string}/{digest}/{qos}" for one in ("%", "%%", "%a%%b", "a%b", "%é", "%a%")),
+        *(
+            f"%odd/{string}/{digest}/{one}"
+            for one in (":1:,99999999999999999999:,:,:,,", "3:3:3,0:,:,4,,")
+        ),
+    ]
+    return [f"{place}/{100 + at}/MP/%/%/liar/{end}" for at, end in enumerate(ends)]
+
+
+@line("R2-151", "R2-701", "R2-505", "R2-814", "R2-904")
+def test_a_token_of_a_type_that_ros_cannot_have_ended_a_recording(
+    endpoint: str, talker: Robot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = _odd_tokens(talker)
+    kept = [talker.session.liveliness().declare_token(one) for one in keys]
+    for words in (("doctor",), ("topic", "info", "-v", "/odd"), ("topic", "list", "-t")):
+        main(["ros2", *words, "--connect", endpoint])
+        assert "expected a name such as" not in capsys.readouterr().err
+    with ros.Node("recorder", connect=endpoint, rosout=False, describe=False) as node:
+        node.graph.settle(20)
+        recording = RosRecording(node, tmp_path / "log")
+        good = talker.publisher("/robot1/chatter", "std_msgs/msg/String")
+        good.wait_matching()
+        good.publish({"data": "x"})
+        odd = f"0/odd/Odd::X/{good.kind.hash}"
+        talker.session.put(odd, b"\0\1\0\0", congestion_control=zenoh.CongestionControl.BLOCK)
+        rows = recording.recorder.counts
+        read = sum(not one.endswith("4,,") for one in keys)
+        assert eventually(lambda: rows().rows >= read + 2)
+        assert recording.stop() >= read + 2
+    del kept
+    with ros.Node("replayer", connect=endpoint) as node:
+        replay = RosReplay(node, tmp_path / "log", ReplayOptions(speed=0, force=True))
+        assert replay.run() == 1

@@ -21,6 +21,7 @@ from elea.ros.formats.attachment import Attachment, parse_attachment
 from elea.ros.formats.keys import NO_HASH, parse_key, topic_key
 from elea.ros.formats.library import Library
 from elea.ros.formats.messages import plain
+from elea.ros.formats.qos import QoS
 from elea.ros.formats.shipped import shipped
 from elea.ros.formats.tokens import Kind, Token
 from elea.store.exchange.rows import Gathering
@@ -145,6 +146,34 @@ def test_a_file_and_a_bag_are_read_by_rosbags(log: Path, tmp_path: Path) -> None
         [grid] = [one for one in opened.connections if one.topic == "/map"]
         [qos] = grid.ext.offered_qos_profiles  # type: ignore[union-attr]
         assert qos.durability.name == "TRANSIENT_LOCAL"
+
+
+@line("R2-704", "R2-814")
+def test_one_name_that_ros_cannot_have_made_a_whole_bag_unreadable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Keys may hold any text; libraries of ROS refuse a file for one name or type."""
+    odd = QoS(ros.Reliability.UNKNOWN, ros.Durability.UNKNOWN, ros.History.UNKNOWN, depth=10**19)
+    names = ["/a: b", '/"q"', "/é", "/- d", "/2f"]
+    topics = [(name, STRING.name) for name in [*names, "/plain"]]
+    topics += [("/odd", "Odd::X"), ("/odd", "a/msg/b c"), ("/odd", "../msg/X")]
+    rows: list[dict[str, Any]] = []
+    defaults = {"encoding": "zenoh/bytes", "qos": 5, "payload": b"", "recv_ts": START_US}
+    for at, (name, kind) in enumerate(topics):
+        token = Token(0, "ab", 0, at, Kind.PUBLISHER, "/", "n", name, kind, STRING.hash, odd)
+        rows.append({**defaults, "key": token.key, "kind": RowKind.TOKEN_PUT})
+        row = {**defaults, "key": topic_key(0, name, kind, STRING.hash)}
+        rows += 2 * [{**row, "kind": RowKind.PUT, "payload": STRING.encode({"data": name})}]
+    bag = tmp_path / "bag"
+    exported(logged(tmp_path / "log", rows), bag, "--bag")
+    told = capsys.readouterr().err
+    assert told.count("is none that ROS can have, and is left out") == len(topics) - 1
+    with AnyReader([bag]) as reader:
+        found = [
+            (one.topic, reader.deserialize(raw, one.msgtype).data)  # type: ignore[attr-defined]
+            for one, _, raw in reader.messages()
+        ]
+    assert found == [("/plain", "/plain")] * 2
 
 
 @line("R2-705")

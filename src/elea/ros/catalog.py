@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from elea.atomic_file import replace_text
-from elea.errors import ConfigError, UnknownTypeError
+from elea.errors import ConfigError, InvalidValueError, UnknownTypeError
 from elea.limits import DEFAULT_LIMITS
 from elea.ros.formats.definitions import split_text
 from elea.ros.formats.kept import KEPT, Entries, kept_text, parse_kept
@@ -94,7 +94,13 @@ class Types:
 
     def find(self, name: str, hash: str | None = None) -> Found:
         """As `message`, and whether the hash is right."""
-        name = long_type(name)
+        try:
+            name = long_type(name)
+        except InvalidValueError as error:
+            if hash is None:
+                raise
+            # With a hash it is what a token or a key of strangers says: data of no known type.
+            raise UnknownTypeError(name, hash, f"no definition of {name!a}: {error}") from None
         found, is_exact = self._lookup(name, hash, lambda library: library.message(name))
         with self._lock:
             self._used[found.name, found.hash] = found

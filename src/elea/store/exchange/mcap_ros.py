@@ -47,6 +47,7 @@ _CHUNK_LEN: Final = 4 * 1024 * 1024
 _CHANNELS_COUNT_MAX: Final = 65_535
 _NS: Final = 1_000_000_000
 _TIME_NS_MAX: Final = _NS << 32
+_TOLD_COUNT_MAX: Final = 100
 _HASH: Final = "topic_type_hash"
 _QOS: Final = "offered_qos_profiles"
 
@@ -91,6 +92,7 @@ class RosMcapRows:
     _topics: dict[TopicKey, _Topic] = field(init=False, default_factory=dict)
     _schemas: dict[tuple[str, str], int] = field(init=False, default_factory=dict)
     _offered: dict[TopicKey, list[QoS]] = field(init=False, default_factory=dict)
+    _told: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self._writer = Writer(self.stream, chunk_size=_CHUNK_LEN, compression=CompressionType.ZSTD)
@@ -108,8 +110,18 @@ class RosMcapRows:
             topic = parse_key(str(row["key"])) if row["kind"] == RowKind.PUT else None
             if topic is None or topic.is_device_buffer or topic.suffix.startswith("@"):
                 self.left_out += 1
+            elif not topic.is_legal:
+                self.left_out += 1
+                self._tell_of(topic)
             else:
                 self._write(topic, row)
+
+    def _tell_of(self, topic: TopicKey) -> None:
+        """Tell once of a topic that readers would refuse the whole file for."""
+        name = f"{topic.name!a} [{topic.type!a}]"
+        if name not in self._told and len(self._told) < _TOLD_COUNT_MAX:
+            self._told.add(name)
+            self.tell(f"topic {name} is none that ROS can have, and is left out")
 
     def finish(self) -> None:
         """Write what the bag is, the index and the end."""
