@@ -29,6 +29,7 @@ from tests.ports import free_port
 import elea
 from elea.dds.port import Tier, TopicType
 from elea.dds.service import DdsService
+from elea.query import ConsolidationMode, QueryConsolidation, ReplyKeyExpr
 from elea.sample import Sample
 from elea.session.handlers import FifoChannel
 
@@ -172,6 +173,57 @@ def test_a_standby_takes_over() -> None:
         assert number(samples.handler.recv(LIMIT_S)) == 2
         assert samples.handler.try_recv() is None
         samples.undeclare()
+
+
+@line("D-312", "D-638")
+def test_a_bridge_that_took_over_put_the_history_of_durable_writers_again() -> None:
+    domain = next_domain()
+    endpoint = f"tcp/127.0.0.1:{free_port()}"
+    config = config_of(listen=endpoint, mode="router")
+    config.insert_json5("id", '"f0"')
+    with (
+        elea.open(config) as near,
+        elea.open(config_of(connect=endpoint, mode="client")) as user,
+        bridge(near, domain) as first,
+        peer(domain) as other,
+    ):
+        samples = user.declare_subscriber("Latched", FifoChannel(100))
+        other.writer("w", "Latched", "Chatter", depth=10, durability="transient_local")
+        here = first.dds.guid[:12].hex()
+
+        def readers() -> set[str]:
+            """The participants that read; one that crashed does until its lease ends."""
+            return {one[:24] for one in other.matched_guids("w")}
+
+        def passes(value: int) -> None:
+            """The writer sends what it keeps to a new mirror first: nothing of it comes again."""
+            other.write("w", [{"number": value, "text": ""}])
+            assert number(samples.handler.recv(LIMIT_S)) == value
+
+        until(lambda: here in readers())
+        passes(1)
+        with other_bridge("a0", domain, endpoint) as second:  # asks what was put before it came
+            until(lambda: first.presence.is_standby and readers() and here not in readers())
+            passes(2)
+            crashed = readers()
+            second.end(crash=True)  # its cache is lost: what it put was heard
+            until(lambda: here in readers())
+            passes(3)
+        with other_bridge("a0", domain, endpoint) as third:
+            until(lambda: readers() - crashed - {here} and here not in readers())
+            passes(4)
+            third.end()
+            until(lambda: here in readers())
+            passes(5)
+        assert samples.handler.try_recv() is None
+        assert len(kept_of(user, "Latched")) == 5  # late joiners get all of it
+        samples.undeclare()
+
+
+def kept_of(session: elea.Session, key: str) -> list[elea.Reply]:
+    none = QueryConsolidation(ConsolidationMode.NONE)
+    expr = f"{key}/@dds_pub_cache/*"
+    return list(session.get(expr, accept_replies=ReplyKeyExpr.ANY, consolidation=none))
 
 
 @line("D-001", "D-632", "D-639")

@@ -338,6 +338,19 @@ class Bridge:
             if isinstance(route, ToDds):
                 route.ask_again(zid)
 
+    def other_came(self, zid: str) -> None:
+        """Learn what a bridge that does the same has put of the durable routes."""
+        for route in list(self.routes.values()):
+            if isinstance(route, FromDds):
+                route.other_came(zid)
+
+    def others_known(self) -> None:
+        """Go on with routes that waited for what other bridges have put."""
+        now_ns = self.now_ns()
+        for route in list(self.routes.values()):
+            if isinstance(route, FromDds):
+                route.others_known(now_ns)
+
     # The DDS thread.
 
     def _run(self) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from elea.dds.cache import Cache, Kept
+from elea.dds.other_puts import OtherPuts
 from elea.dds.overlap import RETIRE_NS, SEEN_NS, Held, Overlap, Retiring, identity_of
 from elea.dds.pending_puts import PendingPuts, Run, Single, Source
 from elea.dds.port import (
@@ -97,8 +98,10 @@ class FromDds:
         self._matching = self._demand.declare_matching_listener(listener)
         bridge.budget.join(self.cache)
         self._kept_for: list[Declared] = []  # what answers late joiners
+        self._others: OtherPuts | None = None
+        self._is_waiting = False  # for what other bridges have put
         if plan.is_durable:
-            self._kept_for = bridge.answers.keep_for_late_joiners(self)
+            self._begin_keeping()
 
     def _encoding(self) -> Encoding:
         name = self._bridge.type_label(self.id.type_name)
@@ -142,7 +145,12 @@ class FromDds:
             settings.cache_multiplier if settings.ros else 1,
         )
         if not self._kept_for and plan.is_durable:
-            self._kept_for = self._bridge.answers.keep_for_late_joiners(self)
+            self._begin_keeping()
+
+    def _begin_keeping(self) -> None:
+        """Keep samples for late joiners, and learn which of them others have put."""
+        self._kept_for = self._bridge.answers.keep_for_late_joiners(self)
+        self._others = OtherPuts(self._bridge, self.id.key)
 
     def _source(self, writer: Endpoint) -> Source:
         # Advanced subscribers order samples and their history by stamps, unless they are numbered.
@@ -158,7 +166,7 @@ class FromDds:
     def reconfigure(self) -> None:
         """Follow changed settings: another rate, other QoS of mirrors."""
         self._period_ns = self._period()
-        if self._period_ns is None and not self._out:
+        if self._period_ns is None and not self._out and not self._is_waiting:
             for reader in self._classes:
                 self._dds.pause(reader, paused=False)
 
@@ -254,9 +262,35 @@ class FromDds:
             now_ns = bridge.now_ns()
             self._begin_overlap(now_ns)
             self._retire_later(old.mirror, of, now_ns)
+        if old is None and of.durability > 0 and self._others is not None:
+            self._is_waiting = True
         if self._period_ns is not None or self._out:
             self._dds.pause(made.handle, paused=True)
             bridge.touch_at(self, bridge.now_ns())
+        if self._is_waiting:
+            for reader in self._classes:
+                self._dds.pause(reader, paused=True)
+            self.others_known(bridge.now_ns())
+
+    # Other bridges of the domain.
+
+    def other_came(self, zid: str) -> None:
+        """Learn what a bridge has put, for the time when it is no longer there."""
+        if self._others is not None:
+            self._others.ask(zid)
+
+    def others_known(self, now_ns: int) -> None:
+        """Take samples, if it is known which of them other bridges have put (D-312)."""
+        if not self._is_waiting or self._others is None or self._others.is_asking:
+            return
+        self._is_waiting = False
+        self._begin_overlap(now_ns)
+        self._others.add_to(self.overlap)
+        self.overlap.extend(now_ns + RETIRE_NS)
+        if self._period_ns is None and not self._out:
+            for reader in self._classes:
+                self._dds.pause(reader, paused=False)
+        self._bridge.touch_at(self, now_ns)
 
     def _retire_later(self, old: Mirror, of: ReaderClass, now_ns: int) -> None:
         """Read an old mirror until writers know the new one; each sample passes once (D-309)."""
@@ -265,7 +299,7 @@ class FromDds:
 
     def _begin_overlap(self, now_ns: int) -> None:
         for one in self.cache.samples(now_ns):
-            self.overlap.add(one.writer, one.time, one.payload)
+            self.overlap.add(one.writer, (one.time, hash(one.payload)))
         self.overlap.extend(now_ns + SEEN_NS + self._bridge.linger_ns)
 
     def succeed(self, old: FromDds, now_ns: int) -> None:
@@ -289,6 +323,9 @@ class FromDds:
         self.is_wanted, self._unwanted_ns = old.is_wanted, old._unwanted_ns
         for kept in (old._mirrors, old._classes, old._retiring):
             kept.clear()
+        if old._is_waiting and self._others is not None:
+            self._is_waiting = True
+            self.others_known(now_ns)
         self._bridge.post(self._look)
         self._bridge.touch_at(self, now_ns)
 
@@ -299,7 +336,7 @@ class FromDds:
         """Delete old mirrors whose writers all know the new one."""
         for one in list(self._retiring):
             matched = self._dds.unmatched(one.mirror, is_writer=False).matched
-            if self._out:
+            if self._out or self._is_waiting:
                 continue
             self._empty(one)
             for writer in one.expired(matched, now_ns):
@@ -316,6 +353,9 @@ class FromDds:
         if self._bridge.is_standby or not every:
             return True
         readers = [handle for handle, one in self._classes.items() if one == of]
+        if self._is_waiting:
+            self._bridge.touch_at(self, now_ns + BACK_OFF_NS_MAX)
+            return False
         for reader in readers:
             self.take(reader, now_ns)
         if self._out or any(self._dds.has_samples(reader) for reader in readers):
@@ -361,6 +401,8 @@ class FromDds:
         if self._demand is not self._out.publisher:
             self._bridge.undeclare(self._demand)
         self._bridge.undeclare(self._matching, *self._kept_for)
+        if self._others is not None:
+            self._others.close()
         if self._rmw is not None:
             self._rmw.close()
         self._out.close()
@@ -369,7 +411,7 @@ class FromDds:
 
     def take(self, reader: int, now_ns: int) -> None:
         """Take one list of a mirror reader and put it; what an old mirror has goes first."""
-        if reader not in self._classes or self._out:
+        if reader not in self._classes or self._out or self._is_waiting:
             return
         taken = self._dds.take(reader, TAKE_COUNT)
         if len(taken) >= self._full_count:
@@ -441,7 +483,7 @@ class FromDds:
             if self.retry_ns is None or now_ns >= self.retry_ns:
                 self.drain(now_ns)
             return self.retry_ns
-        if self._period_ns is None:
+        if self._period_ns is None or self._is_waiting:
             return None
         if now_ns >= self._due_ns:
             self._due_ns = max(self._due_ns + self._period_ns, now_ns)
@@ -646,7 +688,7 @@ class FromDds:
         if self.retry_ns is not None:
             self.retry_ns = None
             self._back_off_ns = BACK_OFF_NS
-            if self._period_ns is None:
+            if self._period_ns is None and not self._is_waiting:
                 for reader in self._classes:
                     self._dds.pause(reader, paused=False)
 

@@ -68,15 +68,19 @@ class HistoryQueries:
 
     def ask(self, question: Question) -> None:
         """Ask now, or when one of those that run has ended."""
-        if self._running >= self._running_max:
-            self._waiting.append(question)
-            if len(self._waiting) > self._waiting_max:
-                self.dropped_count += 1
-                self._waiting.popleft().done([], 0)
-            return
+        self._waiting.append(question)
+        self._ask_waiting()
+        if len(self._waiting) > self._waiting_max:
+            self.dropped_count += 1
+            self._waiting.popleft().done([], 0)
+
+    def _ask_waiting(self) -> None:
+        while self._waiting and self._running < self._running_max:
+            self._start(self._waiting.popleft())
+
+    def _start(self, question: Question) -> None:
         if not self._rights.allow_query(question.key_expr, question.parameters):
             question.done([], 0)
-            self._ask_next()
             return
         self._running += 1
         self.asked_count += 1
@@ -116,7 +120,8 @@ class HistoryQueries:
                 timeout=self.timeout_s,
             )
         except EleaError:
-            self._ended(question, found, beyond)
+            self._running -= 1
+            question.done(found, beyond)
 
     def close(self) -> None:
         """Ask no more."""
@@ -128,11 +133,17 @@ class HistoryQueries:
         if self._is_closed:
             return
         question.done(found, beyond)
-        self._ask_next()
+        self._ask_waiting()
 
-    def _ask_next(self) -> None:
-        if self._waiting and self._running < self._running_max:
-            self.ask(self._waiting.popleft())
+
+def cache_key(key: str, zid: str, *, ros: bool) -> str:
+    """Return where a bridge answers with what the durable writers of a key keep (D-563, D-664).
+
+    Example:
+        >>> cache_key("tf", "a0", ros=False)
+        'tf/@dds_pub_cache/a0'
+    """
+    return f"{key}/@adv/pub/{zid}/uhlc/_" if ros else f"{key}/{CACHE}/{zid}"
 
 
 def ask_history(bridge: Bridge, route: ToDds, zid: str | None) -> None:
