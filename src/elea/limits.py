@@ -274,6 +274,7 @@ class Limits:
     dds_cache_len: int = 256 * 1024 * 1024  # samples for late joiners, over all routes
     dds_cache_depth: int = 1_000  # and of one instance whose writer keeps all
     dds_other_puts_count: int = 10_000  # samples of other bridges that a durable route remembers
+    dds_passed_count: int = 100_000  # of a key, remembered while other networks' bridges are there
     dds_instances_count: int = 100_000  # keys of instances that a route remembers
     dds_tokens_count: int = 10_000  # liveliness tokens of endpoints
     dds_queries_count: int = 32  # history queries at a time

@@ -254,6 +254,49 @@ def test_two_domains_of_one_service_join() -> None:
             service.stop()
 
 
+@line("D-640")
+def test_samples_went_round_a_ring_of_domains_and_networks_for_ever() -> None:
+    """Domain one, network, domain two, another network, and domain one again."""
+    one, two = next_domain(), next_domain()
+    ends = [f"tcp/127.0.0.1:{free_port()}" for _ in range(2)]
+    with (
+        elea.open(config_of(listen=ends[0], mode="router")) as near,
+        elea.open(config_of(listen=ends[1], mode="router")) as far,
+        bridge(near, one) as first,
+        bridge(far, two) as second,
+        other_bridge("a0", two, ends[0]) as third,
+        other_bridge("a1", one, ends[1]) as fourth,
+        peer(one) as left,
+        peer(two) as right,
+    ):
+        for here in (left, right):
+            here.reader("r", "Ring", "Keyed", depth=0)
+        left.writer("w", "Ring", "Keyed")
+        # Its reader and both bridges read the writer; the readers hear both of theirs.
+        until(lambda: left.matched("w") == 3 and left.matched("r") == 3)
+        until(lambda: right.matched("r") == 2)
+        until(lambda: first.presence.strangers and second.presence.strangers)
+        for value in range(5):
+            left.write("w", [{"id": value, "value": value}])
+        left.dispose("w", {"id": 0, "value": 0})
+        found = right.taken("r", 5)
+        left.taken("r", 5)
+
+        def dropped() -> int:
+            found = [dict(made.counts.duplicates) for made in (first, second)]
+            found += [made.counts()["duplicates_by_rule"] for made in (third, fourth)]
+            return sum(int(one.get("D-640", 0)) for one in found)
+
+        until(lambda: dropped() >= 5)
+        left.write("w", [{"id": 9, "value": 9}])
+        while not any(one["valid"] and one["value"]["id"] == 9 for one in found):
+            found += right.taken("r", 1)
+        counts = [
+            sum(one.counts.samples for one in made.routes.values()) for made in (first, second)
+        ]
+        assert max(counts) <= 2 * 6  # each way around once, and not again
+
+
 @line("D-816")
 def test_keys_without_a_reader_reach_no_topic() -> None:
     domain = next_domain()

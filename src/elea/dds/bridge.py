@@ -21,6 +21,7 @@ from elea.dds.admission import Admission
 from elea.dds.announced import Announced
 from elea.dds.answers import Answers
 from elea.dds.cache import CacheBudget
+from elea.dds.circling import Circling
 from elea.dds.counts import BridgeCounts, RouteCounts
 from elea.dds.describe import Description
 from elea.dds.device_resources import DeviceResources
@@ -120,6 +121,7 @@ class Bridge:
         self.mirror_qos: dict[int, tuple[Qos, TopicType]] = {}
         self.remote_writers = RemoteWriters(self)
         self.presence = Presence(self)
+        self.circling = Circling(self)
         self.describe = Description(self)
         self.turn_ns = time.monotonic_ns()  # when the last turn of the DDS thread began
         self.doing = "starting"

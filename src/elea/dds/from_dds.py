@@ -508,6 +508,7 @@ class FromDds:
         last: dict[int, int] | None = None
         active = self._retiring or self.overlap.is_active(bridge.now_ns())
         overlap = self.overlap if active else None
+        passed = bridge.circling.of(self.id.key)
         if taken and taken[-1][1].instance_handle and self.plan.has_key:
             self._count_instances(taken)
         for index, (payload, info) in enumerate(taken):
@@ -526,6 +527,11 @@ class FromDds:
                 if not overlap.is_first(source.guid, sample, remembers=remembers):
                     if source.is_durable and old is None:
                         self._keep_again(payload, info, source)
+                    continue
+            if passed is not None:
+                is_stranger = source.guid[:12] in bridge.presence.strangers
+                if not passed.reads(identity_of(payload, info), is_stranger=is_stranger):
+                    bridge.counts.duplicate("D-640")
                     continue
             if info.instance_state != ALIVE or not info.valid_data:
                 if last is None:

@@ -56,6 +56,7 @@ class Presence:
     def __init__(self, bridge: Bridge) -> None:
         settings = bridge.settings
         self.home: frozenset[bytes] = frozenset()  # prefixes of the participants of the domain
+        self.strangers: frozenset[bytes] = frozenset()  # of these, bridges of other networks
         self.participants: dict[bytes, Participant] = {}
         self._bridge = bridge
         self._zid = str(bridge.session.zid())
@@ -177,6 +178,11 @@ class Presence:
             one.prefix
             for one in self.participants.values()
             if one.prefix != own and not self._is_bridge(one)
+        )
+        self.strangers = frozenset(
+            one.prefix
+            for one in self.participants.values()
+            if one.prefix in self.home and marked_zid(one.user_data) is not None
         )
         self._decide()
 

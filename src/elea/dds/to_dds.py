@@ -15,6 +15,7 @@ from elea.dds.inlet import Inlet
 from elea.dds.line_hot import Item, Line
 from elea.dds.mapping import is_pattern, pattern_matches
 from elea.dds.mirror_writers import MATCH_NS, MirrorWriter, MirrorWriters, WriterId
+from elea.dds.overlap import identity_by
 from elea.dds.port import FAILED, NO_ROOM, REFUSED, WRITTEN, DdsError, Mirror, Tier, TopicType
 from elea.dds.qos import (
     CDR1,
@@ -378,6 +379,8 @@ class ToDds:
         """The writers of plain samples by the begin of their payloads; none if more is to do."""
         if self._is_pattern or self._is_keyed_by_instance or self.plan.is_durable:
             return {}
+        if self._bridge.presence.strangers:
+            return {}
         ownerships = self._ownerships()
         type_ = self._bridge.type_of(self.plan, now_ns)
         if len(ownerships) != 1 or type_ is None:
@@ -450,6 +453,16 @@ class ToDds:
             self._bridge.counts.stamps_replaced += 1
             text = "source time is more than 10 s ahead of this host's clock: written as of now"
             self.state.warn(text, now_ns)
+        passed = self._bridge.circling.of(item.key if self._is_pattern else self.id.key)
+        if passed is not None:
+            key = None if beside is None else beside.key
+            octets = key if item.payload is None else item.payload
+            is_value = item.payload is not None
+            if octets is not None and not passed.writes(
+                identity_by(source_ns, padded(octets), is_value=is_value)
+            ):
+                self._bridge.counts.duplicate("D-640")
+                return True
         if item.payload is None:
             return self._write_delete(item, clock, beside, source_ns, now_ns)
         return self._write_value(item, item.payload, clock, beside, source_ns, now_ns)
