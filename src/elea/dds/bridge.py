@@ -40,6 +40,7 @@ from elea.dds.schedule import Schedule
 from elea.dds.service_routes import ServiceRoute
 from elea.dds.services import Services
 from elea.dds.settings import DdsSettings
+from elea.dds.shared_readers import SharedReaders
 from elea.dds.state import LOG, State, StateCell
 from elea.dds.to_dds import ToDds
 from elea.dds.types import TypeStore
@@ -133,6 +134,7 @@ class Bridge:
         self._woken: deque[Route] = deque()
         self._schedule = Schedule()
         self._siblings: dict[tuple[Direction, str], int] = {}
+        self._shared: dict[str, SharedReaders] = {}
         self._is_waiting = False
         self._is_stopping = False
         self._stop_end_ns = 0  # until then routes that end at a stop wait for acknowledgements
@@ -293,9 +295,36 @@ class Bridge:
         found, _ = self.types.of(plan, self.now_ns())
         return found is not None and found.tier is Tier.EXACT and found.has_key
 
-    def has_sibling(self, route: ToDds) -> bool:
+    def has_sibling(self, route: Route) -> bool:
         """Whether another type of the same key has a route, too (D-265)."""
         return self._siblings.get((route.id.direction, route.id.key), 0) > 1
+
+    def shared_readers(self, route: ToDds) -> SharedReaders | None:
+        """Return what routes of the same key wrote; None: there is one route alone (D-265)."""
+        if not self.has_sibling(route):
+            return None
+        found = self._shared.get(route.id.key)
+        if found is None:
+            found = self._shared[route.id.key] = SharedReaders(self._readers_of)
+        return found
+
+    def _readers_of(self, id_: RouteId) -> frozenset[int]:
+        route = self.routes.get(id_)
+        return route.readers_matched() if isinstance(route, ToDds) else frozenset()
+
+    def route_of_writer(self, route: FromDds, handle: int) -> FromDds | None:
+        """Return the route of another type that has a writer (D-265)."""
+        return next((one for one in self.routes_of_other_types(route) if one.has(handle)), None)
+
+    def routes_of_other_types(self, route: FromDds) -> list[FromDds]:
+        """Return the routes of the same key whose writers have other types."""
+        if not self.has_sibling(route):
+            return []
+        return [
+            other
+            for id_, other in self.routes.items()
+            if id_.key == route.id.key and isinstance(other, FromDds) and other is not route
+        ]
 
     def instance_key(self, route: FromDds, payload: bytes, *, is_key: bool) -> str:
         """Return the key of an instance in layout *instance*; empty if it has none."""
@@ -478,6 +507,7 @@ class Bridge:
                 continue
             if route is None:
                 route = self._make(plan, changed)
+                left += self._lingering_beside(route)
             route.end_ns = None
             route.update(plan)
             self.touch(route)
@@ -485,7 +515,23 @@ class Bridge:
                 for endpoint in plan.endpoints:
                     self.answers.note_ros_hash(endpoint)
         for route in left:
-            self._leave(route)
+            if route.id in self.routes:
+                self._leave(route)
+
+    def _lingering_beside(self, route: Route) -> list[Route]:
+        """Return routes that linger and differ in their type alone.
+
+        Endpoints of the new route may have matched their mirrors, if one type can be read as the
+        other: samples would go to both, or to those of the old type alone.
+        """
+        if not self.has_sibling(route):
+            return []
+        same = replace(route.id, type_hash=b"")
+        return [
+            one
+            for id_, one in self.routes.items()
+            if one.end_ns is not None and replace(id_, type_hash=b"") == same
+        ]
 
     def _leave(self, route: Route) -> None:
         """End a route without endpoints: at once if another one has them, with their type."""
@@ -554,6 +600,8 @@ class Bridge:
         self._schedule.forget(route.id)
         group = route.id.direction, route.id.key
         self._siblings[group] -= 1
+        if self._siblings[group] < 2:
+            self._shared.pop(route.id.key, None)
         if not self._siblings[group]:
             del self._siblings[group]
         self._guarded(route, route.close)

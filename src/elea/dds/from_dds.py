@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.dds.cache import Cache, Kept
 from elea.dds.other_puts import OtherPuts
-from elea.dds.overlap import RETIRE_NS, SEEN_NS, Held, Overlap, Retiring, identity_of
+from elea.dds.overlap import RETIRE_NS, SEEN_NS, SETTLE_NS, Held, Overlap, Retiring, identity_of
 from elea.dds.pending_puts import PendingPuts, Run, Single, Source
 from elea.dds.port import (
     ALIVE,
@@ -79,6 +79,8 @@ class FromDds:
         self._unwanted_ns: int | None = None
         self.overlap = Overlap()
         self._retiring: list[Retiring] = []  # old mirrors
+        self._strays_end_ns = 0  # until then mirrors of other types may have samples alone
+        self._is_taking = False
         self._live: set[int] = set()  # instances, of a topic with a key
         self._attempts = 0
         self._is_closed = False
@@ -133,6 +135,10 @@ class FromDds:
     def instances_count(self) -> int:
         """Live instances that the mirror readers hold memory for (D-510)."""
         return len(self._live)
+
+    def has(self, writer: int) -> bool:
+        """Whether a writer is one of the route, by its handle."""
+        return self._writers.get(writer) is not None
 
     def update(self, plan: Plan) -> None:
         """Follow a changed plan: other writers, other classes."""
@@ -262,6 +268,9 @@ class FromDds:
             now_ns = bridge.now_ns()
             self._begin_overlap(now_ns)
             self._retire_later(old.mirror, of, now_ns)
+        if old is None and bridge.has_sibling(self):
+            self._strays_end_ns = bridge.now_ns() + SETTLE_NS
+            self.overlap.extend(self._strays_end_ns)
         if old is None and of.durability > 0 and self._others is not None:
             self._is_waiting = True
         if self._period_ns is not None or self._out:
@@ -413,6 +422,8 @@ class FromDds:
         """Take one list of a mirror reader and put it; what an old mirror has goes first."""
         if reader not in self._classes or self._out or self._is_waiting:
             return
+        if now_ns < self._strays_end_ns and not self._is_taking:
+            self._take_strays(now_ns)
         taken = self._dds.take(reader, TAKE_COUNT)
         if len(taken) >= self._full_count:
             self._count_rejected(reader)
@@ -420,6 +431,31 @@ class FromDds:
         self.drain(now_ns)
         if self._retiring:
             self._retire(now_ns)
+            self.drain(now_ns)
+
+    def _take_strays(self, now_ns: int) -> None:
+        """Take what mirrors of other types have: it is before what the new mirrors have."""
+        self._is_taking = True
+        try:
+            for other in self._bridge.routes_of_other_types(self):
+                for reader in list(other.readers):
+                    other.take(reader, now_ns)
+        finally:
+            self._is_taking = False
+
+    def put_strays(self, taken: list[Taken], reader: int, of: ReaderClass) -> None:
+        """Put samples of this route that a mirror of another type brought (D-265).
+
+        A new writer may match that mirror before this route has one of its own.
+        """
+        now_ns = self._bridge.now_ns()
+        if self._mirrors and now_ns >= self._strays_end_ns:
+            self._bridge.counts.duplicate("D-265", len(taken))
+        elif self._out.count >= self._bridge.limits.dds_reader_count:
+            self.counts.lose("no room", len(taken))
+        else:
+            self.overlap.extend(now_ns + SETTLE_NS)
+            self._put_taken(taken, reader, of)
             self.drain(now_ns)
 
     def _pass(self, taken: list[Taken], reader: int) -> None:
@@ -493,10 +529,10 @@ class FromDds:
             self.drain(now_ns)
         return self._due_ns if self._classes else None
 
-    def _put_taken(self, taken: list[Taken], reader: int) -> None:
+    def _put_taken(self, taken: list[Taken], reader: int, of: ReaderClass | None = None) -> None:
         """Sort taken samples into what is put; the hot path of the direction."""
         bridge = self._bridge
-        of = self._classes[reader]
+        of = of or self._classes[reader]
         old = next((one for one in self._retiring if one.mirror.handle == reader), None)
         heard = {handle for one in self._retiring if one.of == of for handle in one.heard}
         wall_ns = bridge.wall_ns()
@@ -506,8 +542,12 @@ class FromDds:
         stamped = bridge.settings.source_stamps
         len_max = bridge.limits.dds_sample_len
         last: dict[int, int] | None = None
-        active = self._retiring or self.overlap.is_active(bridge.now_ns())
+        now_ns = bridge.now_ns()
+        active = self._retiring or self.overlap.is_active(now_ns)
         overlap = self.overlap if active else None
+        has_strays = not self._mirrors or now_ns < self._strays_end_ns
+        strays: dict[FromDds, list[Taken]] = {}
+        beside: FromDds | None = None  # the route that has the writer
         passed = bridge.circling.of(self.id.key)
         if taken and taken[-1][1].instance_handle and self.plan.has_key:
             self._count_instances(taken)
@@ -516,14 +556,20 @@ class FromDds:
                 handle = info.publication_handle
                 source = self._source_of(handle, of)
                 run = None
+                beside = None
+                if source is None and not self.has(handle):
+                    beside = bridge.route_of_writer(self, handle)
             if source is None:
-                self._count_unknown(info)
+                if beside is not None:
+                    strays.setdefault(beside, []).append((payload, info))
+                else:
+                    self._count_unknown(info)
                 continue
             if old is not None and handle in old.heard:
                 continue
             if overlap is not None:
                 sample = identity_of(payload, info)
-                remembers = bool(self._retiring) and handle not in heard
+                remembers = has_strays or (bool(self._retiring) and handle not in heard)
                 if not overlap.is_first(source.guid, sample, remembers=remembers):
                     if source.is_durable and old is None:
                         self._keep_again(payload, info, source)
@@ -559,6 +605,8 @@ class FromDds:
                 self._out.add(run)
             run.payloads.append(payload)
             run.times.append(time)
+        for route, samples in strays.items():
+            route.put_strays(samples, reader, of)
 
     def _keep_again(self, payload: bytes, info: Info, source: Source) -> None:
         """Keep a sample for late joiners that passed by an old mirror."""

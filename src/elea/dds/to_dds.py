@@ -82,6 +82,7 @@ class ToDds:
         self._identity: tuple[TopicType, Callable[[bytes], bytes] | None] | None = None
         self._left: list[bytes] = []  # keys of instances that are to be unregistered
         self._partly: tuple[Item, dict[int, int]] | None = None  # written by some mirrors so far
+        self._retried: Item | None = None  # came before, and found no room
         self._back_off_ns = BACK_OFF_NS
         self._attempts = 0
         self._refused_once = False
@@ -104,6 +105,11 @@ class ToDds:
     def mirrors(self) -> list[Mirror]:
         """The mirror writers."""
         return [one.mirror for one in self._writers.all()]
+
+    def readers_matched(self) -> frozenset[int]:
+        """Return the readers that match the mirrors, by handle."""
+        every = (self._dds.unmatched(one, is_writer=True).matched for one in self.mirrors)
+        return frozenset(handle for matched in every for handle in matched)
 
     @property
     def tier(self) -> Tier | None:
@@ -379,7 +385,7 @@ class ToDds:
         """The writers of plain samples by the begin of their payloads; none if more is to do."""
         if self._is_pattern or self._is_keyed_by_instance or self.plan.is_durable:
             return {}
-        if self._bridge.presence.strangers:
+        if self._bridge.presence.strangers or self._bridge.has_sibling(self):
             return {}
         ownerships = self._ownerships()
         type_ = self._bridge.type_of(self.plan, now_ns)
@@ -605,6 +611,13 @@ class ToDds:
             key_bytes = self._dds.key_of(targets[0].mirror, payload) if has_key else instance
             if not self._owns(partition, version, key_bytes, source_ns):
                 return False
+        sample = clock, item.time, hash(payload)
+        shared = self._bridge.shared_readers(self)
+        if shared is not None and self._retried is not item:
+            if not shared.is_new(self.id, sample):
+                self._bridge.counts.duplicate("D-265")
+                return True
+            self._retried = item
         lacking = self._lacking(targets, clock, item.time)
         status = 0 if beside is None else beside.status
 
@@ -615,6 +628,8 @@ class ToDds:
         if results is None:
             return False
         if WRITTEN in results:
+            if shared is not None:
+                shared.wrote(self.id, sample)
             self.counts.samples += 1
             self.counts.octets += len(payload)
             if self._is_keyed_by_instance and targets:
