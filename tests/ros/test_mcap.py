@@ -277,6 +277,47 @@ def test_names_are_trusted_only_if_that_is_said() -> None:
         assert ros.Types().find(STRING.name, untrusted).hash_ok
 
 
+@line("R2-707")
+def test_a_bag_that_was_cut_was_refused_in_the_words_of_a_library(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A recorder that was killed leaves a file without its end."""
+    exported(log, tmp_path / "a.mcap")
+    whole = (tmp_path / "a.mcap").read_bytes()
+    for number, cut in enumerate((len(whole) - 1, len(whole) - 9, len(whole) - 200)):
+        (tmp_path / "cut.mcap").write_bytes(whole[:cut])
+        to = tmp_path / f"log{number}"
+        assert main(["log", "import", str(tmp_path / "cut.mcap"), "--to", str(to), "--ros2"]) == 1
+        err = capsys.readouterr().err
+        assert f"the file ends early, at byte {cut}; {TOTAL} messages before it are good" in err
+        assert not to.exists()
+
+
+@line("R2-321", "R2-322")
+def test_of_two_definitions_of_a_name_in_a_bag_one_was_not_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = Library.of_text("string label\nint32 n", CUSTOM.name).message(CUSTOM.name)
+    kinds = {CUSTOM: {"label": "a", "xyz": [1, 2, 3]}, later: {"label": "b", "n": 5}}
+    defaults = {"encoding": "zenoh/bytes", "qos": 5, "recv_ts": START_US, "kind": RowKind.PUT}
+    rows = [
+        {**defaults, "key": topic_key(0, "/two", one.name, one.hash), "payload": one.encode(value)}
+        for one, value in kinds.items()
+    ]
+    log = logged(tmp_path / "log", rows)
+    texts = {one.hash: {"name": one.name, "text": one.text, "source": "t"} for one in kinds}
+    keep_definitions(log, texts)
+    exported(log, tmp_path / "a.mcap")
+    assert "my_pkg/msg/Thing has several definitions" in capsys.readouterr().err
+    types = ros.Types([tmp_path / "a.mcap"])
+    assert [types.find(one.name, one.hash).kind.text for one in kinds] == [
+        one.text for one in kinds
+    ]
+    with (tmp_path / "a.mcap").open("rb") as file:
+        decoded = make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages()
+        assert [one[3].label for one in decoded] == ["a", "b"]
+
+
 def test_a_file_that_is_no_bag_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
