@@ -15,7 +15,7 @@ from tests.ros.robot import Robot, fleet, robot
 import elea.ros as ros
 from elea.errors import InvalidValueError
 from elea.ros.formats.attachment import Attachment, parse_attachment
-from elea.ros.formats.keys import NO_HASH, topic_key
+from elea.ros.formats.keys import NO_HASH
 from elea.ros.formats.library import Library
 from elea.ros.formats.shipped import shipped
 from elea.ros.formats.tokens import Kind, Token, parse_token
@@ -337,36 +337,6 @@ def test_no_server_and_a_silent_server_are_two_errors(talker: Robot, node: ros.N
     release.set()
 
 
-@line("R2-285")
-def test_a_server_that_ended_left_its_callers_waiting(talker: Robot, node: ros.Node) -> None:
-    """A call that nobody answers ends when its query does, and a future of it as well."""
-    kind = shipped().service("std_srvs/srv/Trigger")
-    key = topic_key(0, "/mute", kind.name, kind.hash)
-    with talker.session.declare_queryable(key, lambda query: query.drop(), complete=True):
-        talker.declare(talker.endpoint(Kind.SERVER, "/mute", kind.name, kind.hash))
-        client = node.create_client(kind.name, "/mute")
-        with pytest.raises(ros.ServiceError, match="ended without a reply") as caught:
-            client.call({}, 60, wait=20)
-        assert not isinstance(caught.value, ros.ServiceTimeoutError)
-
-
-@line("R2-285")
-def test_an_error_that_speaks_of_a_timeout_is_no_timeout(talker: Robot, node: ros.Node) -> None:
-    kind = shipped().service("std_srvs/srv/Trigger")
-    key = topic_key(0, "/motor", kind.name, kind.hash)
-
-    def refuse(query: Any) -> None:
-        with query:
-            query.reply_err("motor: timeout of the bus")
-
-    with talker.session.declare_queryable(key, refuse, complete=True):
-        talker.declare(talker.endpoint(Kind.SERVER, "/motor", kind.name, kind.hash))
-        client = node.create_client(kind.name, "/motor")
-        with pytest.raises(ros.ServiceError, match="motor: timeout of the bus") as caught:
-            client.call({}, 20, wait=20)
-        assert not isinstance(caught.value, ros.ServiceTimeoutError)
-
-
 @line("R2-287")
 def test_a_slow_request_holds_up_its_client_alone(endpoint: str, node: ros.Node) -> None:
     release, order = threading.Event(), []
@@ -534,41 +504,6 @@ def test_parameters_are_asked_for_and_set(endpoint: str, node: ros.Node) -> None
         ).results
         assert [one.successful for one in results] == [True, False]
         assert tuned.parameters["rate"] == 9
-
-
-@line("R2-304", "R2-305")
-def test_a_list_keeps_its_type_when_it_becomes_empty(endpoint: str, node: ros.Node) -> None:
-    values = {"gains": [1.0], "key": b"ab", "a.b.c": 1, "a.d": 2, "a": 3}
-    with ros.Node("tuned", connect=endpoint, parameters=values) as tuned:
-        assert tuned.parameters is not None
-
-        def call(kind: str, name: str, request: Any) -> Any:
-            made = node.create_client(f"rcl_interfaces/srv/{kind}", f"/tuned/{name}")
-            return made.call(request, 20, wait=20)
-
-        given = [
-            {"name": "gains", "value": {"type": 8, "double_array_value": []}},
-            {"name": "key", "value": {"type": 5, "byte_array_value": b"cd"}},
-            {"name": "gains", "value": {"type": 9, "string_array_value": []}},
-            {"name": "a", "value": {"type": 77}},
-        ]
-        results = call("SetParameters", "set_parameters", {"parameters": given}).results
-        assert [one.successful for one in results] == [True, True, False, False]
-        asked = call("GetParameters", "get_parameters", {"names": ["gains", "key"]}).values
-        assert [one.type for one in asked] == [8, 5]
-        assert bytes(asked[1].byte_array_value) == b"cd"
-
-        def listed(**request: Any) -> list[str]:
-            found = call("ListParameters", "list_parameters", request).result.names
-            return list(found)
-
-        assert listed(depth=1) == ["a", "gains", "key"]
-        assert listed(depth=2) == ["a", "a.d", "gains", "key"]
-        assert listed(prefixes=["a"], depth=1) == ["a", "a.d"]
-        assert listed(prefixes=["a"]) == ["a", "a.b.c", "a.d"]
-        for odd in ([1, 2.5], 1 << 63, [True, 1], {"x": 1}):
-            with pytest.raises(ValueError, match="expected a bool"):
-                tuned.parameters["rate"] = odd
 
 
 @line("R2-305")

@@ -35,12 +35,12 @@ from elea.dds.qos import Qos
 from elea.dds.remote_writers import RemoteWriters
 from elea.dds.rights import DomainRights
 from elea.dds.ros_graph import RosGraph
+from elea.dds.route_groups import RouteGroups
 from elea.dds.routes import Direction, Plan, RouteId, RouteTable
 from elea.dds.schedule import Schedule
 from elea.dds.service_routes import ServiceRoute
 from elea.dds.services import Services
 from elea.dds.settings import DdsSettings
-from elea.dds.shared_readers import SharedReaders
 from elea.dds.state import LOG, State, StateCell
 from elea.dds.to_dds import ToDds
 from elea.dds.types import TypeStore
@@ -118,6 +118,7 @@ class Bridge:
             renamed=self.announced.key_of,
         )
         self.routes: dict[RouteId, Route] = {}
+        self.groups = RouteGroups()
         self.routes_by_reader: dict[int, _Takes] = {}
         self.mirror_qos: dict[int, tuple[Qos, TopicType]] = {}
         self.remote_writers = RemoteWriters(self)
@@ -133,8 +134,6 @@ class Bridge:
         self._posted: deque[Callable[[int], None]] = deque()
         self._woken: deque[Route] = deque()
         self._schedule = Schedule()
-        self._siblings: dict[tuple[Direction, str], int] = {}
-        self._shared: dict[str, SharedReaders] = {}
         self._is_waiting = False
         self._is_stopping = False
         self._stop_end_ns = 0  # until then routes that end at a stop wait for acknowledgements
@@ -294,37 +293,6 @@ class Bridge:
         """Whether the type of a route is known and has key members."""
         found, _ = self.types.of(plan, self.now_ns())
         return found is not None and found.tier is Tier.EXACT and found.has_key
-
-    def has_sibling(self, route: Route) -> bool:
-        """Whether another type of the same key has a route, too (D-265)."""
-        return self._siblings.get((route.id.direction, route.id.key), 0) > 1
-
-    def shared_readers(self, route: ToDds) -> SharedReaders | None:
-        """Return what routes of the same key wrote; None: there is one route alone (D-265)."""
-        if not self.has_sibling(route):
-            return None
-        found = self._shared.get(route.id.key)
-        if found is None:
-            found = self._shared[route.id.key] = SharedReaders(self._readers_of)
-        return found
-
-    def _readers_of(self, id_: RouteId) -> frozenset[int]:
-        route = self.routes.get(id_)
-        return route.readers_matched() if isinstance(route, ToDds) else frozenset()
-
-    def route_of_writer(self, route: FromDds, handle: int) -> FromDds | None:
-        """Return the route of another type that has a writer (D-265)."""
-        return next((one for one in self.routes_of_other_types(route) if one.has(handle)), None)
-
-    def routes_of_other_types(self, route: FromDds) -> list[FromDds]:
-        """Return the routes of the same key whose writers have other types."""
-        if not self.has_sibling(route):
-            return []
-        return [
-            other
-            for id_, other in self.routes.items()
-            if id_.key == route.id.key and isinstance(other, FromDds) and other is not route
-        ]
 
     def instance_key(self, route: FromDds, payload: bytes, *, is_key: bool) -> str:
         """Return the key of an instance in layout *instance*; empty if it has none."""
@@ -507,7 +475,7 @@ class Bridge:
                 continue
             if route is None:
                 route = self._make(plan, changed)
-                left += self._lingering_beside(route)
+                left += self.groups.lingering(route)
             route.end_ns = None
             route.update(plan)
             self.touch(route)
@@ -518,32 +486,10 @@ class Bridge:
             if route.id in self.routes:
                 self._leave(route)
 
-    def _lingering_beside(self, route: Route) -> list[Route]:
-        """Return routes that linger and differ in their type alone.
-
-        Endpoints of the new route may have matched their mirrors, if one type can be read as the
-        other: samples would go to both, or to those of the old type alone.
-        """
-        if not self.has_sibling(route):
-            return []
-        same = replace(route.id, type_hash=b"")
-        return [
-            one
-            for id_, one in self.routes.items()
-            if one.end_ns is not None and replace(id_, type_hash=b"") == same
-        ]
-
     def _leave(self, route: Route) -> None:
         """End a route without endpoints: at once if another one has them, with their type."""
-        same = replace(route.id, type_hash=b"")
-        successor = next(
-            (
-                one
-                for id_, one in self.routes.items()
-                if id_ in self.table.plans and replace(id_, type_hash=b"") == same
-            ),
-            None,
-        )
+        beside = self.groups.of_same_name(route)
+        successor = next((one for one in beside if one.id in self.table.plans), None)
         now_ns = self.now_ns()
         match route, successor:
             case ToDds(), ToDds():
@@ -582,8 +528,7 @@ class Bridge:
     def add_route(self, route: Route) -> None:
         """Look after a route."""
         self.routes[route.id] = route
-        group = route.id.direction, route.id.key
-        self._siblings[group] = self._siblings.get(group, 0) + 1
+        self.groups.add(route)
 
     def end_later(self, route: Route) -> None:
         """End a route that has no reason any more, after `linger` (D-307)."""
@@ -598,12 +543,7 @@ class Bridge:
     def _end(self, route: Route) -> None:
         del self.routes[route.id]
         self._schedule.forget(route.id)
-        group = route.id.direction, route.id.key
-        self._siblings[group] -= 1
-        if self._siblings[group] < 2:
-            self._shared.pop(route.id.key, None)
-        if not self._siblings[group]:
-            del self._siblings[group]
+        self.groups.remove(route)
         self._guarded(route, route.close)
         if isinstance(route, ServiceRoute):
             self.services.ended(route.id)

@@ -268,7 +268,7 @@ class FromDds:
             now_ns = bridge.now_ns()
             self._begin_overlap(now_ns)
             self._retire_later(old.mirror, of, now_ns)
-        if old is None and bridge.has_sibling(self):
+        if old is None and bridge.groups.has_other(self):
             self._strays_end_ns = bridge.now_ns() + SETTLE_NS
             self.overlap.extend(self._strays_end_ns)
         if old is None and of.durability > 0 and self._others is not None:
@@ -437,7 +437,7 @@ class FromDds:
         """Take what mirrors of other types have: it is before what the new mirrors have."""
         self._is_taking = True
         try:
-            for other in self._bridge.routes_of_other_types(self):
+            for other in self._bridge.groups.from_dds(self):
                 for reader in list(other.readers):
                     other.take(reader, now_ns)
         finally:
@@ -558,7 +558,7 @@ class FromDds:
                 run = None
                 beside = None
                 if source is None and not self.has(handle):
-                    beside = bridge.route_of_writer(self, handle)
+                    beside = bridge.groups.with_writer(self, handle)
             if source is None:
                 if beside is not None:
                     strays.setdefault(beside, []).append((payload, info))

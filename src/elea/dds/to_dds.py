@@ -385,7 +385,7 @@ class ToDds:
         """The writers of plain samples by the begin of their payloads; none if more is to do."""
         if self._is_pattern or self._is_keyed_by_instance or self.plan.is_durable:
             return {}
-        if self._bridge.presence.strangers or self._bridge.has_sibling(self):
+        if self._bridge.presence.strangers or self._bridge.groups.has_other(self):
             return {}
         ownerships = self._ownerships()
         type_ = self._bridge.type_of(self.plan, now_ns)
@@ -612,7 +612,7 @@ class ToDds:
             if not self._owns(partition, version, key_bytes, source_ns):
                 return False
         sample = clock, item.time, hash(payload)
-        shared = self._bridge.shared_readers(self)
+        shared = self._bridge.groups.shared_readers(self)
         if shared is not None and self._retried is not item:
             if not shared.is_new(self.id, sample):
                 self._bridge.counts.duplicate("D-265")
@@ -638,7 +638,7 @@ class ToDds:
             if identify is not None:
                 self._note_source(clock, payload, targets[0], identify)
         elif REFUSED in results:
-            if not self._bridge.has_sibling(self):
+            if not self._bridge.groups.has_other(self):
                 self._refuse("refused value", "it is not a value of this type", payload)
         elif FAILED in results:
             self.counts.lose("failed")
