@@ -167,7 +167,7 @@ class Answers:
             query.reply_err(str(error))
             return
         wall_ns = bridge.wall_ns()
-        for kept in route.cache.samples(bridge.now_ns(), count_max):
+        for kept in route.sorter.cache.samples(bridge.now_ns(), count_max):
             stamp = Timestamp(NTP64.from_value(kept.time), kept.writer)
             if times is not None and not times.contains(stamp, wall_ns):
                 continue

@@ -335,7 +335,7 @@ class Bridge:
         """Ask a bridge that appeared for the history of all durable routes (D-566)."""
         for route in list(self.routes.values()):
             if isinstance(route, ToDds):
-                route.ask_again(zid)
+                route.history.ask_again(zid)
 
     def other_came(self, zid: str) -> None:
         """Learn what a bridge that does the same has put of the durable routes."""

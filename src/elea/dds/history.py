@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from elea.dds.line_hot import Item
-from elea.dds.qos import Durability
 from elea.dds.rights import DomainRights
 from elea.errors import EleaError
 from elea.keyexpr.keyexpr import KeyExpr
@@ -21,8 +20,7 @@ from elea.session.handlers import Callback
 from elea.session.session import Session
 
 if TYPE_CHECKING:
-    from elea.dds.bridge import Bridge
-    from elea.dds.to_dds import ToDds
+    pass
 
 CACHE: Final = "@dds_pub_cache"
 
@@ -144,41 +142,3 @@ def cache_key(key: str, zid: str, *, ros: bool) -> str:
         'tf/@dds_pub_cache/a0'
     """
     return f"{key}/@adv/pub/{zid}/uhlc/_" if ros else f"{key}/{CACHE}/{zid}"
-
-
-def ask_history(bridge: Bridge, route: ToDds, zid: str | None) -> None:
-    """Ask other bridges, advanced publishers and storages for the history of a route.
-
-    Args:
-        bridge: Whose route it is.
-        route: Is told what came.
-        zid: The one bridge to ask (D-566); None: ask all there are (D-565, D-568).
-    """
-    key = route.id.key
-    questions = [(f"{key}/{CACHE}/{zid or '*'}", "")]
-    if zid is None and bridge.settings.advanced:
-        questions.append((f"{key}/@adv/**", route.history_parameters()))
-    durability = max(
-        (one.qos.durability for one in route.plan.endpoints), default=Durability.VOLATILE
-    )
-    if zid is None and durability >= Durability.TRANSIENT:
-        questions.append((key, "_time=[..]"))
-    _ask(bridge, route, questions)
-
-
-def ask_publisher(bridge: Bridge, route: ToDds, key_expr: str) -> None:
-    """Ask an advanced publisher that appeared for its history (D-664)."""
-    _ask(bridge, route, [(key_expr, route.history_parameters())])
-
-
-def _ask(bridge: Bridge, route: ToDds, questions: list[tuple[str, str]]) -> None:
-    route.ask(len(questions))
-    for expr, parameters in questions:
-        bridge.counts.queries += 1
-
-        def done(items: list[Item], beyond: int) -> None:
-            if beyond:
-                route.counts.lose("history", beyond)
-            route.add_history(items, bridge.now_ns())
-
-        bridge.history.ask(Question(expr, parameters, done))
