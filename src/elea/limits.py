@@ -273,6 +273,8 @@ class Limits:
     dds_line_len: int = 8 * 1024 * 1024  # and their bytes
     dds_cache_len: int = 256 * 1024 * 1024  # samples for late joiners, over all routes
     dds_cache_depth: int = 1_000  # and of one instance whose writer keeps all
+    dds_other_puts_count: int = 10_000  # samples of other bridges that a durable route remembers
+    dds_passed_count: int = 100_000  # of a key, remembered while other networks' bridges are there
     dds_instances_count: int = 100_000  # keys of instances that a route remembers
     dds_tokens_count: int = 10_000  # liveliness tokens of endpoints
     dds_queries_count: int = 32  # history queries at a time

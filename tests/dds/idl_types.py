@@ -32,6 +32,21 @@ class Chatter(IdlStruct, typename="demo::Chatter"):
 
 @dataclass
 @appendable
+class Version(IdlStruct, typename="demo::Version"):
+    number: int32
+
+
+@dataclass
+@appendable
+class NextVersion(IdlStruct, typename="demo::Version"):
+    """The same program later: either type can be read as the other."""
+
+    number: int32
+    more: int32
+
+
+@dataclass
+@appendable
 class Keyed(IdlStruct, typename="demo::Keyed"):
     id: int32
     key("id")
@@ -220,7 +235,17 @@ class Entities(IdlStruct, typename="rmw_dds_common::msg::dds_::ParticipantEntiti
 TYPES: dict[str, Any] = {
     one.__name__: one
     for one in (
-        *(Chatter, Keyed, FinalKeyed, MutableKeyed, NamedKeyed, NestedKeyed, Blob),
+        *(
+            Chatter,
+            Version,
+            NextVersion,
+            Keyed,
+            FinalKeyed,
+            MutableKeyed,
+            NamedKeyed,
+            NestedKeyed,
+            Blob,
+        ),
         *(Robot, Tagged),
         *(AddRequest, AddReply, GoalRequest, GoalReply, CancelRequest, CancelReply),
         *(ResultRequest, ResultReply, Feedback, Status, Entities),

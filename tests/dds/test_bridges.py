@@ -29,6 +29,7 @@ from tests.ports import free_port
 import elea
 from elea.dds.port import Tier, TopicType
 from elea.dds.service import DdsService
+from elea.query import ConsolidationMode, QueryConsolidation, ReplyKeyExpr
 from elea.sample import Sample
 from elea.session.handlers import FifoChannel
 
@@ -174,6 +175,57 @@ def test_a_standby_takes_over() -> None:
         samples.undeclare()
 
 
+@line("D-312", "D-638")
+def test_a_bridge_that_took_over_put_the_history_of_durable_writers_again() -> None:
+    domain = next_domain()
+    endpoint = f"tcp/127.0.0.1:{free_port()}"
+    config = config_of(listen=endpoint, mode="router")
+    config.insert_json5("id", '"f0"')
+    with (
+        elea.open(config) as near,
+        elea.open(config_of(connect=endpoint, mode="client")) as user,
+        bridge(near, domain) as first,
+        peer(domain) as other,
+    ):
+        samples = user.declare_subscriber("Latched", FifoChannel(100))
+        other.writer("w", "Latched", "Chatter", depth=10, durability="transient_local")
+        here = first.dds.guid[:12].hex()
+
+        def readers() -> set[str]:
+            """The participants that read; one that crashed does until its lease ends."""
+            return {one[:24] for one in other.matched_guids("w")}
+
+        def passes(value: int) -> None:
+            """The writer sends what it keeps to a new mirror first: nothing of it comes again."""
+            other.write("w", [{"number": value, "text": ""}])
+            assert number(samples.handler.recv(LIMIT_S)) == value
+
+        until(lambda: here in readers())
+        passes(1)
+        with other_bridge("a0", domain, endpoint) as second:  # asks what was put before it came
+            until(lambda: first.presence.is_standby and readers() and here not in readers())
+            passes(2)
+            crashed = readers()
+            second.end(crash=True)  # its cache is lost: what it put was heard
+            until(lambda: here in readers())
+            passes(3)
+        with other_bridge("a0", domain, endpoint) as third:
+            until(lambda: readers() - crashed - {here} and here not in readers())
+            passes(4)
+            third.end()
+            until(lambda: here in readers())
+            passes(5)
+        assert samples.handler.try_recv() is None
+        assert len(kept_of(user, "Latched")) == 5  # late joiners get all of it
+        samples.undeclare()
+
+
+def kept_of(session: elea.Session, key: str) -> list[elea.Reply]:
+    none = QueryConsolidation(ConsolidationMode.NONE)
+    expr = f"{key}/@dds_pub_cache/*"
+    return list(session.get(expr, accept_replies=ReplyKeyExpr.ANY, consolidation=none))
+
+
 @line("D-001", "D-632", "D-639")
 def test_two_domains_of_one_service_join() -> None:
     one, two = next_domain(), next_domain()
@@ -200,6 +252,49 @@ def test_two_domains_of_one_service_join() -> None:
             assert f"bridge/{one}" in service.status()
         finally:
             service.stop()
+
+
+@line("D-640")
+def test_samples_went_round_a_ring_of_domains_and_networks_for_ever() -> None:
+    """Domain one, network, domain two, another network, and domain one again."""
+    one, two = next_domain(), next_domain()
+    ends = [f"tcp/127.0.0.1:{free_port()}" for _ in range(2)]
+    with (
+        elea.open(config_of(listen=ends[0], mode="router")) as near,
+        elea.open(config_of(listen=ends[1], mode="router")) as far,
+        bridge(near, one) as first,
+        bridge(far, two) as second,
+        other_bridge("a0", two, ends[0]) as third,
+        other_bridge("a1", one, ends[1]) as fourth,
+        peer(one) as left,
+        peer(two) as right,
+    ):
+        for here in (left, right):
+            here.reader("r", "Ring", "Keyed", depth=0)
+        left.writer("w", "Ring", "Keyed")
+        # Its reader and both bridges read the writer; the readers hear both of theirs.
+        until(lambda: left.matched("w") == 3 and left.matched("r") == 3)
+        until(lambda: right.matched("r") == 2)
+        until(lambda: first.presence.strangers and second.presence.strangers)
+        for value in range(5):
+            left.write("w", [{"id": value, "value": value}])
+        left.dispose("w", {"id": 0, "value": 0})
+        found = right.taken("r", 5)
+        left.taken("r", 5)
+
+        def dropped() -> int:
+            found = [dict(made.counts.duplicates) for made in (first, second)]
+            found += [made.counts()["duplicates_by_rule"] for made in (third, fourth)]
+            return sum(int(one.get("D-640", 0)) for one in found)
+
+        until(lambda: dropped() >= 5)
+        left.write("w", [{"id": 9, "value": 9}])
+        while not any(one["valid"] and one["value"]["id"] == 9 for one in found):
+            found += right.taken("r", 1)
+        counts = [
+            sum(one.counts.samples for one in made.routes.values()) for made in (first, second)
+        ]
+        assert max(counts) <= 2 * 6  # each way around once, and not again
 
 
 @line("D-816")

@@ -79,7 +79,7 @@ def test_a_stop_counts_samples_that_were_not_written() -> None:
         other.reader("r", "Unwritten", "Chatter")
         until(lambda: other.matched("r"))
         [route] = made.routes.values()
-        route.ask(1)  # type: ignore[union-attr]  # live samples wait for a query that never ends
+        route.history.expect(1)  # type: ignore[union-attr]  # live samples wait for a query that never ends
         for value in range(COUNT):
             put(far, "Unwritten", chatter(value))
         until(lambda: route.pending_count == COUNT)

@@ -54,7 +54,7 @@ def chatter(value: int) -> bytes:
 
 def asked_all(route: Any) -> None:
     """Wait until a route has asked for history, and has it: its mirror is matched before that."""
-    until(lambda: route._was_durable and not route.is_asking, "the history of a new route")
+    until(lambda: route.history.was_asked and not route.is_asking, "the history of a new route")
 
 
 @line("D-305", "D-561", "D-563", "D-570")

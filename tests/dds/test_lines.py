@@ -176,6 +176,76 @@ def test_the_old_mirror_is_read_until_the_type_of_the_new_one_is_there(
         assert subscriber.handler.try_recv() is None
 
 
+def version(value: int, **more: int) -> dict[str, int]:
+    return {"number": value, **more}
+
+
+def delimited(sample: Sample) -> int:
+    """The first member of a type that is appendable, in CDR 2."""
+    return int.from_bytes(sample.payload.to_bytes()[8:12], "little")
+
+
+@line("D-265", "D-312")
+def test_readers_of_types_that_can_be_read_as_each_other_got_samples_twice(rig: Rig) -> None:
+    key = "Versions"
+    with peer(rig.domain) as other, rig.far.declare_subscriber(key, FifoChannel(100)) as heard:
+        for one, type_ in ((rig.peer, "Version"), (other, "NextVersion")):
+            one.writer("vw", key, type_)
+            one.reader("vr", key, type_)
+        for one in (rig.peer, other):  # both ends of the other, and both mirrors
+            until(partial(lambda one: one.matched("vw") == 4 and one.matched("vr") == 4, one))
+        rig.matched_here(key, 8)
+        before = dict(rig.bridge.counts.duplicates)
+        for value in range(3):
+            rig.peer.write("vw", [version(value)])
+            other.write("vw", [version(10 + value, more=0)])
+        got = [delimited(heard.handler.recv(LIMIT_S)) for _ in range(6)]
+        assert sorted(got) == [0, 1, 2, 10, 11, 12]
+        lost = [dict(one.counts.lost) for one in rig.bridge.routes.values() if one.id.key == key]
+        assert lost == [{}, {}, {}, {}]
+        # The binding reads the later version as the one before, and not the other way.
+        rig.peer.taken("vr", 6)
+        assert rig.peer.take("vr") == []
+        for value in (7, 8):
+            put(rig.far, key, b"\0\1\0\0" + value.to_bytes(4, "little"))
+        until(lambda: rig.bridge.counts.duplicates.get("D-265", 0) - before.get("D-265", 0) >= 2)
+        assert [one["value"]["number"] for one in rig.peer.taken("vr", 2)] == [7, 8]
+        put(rig.far, key, b"\0\1\0\0\x09\0\0\0")
+        assert [one["value"]["number"] for one in rig.peer.taken("vr", 1)] == [9]
+
+
+@line("D-265", "D-309")
+def test_a_writer_of_the_next_version_was_not_heard_before_its_mirror_was_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It matches the mirror of the version before, and so it writes."""
+    domain = next_domain()
+    with (
+        session_pair() as (near, far),
+        bridge(near, domain) as made,
+        peer(domain) as before,
+        peer(domain) as after,
+        far.declare_subscriber("Next", FifoChannel(1_000)) as heard,
+    ):
+        before.writer("w", "Next", "Version")
+        until(lambda: before.matched("w"))
+        dds: Any = made.dds
+        resolve, asked = dds.resolve, []
+        monkeypatch.setattr(dds, "resolve", lambda guid, _timeout_ns: asked.append(guid))
+        after.writer("w", "Next", "NextVersion")
+        until(lambda: after.matched("w") and asked)
+        for value in range(5):
+            after.write("w", [version(value, more=0)])
+        monkeypatch.setattr(dds, "resolve", resolve)
+        until(lambda: after.matched("w") == 2)
+        for value in range(5, 10):
+            after.write("w", [version(value, more=0)])
+        before.write("w", [version(10)])
+        got = [delimited(heard.handler.recv(LIMIT_S)) for _ in range(11)]
+        assert [one for one in got if one != 10] == list(range(10))
+        assert heard.handler.try_recv() is None
+
+
 @line("D-309", "D-402")
 def test_samples_that_the_old_mirror_gets_late_pass_in_their_order(
     rig: Rig, monkeypatch: pytest.MonkeyPatch

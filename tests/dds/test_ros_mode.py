@@ -287,7 +287,7 @@ def test_history_passes_as_advanced_publishers_and_subscribers_have_it() -> None
         until(lambda: other.matched("latched") == 1)
         other.write("latched", [{"number": number, "text": ""} for number in range(5)])
         [route] = [one for one in list(made.routes.values()) if one.id.key == "map"]
-        until(lambda: route.cache.count == 2)  # type: ignore[union-attr]
+        until(lambda: route.sorter.cache.count == 2)  # type: ignore[union-attr]
         heard: list[zenoh.Sample] = []
         late: Any = zenoh.ext.declare_advanced_subscriber(
             far, "map", heard.append, history=zenoh.ext.HistoryConfig(detect_late_publishers=True)
@@ -329,7 +329,7 @@ def test_a_publisher_that_appears_later_is_asked_for_its_history() -> None:
         until(lambda: other.matched("plans") == 1)
         [route] = list(made.routes.values())
         assert isinstance(route, ToDds)
-        until(lambda: route._was_durable and not route.is_asking)
+        until(lambda: route.history.was_asked and not route.is_asking)
         # Its sample was put before it had a link; the token tells that it is there.
         sample = HEADER + struct.pack("<i", 7) + b"\1\0\0\0\0\0\0\0"
         key = f"plan/@adv/pub/{far.info.zid()}/uhlc/_"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import zenoh
@@ -13,11 +15,15 @@ from tests.interop.ends import ECLIPSE, eventually, session
 from tests.ros.robot import CLIENT, Robot, fleet, robot
 
 import elea.ros as ros
+from elea.cli.main import main
 from elea.limits import DEFAULT_LIMITS
 from elea.ros.endpoints import RawMessage
 from elea.ros.formats.attachment import Attachment
+from elea.ros.formats.keys import topic_key
 from elea.ros.formats.shipped import shipped
-from elea.ros.formats.tokens import Token
+from elea.ros.formats.tokens import Kind, Token
+from elea.ros.recording import RosRecording
+from elea.ros.replaying import ReplayOptions, RosReplay
 
 line = pytest.mark.line
 IMU = "sensor_msgs/msg/Imu"
@@ -188,3 +194,113 @@ def test_a_publisher_with_shared_memory_is_read_as_any_other(endpoint: str, node
         message = subscription.take(20)
     assert message.orientation.x == 3.0
     assert message.info.sequence_number == 1
+
+
+def _odd_tokens(talker: Robot) -> list[str]:
+    """Tokens that Zenoh takes: types and names that ROS cannot have, QoS that lies."""
+    place = f"@ros2_lv/0/{talker.token.zid}/0"
+    string, digest, qos = "std_msgs::msg::dds_::String_", "RIHS01_" + "a" * 64, "::,10:,:,:,,"
+    ends = [
+        *(
+            f"%odd/{one}/{digest}/{qos}"
+            for one in ("Odd", "::", "_", "dds_::_", "..::msg::dds_::X_")
+        ),
+        *(f"{one}/{string}/{digest}/{qos}" for one in ("%", "%%", "%a%%b", "a%b", "%é", "%a%")),
+        *(
+            f"%odd/{string}/{digest}/{one}"
+            for one in (":1:,99999999999999999999:,:,:,,", "3:3:3,0:,:,4,,")
+        ),
+    ]
+    return [f"{place}/{100 + at}/MP/%/%/liar/{end}" for at, end in enumerate(ends)]
+
+
+@line("R2-151", "R2-701", "R2-505", "R2-814", "R2-904")
+def test_a_token_of_a_type_that_ros_cannot_have_ended_a_recording(
+    endpoint: str, talker: Robot, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = _odd_tokens(talker)
+    kept = [talker.session.liveliness().declare_token(one) for one in keys]
+    for words in (("doctor",), ("topic", "info", "-v", "/odd"), ("topic", "list", "-t")):
+        main(["ros2", *words, "--connect", endpoint])
+        assert "expected a name such as" not in capsys.readouterr().err
+    with ros.Node("recorder", connect=endpoint, rosout=False, describe=False) as node:
+        node.graph.settle(20)
+        recording = RosRecording(node, tmp_path / "log")
+        good = talker.publisher("/robot1/chatter", "std_msgs/msg/String")
+        good.wait_matching()
+        good.publish({"data": "x"})
+        odd = f"0/odd/Odd::X/{good.kind.hash}"
+        talker.session.put(odd, b"\0\1\0\0", congestion_control=zenoh.CongestionControl.BLOCK)
+        rows = recording.recorder.counts
+        read = sum(not one.endswith("4,,") for one in keys)
+        assert eventually(lambda: rows().rows >= read + 2)
+        assert recording.stop() >= read + 2
+    del kept
+    with ros.Node("replayer", connect=endpoint) as node:
+        replay = RosReplay(node, tmp_path / "log", ReplayOptions(speed=0, force=True))
+        assert replay.run() == 1
+
+
+@line("R2-285")
+def test_a_server_that_ended_left_its_callers_waiting(talker: Robot, node: ros.Node) -> None:
+    """A call that nobody answers ends when its query does, and a future of it as well."""
+    kind = shipped().service("std_srvs/srv/Trigger")
+    key = topic_key(0, "/mute", kind.name, kind.hash)
+    with talker.session.declare_queryable(key, lambda query: query.drop(), complete=True):
+        talker.declare(talker.endpoint(Kind.SERVER, "/mute", kind.name, kind.hash))
+        client = node.create_client(kind.name, "/mute")
+        with pytest.raises(ros.ServiceError, match="ended without a reply") as caught:
+            client.call({}, 60, wait=20)
+        assert not isinstance(caught.value, ros.ServiceTimeoutError)
+
+
+@line("R2-285")
+def test_an_error_that_speaks_of_a_timeout_is_no_timeout(talker: Robot, node: ros.Node) -> None:
+    kind = shipped().service("std_srvs/srv/Trigger")
+    key = topic_key(0, "/motor", kind.name, kind.hash)
+
+    def refuse(query: Any) -> None:
+        with query:
+            query.reply_err("motor: timeout of the bus")
+
+    with talker.session.declare_queryable(key, refuse, complete=True):
+        talker.declare(talker.endpoint(Kind.SERVER, "/motor", kind.name, kind.hash))
+        client = node.create_client(kind.name, "/motor")
+        with pytest.raises(ros.ServiceError, match="motor: timeout of the bus") as caught:
+            client.call({}, 20, wait=20)
+        assert not isinstance(caught.value, ros.ServiceTimeoutError)
+
+
+@line("R2-304", "R2-305")
+def test_a_list_keeps_its_type_when_it_becomes_empty(endpoint: str, node: ros.Node) -> None:
+    values = {"gains": [1.0], "key": b"ab", "a.b.c": 1, "a.d": 2, "a": 3}
+    with ros.Node("tuned", connect=endpoint, parameters=values) as tuned:
+        assert tuned.parameters is not None
+
+        def call(kind: str, name: str, request: Any) -> Any:
+            made = node.create_client(f"rcl_interfaces/srv/{kind}", f"/tuned/{name}")
+            return made.call(request, 20, wait=20)
+
+        given = [
+            {"name": "gains", "value": {"type": 8, "double_array_value": []}},
+            {"name": "key", "value": {"type": 5, "byte_array_value": b"cd"}},
+            {"name": "gains", "value": {"type": 9, "string_array_value": []}},
+            {"name": "a", "value": {"type": 77}},
+        ]
+        results = call("SetParameters", "set_parameters", {"parameters": given}).results
+        assert [one.successful for one in results] == [True, True, False, False]
+        asked = call("GetParameters", "get_parameters", {"names": ["gains", "key"]}).values
+        assert [one.type for one in asked] == [8, 5]
+        assert bytes(asked[1].byte_array_value) == b"cd"
+
+        def listed(**request: Any) -> list[str]:
+            found = call("ListParameters", "list_parameters", request).result.names
+            return list(found)
+
+        assert listed(depth=1) == ["a", "gains", "key"]
+        assert listed(depth=2) == ["a", "a.d", "gains", "key"]
+        assert listed(prefixes=["a"], depth=1) == ["a", "a.d"]
+        assert listed(prefixes=["a"]) == ["a", "a.b.c", "a.d"]
+        for odd in ([1, 2.5], 1 << 63, [True, 1], {"x": 1}):
+            with pytest.raises(ValueError, match="expected a bool"):
+                tuned.parameters["rate"] = odd

@@ -21,6 +21,7 @@ from elea.ros.formats.attachment import Attachment, parse_attachment
 from elea.ros.formats.keys import NO_HASH, parse_key, topic_key
 from elea.ros.formats.library import Library
 from elea.ros.formats.messages import plain
+from elea.ros.formats.qos import QoS
 from elea.ros.formats.shipped import shipped
 from elea.ros.formats.tokens import Kind, Token
 from elea.store.exchange.rows import Gathering
@@ -147,6 +148,34 @@ def test_a_file_and_a_bag_are_read_by_rosbags(log: Path, tmp_path: Path) -> None
         assert qos.durability.name == "TRANSIENT_LOCAL"
 
 
+@line("R2-704", "R2-814")
+def test_one_name_that_ros_cannot_have_made_a_whole_bag_unreadable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Keys may hold any text; libraries of ROS refuse a file for one name or type."""
+    odd = QoS(ros.Reliability.UNKNOWN, ros.Durability.UNKNOWN, ros.History.UNKNOWN, depth=10**19)
+    names = ["/a: b", '/"q"', "/é", "/- d", "/2f"]
+    topics = [(name, STRING.name) for name in [*names, "/plain"]]
+    topics += [("/odd", "Odd::X"), ("/odd", "a/msg/b c"), ("/odd", "../msg/X")]
+    rows: list[dict[str, Any]] = []
+    defaults = {"encoding": "zenoh/bytes", "qos": 5, "payload": b"", "recv_ts": START_US}
+    for at, (name, kind) in enumerate(topics):
+        token = Token(0, "ab", 0, at, Kind.PUBLISHER, "/", "n", name, kind, STRING.hash, odd)
+        rows.append({**defaults, "key": token.key, "kind": RowKind.TOKEN_PUT})
+        row = {**defaults, "key": topic_key(0, name, kind, STRING.hash)}
+        rows += 2 * [{**row, "kind": RowKind.PUT, "payload": STRING.encode({"data": name})}]
+    bag = tmp_path / "bag"
+    exported(logged(tmp_path / "log", rows), bag, "--bag")
+    told = capsys.readouterr().err
+    assert told.count("is none that ROS can have, and is left out") == len(topics) - 1
+    with AnyReader([bag]) as reader:
+        found = [
+            (one.topic, reader.deserialize(raw, one.msgtype).data)  # type: ignore[attr-defined]
+            for one, _, raw in reader.messages()
+        ]
+    assert found == [("/plain", "/plain")] * 2
+
+
 @line("R2-705")
 def test_a_type_without_a_definition_is_a_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -246,6 +275,47 @@ def test_names_are_trusted_only_if_that_is_said() -> None:
     assert ros.Types().find(STRING.name, NO_HASH).kind.source == "shipped (humble)"
     for untrusted in ("RIHS01_" + "0" * 64, "RIHS01_91a0593bacdcc50e" + "c" * 48):
         assert ros.Types().find(STRING.name, untrusted).hash_ok
+
+
+@line("R2-707")
+def test_a_bag_that_was_cut_was_refused_in_the_words_of_a_library(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A recorder that was killed leaves a file without its end."""
+    exported(log, tmp_path / "a.mcap")
+    whole = (tmp_path / "a.mcap").read_bytes()
+    for number, cut in enumerate((len(whole) - 1, len(whole) - 9, len(whole) - 200)):
+        (tmp_path / "cut.mcap").write_bytes(whole[:cut])
+        to = tmp_path / f"log{number}"
+        assert main(["log", "import", str(tmp_path / "cut.mcap"), "--to", str(to), "--ros2"]) == 1
+        err = capsys.readouterr().err
+        assert f"the file ends early, at byte {cut}; {TOTAL} messages before it are good" in err
+        assert not to.exists()
+
+
+@line("R2-321", "R2-322")
+def test_of_two_definitions_of_a_name_in_a_bag_one_was_not_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = Library.of_text("string label\nint32 n", CUSTOM.name).message(CUSTOM.name)
+    kinds = {CUSTOM: {"label": "a", "xyz": [1, 2, 3]}, later: {"label": "b", "n": 5}}
+    defaults = {"encoding": "zenoh/bytes", "qos": 5, "recv_ts": START_US, "kind": RowKind.PUT}
+    rows = [
+        {**defaults, "key": topic_key(0, "/two", one.name, one.hash), "payload": one.encode(value)}
+        for one, value in kinds.items()
+    ]
+    log = logged(tmp_path / "log", rows)
+    texts = {one.hash: {"name": one.name, "text": one.text, "source": "t"} for one in kinds}
+    keep_definitions(log, texts)
+    exported(log, tmp_path / "a.mcap")
+    assert "my_pkg/msg/Thing has several definitions" in capsys.readouterr().err
+    types = ros.Types([tmp_path / "a.mcap"])
+    assert [types.find(one.name, one.hash).kind.text for one in kinds] == [
+        one.text for one in kinds
+    ]
+    with (tmp_path / "a.mcap").open("rb") as file:
+        decoded = make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages()
+        assert [one[3].label for one in decoded] == ["a", "b"]
 
 
 def test_a_file_that_is_no_bag_is_refused(

@@ -21,7 +21,6 @@ from elea.errors import UnknownTypeError
 from elea.ros.catalog import Types
 from elea.ros.context import domain_of
 from elea.ros.formats.keys import NO_HASH
-from elea.ros.formats.names import long_type
 from elea.ros.formats.tokens import Kind, Token
 from elea.ros.graph import Graph, NodeEntry
 
@@ -254,6 +253,6 @@ def _unknown_types(tokens: list[Token], args: argparse.Namespace) -> Any:
     types = types_of(args)
     for type, hash in sorted({(one.type, one.hash) for one in tokens if "/msg/" in one.type}):
         try:
-            types.message(long_type(type), hash)
+            types.message(type, hash)
         except UnknownTypeError as error:
             yield type, error.reason

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.dds import ros
 from elea.dds.from_dds import FromDds
-from elea.dds.history import CACHE
+from elea.dds.history import cache_key
 from elea.dds.parameter_list import PROPERTY, Described, write_parameters
 from elea.dds.port import Endpoint, TopicType
 from elea.dds.qos import Durability
@@ -78,7 +78,7 @@ class Answers:
         session = self._bridge.session
         zid = session.zid()
         ros = self._bridge.settings.ros
-        key = f"{route.id.key}/{f'@adv/pub/{zid}/uhlc/_' if ros else f'{CACHE}/{zid}'}"
+        key = cache_key(route.id.key, str(zid), ros=ros)
         found: list[Declared] = [self._queryable(key, lambda query: self._kept(route, query))]
         if ros:
             found.append(session.liveliness().declare_token(key))
@@ -167,7 +167,7 @@ class Answers:
             query.reply_err(str(error))
             return
         wall_ns = bridge.wall_ns()
-        for kept in route.cache.samples(bridge.now_ns(), count_max):
+        for kept in route.sorter.cache.samples(bridge.now_ns(), count_max):
             stamp = Timestamp(NTP64.from_value(kept.time), kept.writer)
             if times is not None and not times.contains(stamp, wall_ns):
                 continue

@@ -21,6 +21,7 @@ from elea.dds.admission import Admission
 from elea.dds.announced import Announced
 from elea.dds.answers import Answers
 from elea.dds.cache import CacheBudget
+from elea.dds.circling import Circling
 from elea.dds.counts import BridgeCounts, RouteCounts
 from elea.dds.describe import Description
 from elea.dds.device_resources import DeviceResources
@@ -34,6 +35,7 @@ from elea.dds.qos import Qos
 from elea.dds.remote_writers import RemoteWriters
 from elea.dds.rights import DomainRights
 from elea.dds.ros_graph import RosGraph
+from elea.dds.route_groups import RouteGroups
 from elea.dds.routes import Direction, Plan, RouteId, RouteTable
 from elea.dds.schedule import Schedule
 from elea.dds.service_routes import ServiceRoute
@@ -116,10 +118,12 @@ class Bridge:
             renamed=self.announced.key_of,
         )
         self.routes: dict[RouteId, Route] = {}
+        self.groups = RouteGroups()
         self.routes_by_reader: dict[int, _Takes] = {}
         self.mirror_qos: dict[int, tuple[Qos, TopicType]] = {}
         self.remote_writers = RemoteWriters(self)
         self.presence = Presence(self)
+        self.circling = Circling(self)
         self.describe = Description(self)
         self.turn_ns = time.monotonic_ns()  # when the last turn of the DDS thread began
         self.doing = "starting"
@@ -130,7 +134,6 @@ class Bridge:
         self._posted: deque[Callable[[int], None]] = deque()
         self._woken: deque[Route] = deque()
         self._schedule = Schedule()
-        self._siblings: dict[tuple[Direction, str], int] = {}
         self._is_waiting = False
         self._is_stopping = False
         self._stop_end_ns = 0  # until then routes that end at a stop wait for acknowledgements
@@ -291,10 +294,6 @@ class Bridge:
         found, _ = self.types.of(plan, self.now_ns())
         return found is not None and found.tier is Tier.EXACT and found.has_key
 
-    def has_sibling(self, route: ToDds) -> bool:
-        """Whether another type of the same key has a route, too (D-265)."""
-        return self._siblings.get((route.id.direction, route.id.key), 0) > 1
-
     def instance_key(self, route: FromDds, payload: bytes, *, is_key: bool) -> str:
         """Return the key of an instance in layout *instance*; empty if it has none."""
         found, _ = self.types.of(route.plan, self.now_ns())
@@ -336,7 +335,20 @@ class Bridge:
         """Ask a bridge that appeared for the history of all durable routes (D-566)."""
         for route in list(self.routes.values()):
             if isinstance(route, ToDds):
-                route.ask_again(zid)
+                route.history.ask_again(zid)
+
+    def other_came(self, zid: str) -> None:
+        """Learn what a bridge that does the same has put of the durable routes."""
+        for route in list(self.routes.values()):
+            if isinstance(route, FromDds):
+                route.other_came(zid)
+
+    def others_known(self) -> None:
+        """Go on with routes that waited for what other bridges have put."""
+        now_ns = self.now_ns()
+        for route in list(self.routes.values()):
+            if isinstance(route, FromDds):
+                route.others_known(now_ns)
 
     # The DDS thread.
 
@@ -463,6 +475,7 @@ class Bridge:
                 continue
             if route is None:
                 route = self._make(plan, changed)
+                left += self.groups.lingering(route)
             route.end_ns = None
             route.update(plan)
             self.touch(route)
@@ -470,19 +483,13 @@ class Bridge:
                 for endpoint in plan.endpoints:
                     self.answers.note_ros_hash(endpoint)
         for route in left:
-            self._leave(route)
+            if route.id in self.routes:
+                self._leave(route)
 
     def _leave(self, route: Route) -> None:
         """End a route without endpoints: at once if another one has them, with their type."""
-        same = replace(route.id, type_hash=b"")
-        successor = next(
-            (
-                one
-                for id_, one in self.routes.items()
-                if id_ in self.table.plans and replace(id_, type_hash=b"") == same
-            ),
-            None,
-        )
+        beside = self.groups.of_same_name(route)
+        successor = next((one for one in beside if one.id in self.table.plans), None)
         now_ns = self.now_ns()
         match route, successor:
             case ToDds(), ToDds():
@@ -521,8 +528,7 @@ class Bridge:
     def add_route(self, route: Route) -> None:
         """Look after a route."""
         self.routes[route.id] = route
-        group = route.id.direction, route.id.key
-        self._siblings[group] = self._siblings.get(group, 0) + 1
+        self.groups.add(route)
 
     def end_later(self, route: Route) -> None:
         """End a route that has no reason any more, after `linger` (D-307)."""
@@ -537,10 +543,7 @@ class Bridge:
     def _end(self, route: Route) -> None:
         del self.routes[route.id]
         self._schedule.forget(route.id)
-        group = route.id.direction, route.id.key
-        self._siblings[group] -= 1
-        if not self._siblings[group]:
-            del self._siblings[group]
+        self.groups.remove(route)
         self._guarded(route, route.close)
         if isinstance(route, ServiceRoute):
             self.services.ended(route.id)

@@ -49,6 +49,6 @@ class BridgeCounts:
     turn_ns_max: int = 0  # longest turn of the DDS thread
     stamps_replaced: int = 0  # source times that were not used
 
-    def duplicate(self, rule: str) -> None:
-        """Count a sample that a rule dropped because it arrives another way."""
-        self.duplicates[rule] = self.duplicates.get(rule, 0) + 1
+    def duplicate(self, rule: str, count: int = 1) -> None:
+        """Count samples that a rule dropped because they arrive another way."""
+        self.duplicates[rule] = self.duplicates.get(rule, 0) + count

@@ -180,7 +180,7 @@ class Description:
             kinds = [one.qos.durability for one in route.plan.endpoints]
             found["durability"] = max(kinds, default=Durability.VOLATILE).name
             found["live_instances"] = route.instances_count
-            found["cache"] = {"samples": route.cache.count, "bytes": route.cache.len}
+            found["cache"] = {"samples": route.sorter.cache.count, "bytes": route.sorter.cache.len}
         if any(one.has_key for one in route.plan.endpoints) and not self._bridge.has_key(
             route.plan
         ):

@@ -9,16 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from elea.dds.cache import Cache, Kept
-from elea.dds.overlap import RETIRE_NS, SEEN_NS, Held, Overlap, Retiring, identity_of
-from elea.dds.pending_puts import PendingPuts, Run, Single, Source
+from elea.dds.other_puts import OtherPuts
+from elea.dds.overlap import RETIRE_NS, SEEN_NS, SETTLE_NS, Held, Retiring, identity_of
 from elea.dds.port import (
-    ALIVE,
-    INSTANCE_DISPOSED,
-    NO_WRITERS,
     DdsError,
-    Endpoint,
-    Info,
     Mirror,
     Taken,
     Tier,
@@ -26,9 +20,8 @@ from elea.dds.port import (
 )
 from elea.dds.qos import MirrorLimits, Qos, ReaderClass, Reliability, mirror_reader
 from elea.dds.rmw import RmwPublisher, rmw_key
-from elea.dds.route_writers import RouteWriters
 from elea.dds.routes import Plan, RouteId, mirror_partition
-from elea.dds.stamps import DISPOSED, UNREGISTERED, Attachment, WriterClock, ntp64_of
+from elea.dds.sorting import Sorter, Taking
 from elea.dds.state import State, StateCell
 from elea.encoding import Encoding
 from elea.keyexpr.keyexpr import KeyExpr
@@ -64,41 +57,40 @@ class FromDds:
         self.plan = plan
         self.counts = bridge.new_counts()
         self.state = StateCell(plan.id)
-        self.cache = Cache()
         self.end_ns: int | None = None  # when it ends, after its last endpoint
         self.made_ns = bridge.now_ns()
         self.retry_ns: int | None = None
         self.is_wanted = False
         self._bridge = bridge
         self._dds = bridge.dds
-        self._writers = RouteWriters(self._source)
         self._mirrors: dict[ReaderClass, _MirrorReader] = {}
         self._classes: dict[int, ReaderClass] = {}  # of the handles of mirror readers
         self._back_off_ns = BACK_OFF_NS
         self._unwanted_ns: int | None = None
-        self.overlap = Overlap()
         self._retiring: list[Retiring] = []  # old mirrors
-        self._live: set[int] = set()  # instances, of a topic with a key
+        self._strays_end_ns = 0  # until then mirrors of other types may have samples alone
+        self._is_taking = False
         self._attempts = 0
         self._is_closed = False
         self._full_count = min(TAKE_COUNT, bridge.limits.dds_reader_count)  # as a full reader has
         settings = bridge.settings
         self._due_ns = 0
         self._period_ns = self._period()
-        self._keyed_by_instance = settings.has_instances(plan.id.key)
         self.encoding = self._encoding()
         rmw = rmw_key(bridge, plan)
         self._rmw = None if rmw is None else RmwPublisher(bridge, rmw, self._look)
-        self._out = PendingPuts(bridge, plan.id.key, self.encoding, self.counts, self._rmw)
+        self.sorter = Sorter(bridge, self, self.encoding, self._rmw)
+        self._out = self.sorter.out
         listener = Callback[MatchingStatus](lambda _status: bridge.post(self._look), indirect=False)
         self._demand = self._out.publisher  # whose subscribers are looked for
-        if self._keyed_by_instance:
+        if settings.has_instances(plan.id.key):
             self._demand = bridge.session.declare_publisher(KeyExpr(f"{plan.id.key}/*"))
         self._matching = self._demand.declare_matching_listener(listener)
-        bridge.budget.join(self.cache)
         self._kept_for: list[Declared] = []  # what answers late joiners
+        self._others: OtherPuts | None = None
+        self._is_waiting = False  # for what other bridges have put
         if plan.is_durable:
-            self._kept_for = bridge.answers.keep_for_late_joiners(self)
+            self._begin_keeping()
 
     def _encoding(self) -> Encoding:
         name = self._bridge.type_label(self.id.type_name)
@@ -129,27 +121,23 @@ class FromDds:
     @property
     def instances_count(self) -> int:
         """Live instances that the mirror readers hold memory for (D-510)."""
-        return len(self._live)
+        return self.sorter.instances_count
+
+    def has(self, writer: int) -> bool:
+        """Whether a writer is one of the route, by its handle."""
+        return self.sorter.writers.get(writer) is not None
 
     def update(self, plan: Plan) -> None:
         """Follow a changed plan: other writers, other classes."""
         self.plan = plan
-        self._writers.update(plan.endpoints)
-        settings = self._bridge.settings
-        self.cache.set_writers(
-            plan.endpoints,
-            self._bridge.limits.dds_cache_depth,
-            settings.cache_multiplier if settings.ros else 1,
-        )
+        self.sorter.set_writers(plan.endpoints)
         if not self._kept_for and plan.is_durable:
-            self._kept_for = self._bridge.answers.keep_for_late_joiners(self)
+            self._begin_keeping()
 
-    def _source(self, writer: Endpoint) -> Source:
-        # Advanced subscribers order samples and their history by stamps, unless they are numbered.
-        by_stamps = self._bridge.settings.ros and writer.qos.is_durable
-        origin = None if by_stamps else self._bridge.new_origin()
-        of = ReaderClass.of(writer.qos)
-        return Source(writer.guid, of, WriterClock(writer.guid), origin, writer.qos.is_durable)
+    def _begin_keeping(self) -> None:
+        """Keep samples for late joiners, and learn which of them others have put."""
+        self._kept_for = self._bridge.answers.keep_for_late_joiners(self)
+        self._others = OtherPuts(self._bridge, self.id.key)
 
     def _period(self) -> int | None:
         rate = self._bridge.settings.rate_of(self.id.key)
@@ -158,7 +146,7 @@ class FromDds:
     def reconfigure(self) -> None:
         """Follow changed settings: another rate, other QoS of mirrors."""
         self._period_ns = self._period()
-        if self._period_ns is None and not self._out:
+        if self._period_ns is None and not self._out and not self._is_waiting:
             for reader in self._classes:
                 self._dds.pause(reader, paused=False)
 
@@ -254,9 +242,38 @@ class FromDds:
             now_ns = bridge.now_ns()
             self._begin_overlap(now_ns)
             self._retire_later(old.mirror, of, now_ns)
+        if old is None and bridge.groups.has_other(self):
+            self._strays_end_ns = bridge.now_ns() + SETTLE_NS
+            self.sorter.overlap.extend(self._strays_end_ns)
+        if old is None and of.durability > 0 and self._others is not None:
+            self._is_waiting = True
         if self._period_ns is not None or self._out:
             self._dds.pause(made.handle, paused=True)
             bridge.touch_at(self, bridge.now_ns())
+        if self._is_waiting:
+            for reader in self._classes:
+                self._dds.pause(reader, paused=True)
+            self.others_known(bridge.now_ns())
+
+    # Other bridges of the domain.
+
+    def other_came(self, zid: str) -> None:
+        """Learn what a bridge has put, for the time when it is no longer there."""
+        if self._others is not None:
+            self._others.ask(zid)
+
+    def others_known(self, now_ns: int) -> None:
+        """Take samples, if it is known which of them other bridges have put (D-312)."""
+        if not self._is_waiting or self._others is None or self._others.is_asking:
+            return
+        self._is_waiting = False
+        self._begin_overlap(now_ns)
+        self._others.add_to(self.sorter.overlap)
+        self.sorter.overlap.extend(now_ns + RETIRE_NS)
+        if self._period_ns is None and not self._out:
+            for reader in self._classes:
+                self._dds.pause(reader, paused=False)
+        self._bridge.touch_at(self, now_ns)
 
     def _retire_later(self, old: Mirror, of: ReaderClass, now_ns: int) -> None:
         """Read an old mirror until writers know the new one; each sample passes once (D-309)."""
@@ -264,9 +281,7 @@ class FromDds:
         self._bridge.touch_at(self, now_ns + RETIRE_NS)
 
     def _begin_overlap(self, now_ns: int) -> None:
-        for one in self.cache.samples(now_ns):
-            self.overlap.add(one.writer, one.time, one.payload)
-        self.overlap.extend(now_ns + SEEN_NS + self._bridge.linger_ns)
+        self.sorter.remember_kept(now_ns, now_ns + SEEN_NS + self._bridge.linger_ns)
 
     def succeed(self, old: FromDds, now_ns: int) -> None:
         """Take the place of a route whose writers are now those of this one.
@@ -277,18 +292,19 @@ class FromDds:
             for writer in list(retiring.held):
                 old._release(retiring, writer)
         old._begin_overlap(now_ns)
-        self.overlap = old.overlap
-        self._writers.adopt(old._writers)
+        self.sorter.succeed(old.sorter)
         mirrors = [(one.mirror, of) for of, one in old._mirrors.items()]
         for mirror, of in [*((one.mirror, one.of) for one in old._retiring), *mirrors]:
             self._classes[mirror.handle] = of
             self._bridge.routes_by_reader[mirror.handle] = self
             self._retire_later(mirror, of, now_ns)
-        self._out.begin_with(old._out)
         self.retry_ns = old.retry_ns
         self.is_wanted, self._unwanted_ns = old.is_wanted, old._unwanted_ns
         for kept in (old._mirrors, old._classes, old._retiring):
             kept.clear()
+        if old._is_waiting and self._others is not None:
+            self._is_waiting = True
+            self.others_known(now_ns)
         self._bridge.post(self._look)
         self._bridge.touch_at(self, now_ns)
 
@@ -299,7 +315,7 @@ class FromDds:
         """Delete old mirrors whose writers all know the new one."""
         for one in list(self._retiring):
             matched = self._dds.unmatched(one.mirror, is_writer=False).matched
-            if self._out:
+            if self._out or self._is_waiting:
                 continue
             self._empty(one)
             for writer in one.expired(matched, now_ns):
@@ -308,7 +324,7 @@ class FromDds:
                 self._bridge.touch_at(self, one.due_ns(now_ns))  # the time before took its place
                 continue
             self._end_retired(one)
-            self.overlap.extend(now_ns + SEEN_NS + self._bridge.linger_ns)
+            self.sorter.overlap.extend(now_ns + SEEN_NS + self._bridge.linger_ns)
 
     def _empty_left(self, of: ReaderClass, now_ns: int) -> bool:
         """Put what the mirrors of writers that left still have; False: not all of it yet."""
@@ -316,6 +332,9 @@ class FromDds:
         if self._bridge.is_standby or not every:
             return True
         readers = [handle for handle, one in self._classes.items() if one == of]
+        if self._is_waiting:
+            self._bridge.touch_at(self, now_ns + BACK_OFF_NS_MAX)
+            return False
         for reader in readers:
             self.take(reader, now_ns)
         if self._out or any(self._dds.has_samples(reader) for reader in readers):
@@ -357,20 +376,23 @@ class FromDds:
             self._delete(of)
         for one in self._retiring:
             self._forget(one.mirror)
-        self._bridge.budget.leave(self.cache)
         if self._demand is not self._out.publisher:
             self._bridge.undeclare(self._demand)
         self._bridge.undeclare(self._matching, *self._kept_for)
+        if self._others is not None:
+            self._others.close()
         if self._rmw is not None:
             self._rmw.close()
-        self._out.close()
+        self.sorter.close()
 
     # Samples.
 
     def take(self, reader: int, now_ns: int) -> None:
         """Take one list of a mirror reader and put it; what an old mirror has goes first."""
-        if reader not in self._classes or self._out:
+        if reader not in self._classes or self._out or self._is_waiting:
             return
+        if now_ns < self._strays_end_ns and not self._is_taking:
+            self._take_strays(now_ns)
         taken = self._dds.take(reader, TAKE_COUNT)
         if len(taken) >= self._full_count:
             self._count_rejected(reader)
@@ -378,6 +400,31 @@ class FromDds:
         self.drain(now_ns)
         if self._retiring:
             self._retire(now_ns)
+            self.drain(now_ns)
+
+    def _take_strays(self, now_ns: int) -> None:
+        """Take what mirrors of other types have: it is before what the new mirrors have."""
+        self._is_taking = True
+        try:
+            for other in self._bridge.groups.from_dds(self):
+                for reader in list(other.readers):
+                    other.take(reader, now_ns)
+        finally:
+            self._is_taking = False
+
+    def put_strays(self, taken: list[Taken], reader: int, of: ReaderClass) -> None:
+        """Put samples of this route that a mirror of another type brought (D-265).
+
+        A new writer may match that mirror before this route has one of its own.
+        """
+        now_ns = self._bridge.now_ns()
+        if self._mirrors and now_ns >= self._strays_end_ns:
+            self._bridge.counts.duplicate("D-265", len(taken))
+        elif self._out.count >= self._bridge.limits.dds_reader_count:
+            self.counts.lose("no room", len(taken))
+        else:
+            self.sorter.overlap.extend(now_ns + SETTLE_NS)
+            self._put_taken(taken, reader, of)
             self.drain(now_ns)
 
     def _pass(self, taken: list[Taken], reader: int) -> None:
@@ -413,8 +460,8 @@ class FromDds:
             info = sample[1]
             writer = info.publication_handle
             if writer not in old.heard and writer not in old.held:
-                source = self._writers.get(writer)
-                if source is None or self.overlap.has(source.guid, identity_of(*sample)):
+                source = self.sorter.writers.get(writer)
+                if source is None or self.sorter.overlap.has(source.guid, identity_of(*sample)):
                     old.hear(writer, now_ns)
             if writer in old.heard:
                 passing.append(sample)
@@ -441,7 +488,7 @@ class FromDds:
             if self.retry_ns is None or now_ns >= self.retry_ns:
                 self.drain(now_ns)
             return self.retry_ns
-        if self._period_ns is None:
+        if self._period_ns is None or self._is_waiting:
             return None
         if now_ns >= self._due_ns:
             self._due_ns = max(self._due_ns + self._period_ns, now_ns)
@@ -451,98 +498,21 @@ class FromDds:
             self.drain(now_ns)
         return self._due_ns if self._classes else None
 
-    def _put_taken(self, taken: list[Taken], reader: int) -> None:
-        """Sort taken samples into what is put; the hot path of the direction."""
-        bridge = self._bridge
-        of = self._classes[reader]
+    def _put_taken(self, taken: list[Taken], reader: int, of: ReaderClass | None = None) -> None:
+        """Put samples of a mirror reader: one of this route, or of another type (`of`)."""
+        of = of or self._classes[reader]
         old = next((one for one in self._retiring if one.mirror.handle == reader), None)
-        heard = {handle for one in self._retiring if one.of == of for handle in one.heard}
-        wall_ns = bridge.wall_ns()
-        handle = -1
-        source: Source | None = None
-        run: Run | None = None
-        stamped = bridge.settings.source_stamps
-        len_max = bridge.limits.dds_sample_len
-        last: dict[int, int] | None = None
-        active = self._retiring or self.overlap.is_active(bridge.now_ns())
-        overlap = self.overlap if active else None
-        if taken and taken[-1][1].instance_handle and self.plan.has_key:
-            self._count_instances(taken)
-        for index, (payload, info) in enumerate(taken):
-            if info.publication_handle != handle:
-                handle = info.publication_handle
-                source = self._source_of(handle, of)
-                run = None
-            if source is None:
-                self._count_unknown(info)
-                continue
-            if old is not None and handle in old.heard:
-                continue
-            if overlap is not None:
-                sample = identity_of(payload, info)
-                remembers = bool(self._retiring) and handle not in heard
-                if not overlap.is_first(source.guid, sample, remembers=remembers):
-                    if source.is_durable and old is None:
-                        self._keep_again(payload, info, source)
-                    continue
-            if info.instance_state != ALIVE or not info.valid_data:
-                if last is None:
-                    last = {one.instance_handle: at for at, (_, one) in enumerate(taken)}
-                final = last[info.instance_handle] == index
-                if self._put_state(payload, info, source, wall_ns, reader, is_last=final):
-                    run = None
-                    continue
-                if not info.valid_data:
-                    continue
-            if len(payload) > len_max:
-                self.counts.lose("too large")
-                self.state.set(State.FULL, bridge.now_ns(), "a sample exceeds dds_sample_len")
-                continue
-            time = source.clock.stamp(info.source_timestamp, wall_ns) if stamped else 0
-            keeps = source.is_durable and old is None
-            if time is None or self._keyed_by_instance:
-                self._add_single(payload, info, source, time, keeps=keeps)
-                run = None
-                continue
-            if keeps:
-                self._keep(payload, time, source, info.instance_handle, b"")
-            if run is None:
-                run = Run(source, [], [])
-                self._out.add(run)
-            run.payloads.append(payload)
-            run.times.append(time)
-
-    def _keep_again(self, payload: bytes, info: Info, source: Source) -> None:
-        """Keep a sample for late joiners that passed by an old mirror."""
-        if info.valid_data and info.instance_state == ALIVE:
-            time = ntp64_of(info.source_timestamp)
-            if not self.cache.has(source.guid, time):
-                self._keep(payload, time, source, info.instance_handle, b"")
-
-    def _count_instances(self, taken: list[Taken]) -> None:
-        for _, info in taken:
-            if info.instance_state != ALIVE:
-                self._live.discard(info.instance_handle)
-            elif len(self._live) < self._bridge.limits.dds_instances_count:
-                self._live.add(info.instance_handle)
-
-    def _source_of(self, handle: int, of: ReaderClass) -> Source | None:
-        """The writer of a sample; None if the sample is not for this mirror."""
-        admission = self._bridge.admission
-        source = self._writers.get(handle)
-        if source is None and not admission.is_hidden(handle):
-            # Samples may overtake the news of their writer.
-            admission.discover_until(lambda: self._writers.get(handle) is not None)
-            source = self._writers.get(handle)
-        if source is None:
-            return None
-        if source.reader_class != of:
-            self._bridge.counts.duplicate("D-303")
-            return None
-        if self._bridge.presence.is_bridge(source.guid):
-            self._bridge.counts.duplicate("D-634")
-            return None
-        return source
+        type_ = self._bridge.mirror_qos[reader][1]
+        taking = Taking(
+            of,
+            is_exact=type_.tier is Tier.EXACT,
+            left=None if old is None else old.heard,
+            continued={writer for one in self._retiring if one.of == of for writer in one.heard},
+            is_replacing=bool(self._retiring),
+            has_strays=not self._mirrors or self._bridge.now_ns() < self._strays_end_ns,
+        )
+        for route, samples in self.sorter.sort(taken, taking).items():
+            route.put_strays(samples, reader, of)
 
     def _count_rejected(self, reader: int) -> None:
         """Count what a full mirror reader dropped; what is reliable is sent again (D-351)."""
@@ -552,92 +522,6 @@ class FromDds:
             if count > 0:
                 self.counts.lose("no room in dds", count)
 
-    def _count_unknown(self, info: Info) -> None:
-        """Count a sample without a writer that it could be put for."""
-        handle = info.publication_handle
-        if self._writers.get(handle) is not None or not info.valid_data:
-            return
-        if self._bridge.admission.is_hidden(handle):
-            self._bridge.counts.duplicate("D-634")
-        else:
-            self.counts.lose("unknown writer")
-
-    def _put_state(
-        self,
-        payload: bytes,
-        info: Info,
-        source: Source,
-        wall_ns: int,
-        reader: int,
-        *,
-        is_last: bool,
-    ) -> bool:
-        """Carry a dispose or unregister (dds.md 11); False: treat the sample as any other."""
-        state, valid = info.instance_state, info.valid_data
-        status = DISPOSED if state == INSTANCE_DISPOSED else UNREGISTERED
-        carried = (
-            state in (INSTANCE_DISPOSED, NO_WRITERS)
-            and self._bridge.settings.deletes
-            and self._bridge.mirror_qos[reader][1].tier is Tier.EXACT
-            and self._bridge.has_key(self.plan)
-            and is_last
-        )
-        if state == INSTANCE_DISPOSED and is_last:
-            for one in self._writers.there():
-                self.cache.end_instance(one.guid, info.instance_handle)
-        if not carried:
-            return False
-        source_ns = info.source_timestamp
-        time = source.clock.stamp(source_ns, wall_ns) if self._bridge.settings.source_stamps else 0
-        if time is None:
-            self._replaced(source)
-        beside = Attachment(
-            status=status,
-            source_ns=source_ns if time is None else None,
-            writer=source.guid if time is None else None,
-            key=None if valid else payload,
-        )
-        instance = self._bridge.instance_key(self, payload, is_key=not valid)
-        if self._keyed_by_instance and instance:
-            if valid:
-                self._out.add(Single(source, payload, time or 0, beside.to_bytes(), instance))
-            self._out.add(Single(source, None, time or 0, beside.to_bytes(), instance))
-        else:
-            said = payload if valid else None
-            self._out.add(Single(source, said, time or 0, beside.to_bytes()))
-        return True
-
-    def _add_single(
-        self, payload: bytes, info: Info, source: Source, time: int | None, *, keeps: bool
-    ) -> None:
-        beside = b""
-        if time is None:  # its time is no stamp, and travels beside it (D-542)
-            source_ns = info.source_timestamp
-            beside = Attachment(source_ns=max(0, source_ns), writer=source.guid).to_bytes()
-            self._replaced(source)
-        instance = ""
-        if self._keyed_by_instance:
-            instance = self._bridge.instance_key(self, payload, is_key=False)
-        if keeps:
-            handle = info.instance_handle
-            self._keep(payload, time or self._bridge.node_time(), source, handle, beside)
-        self._out.add(Single(source, payload, time or 0, beside, instance))
-
-    def _replaced(self, source: Source) -> None:
-        """Count and tell a source time that is no stamp: the node's clock stamps the sample."""
-        self._bridge.counts.stamps_replaced += 1
-        self.state.warn_replaced(source.guid, self._bridge.now_ns())
-
-    def _keep(
-        self, payload: bytes, time: int, source: Source, instance: int, beside: bytes
-    ) -> None:
-        if not self.cache.wants(source.guid):
-            return
-        at = 0 if self.tier is not Tier.EXACT else instance
-        self.cache.add(at, Kept(payload, time, source.guid, beside, self._bridge.now_ns()))
-        if self._bridge.budget.len > self._bridge.limits.dds_cache_len:
-            self._bridge.budget.settle()
-
     def drain(self, now_ns: int) -> None:
         """Put what waits, as far as there is room (D-407)."""
         if not self._out.put(now_ns):
@@ -646,7 +530,7 @@ class FromDds:
         if self.retry_ns is not None:
             self.retry_ns = None
             self._back_off_ns = BACK_OFF_NS
-            if self._period_ns is None:
+            if self._period_ns is None and not self._is_waiting:
                 for reader in self._classes:
                     self._dds.pause(reader, paused=False)
 

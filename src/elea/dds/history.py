@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from elea.dds.line_hot import Item
-from elea.dds.qos import Durability
 from elea.dds.rights import DomainRights
 from elea.errors import EleaError
 from elea.keyexpr.keyexpr import KeyExpr
@@ -21,8 +20,7 @@ from elea.session.handlers import Callback
 from elea.session.session import Session
 
 if TYPE_CHECKING:
-    from elea.dds.bridge import Bridge
-    from elea.dds.to_dds import ToDds
+    pass
 
 CACHE: Final = "@dds_pub_cache"
 
@@ -68,15 +66,19 @@ class HistoryQueries:
 
     def ask(self, question: Question) -> None:
         """Ask now, or when one of those that run has ended."""
-        if self._running >= self._running_max:
-            self._waiting.append(question)
-            if len(self._waiting) > self._waiting_max:
-                self.dropped_count += 1
-                self._waiting.popleft().done([], 0)
-            return
+        self._waiting.append(question)
+        self._ask_waiting()
+        if len(self._waiting) > self._waiting_max:
+            self.dropped_count += 1
+            self._waiting.popleft().done([], 0)
+
+    def _ask_waiting(self) -> None:
+        while self._waiting and self._running < self._running_max:
+            self._start(self._waiting.popleft())
+
+    def _start(self, question: Question) -> None:
         if not self._rights.allow_query(question.key_expr, question.parameters):
             question.done([], 0)
-            self._ask_next()
             return
         self._running += 1
         self.asked_count += 1
@@ -116,7 +118,8 @@ class HistoryQueries:
                 timeout=self.timeout_s,
             )
         except EleaError:
-            self._ended(question, found, beyond)
+            self._running -= 1
+            question.done(found, beyond)
 
     def close(self) -> None:
         """Ask no more."""
@@ -128,46 +131,14 @@ class HistoryQueries:
         if self._is_closed:
             return
         question.done(found, beyond)
-        self._ask_next()
-
-    def _ask_next(self) -> None:
-        if self._waiting and self._running < self._running_max:
-            self.ask(self._waiting.popleft())
+        self._ask_waiting()
 
 
-def ask_history(bridge: Bridge, route: ToDds, zid: str | None) -> None:
-    """Ask other bridges, advanced publishers and storages for the history of a route.
+def cache_key(key: str, zid: str, *, ros: bool) -> str:
+    """Return where a bridge answers with what the durable writers of a key keep (D-563, D-664).
 
-    Args:
-        bridge: Whose route it is.
-        route: Is told what came.
-        zid: The one bridge to ask (D-566); None: ask all there are (D-565, D-568).
+    Example:
+        >>> cache_key("tf", "a0", ros=False)
+        'tf/@dds_pub_cache/a0'
     """
-    key = route.id.key
-    questions = [(f"{key}/{CACHE}/{zid or '*'}", "")]
-    if zid is None and bridge.settings.advanced:
-        questions.append((f"{key}/@adv/**", route.history_parameters()))
-    durability = max(
-        (one.qos.durability for one in route.plan.endpoints), default=Durability.VOLATILE
-    )
-    if zid is None and durability >= Durability.TRANSIENT:
-        questions.append((key, "_time=[..]"))
-    _ask(bridge, route, questions)
-
-
-def ask_publisher(bridge: Bridge, route: ToDds, key_expr: str) -> None:
-    """Ask an advanced publisher that appeared for its history (D-664)."""
-    _ask(bridge, route, [(key_expr, route.history_parameters())])
-
-
-def _ask(bridge: Bridge, route: ToDds, questions: list[tuple[str, str]]) -> None:
-    route.ask(len(questions))
-    for expr, parameters in questions:
-        bridge.counts.queries += 1
-
-        def done(items: list[Item], beyond: int) -> None:
-            if beyond:
-                route.counts.lose("history", beyond)
-            route.add_history(items, bridge.now_ns())
-
-        bridge.history.ask(Question(expr, parameters, done))
+    return f"{key}/@adv/pub/{zid}/uhlc/_" if ros else f"{key}/{CACHE}/{zid}"

@@ -123,8 +123,10 @@ class _Writer:
         type_, bounds = self._type(member.type)
         return f"{type_} {member.name}" + "".join(f"[{bound}]" for bound in bounds)
 
-    def _type(self, id_: TypeId) -> tuple[str, tuple[int, ...]]:
+    def _type(self, id_: TypeId, depth: int = 0) -> tuple[str, tuple[int, ...]]:
         """The name of a type, and the bounds of an array of it."""
+        if depth > _DEPTH_MAX:
+            raise NoLayoutError("a type that contains itself")
         if id_.kind in IDL_NAMES:
             return IDL_NAMES[id_.kind], ()
         if id_.kind in _STRINGS:
@@ -138,7 +140,7 @@ class _Writer:
         if found.element is None:
             assert isinstance(found, TypeObject)
             return self.define(found, found.name), ()
-        element, inner = self._type(found.element)
+        element, inner = self._type(found.element, depth + 1)
         if found.kind in _ARRAYS:
             return element, (*found.bounds, *inner)
         if inner:
@@ -147,7 +149,7 @@ class _Writer:
             bound = f", {found.bounds[0]}" if found.bounds[0] else ""
             return f"sequence<{element}{bound}>", ()
         if found.kind in _MAPS and found.key is not None:
-            return f"map<{self._type(found.key)[0]}, {element}>", ()
+            return f"map<{self._type(found.key, depth + 1)[0]}, {element}>", ()
         if found.kind == ALIAS:
             return element, inner
         raise NoLayoutError(f"type kind {found.kind:#04x}")
@@ -157,6 +159,8 @@ def _label(number: int, names: dict[int, str], scope: str, by: str) -> str:
     if by == "boolean":
         return "TRUE" if number else "FALSE"
     if by == "char":
+        if not 0 <= number < 256:
+            raise NoLayoutError(f"{number} is no character")
         return repr(chr(number))
     name = names.get(number)
     if name is None:

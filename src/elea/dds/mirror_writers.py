@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from elea.dds.cache import Written
 from elea.dds.counts import RouteCounts
 from elea.dds.port import Mirror, TopicType
-from elea.dds.qos import KEEP_ALL, Durability, Ownership, Qos
+from elea.dds.qos import INFINITE, KEEP_ALL, Durability, Liveliness, Ownership, Qos
 
 if TYPE_CHECKING:
     from elea.dds.bridge import Bridge
@@ -74,6 +74,7 @@ class MirrorWriters:
         self._look_at = look_at
         self._current: dict[WriterId, MirrorWriter] = {}
         self._retiring: list[_Retiring] = []
+        self._owned: tuple[int, bytes] | None = None  # representation and instance written last
 
     def __len__(self) -> int:
         return len(self._current)
@@ -172,3 +173,42 @@ class MirrorWriters:
         self._bridge.mirror_qos.pop(writer.mirror.handle, None)
         self._dds.delete(writer.mirror)
         self._bridge.mirrors_changed()
+
+    def owns(self, partition: str, version: int, key: bytes | None, source_ns: int) -> bool:
+        """Whether exclusive readers hear the mirror of a representation; False: not yet (D-304).
+
+        They hear one writer of an instance: the mirror of the other representation leaves it first.
+        """
+        others = [
+            writer.mirror.handle
+            for id_, writer in self.items()
+            if id_[:2] == (partition, Ownership.EXCLUSIVE) and id_[2] != version
+        ]
+        if not others or key is None:
+            return True
+        if self._owned != (version, key):
+            self._owned = version, key
+            for handle in others:
+                self._dds.unregister(handle, key, source_ns)
+                self._dds.flush(handle)
+        return all(self._dds.is_acknowledged(handle, 0) for handle in others)
+
+    def assert_liveliness(self, now_ns: int, last_ns: int, *, has_source: bool) -> int | None:
+        """Assert the liveliness of manual writers (D-603); returns when to call again.
+
+        Args:
+            last_ns: When a sample was written last.
+            has_source: Whether a remote writer is known.
+        """
+        due = None
+        for writer in self.all():
+            qos = writer.qos
+            if qos.liveliness is Liveliness.AUTOMATIC or qos.lease_ns >= INFINITE:
+                continue
+            period_ns = max(1_000_000, qos.lease_ns // 3)
+            lives = has_source or now_ns - last_ns < qos.lease_ns
+            if lives and now_ns - writer.asserted_ns >= period_ns:
+                writer.asserted_ns = now_ns
+                self._dds.assert_liveliness(writer.mirror.handle)
+            due = min(due or INFINITE, now_ns + period_ns) if lives else due
+        return due

@@ -25,8 +25,12 @@ def identity_of(payload: bytes, info: Info) -> Identity:
 
     Its stamp alone does not: a writer may give several samples one time. States differ from values.
     """
-    ns = info.source_timestamp if info.valid_data else -1 - info.source_timestamp
-    return ntp64_of(ns), hash(payload)
+    return identity_by(info.source_timestamp, payload, is_value=info.valid_data)
+
+
+def identity_by(source_ns: int, payload: bytes, *, is_value: bool) -> Identity:
+    """Return the identity of a sample by its time and bytes; those of a state are its key."""
+    return ntp64_of(source_ns if is_value else -1 - source_ns), hash(payload)
 
 
 @dataclass(slots=True)
@@ -133,9 +137,9 @@ class Overlap:
         self._seen.clear()
         return False
 
-    def add(self, writer: bytes, time: int, payload: bytes) -> None:
-        """Remember a sample that passed before, by its stamp."""
-        self._seen.add((writer, (time, hash(payload))))
+    def add(self, writer: bytes, sample: Identity) -> None:
+        """Remember a sample that passed before."""
+        self._seen.add((writer, sample))
 
     def has(self, writer: bytes, sample: Identity) -> bool:
         """Whether a sample has passed."""

@@ -19,7 +19,7 @@ from elea.dds.state import LOG
 from elea.errors import KeyExprError
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.provenance import SampleKind
-from elea.sample import Sample
+from elea.sample import Reply, Sample
 from elea.session.handlers import Callback
 from elea.session.neighbours import TransportEvent
 
@@ -56,6 +56,7 @@ class Presence:
     def __init__(self, bridge: Bridge) -> None:
         settings = bridge.settings
         self.home: frozenset[bytes] = frozenset()  # prefixes of the participants of the domain
+        self.strangers: frozenset[bytes] = frozenset()  # of these, bridges of other networks
         self.participants: dict[bytes, Participant] = {}
         self._bridge = bridge
         self._zid = str(bridge.session.zid())
@@ -70,9 +71,22 @@ class Presence:
         self._eclipse: set[str] = set()  # ZIDs of Eclipse's tokens
         self._unlinked_ns: int | None = None
         self._is_standby = False
+        self._is_settled = not settings.standby
         self._told_ros = False
         self._started_ns = bridge.now_ns()
         self._told_quiet = False
+
+    @property
+    def equals(self) -> list[str]:
+        """Bridges that do the same for the domain: the ZIDs in their tokens."""
+        if not self._bridge.settings.standby:
+            return []
+        return [zid for zid, identities in self._bridges.items() if self._identity in identities]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the tokens of bridges that are there were looked for."""
+        return self._is_settled
 
     @property
     def is_standby(self) -> bool:
@@ -106,6 +120,27 @@ class Presence:
         links = Callback[TransportEvent](lambda _event: post(self._links_changed), indirect=False)
         self._watches.append(session.info.declare_transport_events_listener(links))
         post(self._links_changed)
+        if not self._is_settled:
+            self._look_for_others()
+
+    def _look_for_others(self) -> None:
+        """Ask for the tokens of bridges that do the same, and settle when there is the answer."""
+        bridge = self._bridge
+
+        def told(reply: Reply) -> None:
+            if reply.ok is not None:
+                key = reply.ok.key_text
+                bridge.post(lambda _now_ns: self._token(key, is_there=True))
+
+        def settle(_now_ns: int) -> None:
+            self._is_settled = True
+            bridge.others_known()
+
+        bridge.session.liveliness().get(
+            f"@/*/@dds_bridge/{self._domain}/{self._identity}",
+            Callback(told, lambda: bridge.post(settle), indirect=False),
+            timeout=bridge.settings.queries_timeout_s,
+        )
 
     def tell_quiet(self, now_ns: int) -> None:
         """Log once that no participant was found on loopback (D-811)."""
@@ -143,6 +178,11 @@ class Presence:
             one.prefix
             for one in self.participants.values()
             if one.prefix != own and not self._is_bridge(one)
+        )
+        self.strangers = frozenset(
+            one.prefix
+            for one in self.participants.values()
+            if one.prefix in self.home and marked_zid(one.user_data) is not None
         )
         self._decide()
 
@@ -204,11 +244,14 @@ class Presence:
         if zid == self._zid:
             return
         known = self._bridges.setdefault(zid, set())
+        is_new = is_there and identity not in known
         (known.add if is_there else known.discard)(identity)
         if not known:
             del self._bridges[zid]
         self._bridge.admission.bridges_changed()
         self._renew()
+        if is_new and zid in self.equals:
+            self._bridge.other_came(zid)
 
     def _ros_token(self, zid: str, *, is_there: bool) -> None:
         if zid == self._zid:

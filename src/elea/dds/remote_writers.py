@@ -52,4 +52,4 @@ class RemoteWriters:
                 self._bridge.touch(route)
             elif "*" not in route.id.key:
                 continue
-            (route.source_came if is_there else route.source_gone)(writer)
+            (route.tracking.came if is_there else route.source_gone)(writer)

@@ -9,27 +9,24 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from elea.dds.cache import Arrived, merge
-from elea.dds.history import ask_history, ask_publisher
 from elea.dds.inlet import Inlet
 from elea.dds.line_hot import Item, Line
 from elea.dds.mapping import is_pattern, pattern_matches
 from elea.dds.mirror_writers import MATCH_NS, MirrorWriter, MirrorWriters, WriterId
+from elea.dds.overlap import identity_by
 from elea.dds.port import FAILED, NO_ROOM, REFUSED, WRITTEN, DdsError, Mirror, Tier, TopicType
 from elea.dds.qos import (
     CDR1,
     CDR2,
-    INFINITE,
-    KEEP_ALL,
-    Liveliness,
     MirrorLimits,
     Ownership,
     accepts_representation,
     mirror_writer,
 )
 from elea.dds.representation import legal_begins, padded, refusal, version_of
+from elea.dds.route_history import RouteHistory
 from elea.dds.routes import Plan, RouteId
-from elea.dds.sources import GUID_LEN, KEYED_WRITER, SourceInstances, identity_of
+from elea.dds.source_tracking import SourceTracking
 from elea.dds.stamps import (
     DISPOSED,
     NANOS,
@@ -40,13 +37,9 @@ from elea.dds.stamps import (
     source_time,
 )
 from elea.dds.state import LOG, State, StateCell
-from elea.provenance import SampleKind
-from elea.sample import Sample
-from elea.session.handlers import Callback
 
 if TYPE_CHECKING:
     from elea.dds.bridge import Bridge
-    from elea.session.context import Declared
 
 DRAIN_COUNT: Final = 1_024  # as many as a line holds: a turn costs as much as fifty samples
 BACK_OFF_NS: Final = 1_000_000
@@ -75,20 +68,14 @@ class ToDds:
         self._bridge = bridge
         self._dds = bridge.dds
         self._writers = MirrorWriters(bridge, self.counts, lambda ns: bridge.touch_at(self, ns))
-        self._owned: tuple[int, bytes] | None = None  # representation and instance written last
         self._instances: OrderedDict[str, bytes] = OrderedDict()  # serialised keys by key text
-        self._remote = SourceInstances(bridge.limits.dds_instances_count)
-        self._identity: tuple[TopicType, Callable[[bytes], bytes] | None] | None = None
-        self._left: list[bytes] = []  # keys of instances that are to be unregistered
+        self.tracking = SourceTracking(bridge)
         self._partly: tuple[Item, dict[int, int]] | None = None  # written by some mirrors so far
+        self._retried: Item | None = None  # came before, and found no room
         self._back_off_ns = BACK_OFF_NS
         self._attempts = 0
         self._refused_once = False
-        self._asking = 0  # history queries that run
-        self._history: list[Item] = []
-        self._was_durable = False  # history was asked for
-        self._is_history_due = False  # a durable mirror writer was replaced, and starts empty
-        self._late_publishers: Declared | None = None
+        self.history = RouteHistory(bridge, self)
         self._is_pattern = is_pattern(plan.id.partition)
         self._is_keyed_by_instance = bridge.settings.has_instances(plan.id.key)
         self._last_ns = bridge.now_ns()
@@ -104,6 +91,11 @@ class ToDds:
         """The mirror writers."""
         return [one.mirror for one in self._writers.all()]
 
+    def readers_matched(self) -> frozenset[int]:
+        """Return the readers that match the mirrors, by handle."""
+        every = (self._dds.unmatched(one, is_writer=True).matched for one in self.mirrors)
+        return frozenset(handle for matched in every for handle in matched)
+
     @property
     def tier(self) -> Tier | None:
         """How well the type of the mirrors is known."""
@@ -117,7 +109,7 @@ class ToDds:
     @property
     def is_asking(self) -> bool:
         """Whether history is being asked for."""
-        return self._asking > 0
+        return self.history.is_asking
 
     # By the DDS thread: mirrors.
 
@@ -174,33 +166,7 @@ class ToDds:
             return
         self._attempts = 0
         self.state.set(State.ACTIVE, now_ns)
-        if self.plan.is_durable and (self._is_history_due or not self._was_durable):
-            if bridge.settings.ros and self._late_publishers is None:
-                self._late_publishers = self._watch_publishers()
-            self._was_durable, self._is_history_due = True, False
-            ask_history(bridge, self, None)
-
-    def _watch_publishers(self) -> Declared:
-        """Ask advanced publishers for their history, those there are and those to come (D-664).
-
-        A publisher may have said that it is there before this node knew of its cache, and so
-        before the first query could reach it.
-        """
-        bridge = self._bridge
-
-        def told(sample: Sample) -> None:
-            key = sample.key_text
-            if sample.kind is SampleKind.PUT and f"/{bridge.session.zid()}/" not in key:
-                bridge.post(lambda _now_ns: ask_publisher(bridge, self, key))
-
-        handler = Callback(told, indirect=False)
-        expr = f"{self.id.key}/@adv/pub/**"
-        return bridge.session.liveliness().declare_subscriber(expr, handler, history=True)
-
-    def history_parameters(self) -> str:
-        """What advanced publishers are asked with: no more than the readers keep."""
-        depth = self._depth()
-        return "" if depth is None or not self._bridge.settings.ros else f"_max={depth}"
+        self.history.follow()
 
     def _ownerships(self) -> set[Ownership]:
         return {one.qos.ownership for one in self.plan.endpoints} or {Ownership.SHARED}
@@ -232,12 +198,13 @@ class ToDds:
         if known is not None and bridge.mirror_qos.get(known.mirror.handle) == (qos, type_):
             return known
         made = self._writers.make(id_, self.id.topic, type_, qos, now_ns)
-        self._is_history_due |= known is not None and made.is_durable
+        if known is not None and made.is_durable:
+            self.history.mirror_replaced()
         return made
 
     def close(self) -> None:
         """End the route: the subscriber and the mirrors go."""
-        self._bridge.undeclare(self._late_publishers)
+        self.history.close()
         pending = 0 if self._inlet is None else self._inlet.close()
         if pending and self.end_ns is None:  # its readers are still there
             self.counts.lose("route ended", pending)
@@ -247,43 +214,12 @@ class ToDds:
 
     def source_gone(self, guid: bytes) -> None:
         """A remote writer is gone: unregister what only this one wrote (D-509)."""
-        self._left += self._remote.gone(guid)
-        if self._left:
+        if self.tracking.gone(guid):
             self._bridge.wake(self)
-
-    def source_came(self, guid: bytes) -> None:
-        """A remote writer is there, perhaps again."""
-        self._remote.came_back(guid)
-
-    def _identifier(self, type_: TopicType | None) -> Callable[[bytes], bytes] | None:
-        """What tells instances apart; None: the type has no key, or it is not known."""
-        if type_ is None or not type_.has_key or type_.tier is not Tier.EXACT:
-            return None
-        if self._identity is None or self._identity[0] is not type_:
-            schema = self._bridge.answers.schemas.of(type_)
-            self._identity = type_, None if schema is None else identity_of(schema)
-        return self._identity[1]
-
-    def _note_source(
-        self,
-        clock: bytes,
-        payload: bytes,
-        writer: MirrorWriter,
-        identify: Callable[[bytes], bytes],
-    ) -> None:
-        """Remember which remote writer wrote an instance."""
-        # What no writer of DDS wrote is not unregistered: there is no token that goes.
-        source = clock if len(clock) == GUID_LEN and clock[-1] == KEYED_WRITER else b""
-        left = self._remote.wrote(
-            source, identify(payload), lambda: self._dds.key_of(writer.mirror, payload)
-        )
-        if left is not None:
-            self._left.append(left)
 
     def _unregister_left(self) -> bool:
         """Unregister the instances of writers that are gone; False if there is no room."""
-        while self._left:
-            key = self._left[-1]
+        for key in self.tracking.left():
             for (_, _, version), writer in self._writers.items():
                 if version != version_of(key):
                     continue
@@ -291,47 +227,23 @@ class ToDds:
                 handle = writer.mirror.handle
                 if self._dds.unregister(handle, padded(key), self._bridge.wall_ns()) == NO_ROOM:
                     return False
-            self._left.pop()
         return True
 
     # By the DDS thread: history.
 
-    def add_history(self, items: list[Item], now_ns: int) -> None:
-        """Take what a history query brought; after the last one history and live are merged."""
-        self._history += items
-        self._asking -= 1
-        if self._asking:
-            return
-        live = self._line.take(len(self._line))
-        depth = self._depth()
-        ordered = merge(
-            [self._arrived(one) for one in self._history], map(self._arrived, live), depth
-        )
-        merged = [one.item for one in ordered if isinstance(one.item, Item)]
-        self._history.clear()
-        self._line.put_back(merged)
+    def rearrange(self, order: Callable[[list[Item]], list[Item]]) -> None:
+        """Replace the samples that wait by what a function makes of them."""
+        self._line.put_back(order(self._line.take(len(self._line))))
         self._bridge.wake(self)
 
-    def _depth(self) -> int | None:
-        depths = [one.qos.depth for one in self.plan.endpoints if one.qos.is_durable]
-        return None if not depths or KEEP_ALL in depths else max(depths)
-
-    def _arrived(self, item: Item) -> Arrived:
-        instance = b""
-        if item.payload and self._bridge.has_key(self.plan):
-            writer = next(iter(self._writers.all()), None)
-            if writer is not None and refusal(item.payload, None) is None:
-                instance = self._dds.key_of(writer.mirror, padded(item.payload)) or b""
-        return Arrived(item.time, item.clock, item, instance)
-
-    def ask_again(self, zid: str) -> None:
-        """Ask a bridge that appeared for its history (D-566)."""
-        if self.plan.is_durable and self._was_durable:
-            ask_history(self._bridge, self, zid)
-
-    def ask(self, count: int) -> None:
-        """Hold live samples back until so many history queries have ended."""
-        self._asking += count
+    def instance_of(self, item: Item) -> bytes:
+        """Return the serialised key of a sample; empty if there is none."""
+        if not item.payload or not self._bridge.has_key(self.plan):
+            return b""
+        writer = next(iter(self._writers.all()), None)
+        if writer is None or refusal(item.payload, None) is not None:
+            return b""
+        return self._dds.key_of(writer.mirror, padded(item.payload)) or b""
 
     # By the DDS thread: writing.
 
@@ -366,10 +278,10 @@ class ToDds:
             self._back_off_ns = min(2 * self._back_off_ns, BACK_OFF_NS_MAX)
         if count:
             self._last_ns = self.counts.last_ns = now_ns
-        if self._left and not self._unregister_left() and self.retry_ns is None:
+        if not self._unregister_left() and self.retry_ns is None:
             self.retry_ns = now_ns + BACK_OFF_NS
         self._writers.flush()
-        due = self._assert_liveliness(now_ns)
+        due = self._writers.assert_liveliness(now_ns, self._last_ns, has_source=bool(self.sources))
         if self.retry_ns is not None:
             return self.retry_ns
         return now_ns if self._line or (self._rmw is not None and self._rmw.line) else due
@@ -377,6 +289,8 @@ class ToDds:
     def _fast_writers(self, now_ns: int) -> dict[bytes, MirrorWriter]:
         """The writers of plain samples by the begin of their payloads; none if more is to do."""
         if self._is_pattern or self._is_keyed_by_instance or self.plan.is_durable:
+            return {}
+        if self._bridge.presence.strangers or self._bridge.groups.has_other(self):
             return {}
         ownerships = self._ownerships()
         type_ = self._bridge.type_of(self.plan, now_ns)
@@ -405,7 +319,7 @@ class ToDds:
         index, length, begin = start, 0, b""
         handle = 0
         writer: MirrorWriter | None = None
-        identify = self._identifier(next(iter(writers.values())).type_)
+        identify = self.tracking.identifier(next(iter(writers.values())).type_)
         for index in range(start, len(batch)):
             _, payload, time, clock, attachment = batch[index]
             if not payload or attachment is not None or len(payload) & 3 or time > latest:
@@ -423,7 +337,7 @@ class ToDds:
             if writer is not None:
                 writer.unacknowledged_count += 1
             if identify is not None and writer is not None:
-                self._note_source(clock, payload, writer, identify)
+                self.tracking.wrote(clock, payload, writer, identify)
         else:
             index = len(batch)
         self.counts.samples += index - start
@@ -450,6 +364,16 @@ class ToDds:
             self._bridge.counts.stamps_replaced += 1
             text = "source time is more than 10 s ahead of this host's clock: written as of now"
             self.state.warn(text, now_ns)
+        passed = self._bridge.circling.of(item.key if self._is_pattern else self.id.key)
+        if passed is not None:
+            key = None if beside is None else beside.key
+            octets = key if item.payload is None else item.payload
+            is_value = item.payload is not None
+            if octets is not None and not passed.writes(
+                identity_by(source_ns, padded(octets), is_value=is_value)
+            ):
+                self._bridge.counts.duplicate("D-640")
+                return True
         if item.payload is None:
             return self._write_delete(item, clock, beside, source_ns, now_ns)
         return self._write_value(item, item.payload, clock, beside, source_ns, now_ns)
@@ -542,25 +466,6 @@ class ToDds:
             writer.is_ready = self._writers.is_settled
         return writer.is_ready
 
-    def _owns(self, partition: str, version: int, key: bytes | None, source_ns: int) -> bool:
-        """Whether exclusive readers hear the mirror of a representation; False: not yet (D-304).
-
-        They hear one writer of an instance: the mirror of the other representation leaves it first.
-        """
-        others = [
-            writer.mirror.handle
-            for id_, writer in self._writers.items()
-            if id_[:2] == (partition, Ownership.EXCLUSIVE) and id_[2] != version
-        ]
-        if not others or key is None:
-            return True
-        if self._owned != (version, key):
-            self._owned = version, key
-            for handle in others:
-                self._dds.unregister(handle, key, source_ns)
-                self._dds.flush(handle)
-        return all(self._dds.is_acknowledged(handle, 0) for handle in others)
-
     def _write_value(
         self,
         item: Item,
@@ -590,8 +495,15 @@ class ToDds:
             has_key = self._bridge.has_key(self.plan)
             instance = payload[:2] + b"\0\0"
             key_bytes = self._dds.key_of(targets[0].mirror, payload) if has_key else instance
-            if not self._owns(partition, version, key_bytes, source_ns):
+            if not self._writers.owns(partition, version, key_bytes, source_ns):
                 return False
+        sample = clock, item.time, hash(payload)
+        shared = self._bridge.groups.shared_readers(self)
+        if shared is not None and self._retried is not item:
+            if not shared.is_new(self.id, sample):
+                self._bridge.counts.duplicate("D-265")
+                return True
+            self._retried = item
         lacking = self._lacking(targets, clock, item.time)
         status = 0 if beside is None else beside.status
 
@@ -602,15 +514,17 @@ class ToDds:
         if results is None:
             return False
         if WRITTEN in results:
+            if shared is not None:
+                shared.wrote(self.id, sample)
             self.counts.samples += 1
             self.counts.octets += len(payload)
             if self._is_keyed_by_instance and targets:
                 self._remember(key, targets[0], payload)
-            identify = self._identifier(type_)
+            identify = self.tracking.identifier(type_)
             if identify is not None:
-                self._note_source(clock, payload, targets[0], identify)
+                self.tracking.wrote(clock, payload, targets[0], identify)
         elif REFUSED in results:
-            if not self._bridge.has_sibling(self):
+            if not self._bridge.groups.has_other(self):
                 self._refuse("refused value", "it is not a value of this type", payload)
         elif FAILED in results:
             self.counts.lose("failed")
@@ -654,7 +568,7 @@ class ToDds:
         targets = self._targets(partition, version_of(key), now_ns)
         if targets is None:
             return False
-        if not self._owns(partition, version_of(key), padded(key), source_ns):
+        if not self._writers.owns(partition, version_of(key), padded(key), source_ns):
             return False
         lacking = self._lacking(targets, clock, item.time)
 
@@ -679,24 +593,5 @@ class ToDds:
         self.counts.lose(reason)
         if not self._refused_once:
             self._refused_once = True
-            LOG.warning(
-                "route to_dds %a: a sample was refused: %s; it begins %s",
-                self.id.key,
-                words,
-                payload[:16].hex(" "),
-            )
-
-    def _assert_liveliness(self, now_ns: int) -> int | None:
-        """Assert the liveliness of manual writers (D-603); returns when to call again."""
-        due = None
-        for writer in self._writers.all():
-            qos = writer.qos
-            if qos.liveliness is Liveliness.AUTOMATIC or qos.lease_ns >= INFINITE:
-                continue
-            period_ns = max(1_000_000, qos.lease_ns // 3)
-            lives = bool(self.sources) or now_ns - self._last_ns < qos.lease_ns
-            if lives and now_ns - writer.asserted_ns >= period_ns:
-                writer.asserted_ns = now_ns
-                self._dds.assert_liveliness(writer.mirror.handle)
-            due = min(due or INFINITE, now_ns + period_ns) if lives else due
-        return due
+            text = "route to_dds %a: a sample was refused: %s; it begins %s"
+            LOG.warning(text, self.id.key, words, payload[:16].hex(" "))

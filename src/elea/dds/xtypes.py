@@ -1,7 +1,8 @@
 """Type objects of XTypes: layouts, keys and IDL of a type, without its IDL file (dds.md 6, 23).
 
 Reads the *type mapping* of a type: pairs of an identifier and a complete type object, in CDR 2,
-little endian. The bytes come from peers: every count is bounded, types may not contain themselves.
+little endian. The bytes come from peers: every count is bounded, types may not contain themselves,
+and a type that is short because its parts are used again and again is counted written out.
 """
 
 from __future__ import annotations
@@ -127,6 +128,8 @@ class TypeSet:
 
     root: bytes
     objects: dict[bytes, TypeObject] = field(default_factory=dict)
+    _left: int = 0  # members that may still be written out
+    _limit: int = 0
 
     @classmethod
     def read(cls, root: bytes, mapping: bytes, limits: Limits = DEFAULT_LIMITS) -> TypeSet:
@@ -162,12 +165,19 @@ class TypeSet:
 
         Raises:
             NoLayoutError: It has none.
-            LimitError: It exceeds `dds_type_depth`.
+            LimitError: It exceeds `dds_type_depth` or, written out, `dds_type_members_count`.
         """
+        self._left = self._limit = limits.dds_type_members_count
         return self._layout(TypeId(_COMPLETE, self.root), (), limits)
 
-    def key_paths(self) -> tuple[tuple[str, ...], ...]:
-        """Return the paths of the key members, in the order of declaration."""
+    def key_paths(self, limits: Limits = DEFAULT_LIMITS) -> tuple[tuple[str, ...], ...]:
+        """Return the paths of the key members, in the order of declaration.
+
+        Raises:
+            NoLayoutError: A base of the type contains itself.
+            LimitError: They exceed `dds_type_members_count`.
+        """
+        self._left = self._limit = limits.dds_type_members_count
         top = self.top
         return () if top is None else tuple(self._key_paths(top, (), 0))
 
@@ -185,10 +195,23 @@ class TypeSet:
 
     def _members(self, of: TypeObject) -> Iterator[Member]:
         """The members of a struct, those of its base first."""
-        base = None if of.base is None else self.resolved(of.base)
-        if base is not None and base is not of:
-            yield from self._members(base)
-        yield from of.members
+        line = [of]
+        while line[-1].base is not None:
+            base = self.resolved(line[-1].base)
+            if base is None:
+                break
+            if any(base is one for one in line):
+                raise NoLayoutError("a base that contains itself")
+            line.append(base)
+        for one in reversed(line):
+            for member in one.members:
+                self._spend()
+                yield member
+
+    def _spend(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise LimitError("dds_type_members_count", self._limit + 1, self._limit)
 
     def resolved(self, type_id: TypeId) -> TypeObject | None:
         """Return the object behind a reference; aliases are followed."""
@@ -235,8 +258,10 @@ class TypeSet:
             width = 1 if of.bit_bound <= 8 else 2 if of.bit_bound <= 16 else 4
             return Enumeration(dict(of.literals), width)
         if of.kind == BITMASK:
-            width = next(one for one in (8, 16, 32, 64) if of.bit_bound <= one)
-            return PRIMITIVES[f"u{width}"]
+            fitting = [one for one in (8, 16, 32, 64) if of.bit_bound <= one]
+            if not fitting:
+                raise NoLayoutError(f"a bitmask of {of.bit_bound} bits")
+            return PRIMITIVES[f"u{fitting[0]}"]
         if of.element is None:
             raise NoLayoutError(f"type kind {of.kind:#04x}")
         element = self._layout(of.element, above, limits)
@@ -259,6 +284,8 @@ class TypeSet:
             ids.append(one.id)
         if not members:
             raise NoLayoutError("a struct without members")
+        if len({name for name, _ in members}) < len(members):
+            raise NoLayoutError("two members of one name")
         mutable = of.extensibility is Extensibility.MUTABLE
         return Structure(
             tuple(members),
@@ -269,6 +296,10 @@ class TypeSet:
     def _union(self, of: TypeObject, above: tuple[bytes, ...], limits: Limits) -> UnionOf:
         if of.extensibility is Extensibility.MUTABLE or of.discriminator is None:
             raise NoLayoutError("a mutable union")
+        for _ in of.members:
+            self._spend()
+        if len({one.name for one in of.members}) < len(of.members):
+            raise NoLayoutError("two members of one name")
         cases = tuple(
             Case(
                 one.name,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from elea.atomic_file import replace_text
-from elea.errors import ConfigError, UnknownTypeError
+from elea.errors import ConfigError, InvalidValueError, UnknownTypeError
 from elea.limits import DEFAULT_LIMITS
 from elea.ros.formats.definitions import split_text
 from elea.ros.formats.kept import KEPT, Entries, kept_text, parse_kept
@@ -71,7 +71,7 @@ class Types:
         self.trust_names = trust_names
         self.ask: Callable[[str, str], bool] | None = None  # the fleet; adds what it tells
         self._lock = threading.RLock()
-        self._given: list[Library] = [self._of_path(Path(path)) for path in paths]
+        self._given = [library for path in paths for library in self._of_path(Path(path))]
         self._kept: dict[tuple[str, str], Library] = {}
         self._used: dict[tuple[str, str], MessageType] = {}
         self._told: set[tuple[str, str]] = set()
@@ -94,7 +94,13 @@ class Types:
 
     def find(self, name: str, hash: str | None = None) -> Found:
         """As `message`, and whether the hash is right."""
-        name = long_type(name)
+        try:
+            name = long_type(name)
+        except InvalidValueError as error:
+            if hash is None:
+                raise
+            # With a hash it is what a token or a key of strangers says: data of no known type.
+            raise UnknownTypeError(name, hash, f"no definition of {name!a}: {error}") from None
         found, is_exact = self._lookup(name, hash, lambda library: library.message(name))
         with self._lock:
             self._used[found.name, found.hash] = found
@@ -205,13 +211,13 @@ class Types:
             return by_name, False
         raise _unknown(name, hash or "", by_name)
 
-    def _of_path(self, path: Path) -> Library:
+    def _of_path(self, path: Path) -> list[Library]:
         if path.is_dir():
-            return Library(dict(_files_below(path)), str(path))
-        if path.suffix == ".mcap":
-            return Library(dict(_files_of_mcap(path)), str(path))
+            return [Library(dict(_files_below(path)), str(path))]
+        if path.suffix == ".mcap":  # a name may have several definitions there
+            return [Library(files, str(path)) for files in _files_of_mcap(path)]
         if path.suffix in _SUFFIXES:
-            return Library(_files_of_text(path), str(path))
+            return [Library(_files_of_text(path), str(path))]
         reason = f"{path}: expected a directory, or a file of .msg, .srv, .action or .mcap"
         raise ConfigError("types", reason)
 
@@ -247,11 +253,11 @@ def _files_of_text(path: Path) -> dict[str, str]:
     return split_text(_text(path), name) if kind == "msg" else {name: _text(path)}
 
 
-def _files_of_mcap(path: Path) -> Iterator[tuple[str, str]]:
+def _files_of_mcap(path: Path) -> Iterator[dict[str, str]]:
     from elea.store.exchange.mcap_ros import schemas_of  # late: it needs an optional package
 
-    for name, text in schemas_of(path).items():
-        yield from split_text(text, name).items()
+    for name, text in schemas_of(path):
+        yield split_text(text, name)
 
 
 def _text(path: Path) -> str:

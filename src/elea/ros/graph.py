@@ -81,7 +81,7 @@ class Graph:
         self._changed = threading.Condition()
         self._tokens: dict[str, AnyToken] = {}
         self._by_gid: dict[bytes, Token] = {}
-        self._unhashed: set[Token] = set()  # publishers whose gid nobody has asked for yet
+        self._unhashed: dict[str, Token] = {}  # publishers whose gid nobody has asked for yet
         self._listeners: list[Listener] = []
         self._told: set[str] = set()
         self.bad_count = 0  # tokens that could not be read (R2-151)
@@ -177,7 +177,7 @@ class Graph:
         """Whose messages have this gid; None: its token is not known."""
         with self._changed:
             while gid not in self._by_gid and self._unhashed:
-                token = self._unhashed.pop()
+                _, token = self._unhashed.popitem()
                 self._by_gid[token.gid] = token
             return self._by_gid.get(gid)
 
@@ -246,14 +246,12 @@ class Graph:
                     return
                 self._tokens[key] = token
                 if isinstance(token, Token) and token.kind is Kind.PUBLISHER:
-                    self._unhashed.add(token)
+                    self._unhashed[key] = token
             else:
                 self._tokens.pop(key, None)
-                if isinstance(token, Token) and token.kind is Kind.PUBLISHER:
-                    if token in self._unhashed:
-                        self._unhashed.discard(token)
-                    else:
-                        self._by_gid.pop(token.gid, None)
+                is_publisher = isinstance(token, Token) and token.kind is Kind.PUBLISHER
+                if is_publisher and self._unhashed.pop(key, None) is None:
+                    self._by_gid.pop(token.gid, None)
             listeners = list(self._listeners)
             self._changed.notify_all()
         for listener in listeners:

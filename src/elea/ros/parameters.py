@@ -29,6 +29,8 @@ MEMBERS: Final = {
     8: "double_array_value",
     9: "string_array_value",
 }
+_BYTES: Final = 5
+_INTEGERS: Final = range(-(1 << 63), 1 << 63)
 
 
 def service_type(name: str) -> str:
@@ -47,6 +49,8 @@ def value_of(message: Any) -> Any:
     if member is None:
         return None
     value = getattr(message, member)
+    if member == MEMBERS[_BYTES]:
+        return bytes(value)
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -65,28 +69,33 @@ def as_value(value: Any) -> dict[str, Any]:
 
 
 def _number(value: Any) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, bytes):
+        return _BYTES
+    if isinstance(value, list | tuple):
+        kinds = {_scalar(one) for one in value} or {4}  # an empty list is one of texts
+        if len(kinds) == 1 and (kind := kinds.pop()):
+            return _BYTES + kind
+    elif kind := _scalar(value):
+        return kind
+    raise ValueError(
+        f"expected a bool, a number of 64 bits, text or a list of one of these, got {value!r}"
+    )
+
+
+def _scalar(value: Any) -> int:
+    """The type of a value that is no list; 0: ROS has none."""
     match value:
-        case None:
-            return 0
         case bool():
             return 1
-        case int():
+        case int() if value in _INTEGERS:
             return 2
         case float():
             return 3
         case str():
             return 4
-        case bytes():
-            return 5
-        case [bool(), *_]:
-            return 6
-        case [int(), *_]:
-            return 7
-        case [float(), *_]:
-            return 8
-        case [] | [str(), *_]:
-            return 9
-    raise ValueError(f"expected a bool, number, text or a list of one of these, got {value!r}")
+    return 0
 
 
 class Parameters:
@@ -95,8 +104,7 @@ class Parameters:
     def __init__(self, node: Node, values: Mapping[str, Any]) -> None:
         self._lock = threading.Lock()
         self._values = dict(values)
-        for value in self._values.values():
-            as_value(value)
+        self._types = {name: _number(value) for name, value in values.items()}
         for name in _SERVICES:
             handle = getattr(self, f"_{name}")
             node.create_service(service_type(name), f"~/{name}", handle)
@@ -106,9 +114,9 @@ class Parameters:
             return self._values[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        as_value(value)
+        number = _number(value)
         with self._lock:
-            self._values[name] = value
+            self._values[name], self._types[name] = value, number
 
     def names(self) -> list[str]:
         """All of them."""
@@ -117,19 +125,29 @@ class Parameters:
 
     def _get_parameters(self, request: Any) -> dict[str, Any]:
         with self._lock:
-            return {"values": [as_value(self._values.get(name)) for name in request.names]}
+            return {"values": [self._value(name) for name in request.names]}
+
+    def _value(self, name: str) -> dict[str, Any]:
+        number = self._types.get(name, 0)
+        return {"type": number, MEMBERS[number]: self._values[name]} if number else {"type": 0}
 
     def _get_parameter_types(self, request: Any) -> dict[str, Any]:
         with self._lock:
-            return {"types": [_number(self._values.get(name)) for name in request.names]}
+            return {"types": [self._types.get(name, 0) for name in request.names]}
 
     def _list_parameters(self, request: Any) -> dict[str, Any]:
-        prefixes = list(request.prefixes)
-        names = [
-            name
-            for name in self.names()
-            if not prefixes or any(name == one or name.startswith(f"{one}.") for one in prefixes)
-        ]
+        prefixes, depth = list(request.prefixes), request.depth  # depth 0: all
+
+        def is_listed(name: str) -> bool:
+            levels = [name.count(".")] if not prefixes else []
+            for one in prefixes:
+                if name == one:
+                    return True
+                if name.startswith(f"{one}."):
+                    levels.append(name[len(one) + 1 :].count("."))
+            return any(not depth or level < depth for level in levels)
+
+        names = [name for name in self.names() if is_listed(name)]
         groups = sorted({name.rpartition(".")[0] for name in names if "." in name})
         return {"result": {"names": names, "prefixes": groups}}
 
@@ -137,8 +155,7 @@ class Parameters:
         with self._lock:
             return {
                 "descriptors": [
-                    {"name": name, "type": _number(self._values.get(name))}
-                    for name in request.names
+                    {"name": name, "type": self._types.get(name, 0)} for name in request.names
                 ]
             }
 
@@ -152,10 +169,11 @@ class Parameters:
         """All of them, or none: a parameter keeps its type."""
         with self._lock:
             given = {one.name: value_of(one.value) for one in parameters}
-            for name, value in given.items():
-                if name not in self._values:
-                    return {"successful": False, "reason": f"{name} is no parameter of this node"}
-                if _number(value) != _number(self._values[name]):
-                    return {"successful": False, "reason": f"{name} has another type"}
+            for one in parameters:
+                if one.name not in self._values:
+                    reason = f"{one.name} is no parameter of this node"
+                    return {"successful": False, "reason": reason}
+                if one.value.type != self._types[one.name]:
+                    return {"successful": False, "reason": f"{one.name} has another type"}
             self._values.update(given)
         return {"successful": True}

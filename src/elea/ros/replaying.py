@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind
 from elea.store.replay.merge import Choice, Merge
 
+_log: Final = logging.getLogger("elea.ros")
 _NS: Final = 1_000_000_000
 _HEADER: Final = "std_msgs/msg/Header"
 
@@ -133,6 +135,9 @@ class RosReplay:
         for key in self._reader.keys("**"):
             topic = parse_key(key)
             if topic is None or topic.is_device_buffer or not self._is_chosen(topic):
+                continue
+            if not topic.is_legal:  # its rows are left out, and no others
+                _log.warning("topic %a [%a] is none that ROS can have", topic.name, topic.type)
                 continue
             plain = TopicKey(topic.domain, topic.name, topic.type, topic.hash)
             if plain in self._publishers:

@@ -27,6 +27,7 @@ from elea.ros.formats.library import ServiceType
 from elea.ros.formats.messages import Message, MessageInfo
 from elea.ros.formats.tokens import BridgeToken, Token
 from elea.sample import Reply
+from elea.session.handlers import Callback
 from elea.session.query import Query
 
 _log: Final = logging.getLogger("elea.ros")
@@ -34,6 +35,7 @@ _WORKERS_COUNT: Final = 4  # requests of one server at once, each of another cli
 FOREVER_S: Final = 10.0 * 365 * 24 * 3600  # for results of actions (R2-283)
 CALL_S: Final = 10.0
 WAIT_S: Final = 3.0
+_TIMEOUT: Final = "Timeout"  # the error of the session or a router for a request without a reply
 
 Handle = Callable[..., Any]
 
@@ -231,7 +233,7 @@ class Client(Endpoint):
         answer = _Answer(self, pending, timeout)
         self._context.session.get(
             self._key,
-            answer.heard,
+            Callback(answer.heard, answer.ended),
             target=QueryTarget.ALL_COMPLETE,
             consolidation=ConsolidationMode.NONE,
             timeout=timeout,
@@ -265,13 +267,25 @@ class _Answer:
             if not pending.done():
                 pending.set_exception(
                     client._no_reply(self._timeout)
-                    if "imeout" in reason
+                    if reason == _TIMEOUT
                     else ServiceError(f"{client.token.name}: {reason}")
                 )
             return
         if pending.done():
             client.late_replies += 1
             return
+        self._settle(reply)
+
+    def ended(self) -> None:
+        """No reply comes any more."""
+        if not self._pending.done():
+            name = self._client.token.name
+            reason = "the request ended without a reply; the server may have ended"
+            self._pending.set_exception(ServiceError(f"{name}: {reason}"))
+
+    def _settle(self, reply: Reply) -> None:
+        client, pending = self._client, self._pending
+        assert reply.ok is not None
         try:
             pending.set_result(client.kind.response.decode(reply.ok.payload.to_bytes()))
         except DecodeError as error:

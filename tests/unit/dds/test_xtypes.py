@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,17 @@ from elea.dds.idl import idl_of
 from elea.dds.port import Tier, TopicType
 from elea.dds.representation import Extensibility
 from elea.dds.schema import Schema, schema_key
-from elea.dds.xtypes import NoLayoutError, TypeObject, TypeSet
+from elea.dds.xtypes import (
+    BITMASK,
+    SEQUENCE,
+    STRUCT,
+    UNION,
+    Member,
+    NoLayoutError,
+    TypeId,
+    TypeObject,
+    TypeSet,
+)
 from elea.errors import EleaError, LimitError
 from elea.limits import DEFAULT_LIMITS
 from elea.predicate.evaluate import Enumerator
@@ -243,3 +254,54 @@ def test_idl_has_the_types_of_idl_and_defines_what_it_uses() -> None:
     assert text.index("struct Place") < text.index("struct Robot")
     assert "@id(7) int32 value;" in idl_of(types_of("MutableKeyed"), "demo::MutableKeyed")
     assert idl_of(types, "no name") == ""
+
+
+def _hash(number: int) -> bytes:
+    return bytes([number]) * 14
+
+
+def _of(number: int) -> TypeId:
+    return TypeId(0xF2, _hash(number))
+
+
+def _struct(*types: TypeId, base: TypeId | None = None, flags: int = 0) -> TypeObject:
+    members = [Member(f"m{at}", at, flags, one) for at, one in enumerate(types)]
+    return TypeObject(STRUCT, 1, "T", base, tuple(members))
+
+
+_INT: Final = TypeId(0x04)
+_KEY: Final = 0x20
+LIES: Final[dict[str, dict[int, TypeObject]]] = {
+    "28 levels of two": {
+        **{at: _struct(_of(at + 1), _of(at + 1), flags=_KEY) for at in range(28)},
+        28: _struct(_INT),
+    },
+    "itself, twice": {0: _struct(_of(0), _of(0), flags=_KEY)},
+    "a base of its base": {0: _struct(_INT, base=_of(1)), 1: _struct(_INT, base=_of(0))},
+    "a sequence of itself": {
+        0: _struct(_of(1)),
+        1: TypeObject(SEQUENCE, element=_of(1), bounds=(0,)),
+    },
+    "a bitmask of 4000 bits": {0: _struct(_of(1)), 1: TypeObject(BITMASK, bit_bound=4_000)},
+    "one name twice": {
+        0: TypeObject(STRUCT, 1, "T", None, (Member("x", 0, 0, _INT), Member("x", 1, 0, _INT)))
+    },
+}
+
+
+@line("D-269", "D-815")
+@pytest.mark.parametrize("lie", LIES)
+def test_a_type_that_unfolds_without_end_held_up_the_bridge(lie: str) -> None:
+    types = TypeSet(_hash(0), {_hash(at): one for at, one in LIES[lie].items()})
+    with suppress(LimitError, NoLayoutError):
+        assert len(types.key_paths()) <= 4_096
+    assert isinstance(idl_of(types, "a::T"), str)
+    with pytest.raises((LimitError, NoLayoutError)):
+        types.layout()
+
+
+@line("D-815")
+def test_a_label_that_is_no_character_had_no_idl() -> None:
+    union = TypeObject(UNION, 1, "U", None, (Member("a", 0, 0, _INT, (-5,)),), TypeId(0x10))
+    types = TypeSet(_hash(0), {_hash(0): _struct(_of(1)), _hash(1): union})
+    assert idl_of(types, "a::T") == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -294,6 +295,24 @@ def test_tokens_of_bridges(key: str, name: str, type: str) -> None:
 def test_the_gid_of_a_token() -> None:
     token = parse_token(TOKEN)
     assert token.gid.hex() == "ac170f31eadcd9ff0cd86d7a17907d1c"
+
+
+@line("R2-203")
+@pytest.mark.parametrize(
+    "end",
+    [
+        "RIHS01_" + "a" * 64 + "/1:2:1,42:9223372036,854775807:,:1,,",  # defaults, written out
+        "RIHS01_" + "a" * 64 + "/::,7:,:,:,,/later:x",  # a chunk that later releases may add
+        "RIHS01_" + "a" * 64 + "/::,7:,:,:,,/backends:z:;cpu:",  # not in their order
+    ],
+)
+def test_a_token_that_is_written_otherwise_named_no_publisher(end: str) -> None:
+    """A gid is that of the text that a node declared, not of how it would be written here."""
+    key = f"@ros2_lv/0/ab/0/1/MP/%/%/talker/%a/std_msgs::msg::dds_::String_/{end}"
+    token = parse_token(key)
+    assert isinstance(token, Token)
+    assert (token.key, token.gid) == (key, xxh3_128(key.encode()))
+    assert replace(token, eid=2).key != key
 
 
 @line("R2-203")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from elea.errors import InvalidValueError
-from elea.ros.formats.names import dds_type, ros_type
+from elea.ros.formats.names import dds_type, is_name, is_type, ros_type
 
 NO_HASH: Final = "TypeHashNotSupported"  # what Humble writes
 BUFFER_CPU: Final = "_buf_cpu"
@@ -44,6 +44,11 @@ class TopicKey:
     def has_hash(self) -> bool:
         """Whether the type is told by its hash."""
         return self.hash != NO_HASH
+
+    @property
+    def is_legal(self) -> bool:
+        """Whether ROS can have its name and type: tools of ROS refuse a whole file for one."""
+        return is_name(self.name) and is_type(self.type)
 
     @property
     def is_device_buffer(self) -> bool:

@@ -77,6 +77,26 @@ def long_type(name: str, kind: str = "msg") -> str:
     return name if "/" in rest else f"{package}/{kind}/{rest}"
 
 
+def is_name(text: str) -> bool:
+    """Whether a text is a fully qualified name.
+
+    Example:
+        >>> is_name("/robot1/chatter"), is_name("/a b")
+        (True, False)
+    """
+    return _NAME.fullmatch(text) is not None
+
+
+def is_type(text: str) -> bool:
+    """Whether a text is the name of a type in ROS form.
+
+    Example:
+        >>> is_type("std_msgs/msg/String"), is_type("Odd::Name")
+        (True, False)
+    """
+    return _TYPE.fullmatch(text) is not None and text.count("/") == 2
+
+
 def full_name(name: str, namespace: str = "/", node: str = "") -> str:
     """The fully qualified name of a topic or service, as a node of a namespace means it.
 

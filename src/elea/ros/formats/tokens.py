@@ -65,6 +65,8 @@ class Token:
         eid: The endpoint's; of a node, its own again.
         type: In ROS form.
         backends: Names of memories and what is said of each; None: the token has no such part.
+        text: What was read; empty: it was made here. Others may write the same in another way,
+            and their gid is that of their text.
     """
 
     domain: int
@@ -80,10 +82,13 @@ class Token:
     qos: QoS = QOS
     enclave: str = "/"
     backends: Mapping[str, str] | None = field(default=None, compare=False)
+    text: str = field(default="", init=False, repr=False, compare=False)
 
     @cached_property
     def key(self) -> str:
         """The key it is declared on, below the prefix of the fleet."""
+        if self.text:
+            return self.text
         eid = self.nid if self.kind is Kind.NODE else self.eid
         parts = [ROOT, str(self.domain), self.zid, str(self.nid), str(eid), self.kind.value]
         parts += [mangled(self.enclave), mangled(self.namespace), mangled(self.node)]
@@ -175,7 +180,9 @@ def parse_token(key: str, prefix: str = "") -> AnyToken:
         raise _bad(key, "a chunk is empty")
     try:
         if chunks[0] == ROOT:
-            return _rmw_token(key, chunks)
+            found = _rmw_token(key, chunks)
+            object.__setattr__(found, "text", key)
+            return found
         if len(chunks) >= 3 and chunks[0] == "@" and chunks[2] == ROOT:
             return _bridge_token(key, chunks)
     except InvalidValueError as error:
@@ -204,6 +211,7 @@ def _rmw_token(key: str, chunks: list[str]) -> Token:
     if len(chunks) < _ENDPOINT_COUNT:
         raise _bad(key, f"expected {_ENDPOINT_COUNT} chunks or more, got {len(chunks)}")
     name, type, hash, qos = chunks[_NODE_COUNT:_ENDPOINT_COUNT]
+    _check_name(key, demangled(name))
     if not is_hash(hash):
         raise _bad(key, f"expected a hash, got {hash[:80]!a}")
     backends = None
@@ -234,8 +242,16 @@ def _bridge_token(key: str, chunks: list[str]) -> BridgeToken:
     if len(chunks) != 6 + has_qos:
         raise _bad(key, f"expected {6 + has_qos} chunks, got {len(chunks)}")
     name, type = (chunk.replace(_SLASH, "/") for chunk in chunks[4:6])
+    _check_name(key, f"/{name}")
     qos = parse_bridge_qos(chunks[6]) if has_qos else QoS()
     return BridgeToken(zid, kind, f"/{name}", type, qos)
+
+
+def _check_name(key: str, name: str) -> None:
+    """Refuse a name that no key has: one that is relative, or with an empty chunk."""
+    first, *chunks = name.split("/")
+    if first or not chunks or not all(chunks):
+        raise _bad(key, f"expected an absolute name, got {name[:80]!a}")
 
 
 def backends_text(backends: Mapping[str, str]) -> str:

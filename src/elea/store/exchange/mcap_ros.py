@@ -47,6 +47,8 @@ _CHUNK_LEN: Final = 4 * 1024 * 1024
 _CHANNELS_COUNT_MAX: Final = 65_535
 _NS: Final = 1_000_000_000
 _TIME_NS_MAX: Final = _NS << 32
+_TOLD_COUNT_MAX: Final = 100
+_MAGIC_LEN: Final = 8
 _HASH: Final = "topic_type_hash"
 _QOS: Final = "offered_qos_profiles"
 
@@ -91,6 +93,8 @@ class RosMcapRows:
     _topics: dict[TopicKey, _Topic] = field(init=False, default_factory=dict)
     _schemas: dict[tuple[str, str], int] = field(init=False, default_factory=dict)
     _offered: dict[TopicKey, list[QoS]] = field(init=False, default_factory=dict)
+    _texts: dict[str, str | None] = field(init=False, default_factory=dict)
+    _told: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self._writer = Writer(self.stream, chunk_size=_CHUNK_LEN, compression=CompressionType.ZSTD)
@@ -108,8 +112,18 @@ class RosMcapRows:
             topic = parse_key(str(row["key"])) if row["kind"] == RowKind.PUT else None
             if topic is None or topic.is_device_buffer or topic.suffix.startswith("@"):
                 self.left_out += 1
+            elif not topic.is_legal:
+                self.left_out += 1
+                self._tell_of(topic)
             else:
                 self._write(topic, row)
+
+    def _tell_of(self, topic: TopicKey) -> None:
+        """Tell once of a topic that readers would refuse the whole file for."""
+        name = f"{topic.name!a} [{topic.type!a}]"
+        if name not in self._told and len(self._told) < _TOLD_COUNT_MAX:
+            self._told.add(name)
+            self.tell(f"topic {name} is none that ROS can have, and is left out")
 
     def finish(self) -> None:
         """Write what the bag is, the index and the end."""
@@ -157,6 +171,9 @@ class RosMcapRows:
     def _schema(self, type: str, hash: str) -> int:
         if (type, hash) not in self._schemas:
             text = self.define(type, hash)
+            if self._texts.setdefault(type, text) != text:
+                reason = "libraries that know types by name, as rosbags does, decode one of them"
+                self.tell(f"{type} has several definitions: {reason}")
             if text is None:
                 self.tell(f"no definition of {type}: its schema is a name alone")
             data = (text or "").encode()
@@ -238,8 +255,8 @@ def write_metadata(directory: Path, rows: RosMcapRows, file: str) -> None:
     (directory / METADATA).write_text(rows.metadata(file), encoding="utf-8")
 
 
-def schemas_of(path: Path) -> dict[str, str]:
-    """The texts of the definitions in a file, by the names of types.
+def schemas_of(path: Path) -> list[tuple[str, str]]:
+    """The definitions in a file: names of types and texts; a name may have several.
 
     Raises:
         ExchangeError: it is no MCAP.
@@ -250,12 +267,12 @@ def schemas_of(path: Path) -> dict[str, str]:
     except Exception as error:  # whatever the library meets in bytes of others
         raise ExchangeError(str(path), f"no MCAP: {error}") from error
     if summary is None:
-        return {}
-    return {
-        schema.name: schema.data.decode("utf-8", "replace")
+        return []
+    return [
+        (schema.name, schema.data.decode("utf-8", "replace"))
         for schema in summary.schemas.values()
         if schema.encoding == SCHEMA_ENCODING and schema.data
-    }
+    ]
 
 
 def ros_reading(
@@ -274,6 +291,19 @@ def ros_reading(
     return reading
 
 
+class _BrokenError(Exception):
+    """A file cannot be read any further; the text says where and why."""
+
+
+def _reason(error: Exception, at: int, path: Path) -> str:
+    """Why a file cannot be read, in words: the library says what it was doing."""
+    if at == 0 or (at < _MAGIC_LEN and path.stat().st_size < _MAGIC_LEN):
+        return "expected an MCAP file, got one that does not begin as such"
+    if at >= path.stat().st_size:
+        return f"the file ends early, at byte {at}"
+    return f"expected an MCAP record at byte {at}: {str(error) or type(error).__name__}"
+
+
 class _BagReading:
     """One pass over a bag."""
 
@@ -289,11 +319,17 @@ class _BagReading:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         gathering, first = Gathering(), 0
-        for row in self._rows():
-            gathering.add(row)
-            if gathering.is_full:
-                yield self._checked(gathering, first)
-                first = gathering.rows_count
+        try:
+            for row in self._rows():
+                gathering.add(row)
+                if gathering.is_full:
+                    yield self._checked(gathering, first)
+                    first = gathering.rows_count
+        except _BrokenError as error:
+            count = gathering.rows_count
+            advice = f"{count} messages before it are good: `mcap recover` makes a file of them"
+            reason = f"{error}; {advice}" if count else f"no MCAP: {error}"
+            raise ExchangeError(str(self._path), reason) from error
         if gathering.rows_count > first:
             yield self._checked(gathering, first)
 
@@ -315,7 +351,7 @@ class _BagReading:
             except EleaError:
                 raise
             except Exception as error:  # whatever the library meets in bytes of others
-                raise ExchangeError(str(self._path), f"no MCAP: {error}") from error
+                raise _BrokenError(_reason(error, file.tell(), self._path)) from error
 
     def _row(self, message: Message) -> dict[str, Value] | None:
         known = self._keys.get(message.channel_id)
