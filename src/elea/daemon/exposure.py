@@ -14,10 +14,12 @@ from elea.config.config import Config
 from elea.config.kinds import Value
 from elea.errors import ConfigError, LocatorError
 from elea.locator import Endpoint
-from elea.policy.policy import AUTHORIZER, Policy
+from elea.policy.filters import FILTERS
+from elea.policy.policy import Policy
 from elea.policy.quota import PATH as QUOTAS
 from elea.policy.records import Record, records
 from elea.policy.roles import Roles
+from elea.policy.rules import AUTHORIZER
 from elea.store.recorder.section import read_flight
 from elea.web.settings import EVERYTHING, RestSettings
 
@@ -252,7 +254,7 @@ def _what_may_pass(config: Config) -> Iterator[str]:
     authorizer = config.get(AUTHORIZER)
     if authorizer is not None:
         yield f"access control: {authorizer} is asked as well"
-    for name in ("downsampling", "low_pass_filter", "qos/network", QUOTAS):
+    for name in (*FILTERS, QUOTAS):
         count = len(_records(config, name))
         if count:
             yield f"{name}: {count}"

@@ -11,8 +11,8 @@ from elea.errors import ConfigError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.locator import Endpoint, is_group
-from elea.policy.chain import Authorize
 from elea.policy.policy import OPEN_POLICY, Policy
+from elea.policy.rules import Authorize
 from elea.records import dataclass, replace
 from elea.routing.roles.role import Role
 from elea.routing.roles.roles import ROLES
