@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
@@ -33,7 +34,7 @@ from elea.node.ports import CloseLink, Effect
 Opened: TypeAlias = Callable[[int, int, Callable[[str], None]], None]
 
 
-class Shell:
+class Shell(ABC):
     """A node between its links and its sessions.
 
     Args:
@@ -181,13 +182,13 @@ class Shell:
 
     # With the lock.
 
+    @abstractmethod
     def apply(self, effect: Effect) -> None:
         """Do one thing that the node asks for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gone(self, link_id: int) -> None:
         """A link is gone: forget what is kept of it."""
-        raise NotImplementedError
 
     def arm(self) -> None:
         """A session, or a message, may have set a nearer timer."""

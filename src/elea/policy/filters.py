@@ -6,6 +6,7 @@ neighbours (`Selection`), kinds of message and keys.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final, Generic, Protocol, Self, TypeVar
@@ -71,9 +72,9 @@ class Filter(Interceptor, Stage, Generic[ItemT]):
         self.items = tuple(items)
 
     @classmethod
+    @abstractmethod
     def read(cls, record: Record, default_id: str) -> ItemT:
         """Read an item of the configuration."""
-        raise NotImplementedError
 
     @classmethod
     def from_config(cls, config: Config) -> Self | None:

@@ -10,6 +10,7 @@ message passes the steps and nothing else.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import ClassVar, Self
@@ -58,7 +59,7 @@ class Step:
         return self.limit(sum(sizes(message)), now_ns) or message
 
 
-class Stage:
+class Stage(ABC):
     """An interceptor for one neighbour and direction.
 
     Attributes:
@@ -69,12 +70,12 @@ class Stage:
     __slots__ = ()
     LIMITS: ClassVar[bool] = False
 
+    @abstractmethod
     def steps(self, action: Action, key: str, now_ns: int) -> Iterable[Step]:
         """Return the steps for a kind of message on a key, in order; `key` is valid."""
-        raise NotImplementedError
 
 
-class Interceptor:
+class Interceptor(ABC):
     """One part of a configuration.
 
     Attributes:
@@ -87,13 +88,13 @@ class Interceptor:
     LIMITS: ClassVar[bool] = False
 
     @classmethod
+    @abstractmethod
     def from_config(cls, config: Config) -> Self | None:
         """Read a configuration; None if it asks for nothing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def at(self, identity: Identity, flow: Flow) -> Stage | None:
         """Return what concerns a neighbour and direction; None: nothing does."""
-        raise NotImplementedError
 
     def renewed(self) -> Self:
         """Return one of the same configuration that remembers no message."""

@@ -194,6 +194,10 @@ class NoNight(Interceptor, Stage):
 
     PATHS = ("night",)
 
+    @classmethod
+    def from_config(cls, config: Config) -> NoNight:
+        return cls()
+
     def at(self, identity: Identity, flow: Flow) -> NoNight | None:
         return self if flow is Flow.INGRESS else None
 
