@@ -18,6 +18,7 @@ from elea.link.listeners import Listeners
 from elea.link.timers import Timer, Timers
 from elea.locator import Endpoint
 from elea.node.settings import MS_NS, NodeSettings, RetrySettings
+from elea.transport.negotiation import Offer
 
 
 @pytest.fixture
@@ -112,8 +113,7 @@ def test_pauses_grow_as_configured() -> None:
     clock = Clock()
     retry = RetrySettings(init_ns=100 * MS_NS, max_ns=500 * MS_NS, factor=3.0)
     settings = NodeSettings(
-        zid=b"a",
-        whatami=elea.WhatAmI.ROUTER,
+        offered=Offer(zid=b"a", whatami=elea.WhatAmI.ROUTER.index),
         listen_timeout_ns=2_000 * MS_NS,
         listen_retry=retry,
     )

@@ -105,7 +105,7 @@ def test_a_burst_is_looked_at_as_often_as_time_limit_says() -> None:
     node = Node(NodeSettings.from_config(config, os.urandom), rng=os.urandom)
     driver = Driver(node, SelectorPoller(), LinkSettings.from_config(config))
     due: list[int] = []
-    driver._timers.call_at = lambda at_ns, call: due.append(at_ns)  # type: ignore[method-assign,assignment,return-value]
+    driver.timers.call_at = lambda at_ns, call: due.append(at_ns)  # type: ignore[method-assign,assignment,return-value]
     driver._flow.burst_writes = 1
     driver._burst_turn()
     assert due[-1] == driver._flow.last_write_ns + 250_000_000

@@ -39,7 +39,7 @@ def test_a_link_that_comes_while_it_closes_is_not_taken() -> None:
     driver.close(0)
     link, other = memory_pair(Locator("memory/a"), Locator("memory/b"))
     ticket = Admission().admit("a", lambda reason: None)
-    driver._accepted(link, ticket)
+    driver._accepting.accepted(link, ticket)
     assert not ticket.pending
     assert other.read(10) == b""  # the end
     other.close()
@@ -49,11 +49,11 @@ def test_the_last_turn_of_a_burst_while_it_closes_sets_no_timer() -> None:
     """The loop may be in the middle of a call when it is stopped: a traceback was logged."""
     node = Node(NodeSettings.from_config(Config(), os.urandom), rng=os.urandom)
     driver = Driver(node, SelectorPoller(), LinkSettings.from_config(Config()))
-    driver._timers.call_at(driver.now_ns() + PATIENCE_NS, lambda: None)  # the loop runs
+    driver.timers.call_at(driver.now_ns() + PATIENCE_NS, lambda: None)  # the loop runs
     driver.end_close()
     driver._flow.burst_writes = 1
     driver._burst_turn()
-    driver._arm(driver.now_ns())
+    driver.arm_at(driver.now_ns())
 
 
 def test_a_peer_does_not_read_from_who_sends_what_nobody_reads() -> None:
@@ -77,14 +77,14 @@ def test_a_peer_does_not_read_from_who_sends_what_nobody_reads() -> None:
 
         thread = threading.Thread(target=publish)
         thread.start()
-        until(lambda: driver._held)
+        until(lambda: driver.pumps.is_holding)
         got = [
             int.from_bytes(samples.recv(PATIENCE_S).payload.to_bytes()[:4], "big")
             for _ in range(count)
         ]
         thread.join(PATIENCE_S)
         assert got == list(range(count))
-        until(lambda: not driver._held)
+        until(lambda: not driver.pumps.is_holding)
         assert len(peer.info.transports()) == 2
 
 

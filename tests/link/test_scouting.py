@@ -260,7 +260,7 @@ def test_a_group_is_joined_again_when_its_interface_comes_back(net: Net) -> None
             return [one.zid for one in first.node.neighbours()]
 
     assert eventually(lambda: members() == [second.zid().to_bytes()])
-    [pump] = first._pumps.values()
+    [pump] = first.pumps.by_id.values()
     pump.close("the interface went down")
     assert eventually(lambda: not members())
     assert eventually(lambda: members() == [second.zid().to_bytes()])

@@ -28,7 +28,7 @@ class Listening:
         driver = session._context.driver
         assert isinstance(driver, Driver)
         self.driver = driver
-        [(_, loop)] = driver._listeners._loops
+        [(_, loop)] = driver._accepting.listeners._loops
         assert isinstance(loop.listener, UdpListener)
         self.listener = loop.listener
         self.address = ("127.0.0.1", self.listener.locator.host_port()[1])
@@ -40,8 +40,8 @@ class Listening:
             return (
                 len(self.listener._links),
                 len(node._links),
-                len(self.driver._listeners._admission),
-                len(self.driver._pumps),
+                len(self.driver._accepting.listeners._admission),
+                len(self.driver.pumps),
             )
 
     def until_kept(self, expected: int) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 from tests.interop.namespaces import host
+from tests.meta.test_exercises import FILES_COUNT_MAX
 from tests.meta.tree import ROOT
 from tests.newcomer.environments import Environments
 from tests.newcomer.page import Command, File, contains, matches, read
@@ -30,6 +31,10 @@ PAGES = {
 TO_READ = {
     "howto/exactly-once.md": "tells what holds; the programs are on pages that it names",
     "howto/size-a-log.md": "figures",
+    **{
+        f"howto/{name}": "changes Elea itself; tests/meta/test_exercises.py follows it"
+        for name in FILES_COUNT_MAX
+    },
 }
 # Pages of which no test can follow a step.
 ELSEWHERE = {

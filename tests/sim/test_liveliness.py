@@ -43,7 +43,7 @@ def test_the_tokens_of_a_dead_node_are_gone_in_time(seed: int) -> None:
 
     start = len(history.events)
     world.crash(dead, silent=rng.random() < 0.7)
-    world.run_for(seconds(plan.nodes[0].settings.lease_ms / 1_000 + 1))
+    world.run_for(seconds(plan.nodes[0].settings.offered.lease_ms / 1_000 + 1))
 
     alive = [actor for actor in actors if actor.driver.name != dead]
     assert sessions_know_the_truth(world, alive) == []

@@ -13,11 +13,11 @@ from elea.config.config import Config
 from elea.daemon.audit import verify_file
 from elea.errors import EleaError, InvalidValueError
 from elea.ids import ZenohId
-from elea.limits import DEFAULT_LIMITS
 from elea.policy.access import Access, AccessControl, Verdict
 from elea.policy.actions import ACTIONS, Action, Flow
-from elea.policy.chain import Chain
 from elea.policy.identity import Identity, LinkIdentity
+from elea.policy.policy import Policy
+from elea.policy.rules import Rules
 from elea.selector import Selector
 
 NAME: Final = "acl"
@@ -121,7 +121,7 @@ def _explain(args: argparse.Namespace) -> int:
             verdict = Verdict(True, None, "access control is not enabled")
         else:
             access = control.access(identity, flow)
-            chain = Chain(identity, flow, DEFAULT_LIMITS.plans_count, access=access)
+            chain = Policy(interceptors=(Rules(control),)).chain(identity, flow)
             verdict = chain.verdict(action, key, 0, parameters, has_payload=not asks)
         allowed = allowed and verdict.allowed
         subjects = () if control is None else control.subjects(identity)

@@ -30,6 +30,7 @@ from elea.errors import EleaError
 from elea.ids import WhatAmI, ZenohId
 from elea.link.interfaces import interface_addresses
 from elea.link.learned import dialable
+from elea.link.schemes import facts
 from elea.link.scouting_socket import ScoutingSockets
 from elea.link.settings import LinkSettings, ScoutingSettings
 from elea.locator import Endpoint
@@ -45,7 +46,6 @@ SUMMARY: Final = "find out why nothing arrives"
 _SKEW_NS_MAX: Final = 500_000_000  # a clock further ahead has its timestamps replaced by others
 _POLL_S: Final = 0.01
 _ANSWERS_S: Final = 0.5  # on one network they come within milliseconds
-_OVER_TCP: Final = ("tcp", "tls", "ws")
 _DDS_BUFFER_LEN: Final = 4 * 1024 * 1024  # that Cyclone DDS recommends
 _EXTRAS: Final = {"compression": "lz4", "yaml": "yaml", "ws": "websockets"}
 _ALL_POINTS: Final = TimestampInstrumentation(
@@ -310,9 +310,8 @@ def _node(config: Config, node: Node, timeout_s: float) -> Check:
     problem = "nothing takes connections there"
     for endpoint in endpoints:
         where = str(endpoint.locator())
-        if endpoint.protocol in _OVER_TCP and _reach(endpoint, where, timeout_s).status is not (
-            Status.OK
-        ):
+        over_tcp = facts(endpoint.protocol).is_over_tcp
+        if over_tcp and _reach(endpoint, where, timeout_s).status is not Status.OK:
             continue
         try:
             with open(_client_of(config, endpoint, timeout_s)) as session:
@@ -369,7 +368,7 @@ def _listening(config: Config) -> Check:
 def _endpoint(config: Config, endpoint: Endpoint, timeout_s: float) -> Iterator[Check]:
     """Whether an endpoint can be reached, who answers the handshake there, and its clock."""
     where = str(endpoint.locator())
-    if endpoint.protocol in _OVER_TCP:
+    if facts(endpoint.protocol).is_over_tcp:
         reached = _reach(endpoint, where, timeout_s)
         yield reached
         if reached.status is Status.PROBLEM:

@@ -91,7 +91,7 @@ class Audit:
                     event.identity,
                     {
                         "event": "refused",
-                        "reason": refusal.reason.value,
+                        "reason": str(refusal.reason),
                         "flow": refusal.flow.value,
                         "action": refusal.action.value,
                         "key": refusal.key,

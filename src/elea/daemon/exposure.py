@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from elea.config.config import Config
 from elea.config.kinds import Value
 from elea.errors import ConfigError, LocatorError
+from elea.link.schemes import facts
 from elea.locator import Endpoint
-from elea.policy.policy import AUTHORIZER, Policy
+from elea.policy.filters import FILTERS
+from elea.policy.policy import Policy
 from elea.policy.quota import PATH as QUOTAS
 from elea.policy.records import Record, records
 from elea.policy.roles import Roles
+from elea.policy.rules import AUTHORIZER
 from elea.store.recorder.section import read_flight
 from elea.web.settings import EVERYTHING, RestSettings
 
 if TYPE_CHECKING:
     from elea.dds.settings import DdsSettings
-
-_ENCRYPTED: Final = ("tls", "quic", "wss")
-_THIS_HOST: Final = ("unixsock-stream", "unixpipe", "vsock", "memory")
 
 
 def check(config: Config, *, allow_plain: bool) -> list[Endpoint]:
@@ -62,7 +62,7 @@ def check(config: Config, *, allow_plain: bool) -> list[Endpoint]:
 
 def is_encrypted(endpoint: Endpoint) -> bool:
     """Whether what goes over it cannot be read on the way."""
-    return endpoint.protocol in _ENCRYPTED
+    return facts(endpoint.protocol).is_encrypted
 
 
 def is_beyond_host(endpoint: Endpoint) -> bool:
@@ -72,7 +72,7 @@ def is_beyond_host(endpoint: Endpoint) -> bool:
         >>> [is_beyond_host(Endpoint.parse(one)) for one in ("tcp/[::1]:7447", "tcp/[::]:7447")]
         [False, True]
     """
-    if endpoint.protocol in _THIS_HOST or endpoint.get("iface") == "lo":
+    if facts(endpoint.protocol).is_local or endpoint.get("iface") == "lo":
         return False
     try:
         host = endpoint.host_port()[0]
@@ -252,7 +252,7 @@ def _what_may_pass(config: Config) -> Iterator[str]:
     authorizer = config.get(AUTHORIZER)
     if authorizer is not None:
         yield f"access control: {authorizer} is asked as well"
-    for name in ("downsampling", "low_pass_filter", "qos/network", QUOTAS):
+    for name in (*FILTERS, QUOTAS):
         count = len(_records(config, name))
         if count:
             yield f"{name}: {count}"

@@ -289,7 +289,7 @@ def _drop(where: str, direction: str, reason: str) -> Labels:
 def _refused(snapshot: Snapshot) -> Samples:
     counts = sorted(snapshot.node.guards.refused.items(), key=lambda one: str(one[0]))
     return [
-        ({"reason": reason.value, "flow": flow.value, "action": action.value}, count)
+        ({"reason": str(reason), "flow": flow.value, "action": action.value}, count)
         for (reason, flow, action), count in counts
     ]
 

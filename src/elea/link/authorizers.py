@@ -14,9 +14,8 @@ from typing import Final
 from elea.config.config import Config
 from elea.errors import ConfigError
 from elea.policy.access import Verdict
-from elea.policy.chain import Authorize
 from elea.policy.identity import Identity
-from elea.policy.policy import AUTHORIZER
+from elea.policy.rules import AUTHORIZER, Authorize
 
 GROUP: Final = "elea.authorizers"
 _LOG: Final = logging.getLogger("elea.link")

@@ -17,6 +17,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.poller_hot import Poller
 from elea.link.scouting_socket import ScoutingDatagram, ScoutingSockets
 from elea.link.settings import ScoutingSettings
+from elea.link.shell import Shell
 from elea.link.timers import Timer, Timers
 from elea.node.ports import Teller, Told
 from elea.records import dataclass
@@ -201,3 +202,36 @@ class Discovery:
         if hello.locators:
             teller = Teller.at(datagram.host, own_host=datagram.own_host)
             self._found(Told(hello.zid, hello.whatami, hello.locators, teller))
+
+
+def discover(
+    shell: Shell,
+    settings: ScoutingSettings,
+    locators: Callable[[bool], tuple[str, ...]],
+    limits: Limits,
+) -> Discovery:
+    """Let a driver's node find others and be found."""
+    node = shell.node
+
+    def found(told: Told) -> None:
+        with shell.lock:
+            node.heard_of(told, shell.now_ns())
+            shell.settle()
+
+    def searching() -> bool:
+        """Peers always look for more; a client is content with one."""
+        with shell.lock:
+            return node.whatami is not WhatAmI.CLIENT or not node.neighbours()
+
+    return Discovery(
+        settings,
+        node.zid,
+        node.whatami,
+        shell.poller,
+        shell.timers,
+        shell.now_ns,
+        locators=locators,
+        found=found,
+        searching=searching,
+        limits=limits,
+    )

@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Final
 
 from elea.errors import ConfigError
-from elea.link.settings import TlsSettings
+from elea.link.schemes import facts
 from elea.locator import Endpoint, is_group
 
 _METADATA: Final = frozenset({"prio", "rel"})
-_SOCKET: Final = frozenset({"bind", "dscp", "iface", "so_rcvbuf", "so_sndbuf"})
-_TLS: Final = frozenset(
-    {
-        "tls_min_version",
-        *(f"{one.name}{end}" for one in fields(TlsSettings) for end in ("", "_file", "_base64")),
-    }
-)
-_BY_SCHEME: Final = {
-    "tcp": _SOCKET,
-    "tls": _SOCKET | _TLS,
-    "udp": _SOCKET,
-    "unixsock-stream": _SOCKET,
-    "ws": _SOCKET | {"origins"},
-    "memory": frozenset[str](),
-}
-_GROUP: Final = _SOCKET | {"ttl"}
+_GROUP: Final = facts("udp").options | {"ttl"}
 # Those of Eclipse Zenoh that are accepted and do nothing here, with what does the same.
 _RETRY: Final = "connect/retry and listen/retry of the configuration say it for all endpoints"
 _INERT: Final = {
@@ -52,9 +36,10 @@ def check_options(endpoint: Endpoint) -> None:
         Traceback (most recent call last):
         elea.errors.ConfigError: tcp/[::1]:7447#so_sendbuf=65536: unknown option 'so_sendbuf'; ...
     """
-    known = _GROUP if is_group(endpoint) else _BY_SCHEME.get(endpoint.protocol)
-    if known is None:
+    row = facts(endpoint.protocol)
+    if row.module is None:
         return
+    known = _GROUP if is_group(endpoint) else row.options
     known = known | _METADATA | set(_INERT)
     for name, _ in (*endpoint.metadata, *endpoint.config):
         if name not in known:

@@ -13,10 +13,9 @@ from typing import Final
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.address import Address
 from elea.link.interfaces import parse_ip
+from elea.link.schemes import facts
 from elea.locator import Endpoint
 from elea.node.ports import Teller
-
-SCHEMES: Final = frozenset({"tcp", "tls", "quic", "udp"})
 
 # Where clouds keep the credentials of a machine.
 _METADATA: Final = frozenset(
@@ -48,7 +47,7 @@ def dialable(
     """
     found: dict[Endpoint, None] = {}
     for endpoint in endpoints:
-        if endpoint.protocol in SCHEMES and _host_is_fine(endpoint, teller, allow):
+        if facts(endpoint.protocol).is_learnable and _host_is_fine(endpoint, teller, allow):
             found[endpoint] = None
     return list(found)[: limits.link_addresses_count]
 

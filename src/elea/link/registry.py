@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.errors import LinkError, MissingDependencyError
 from elea.link.base import Scheme
+from elea.link.schemes import SCHEMES, facts
 from elea.locator import Endpoint
 
 if TYPE_CHECKING:
@@ -19,16 +20,7 @@ if TYPE_CHECKING:
 
 GROUP: Final = "elea.links"
 
-_BUILT_IN: Final = {
-    "memory": ("elea.link.memory", "Memory"),
-    "tcp": ("elea.link.tcp", "Tcp"),
-    "tls": ("elea.link.tls", "Tls"),
-    "udp": ("elea.link.udp", "Udp"),
-    "unixsock-stream": ("elea.link.unix", "UnixStream"),
-    "ws": ("elea.link.ws", "WebSocket"),
-}
-
-_WITH_PORT: Final = ("tcp", "tls", "udp", "ws")  # schemes whose addresses are host:port
+_BUILT_IN: Final = frozenset(name for name, row in SCHEMES.items() if row.module is not None)
 
 
 def check_scheme(endpoint: Endpoint, allowed: frozenset[str] | None = None) -> None:
@@ -39,7 +31,7 @@ def check_scheme(endpoint: Endpoint, allowed: frozenset[str] | None = None) -> N
         LocatorError: the address is not `host:port`, where the scheme needs that.
     """
     Registry().scheme(endpoint.protocol, allowed)
-    if endpoint.protocol in _WITH_PORT:
+    if facts(endpoint.protocol).has_port:
         endpoint.host_port()
 
 
@@ -90,10 +82,10 @@ class Registry:
         return self._made[name]
 
     def _load(self, name: str) -> Scheme:
-        if name in _BUILT_IN:  # first: a package cannot slip itself under tls
-            module, kind = _BUILT_IN[name]
+        row = facts(name)
+        if row.module is not None:  # first: a package cannot slip itself under tls
             try:
-                made: Callable[[], Scheme] = getattr(import_module(module), kind)
+                made: Callable[[], Scheme] = getattr(import_module(row.module), row.name)
             except ImportError as error:  # the extra has the scheme's name
                 raise MissingDependencyError(f"the scheme {name}", name) from error
             return made()

@@ -92,7 +92,7 @@ class Admission:
 
     def change_accounts(self, accounts: Mapping[bytes, Secret] | None) -> None:
         """Who may connect from now on; whoever is connected stays."""
-        self._settings = replace(self._settings, accounts=accounts)
+        self._settings = self._settings.offering(accounts=accounts)
 
     def change_policy(self, policy: Policy) -> None:
         """Who may have which role from now on; whoever is connected stays."""

@@ -14,8 +14,9 @@ from elea.node.egress_hot import Egress, Outlet
 from elea.node.receive_hot import FaceSink
 from elea.policy.access import Verdict
 from elea.policy.actions import ACTIONS, Action, Flow, classify, sizes, undeclares
-from elea.policy.chain import Chain, Reason, Refusal
+from elea.policy.chain import Chain, Refusal
 from elea.policy.identity import Identity
+from elea.policy.interceptor import Reason
 from elea.policy.owners import Owners
 from elea.policy.quota import Account
 from elea.policy.service_keys import consumer_of

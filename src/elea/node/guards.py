@@ -21,7 +21,7 @@ from elea.policy.access import Verdict
 from elea.policy.accounts import Accounts
 from elea.policy.actions import Action, Flow
 from elea.policy.addresses import bucket_of, is_here
-from elea.policy.chain import Reason, Refusal
+from elea.policy.chain import Refusal
 from elea.policy.events import LoggedIn, LoggedOut, LoginRefused, OverQuota, PolicyEvent, Refused
 from elea.policy.identity import Identity, LinkIdentity
 from elea.policy.owners import Owners
@@ -56,7 +56,7 @@ class Guards:
         holding: Holding,
         limits: Limits,
     ) -> None:
-        self.refused: Counter[tuple[Reason, Flow, Action]] = Counter()
+        self.refused: Counter[tuple[str, Flow, Action]] = Counter()
         self.report: Callable[[PolicyEvent], None] | None = None
         self._policy = policy
         self.limits = limits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from elea.config.config import Config
 from elea.config.support import check_supported
@@ -11,8 +11,8 @@ from elea.errors import ConfigError
 from elea.ids import Rng, WhatAmI, ZenohId
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.locator import Endpoint, is_group
-from elea.policy.chain import Authorize
 from elea.policy.policy import OPEN_POLICY, Policy
+from elea.policy.rules import Authorize
 from elea.records import dataclass, replace
 from elea.routing.roles.role import Role
 from elea.routing.roles.roles import ROLES
@@ -41,9 +41,6 @@ _LANES: Final = (
     "data_low",
     "background",
 )
-
-# Resolution octet of INIT by the configured sequence number resolution; request ids stay 32 bit.
-_RESOLUTIONS: Final = {"8bit": 0x08, "16bit": 0x09, "32bit": 0x0A, "64bit": 0x0B}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +89,7 @@ _NOBODY: Final = AutoconnectSettings()
 class NodeSettings:
     """The settings of one node."""
 
-    zid: bytes
-    whatami: WhatAmI
+    offered: Offer  # to a neighbour, on any link
     connect: EndpointGroups = ()
     listen: EndpointGroups = ()
     groups: tuple[Endpoint, ...] = ()  # multicast groups to take part in
@@ -106,16 +102,6 @@ class NodeSettings:
     open_timeout_ns: int = 10_000 * MS_NS
     accept_timeout_ns: int = 10_000 * MS_NS
     sessions_max: int = 1_000
-    lease_ms: int = 10_000
-    batch_len: int = 65_535
-    resolution: int = 0x0A
-    qos: bool = True
-    low_latency: bool = False
-    compression: bool = False
-    user: str | None = None
-    password: Secret | None = None
-    accounts: Mapping[bytes, Secret] | None = None  # who may connect; None for everybody
-    region_name: str | None = None
     wait_before_close_ns: int = 5_000 * MS_NS
     transport: TransportSettings = _TRANSPORT
     burst_ns: int = MS_NS  # what a message of a burst waits for others to share its batch
@@ -150,14 +136,12 @@ class NodeSettings:
         check_supported(config)
         _check_together(config)
         zid = config.zid or ZenohId.generate(rng)
-        user = config.get("transport/auth/usrpwd/user")
         connect, listen = config.endpoints("connect"), config.endpoints("listen")
         groups = [one for group in (*listen, *connect) for one in group if is_group(one)]
         by_scouting = AutoconnectSettings.from_config(config, "multicast")
         scouts = config.value("scouting/multicast/enabled", bool) and by_scouting.roles != 0
         return cls(
-            zid=zid.to_bytes(),
-            whatami=config.mode,
+            offered=Offer.from_config(config, zid.to_bytes(), accounts),
             connect=unicast(connect),
             listen=unicast(listen),
             groups=tuple(dict.fromkeys(groups)),
@@ -170,18 +154,6 @@ class NodeSettings:
             open_timeout_ns=config.value("transport/unicast/open_timeout", int) * MS_NS,
             accept_timeout_ns=config.value("transport/unicast/accept_timeout", int) * MS_NS,
             sessions_max=config.value("transport/unicast/max_sessions", int),
-            lease_ms=config.value("transport/link/tx/lease", int),
-            batch_len=config.value("transport/link/tx/batch_size", int),
-            resolution=_RESOLUTIONS[
-                config.value("transport/link/tx/sequence_number_resolution", str)
-            ],
-            qos=config.value("transport/unicast/qos/enabled", bool),
-            low_latency=config.value("transport/unicast/lowlatency", bool),
-            compression=config.value("transport/unicast/compression/enabled", bool),
-            user=user.reveal() if isinstance(user, Secret) else _text(user),
-            password=config.secret("transport/auth/usrpwd/password"),
-            accounts=accounts,
-            region_name=_text(config.get("region_name")),
             routing=_routing(config),
             wait_before_close_ns=config.value(f"{_CONGESTION}/block/wait_before_close", int)
             * US_NS,
@@ -202,6 +174,20 @@ class NodeSettings:
             subregions=_subregions(config),
         )
 
+    @property
+    def zid(self) -> bytes:
+        """The identifier of the node."""
+        return self.offered.zid
+
+    @property
+    def whatami(self) -> WhatAmI:
+        """What the node is."""
+        return WhatAmI.from_index(self.offered.whatami)
+
+    def offering(self, **changes: Any) -> Self:
+        """Return the same settings of a node that offers something else: fields of `Offer`."""
+        return replace(self, offered=replace(self.offered, **changes))
+
     def role(self) -> Role:
         """The regions of the node, and who is placed where."""
         role = ROLES[self.whatami.index]
@@ -209,31 +195,18 @@ class NodeSettings:
 
     def offer(self, link_len_max: int) -> Offer:
         """What is offered to a neighbour on a link whose batches have at most so many octets."""
-        return Offer(
-            zid=self.zid,
-            whatami=self.whatami.index,
-            lease_ms=self.lease_ms,
-            batch_len=self.batch_len,
-            resolution=self.resolution,
-            qos=self.qos,
-            low_latency=self.low_latency,
-            compression=self.compression,
-            region_name=self.region_name,
-            user=self.user,
-            password=self.password,
-            accounts=self.accounts,
-            link_len_max=link_len_max,
-        )
+        return replace(self.offered, link_len_max=link_len_max)
 
     def group_offer(self, link_len_max: int) -> GroupOffer:
         """What is told to a multicast group."""
+        offered = self.offered
         return GroupOffer(
-            zid=self.zid,
-            whatami=self.whatami.index,
-            lease_ms=self.lease_ms,
+            zid=offered.zid,
+            whatami=offered.whatami,
+            lease_ms=offered.lease_ms,
             join_interval_ms=self.group_join_ms,
-            batch_len=min(self.batch_len, link_len_max, BATCH_LEN_DEFAULT),
-            resolution=self.resolution,
+            batch_len=min(offered.batch_len, link_len_max, BATCH_LEN_DEFAULT),
+            resolution=offered.resolution,
             qos=self.group_qos,
             compression=self.group_compression,
         )
@@ -285,10 +258,6 @@ def _filter(entry: Mapping[str, object]) -> Filter:
 
 def _texts(value: object) -> frozenset[str] | None:
     return frozenset(map(str, value)) if isinstance(value, list) else None
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def limits_of(config: Config, limits: Limits = DEFAULT_LIMITS) -> Limits:

@@ -1,8 +1,8 @@
 """Chains of users that come and go: those of services, which have no face.
 
-A chain can be made again at any time, but for its down-samplers: they know when a message passed
-last. These are kept by the name of the identity, and are forgotten only while they are idle. If
-they were not, somebody with many names could have those of others forgotten, or its own.
+A chain can be made again at any time, but for what its interceptors remember: down-sampling knows
+when a message passed last. They are kept by the name of the identity, and forgotten only while
+idle. Otherwise, somebody with many names could have those of others forgotten, or its own.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.policy.actions import Flow
 from elea.policy.chain import Chain
-from elea.policy.filters import Downsampler
 from elea.policy.identity import Identity
+from elea.policy.interceptor import Interceptor
 from elea.policy.policy import Policy
 from elea.records import dataclass
 
@@ -26,13 +26,13 @@ _ChainKey: TypeAlias = tuple[Identity, Flow]
 
 @dataclass(slots=True)
 class _Rates:
-    """The down-samplers of one name, and the chains that have them."""
+    """The interceptors of one name, and the chains that have them."""
 
-    downsamplers: list[Downsampler]
+    interceptors: list[Interceptor]
     chains: set[_ChainKey] = field(default_factory=set)
 
     def is_idle(self, now_ns: int) -> bool:
-        return all(one.is_idle(now_ns) for one in self.downsamplers)
+        return all(one.is_idle(now_ns) for one in self.interceptors)
 
 
 class Chains:
@@ -40,8 +40,8 @@ class Chains:
 
     Args:
         policy: What may pass.
-        limits: `user_chains_count` chains are at hand, `user_rates_count` names have down-samplers
-            of their own. While those of all names are in use, further names share one set.
+        limits: `user_chains_count` chains are at hand, `user_rates_count` names have rates of their
+            own. While those of all names are in use, further names share one set.
     """
 
     __slots__ = ("_kept", "_limits", "_policy", "_rates", "_shared")
@@ -51,7 +51,7 @@ class Chains:
         self._limits = limits
         self._kept: OrderedDict[_ChainKey, Chain] = OrderedDict()
         self._rates: dict[str, _Rates] = {}
-        self._shared = _Rates(self._downsamplers())
+        self._shared = _Rates(self._policy.renewed())
 
     def get(self, identity: Identity, flow: Flow, now_ns: int) -> Chain:
         """Return what applies to a user, one way."""
@@ -61,7 +61,7 @@ class Chains:
             self._kept.move_to_end(key)
             return chain
         rates = self._rates_of(identity.name, now_ns)
-        chain = self._policy.chain(identity, flow, self._limits, rates.downsamplers)
+        chain = self._policy.chain(identity, flow, self._limits, rates.interceptors)
         if rates is not self._shared:  # it gets its own as soon as there is room
             self._keep(key, chain, rates)
         return chain
@@ -79,7 +79,7 @@ class Chains:
             return rates
         if len(self._rates) >= self._limits.user_rates_count and not self._make_room(now_ns):
             return self._shared
-        rates = self._rates[name] = _Rates(self._downsamplers())
+        rates = self._rates[name] = _Rates(self._policy.renewed())
         return rates
 
     def _make_room(self, now_ns: int) -> bool:
@@ -93,6 +93,3 @@ class Chains:
                 return True
             self._rates[name] = rates  # at the end
         return False
-
-    def _downsamplers(self) -> list[Downsampler]:
-        return [Downsampler(item) for item in self._policy.downsampling]

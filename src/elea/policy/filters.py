@@ -1,18 +1,23 @@
-"""Filters over samples, queries and replies: how often, how large, with which QoS.
+"""Filters over samples, queries and replies, and `INTERCEPTORS`, the table of all interceptors.
 
-Each is configured as in Eclipse Zenoh, by neighbours (`Selection`), kinds of message and keys.
+A filter says how often, how large, with which QoS. Each is configured as in Eclipse Zenoh, by
+neighbours (`Selection`), kinds of message and keys.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Final, Self
+from typing import Final, Generic, Protocol, Self, TypeVar
 
 from elea.config.config import Config
 from elea.keyexpr.match_hot import includes, intersects
 from elea.policy.actions import Action, Flow, sizes
 from elea.policy.identity import Identity, Selection
+from elea.policy.interceptor import Denial, Interceptor, Reason, Stage, Step
 from elea.policy.records import Record, inner, records, text, texts
+from elea.policy.rules import Rules
 from elea.qos import CongestionControl, Priority, QoS
 from elea.records import dataclass
 from elea.wire.codec_hot import NetworkMessage
@@ -47,10 +52,48 @@ class Scope:
         return flow in self.flows and self.selection.matches(identity)
 
 
+class Scoped(Protocol):
+    """An item of a filter."""
+
+    @property
+    def scope(self) -> Scope:
+        """What it is about."""
+
+
+ItemT = TypeVar("ItemT", bound=Scoped)
+
+
+class Filter(Interceptor, Stage, Generic[ItemT]):
+    """All items of a list of the configuration, or those for one neighbour and direction."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: Iterable[ItemT]) -> None:
+        self.items = tuple(items)
+
+    @classmethod
+    @abstractmethod
+    def read(cls, record: Record, default_id: str) -> ItemT:
+        """Read an item of the configuration."""
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self | None:
+        """Read all items."""
+        [path] = cls.PATHS
+        found = enumerate(records(config, path) or ())
+        items = [cls.read(record, f"{path}[{number}]") for number, record in found]
+        return cls(items) if items else None
+
+    def at(self, identity: Identity, flow: Flow) -> Self | None:
+        """Return the items for a neighbour and direction, with what they remember."""
+        found = [one for one in self.items if one.scope.selects(identity, flow)]
+        return type(self)(found) if found else None
+
+
 # Down-sampling: at most so often.
 
 
-class Limiter:
+class Limiter(Step):
     """Lets one message pass in so many nanoseconds; None lets none pass."""
 
     __slots__ = ("_last_ns", "_period_ns")
@@ -74,43 +117,38 @@ class Limiter:
             return True
         return now_ns - self._last_ns >= self._period_ns
 
+    def limit(self, length: int, now_ns: int) -> Denial | None:
+        """Refuse a message that comes too soon."""
+        return None if self.passes(now_ns) else _TOO_SOON
+
+    def apply(
+        self, message: NetworkMessage, reliable: bool, now_ns: int
+    ) -> NetworkMessage | Denial:
+        """Let a message pass if it does not come too soon."""
+        return message if self.passes(now_ns) else _TOO_SOON
+
 
 @dataclass(frozen=True, slots=True)
-class Downsampling:
+class RateItem:
     """One item of `downsampling`; the period of each rule in nanoseconds, None for never."""
 
     scope: Scope
     rules: tuple[tuple[str, int | None], ...]
 
-    @classmethod
-    def from_config(cls, config: Config) -> list[Self]:
-        """All items."""
-        found = []
-        for number, record in enumerate(records(config, "downsampling") or ()):
-            entries = record.get("rules")
-            rules = []
-            for entry in entries if isinstance(entries, list) else ():
-                if isinstance(entry, dict):
-                    freq = entry["freq"]
-                    assert isinstance(freq, (int, float))  # the schema says so
-                    period_ns = int(_SECOND_NS / freq) if freq else None
-                    rules.append((text(entry, "key_expr"), period_ns))
-            found.append(cls(Scope.read(record, f"downsampling[{number}]"), tuple(rules)))
-        return found
-
 
 class Downsampler:
     """An item at work for one neighbour, one way: one clock per rule, whatever the key."""
 
-    __slots__ = ("_limiters", "item")
+    __slots__ = ("_limiters", "item", "scope")
 
-    def __init__(self, item: Downsampling) -> None:
+    def __init__(self, item: RateItem) -> None:
         self.item = item
+        self.scope = item.scope
         self._limiters = [Limiter(period_ns) for _, period_ns in item.rules]
 
     def limiter(self, action: Action, key: str) -> Limiter | None:
         """What limits a message: the first rule whose key expression intersects its key."""
-        if action in self.item.scope.actions:
+        if action in self.scope.actions:
             for (rule, _), limiter in zip(self.item.rules, self._limiters, strict=True):
                 if intersects(rule, key):
                     return limiter
@@ -121,31 +159,93 @@ class Downsampler:
         return all(one.is_idle(now_ns) for one in self._limiters)
 
 
+class Downsampling(Filter[Downsampler]):
+    """The filter `downsampling`."""
+
+    __slots__ = ()
+    PATHS = ("downsampling",)
+    LIMITS = True
+
+    @classmethod
+    def read(cls, record: Record, default_id: str) -> Downsampler:
+        """Read an item of the configuration."""
+        entries = record.get("rules")
+        rules = []
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict):
+                freq = entry["freq"]
+                assert isinstance(freq, (int, float))  # the schema says so
+                period_ns = int(_SECOND_NS / freq) if freq else None
+                rules.append((text(entry, "key_expr"), period_ns))
+        return Downsampler(RateItem(Scope.read(record, default_id), tuple(rules)))
+
+    def renewed(self) -> Self:
+        """Return the same items with clocks of their own."""
+        return type(self)(Downsampler(one.item) for one in self.items)
+
+    def is_idle(self, now_ns: int) -> bool:
+        """Whether no clock has anything to remember."""
+        return all(one.is_idle(now_ns) for one in self.items)
+
+    def steps(self, action: Action, key: str, now_ns: int) -> Iterator[Step]:
+        """Return what limits the rate of messages, at most one per item."""
+        found = (one.limiter(action, key) for one in self.items)
+        return (one for one in found if one is not None)
+
+
 # Low pass: at most so large.
 
 
 @dataclass(frozen=True, slots=True)
-class LowPass:
+class SizeItem:
     """One item of `low_pass_filter`: payload and attachment together have at most `len_max`."""
 
     scope: Scope
     keys: tuple[str, ...]
     len_max: int
 
-    @classmethod
-    def from_config(cls, config: Config) -> list[Self]:
-        """All items."""
-        found = []
-        for number, record in enumerate(records(config, "low_pass_filter") or ()):
-            limit = record["size_limit"]
-            assert isinstance(limit, int)  # the schema says so
-            scope = Scope.read(record, f"low_pass_filter[{number}]")
-            found.append(cls(scope, texts(record, "key_exprs") or (), limit))
-        return found
-
     def concerns(self, action: Action, key: str) -> bool:
         """Whether messages on `key` are bounded by it."""
         return action in self.scope.actions and any(includes(one, key) for one in self.keys)
+
+
+class LowPass(Filter[SizeItem]):
+    """The filter `low_pass_filter`."""
+
+    __slots__ = ()
+    PATHS = ("low_pass_filter",)
+    LIMITS = True
+
+    @classmethod
+    def read(cls, record: Record, default_id: str) -> SizeItem:
+        """Read an item of the configuration."""
+        limit = record["size_limit"]
+        assert isinstance(limit, int)  # the schema says so
+        return SizeItem(Scope.read(record, default_id), texts(record, "key_exprs") or (), limit)
+
+    def steps(self, action: Action, key: str, now_ns: int) -> Iterator[Step]:
+        """Return the smallest bound, if there is one."""
+        bounds = [one for one in self.items if one.concerns(action, key)]
+        if bounds:
+            least = min(bounds, key=lambda one: one.len_max)
+            yield SizeBound(least.len_max, least.scope.id)
+
+
+class SizeBound(Step):
+    """Refuses messages that are longer than a bound."""
+
+    __slots__ = ("_item_id", "_len_max")
+
+    def __init__(self, len_max: int, item_id: str) -> None:
+        self._len_max = len_max
+        self._item_id = item_id
+
+    def limit(self, length: int, now_ns: int) -> Denial | None:
+        """Refuse a message that is too long."""
+        if length <= self._len_max:
+            return None
+        why = f"{length} bytes, at most {self._len_max} pass"
+        return Denial(Reason.LOW_PASS, self._item_id, why)
 
 
 # QoS overwrite.
@@ -198,7 +298,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Overwrite:
+class QosItem:
     """One item of `qos/network`."""
 
     scope: Scope
@@ -209,42 +309,58 @@ class Overwrite:
     len_max: int | None
     change: Change
 
-    @classmethod
-    def from_config(cls, config: Config) -> list[Self]:
-        """All items."""
-        found = []
-        for number, record in enumerate(records(config, "qos/network") or ()):
-            only = inner(record, "qos")
-            reliability = text(only, "reliability")
-            least, _, most = text(record, "payload_size", "..").partition("..")
-            found.append(
-                cls(
-                    Scope.read(record, f"qos/network[{number}]"),
-                    texts(record, "key_exprs"),
-                    Change.read(only),
-                    reliability == "reliable" if reliability else None,
-                    int(least or 0),
-                    int(most) if most else None,
-                    Change.read(inner(record, "overwrite")),
-                )
-            )
-        return found
-
     def concerns(self, action: Action, key: str) -> bool:
         """Whether messages on `key` may be changed by it."""
         named = self.keys is None or any(includes(one, key) for one in self.keys)
         return named and action in self.scope.actions
 
-    def apply(self, message: NetworkMessage, reliable: bool) -> NetworkMessage:
-        """The message, with another QoS if its own and its size are those asked for."""
-        if self.reliable is not None and self.reliable != reliable:
+
+class QosOverwrite(Filter[QosItem]):
+    """The filter `qos/network`."""
+
+    __slots__ = ()
+    PATHS = ("qos/network",)
+
+    @classmethod
+    def read(cls, record: Record, default_id: str) -> QosItem:
+        """Read an item of the configuration."""
+        only = inner(record, "qos")
+        reliability = text(only, "reliability")
+        least, _, most = text(record, "payload_size", "..").partition("..")
+        return QosItem(
+            Scope.read(record, default_id),
+            texts(record, "key_exprs"),
+            Change.read(only),
+            reliability == "reliable" if reliability else None,
+            int(least or 0),
+            int(most) if most else None,
+            Change.read(inner(record, "overwrite")),
+        )
+
+    def steps(self, action: Action, key: str, now_ns: int) -> Iterator[Step]:
+        """Return the changes that may be made."""
+        return (QosStep(one) for one in self.items if one.concerns(action, key))
+
+
+class QosStep(Step):
+    """Changes the QoS of messages."""
+
+    __slots__ = ("_item",)
+
+    def __init__(self, item: QosItem) -> None:
+        self._item = item
+
+    def apply(self, message: NetworkMessage, reliable: bool, now_ns: int) -> NetworkMessage:
+        """Return the message, with another QoS if its own and its size are those asked for."""
+        item = self._item
+        if item.reliable is not None and item.reliable != reliable:
             return message
-        if self.only.apply(message.qos) != QoS.from_octet(message.qos).to_octet():
+        if item.only.apply(message.qos) != QoS.from_octet(message.qos).to_octet():
             return message
         length = sizes(message)[0]
-        if length < self.len_min or (self.len_max is not None and length > self.len_max):
+        if length < item.len_min or (item.len_max is not None and length > item.len_max):
             return message
-        return with_qos(message, self.change.apply(message.qos))
+        return with_qos(message, item.change.apply(message.qos))
 
 
 def with_qos(message: NetworkMessage, qos: int) -> NetworkMessage:
@@ -260,3 +376,10 @@ def with_qos(message: NetworkMessage, qos: int) -> NetworkMessage:
             message.extras,
         )
     return replace(message, qos=qos) if isinstance(message, Request) else message
+
+
+_TOO_SOON: Final = Denial(Reason.DOWNSAMPLING, None, "too soon")
+
+# In the order in which messages meet them, which is Eclipse Zenoh's.
+INTERCEPTORS: Final[tuple[type[Interceptor], ...]] = (Downsampling, Rules, QosOverwrite, LowPass)
+FILTERS: Final = sorted(path for one in INTERCEPTORS if one is not Rules for path in one.PATHS)

@@ -7,43 +7,36 @@ from typing import Final, Self
 
 from elea.config.config import Config
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.policy.access import AccessControl
 from elea.policy.actions import Flow
-from elea.policy.chain import Authorize, Authorizer, Chain
-from elea.policy.filters import Downsampler, Downsampling, LowPass, Overwrite
+from elea.policy.chain import Chain
+from elea.policy.filters import INTERCEPTORS
 from elea.policy.identity import Identity
+from elea.policy.interceptor import Interceptor
+from elea.policy.quota import PATH as QUOTAS
 from elea.policy.quota import Quota
 from elea.policy.roles import EVERYBODY, Roles
 from elea.policy.roles import PATH as ROLES
+from elea.policy.rules import Authorize, Rules
 from elea.records import dataclass
 
-AUTHORIZER: Final = "elea/authorizer"
 KEYS: Final = (  # of the configuration, that a policy is read from
-    "access_control/enabled",
-    "access_control/default_permission",
-    "access_control/rules",
-    "access_control/subjects",
-    "access_control/policies",
-    "downsampling",
-    "low_pass_filter",
-    "qos/network",
-    AUTHORIZER,
-    "elea/authorizer_max_age",
-    "elea/quotas",
+    *(path for one in INTERCEPTORS for path in one.PATHS),
+    QUOTAS,
     ROLES,
 )
-_MS_NS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What may pass. An empty one lets everything pass, and costs nothing."""
+    """What may pass. An empty one lets everything pass, and costs nothing.
 
-    access: AccessControl | None = None
-    authorizer: Authorizer | None = None
-    downsampling: tuple[Downsampling, ...] = ()
-    low_pass: tuple[LowPass, ...] = ()
-    overwrites: tuple[Overwrite, ...] = ()
+    Args:
+        interceptors: In the order in which messages meet them; one of them is `Rules`.
+        quotas: How much altogether.
+        roles: Who may be a router or a peer.
+    """
+
+    interceptors: tuple[Interceptor, ...] = (Rules(),)
     quotas: tuple[Quota, ...] = ()
     roles: Roles = EVERYBODY
 
@@ -54,44 +47,49 @@ class Policy:
         Raises:
             ConfigError: rules, subjects and policies do not fit together.
         """
-        age_ns = config.value("elea/authorizer_max_age", int) * _MS_NS
+        found = (
+            Rules.from_config(config, authorize) if kind is Rules else kind.from_config(config)
+            for kind in INTERCEPTORS
+        )
         return cls(
-            access=AccessControl.from_config(config),
-            authorizer=(
-                None if authorize is None else Authorizer(authorize=authorize, age_ns=age_ns)
-            ),
-            downsampling=tuple(Downsampling.from_config(config)),
-            low_pass=tuple(LowPass.from_config(config)),
-            overwrites=tuple(Overwrite.from_config(config)),
+            interceptors=tuple(one for one in found if one is not None),
             quotas=tuple(Quota.from_config(config)),
             roles=Roles.from_config(config),
         )
+
+    @property
+    def rules(self) -> Rules:
+        """Access control and the authorizer."""
+        return next(one for one in self.interceptors if isinstance(one, Rules))
+
+    @property
+    def is_limiting(self) -> bool:
+        """Whether rates, sizes or quotas are limited."""
+        return any(one.LIMITS for one in self.interceptors) or bool(self.quotas)
+
+    def renewed(self) -> list[Interceptor]:
+        """Return interceptors that remember no message."""
+        return [one.renewed() for one in self.interceptors]
 
     def chain(
         self,
         identity: Identity,
         flow: Flow,
         limits: Limits = DEFAULT_LIMITS,
-        downsamplers: Sequence[Downsampler] | None = None,
+        interceptors: Sequence[Interceptor] | None = None,
     ) -> Chain:
         """What applies to a neighbour, one way.
 
         Args:
-            downsamplers: One for each of `downsampling`, with what they remember; else new ones.
+            interceptors: Those of `renewed`, with what they remember; else new ones.
         """
-        if downsamplers is None:
-            downsamplers = [Downsampler(one) for one in self.downsampling]
+        found = (one.at(identity, flow) for one in interceptors or self.renewed())
         return Chain(
-            identity,
             flow,
             limits.plans_count,
-            [one for one in downsamplers if one.item.scope.selects(identity, flow)],
-            None if self.access is None else self.access.access(identity, flow),
-            self.authorizer,
-            [one for one in self.overwrites if one.scope.selects(identity, flow)],
-            [one for one in self.low_pass if one.scope.selects(identity, flow)],
-            flow is Flow.EGRESS or self.roles.believe(identity),
-            self.roles.is_router(identity),
+            [stage for stage in found if stage is not None],
+            takes_link_state=flow is Flow.EGRESS or self.roles.believe(identity),
+            is_router=self.roles.is_router(identity),
         )
 
     def quota(self, identity: Identity) -> Quota | None:

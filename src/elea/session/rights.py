@@ -12,9 +12,9 @@ from elea.link.interfaces import interfaces_of
 from elea.policy.access import Verdict
 from elea.policy.actions import Action, Flow
 from elea.policy.addresses import bucket_of
-from elea.policy.chain import Reason
 from elea.policy.chains import Chains
 from elea.policy.identity import Identity, LinkIdentity
+from elea.policy.interceptor import Reason
 from elea.policy.owners import Owners
 from elea.policy.policy import OPEN_POLICY, Policy
 from elea.policy.service_keys import consumer_of, only_reads
@@ -38,7 +38,7 @@ __all__ = [
 class Excess:
     """A message that is too long, or too many."""
 
-    reason: Reason
+    reason: str
     why: str
     wait_ns: int = 0  # until one may pass, if that is known
 
@@ -57,8 +57,7 @@ class Rights:
     @property
     def are_limited(self) -> bool:
         """Whether there are rules at all."""
-        policy = self._current()
-        return policy.access is not None or policy.authorizer is not None
+        return bool(self._current().rules)
 
     def revision(self) -> object:
         """What the rules are now: another object as soon as they changed."""
@@ -92,8 +91,7 @@ class Rights:
         Args:
             length: Of its payload.
         """
-        policy = self._current()
-        if not (policy.downsampling or policy.low_pass or policy.quotas):
+        if not self._current().is_limiting:
             return None
         driver = self._context.driver
         with driver.lock:

@@ -17,20 +17,13 @@ from typing import Final
 from elea.errors import RemoteProtocolError
 from elea.ids import Rng
 from elea.limits import DEFAULT_LIMITS, Limits
+from elea.transport.exchange import read_terms, write_terms
 from elea.transport.negotiation import Terms, refused
 from elea.wire.buffer_hot import Reader, Writer
 from elea.wire.transport.close import CloseReason
-from elea.wire.transport.establishment import unpack_qos_link
 
 _KEY_LEN: Final = 32
 _TAG_LEN: Final = 16
-
-_QOS: Final = 0x01
-_LOW_LATENCY: Final = 0x02
-_COMPRESSION: Final = 0x04
-_NONCE: Final = 0x08
-_REGION: Final = 0x10
-_QOS_LINK: Final = 0x20
 
 
 class CookieJar:
@@ -56,7 +49,7 @@ class CookieJar:
         writer = Writer()
         writer.z64(self._sealed_count)  # so that two equal handshakes get two cookies
         writer.z64(now_ns + self._limits.cookie_ns)
-        _write_terms(writer, terms)
+        write_terms(writer, terms)
         self._sealed_count += 1
         body = writer.to_bytes()
         return self._tag(body, address) + body
@@ -69,7 +62,7 @@ class CookieJar:
         """
         reader, index, bit = self._check(cookie, address, now_ns)
         self._used[index] |= bit
-        return _read_terms(reader)
+        return read_terms(reader)
 
     def is_valid(self, cookie: bytes, address: str, now_ns: int) -> bool:
         """Whether `open` would open it."""
@@ -105,53 +98,3 @@ class CookieJar:
         digest.update(body)
         digest.update(address.encode(errors="surrogatepass"))
         return digest.digest()
-
-
-def _write_terms(writer: Writer, terms: Terms) -> None:
-    flags = (
-        (_QOS if terms.qos else 0)
-        | (_LOW_LATENCY if terms.low_latency else 0)
-        | (_COMPRESSION if terms.compression else 0)
-        | (_NONCE if terms.nonce is not None else 0)
-        | (_REGION if terms.peer_region_name is not None else 0)
-        | (_QOS_LINK if terms.qos_link is not None else 0)
-    )
-    writer.u8(flags)
-    writer.block(terms.peer_zid)
-    writer.u8(terms.peer_whatami)
-    writer.u16le(terms.batch_len)
-    writer.u8(terms.resolution)
-    writer.z64(terms.patch)
-    if terms.nonce is not None:
-        writer.z64(terms.nonce)
-    if terms.peer_region_name is not None:
-        writer.text(terms.peer_region_name)
-    if terms.qos_link is not None:
-        writer.z64(terms.qos_link.pack())
-
-
-def _read_terms(reader: Reader) -> Terms:
-    flags = reader.u8("flags")
-    zid = reader.take(reader.z8("zid length"), "zid")
-    whatami = reader.u8("role")
-    batch_len = reader.u16le("batch size")
-    resolution = reader.u8("resolution")
-    patch = reader.z64("patch")
-    nonce = reader.z64("nonce") if flags & _NONCE else None
-    region = None
-    if flags & _REGION:
-        region = reader.utf8(reader.z8("region length"), "region name")
-    qos_link = unpack_qos_link(reader.z64("QoS link"), reader) if flags & _QOS_LINK else None
-    return Terms(
-        peer_zid=zid,
-        peer_whatami=whatami,
-        batch_len=batch_len,
-        resolution=resolution,
-        qos=bool(flags & _QOS),
-        patch=patch,
-        low_latency=bool(flags & _LOW_LATENCY),
-        compression=bool(flags & _COMPRESSION),
-        qos_link=qos_link,
-        peer_region_name=region,
-        nonce=nonce,
-    )

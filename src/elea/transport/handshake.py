@@ -22,10 +22,7 @@ from elea.errors import DecodeError, LocalProtocolError, RemoteProtocolError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.records import dataclass
 from elea.transport.cookie import CookieJar
-from elea.transport.negotiation import (
-    Agreed,
-    Offer,
-    Terms,
+from elea.transport.exchange import (
     accept_init_ack,
     accept_open_ack,
     accept_open_syn,
@@ -34,8 +31,8 @@ from elea.transport.negotiation import (
     init_syn,
     open_ack,
     open_syn,
-    refused,
 )
+from elea.transport.negotiation import Agreed, Offer, Terms, refused
 from elea.wire.codec_hot import BatchDecoder, Message, encode_one
 from elea.wire.transport.close import Close, CloseReason, reason_name
 from elea.wire.transport.init import Init

@@ -15,9 +15,10 @@ import elea
 from elea.daemon.audit import START, Audit, chained, verify, verify_file
 from elea.errors import ConfigError
 from elea.policy.actions import Action, Flow
-from elea.policy.chain import Reason, Refusal
+from elea.policy.chain import Refusal
 from elea.policy.events import LoggedIn, LoginRefused, OverQuota, Refused
 from elea.policy.identity import Identity, LinkIdentity
+from elea.policy.interceptor import Reason
 
 WHO = Identity(zid="a1", user="anna", links=(LinkIdentity(protocol="tcp", address="127.0.0.1"),))
 

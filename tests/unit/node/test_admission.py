@@ -22,12 +22,12 @@ ROUTER_KNOWS = {b"ann": Secret("right"), b"bob": Secret("right too")}
 
 
 def listening(world: World, **more: object) -> Session:
-    here = replace(settings(1, listen="tcp/hub:1"), **more)  # type: ignore[arg-type]  # its names
+    here = settings(1, listen="tcp/hub:1", **more)  # type: ignore[arg-type]  # its names
     return Session(world.add("hub", here))
 
 
 def dialling(world: World, name: str, zid: int = 2, **more: object) -> Session:
-    there = replace(settings(zid, connect=("tcp/hub:1",)), **more)  # type: ignore[arg-type]  # as above
+    there = settings(zid, connect=("tcp/hub:1",), **more)  # type: ignore[arg-type]  # as above
     return Session(world.add(name, there))
 
 

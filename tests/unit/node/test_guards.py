@@ -97,7 +97,7 @@ class Star:
     @property
     def refusals(self) -> list[tuple[str, str, str, str]]:
         found = [one.refusal for one in self.events if isinstance(one, Refused)]
-        return [(x.reason.value, x.flow.value, x.action.value, x.key) for x in found]
+        return [(str(x.reason), x.flow.value, x.action.value, x.key) for x in found]
 
     def change(self, policy: Policy) -> None:
         self.router.node.guards.change(policy)

@@ -51,7 +51,7 @@ def test_both_sides_agree_on_who_is_south() -> None:
     plant = Filter(region_names=frozenset({"plant"}))
     gate = world.add("g", replace(settings(1, listen="tcp/g:1"), subregions=((plant,),)))
     north = world.add("n", settings(2, connect=("tcp/g:1",)))
-    south = world.add("s", replace(settings(3, connect=("tcp/g:1",)), region_name="plant"))
+    south = world.add("s", settings(3, connect=("tcp/g:1",), region_name="plant"))
     here, there = Session(north), Session(south)
     here.subscribe("a")
     there.subscribe("b")
@@ -79,9 +79,9 @@ def test_two_that_have_each_other_south_do_not_stay_connected() -> None:
 
 def test_a_router_is_not_taken_south() -> None:
     world = World(1)
-    hub = replace(settings(1, listen="tcp/hub:1"), whatami=WhatAmI.ROUTER, subregions=(None,))
+    hub = settings(1, WhatAmI.ROUTER, listen="tcp/hub:1", subregions=(None,))
     world.add("hub", hub)
-    router = replace(settings(2, connect=("tcp/hub:1",)), whatami=WhatAmI.ROUTER)
+    router = settings(2, WhatAmI.ROUTER, connect=("tcp/hub:1",))
     session = Session(world.add("r", router))
     world.run_for(seconds(5))
     assert not session.driver.node.neighbours()

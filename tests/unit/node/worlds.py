@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from elea.ids import WhatAmI
 from elea.locator import Endpoint
 from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.node.settings import NodeSettings
 from elea.sim.world import SimDriver, World
+from elea.transport.negotiation import Offer
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.put_hot import Put
 from elea.wire.fields_hot import QOS_DECLARE, WireExpr
@@ -74,10 +75,10 @@ def settings(
     **more: object,
 ) -> NodeSettings:
     """Settings of a node that never gives up connecting."""
+    offered = {one.name: more.pop(one.name) for one in fields(Offer) if one.name in more}
     values: dict[str, object] = {"connect_timeout_ns": -1, **more}
     return NodeSettings(
-        zid=bytes((zid,)),
-        whatami=whatami,
+        offered=Offer(zid=bytes((zid,)), whatami=whatami.index, **offered),  # type: ignore[arg-type]
         listen=((Endpoint.parse(listen),),) if listen else (),
         connect=tuple((Endpoint.parse(one),) for one in connect),
         **values,  # type: ignore[arg-type]  # the caller's names are NodeSettings' own

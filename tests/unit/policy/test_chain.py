@@ -9,11 +9,13 @@ import pytest
 from elea.config.config import Config
 from elea.limits import Limits
 from elea.policy.actions import Action, Flow, classify, sizes
-from elea.policy.chain import Chain, Reason, Refusal
-from elea.policy.filters import with_qos
+from elea.policy.chain import Chain, Refusal
+from elea.policy.filters import INTERCEPTORS, with_qos
 from elea.policy.identity import Identity, LinkIdentity
-from elea.policy.policy import Policy
+from elea.policy.interceptor import Denial, Interceptor, Reason, Stage, Step
+from elea.policy.policy import KEYS, Policy
 from elea.policy.quota import Account, Bucket, Quota
+from elea.policy.rules import Rules
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.delete import Del
 from elea.wire.data.error import Err
@@ -42,7 +44,7 @@ def put(key: str, payload: bytes = b"", qos: int = 0x05, **more: Any) -> Push:
 
 def check(
     chain: Chain, message: NetworkMessage, now_ns: int = 0, *, reliable: bool = True
-) -> NetworkMessage | Reason:
+) -> NetworkMessage | str:
     found = classify(message)
     assert found is not None
     outcome = chain.check(found[0], found[1].suffix, message, reliable, now_ns)
@@ -182,6 +184,61 @@ def test_interests_in_other_things_than_tokens_are_nobodys_business() -> None:
         assert classify(Interest(1, mode, OPTION_SUBSCRIBERS)) is None
     found = classify(Interest(1, InterestMode.CURRENT, OPTION_TOKENS))
     assert found == (Action.LIVELINESS_QUERY, WireExpr(0, "**"))
+
+
+# Interceptors
+
+
+class NoNight(Interceptor, Stage):
+    """Refuses what comes at night; forwards by day."""
+
+    PATHS = ("night",)
+
+    @classmethod
+    def from_config(cls, config: Config) -> NoNight:
+        return cls()
+
+    def at(self, identity: Identity, flow: Flow) -> NoNight | None:
+        return self if flow is Flow.INGRESS else None
+
+    def steps(self, action: Action, key: str, now_ns: int) -> list[Step]:
+        return [] if key == "moon" else [Daylight()]
+
+
+class Daylight(Step):
+    def limit(self, length: int, now_ns: int) -> Denial | None:
+        return Denial("night", "sleep", "it is night") if now_ns % 2 else None
+
+
+def test_an_interceptor_is_one_entry_of_a_list_and_has_its_own_reason() -> None:
+    policy = Policy(interceptors=(Rules(), NoNight()))
+    assert not policy.chain(WHO, Flow.EGRESS)
+    chain = policy.chain(WHO, Flow.INGRESS)
+    assert chain
+    message = put("sun")
+    assert check(chain, message, 2) is message
+    assert chain.check(Action.PUT, "sun", message, True, 1) == Refusal(
+        "night", Flow.INGRESS, Action.PUT, "sun", "sleep", "it is night"
+    )
+    assert check(chain, put("moon"), 1) == put("moon")
+    refusal = chain.excess(Action.PUT, "sun", "", 0, 1)
+    assert refusal is not None
+    assert refusal.reason == "night"
+
+
+def test_all_that_is_configured_is_asked_in_the_order_of_the_table() -> None:
+    items = {"messages": DATA, "key_exprs": ["**"]}
+    policy = Policy.from_config(
+        Config.from_mapping(
+            {
+                "low_pass_filter": [{**items, "size_limit": 1}],
+                "downsampling": [{"messages": DATA, "rules": [{"key_expr": "**", "freq": 1}]}],
+                "qos/network": [{"messages": ["put"], "overwrite": {"express": True}}],
+            }
+        )
+    )
+    assert tuple(map(type, policy.interceptors)) == INTERCEPTORS
+    assert {path for one in INTERCEPTORS for path in one.PATHS} <= set(KEYS)
 
 
 # Quotas

@@ -10,10 +10,10 @@ from elea.config.config import Config
 from elea.limits import Limits
 from elea.policy.accounts import Accounts
 from elea.policy.actions import Action, Flow
-from elea.policy.chain import Reason
 from elea.policy.chains import Chains
 from elea.policy.filters import Downsampler, Limiter
 from elea.policy.identity import Identity, LinkIdentity, Selection
+from elea.policy.interceptor import Reason
 from elea.policy.policy import Policy
 from elea.policy.quota import Account, Quota
 

@@ -12,6 +12,7 @@ from tests.pairs import acceptor_offer, opener_offer, seeded, shake_hands
 from elea.errors import LocalProtocolError
 from elea.limits import DEFAULT_LIMITS
 from elea.transport.cookie import CookieJar
+from elea.transport.exchange import init_ack, open_ack
 from elea.transport.handshake import (
     ACCEPTOR,
     ACCEPTOR_DATAGRAM,
@@ -25,7 +26,7 @@ from elea.transport.handshake import (
     Opener,
     State,
 )
-from elea.transport.negotiation import Offer, init_ack, open_ack
+from elea.transport.negotiation import Offer
 from elea.wire.codec import decode_batch
 from elea.wire.codec_hot import encode_one
 from elea.wire.transport.close import Close, CloseReason

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 from tests.pairs import acceptor_offer, agree, opener_offer, seeded, shake_hands
 
@@ -9,21 +11,17 @@ from elea.errors import InvalidValueError, RemoteProtocolError
 from elea.secret import Secret
 from elea.transport import usrpwd
 from elea.transport.cookie import CookieJar
-from elea.transport.handshake import Acceptor, Failure, Opener
-from elea.transport.negotiation import (
-    SN_MASKS,
-    Offer,
-    Terms,
+from elea.transport.exchange import (
     accept_init_ack,
     accept_open_ack,
     accept_open_syn,
     answer_init,
     init_ack,
     init_syn,
-    initial_sn,
     open_syn,
-    sn_mask,
 )
+from elea.transport.handshake import Acceptor, Failure, Opener
+from elea.transport.negotiation import OPTIONS, SN_MASKS, Agreed, Offer, Terms, initial_sn, sn_mask
 from elea.wire import compression
 from elea.wire.extensions import Extension
 from elea.wire.transport.close import CloseReason
@@ -32,6 +30,17 @@ from elea.wire.transport.init import Init
 from elea.wire.transport.open import Open
 
 ACCOUNTS = {b"alice": Secret("wonderland"), b"bob": Secret("builder")}
+
+
+def test_every_part_of_the_terms_is_an_option_that_a_cookie_keeps() -> None:
+    settled = [option.name for option in OPTIONS if option.sealed is not None]
+    told = ["peer_zid", "peer_whatami"]
+    assert sorted([*told, *settled]) == sorted(one.name for one in fields(Terms))
+
+
+def test_what_links_of_a_transport_share_is_named_as_it_is_agreed() -> None:
+    agreed = {one.name for one in fields(Agreed)}
+    assert {name for option in OPTIONS for name in option.shared} < agreed
 
 
 def terms_of(opening: Offer, accepting: Offer) -> Terms:

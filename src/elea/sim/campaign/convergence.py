@@ -44,7 +44,7 @@ class Graph:
         self._clients = {name for name, role in roles.items() if role is WhatAmI.CLIENT}
         self._routers = {name for name, role in roles.items() if role is WhatAmI.ROUTER}
         settings = {name: driver.node.settings for name, driver in world.nodes.items()}
-        self._regions = {name: one.region_name for name, one in settings.items()}
+        self._regions = {name: one.offered.region_name for name, one in settings.items()}
         if self._routers:
             self._networks = {name: self._network(name) for name in self._routers}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -29,7 +28,7 @@ class Storm:
         self._workload = workload
         self._over = False
         self._generations = {one.name: 0 for one in plan.nodes}
-        self._lease_s = plan.nodes[0].settings.lease_ms / 1_000
+        self._lease_s = plan.nodes[0].settings.offered.lease_ms / 1_000
         calm = [(3, self._weather), (2, self._stall), (2, self._deafen), (2, self._pause)]
         rough = [
             *calm,
@@ -206,7 +205,7 @@ class Storm:
         if self._rng.random() < 0.5:
             self._generations[one.name] += 1
         index = int(one.name[1:])
-        settings = replace(one.settings, zid=zid(index, self._generations[one.name]))
+        settings = one.settings.offering(zid=zid(index, self._generations[one.name]))
         self._note(f"restart {one.name} as {settings.zid.hex()}")
         self._world.add(one.name, settings, limits=one.limits)
         self._workload.populate(one.name)

@@ -15,6 +15,7 @@ from elea.limits import DEFAULT_LIMITS, Limits
 from elea.locator import Endpoint
 from elea.node.settings import MS_NS, NodeSettings, RetrySettings
 from elea.routing.roles.subregions import Filter
+from elea.transport.negotiation import Offer
 
 SHAPES: Final = ("mesh", "chain", "star", "tree")
 ROUTERS: Final = "routers"
@@ -86,9 +87,7 @@ def draw(seed: int, options: Options, rng: Random) -> Plan:
         if both_dial:
             targets += [n for n, far in edges if far == index and _listens(shape, n, count)]
         settings = replace(
-            common,
-            zid=zid(index, 0),
-            whatami=role,
+            common.offering(zid=zid(index, 0), whatami=role.index),
             listen=() if is_below else ((_endpoint(scheme, index),),),
             timestamping=role is WhatAmI.ROUTER,
             connect=tuple((_endpoint(scheme, target),) for target in targets),
@@ -111,14 +110,16 @@ def _common(rng: Random, scheme: str) -> NodeSettings:
     # Small numbers wrap often. On datagrams a late duplicate could then look new, by design.
     resolutions = (0x0A, 0x0A, 0x09) if scheme == "udp" else (0x0A, 0x0A, 0x09, 0x08)
     return NodeSettings(
-        zid=b"\x01",
-        whatami=WhatAmI.PEER,
         connect_timeout_ns=-1,
         retry=_RETRY,
-        lease_ms=rng.choice((1_000, 2_000, 10_000)),
-        batch_len=rng.choice((65_535, 65_535, 4_096, 512)),
-        resolution=rng.choice(resolutions),
-        qos=rng.random() < 0.8,
+        offered=Offer(
+            zid=b"\x01",
+            whatami=WhatAmI.PEER.index,
+            lease_ms=rng.choice((1_000, 2_000, 10_000)),
+            batch_len=rng.choice((65_535, 65_535, 4_096, 512)),
+            resolution=rng.choice(resolutions),
+            qos=rng.random() < 0.8,
+        ),
         wait_before_close_ns=rng.choice((1_000, 5_000)) * MS_NS,
     )
 
@@ -164,7 +165,7 @@ def _in_subregion(settings: NodeSettings, rng: Random) -> NodeSettings:
     if settings.whatami is WhatAmI.ROUTER:
         subregions = tuple((Filter(region_names=frozenset({name})),) for name in _REGIONS)
         return replace(settings, subregions=subregions)
-    return replace(settings, region_name=rng.choice(_REGIONS))
+    return settings.offering(region_name=rng.choice(_REGIONS))
 
 
 def _endpoint(scheme: str, index: int) -> Endpoint:

@@ -62,7 +62,7 @@ class Workload:
             (2, self._attach),
         ]
         self._weights = [weight for weight, _ in self._steps]
-        batch_len = plan.nodes[0].settings.batch_len
+        batch_len = plan.nodes[0].settings.offered.batch_len
         self._fills = (*_FILLS, *(int(batch_len * count) for count in _FILLS_IN_BATCHES))
 
     def populate(self, name: str) -> None:
