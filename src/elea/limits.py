@@ -117,8 +117,8 @@ class Limits:
     record_spans_count: int = 1_024  # ranges of numbers of one of them; the lowest go
     record_run_count: int = 32  # numbers in a row, after which a publisher seems to number one key
     record_places_count: int = 65_536  # acknowledged samples whose places a log remembers
-    record_suspects_count: int = 1_024  # rows of a live batch that are compared with what is there
-    record_lookups_count: int = 256  # looks into the log per second for live rows that may repeat
+    record_suspects_count: int = 1_024  # rows that are compared at once with what is there
+    record_looked_rows_count: int = 128 * 1024 * 1024  # in a second, for live rows that may repeat
     record_retry_ns: int = 600_000_000_000  # a put without timestamp is known as repeated so long
     record_tail_rows_count: int = 524_288  # of each shard, looked at when a log is opened
     record_waiting_count: int = 4_096  # who wait for an acknowledgement; more are told "busy"

@@ -216,6 +216,7 @@ class Acks:
         self._eid = 0
         self._sn = 0
         self._is_closed = False
+        self._is_beginning = False  # some thread is at one that waited
 
     def put(self, entry: Entry, timeout_ns: int) -> tuple[Promise[StoredAck], int]:
         """Have a sample stored; SENT, or QUEUED if whoever puts is to wait for room."""
@@ -275,14 +276,25 @@ class Acks:
 
     def left(self, attempt: Attempt) -> None:
         """One has ended: the next may begin."""
-        following = None
         with self.lock:
             self._active.discard(attempt)
-            if self._waiting and len(self._active) < DEFAULT_LIMITS.acks_count:
-                following = self._waiting.popleft()
-                self._active.add(following)
-        if following is not None:
-            following.go_on()
+        # One after the other: each of them may end at once, as all do on a session that is closed.
+        while (following := self._next()) is not None:
+            try:
+                following.go_on()
+            finally:
+                self._is_beginning = False
+
+    def _next(self) -> Attempt | None:
+        """One that may begin; None, too, while another one begins: whoever began it goes on."""
+        with self.lock:
+            has_room = len(self._active) < DEFAULT_LIMITS.acks_count
+            if self._is_beginning or not self._waiting or not has_room:
+                return None
+            self._is_beginning = True
+            following = self._waiting.popleft()
+            self._active.add(following)
+            return following
 
     def identify(self, body: Put | Del) -> SourceRef:
         """Give a sample its time and its number, unless it has them. Under the node's lock.

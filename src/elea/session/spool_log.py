@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from elea.session.ack import Entry
 from elea.session.convert import wire_encoding
 from elea.session.spool_shelf import NAME
 from elea.store.log.consumers import load
+from elea.store.log.disk import RealDisk
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import RowKind, times_of
@@ -64,9 +66,10 @@ class LogShelf:
         self._directory = directory
         self._len_max = len_max
         self._waits = waits
-        self._log = Log(directory, settings)
+        self._disk = RealDisk(directory, writable=True)
+        self._log = Log(self._disk, settings)
         try:
-            self._reader = LogReader(directory, _on_damage)
+            self._reader = LogReader(self._disk, _on_damage)
             self.log: uuid.UUID | None = self._reader.log_id
             self.end = self._log.ends()[0]
             self.first = self._written = self._begin()
@@ -75,6 +78,8 @@ class LogShelf:
             raise
         self._executor = ThreadPoolExecutor(1, "elea-spool")
         self._length = 0
+        self._reading = threading.Lock()  # while the directories are used, or given back
+        self._is_closed = False
 
     def _begin(self) -> int:
         """How far it was forwarded before."""
@@ -113,11 +118,13 @@ class LogShelf:
 
     def read(self, first: int, count: int) -> tuple[list[tuple[int, Entry]], int]:
         """The next ones that are on disk, and the number to go on with."""
-        end = min(first + count, self._log.ends()[0])
-        if end <= first:
-            return [], first
-        batches = self._reader.read(0, first, end, position=True)
-        return [(row["seq"], entry_of(row)) for batch in batches for row in batch.to_pylist()], end
+        with self._reading:
+            end = min(first + count, self._log.ends()[0])
+            if self._is_closed or end <= first:
+                return [], first
+            batches = self._reader.read(0, first, end, position=True)
+            rows = [row for batch in batches for row in batch.to_pylist()]
+        return [(row["seq"], entry_of(row)) for row in rows], end
 
     def release(self, first: int) -> None:
         """All below this number were forwarded; written down now and then."""
@@ -136,8 +143,9 @@ class LogShelf:
 
     def length(self) -> int:
         """Octets of its files with samples."""
-        with suppress(EleaError, OSError):  # as when no descriptor is free: what it was before
-            self._length = self._reader.stat(0).octets_count
+        with self._reading, suppress(EleaError, OSError):  # no descriptor is free: as it was before
+            if not self._is_closed:
+                self._length = self._reader.stat(0).octets_count
         return self._length
 
     def close(self) -> None:
@@ -146,6 +154,9 @@ class LogShelf:
         if self.first != self._written:
             self._write_down(self.first)
         self._log.close()
+        with self._reading:
+            self._is_closed = True
+            self._disk.close()
 
 
 def _on_damage(damage: Damage) -> None:

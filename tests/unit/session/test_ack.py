@@ -27,12 +27,21 @@ from elea.limits import DEFAULT_LIMITS
 from elea.provenance import SourceInfo
 from elea.qos import CongestionControl, Locality, Priority
 from elea.sample import Reply, ReplyError
-from elea.session.ack import Acks, Attempt, Entry, StoredAck, _read_ack, read_refusal
+from elea.session.ack import (
+    Acks,
+    Attempt,
+    Entry,
+    StoredAck,
+    _read_ack,
+    acks_of,
+    read_refusal,
+)
 from elea.session.query import Query
 from elea.session.receipts import read_receipts
 from elea.session.session import Session
 from elea.sim.world import World
 from elea.store.log.reader import LogReader
+from elea.wire.data.put_hot import Put
 from elea.zbytes import ZBytes
 
 
@@ -235,6 +244,31 @@ def test_the_session_is_closed_meanwhile(scene: Scene) -> None:
         session.put("a", "a", ack="stored")
     with pytest.raises(ClosedError):
         session.put("a", "a", ack="stored")
+
+
+def test_puts_that_waited_when_a_session_was_closed_recursed_one_into_the_other(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each ended at once, and began the next: with a thousand of them that was too deep."""
+    held: list[Query] = []
+    scene.node.declare_queryable("@elea/log/x/put/**", held.append)
+    scene.world.sleep(0.2)
+    session, count = scene.session, DEFAULT_LIMITS.acks_count + 2_000
+    acks = acks_of(session._context)
+    entries = [Entry(f"a/{number}", Put(b""), 0) for number in range(count)]
+    futures = [acks.put(entry, 10**10)[0] for entry in entries]
+    closed = ClosedError("session closed")
+
+    def refuse(self: Acks, entry: Entry) -> int:
+        raise closed
+
+    monkeypatch.setattr(Acks, "publish", refuse)
+    next(iter(acks._active)).give_up(closed)
+    assert sum(one.done() for one in futures) == 1 + 2_000
+    session.close()
+    for one in futures:
+        with pytest.raises(ClosedError):
+            one.result()
 
 
 @pytest.fixture

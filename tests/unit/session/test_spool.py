@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import random
 import sys
 from collections.abc import Iterator
@@ -486,6 +487,15 @@ class TestDeclaring:
         with pytest.raises(StoreError, match="with 1 rows, and no spool"):
             scene.session.declare_spool(scene.directory)
         Log(scene.directory).close()  # nobody holds it
+
+    @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux lists them")
+    def test_a_closed_spool_on_disk_kept_descriptors(self, tmp_path: Path) -> None:
+        before = sorted(os.listdir("/proc/self/fd"))
+        shelf = LogShelf(tmp_path / "spool", 1_000_000, waits=True)
+        assert len(os.listdir("/proc/self/fd")) > len(before)
+        shelf.close()
+        assert sorted(os.listdir("/proc/self/fd")) == before
+        assert (shelf.read(0, 10), shelf.length()) == (([], 0), 0)
 
     def test_a_closed_session_has_none(self, scene: Scene, tmp_path: Path) -> None:
         scene.session.close()

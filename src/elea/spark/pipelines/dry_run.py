@@ -17,7 +17,7 @@ from elea.spark.pipelines.definition import BAD, Archive, Decoded, Gold, Pipelin
 from elea.spark.pipelines.gold import KINDS
 from elea.spark.pipelines.problems import Problem
 from elea.spark.pipelines.silver import BAD_COLUMNS, Silver
-from elea.spark.pipelines.supervision import told
+from elea.spark.pipelines.supervision import OF_USER, told
 from elea.store.tables.layout import COLUMNS, DATE
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def problems_on_spark(spark: SparkSession, pipeline: Pipeline) -> list[Problem]:
     for table in graph.ordered(pipeline):
         try:
             frames |= _frames(spark, pipeline, table, frames)
-        except Exception as error:  # whatever Spark, or a kind, raises of a definition
+        except OF_USER as error:  # whatever Spark, or a kind, raises of a definition
             place = f"tables.{table.name}.sql" if isinstance(table, View) else _place(table)
             found.append(Problem(place, _reason(error, table, pipeline)))
             continue
@@ -113,7 +113,7 @@ def _place(table: Table) -> str:
     return f"{place}.{table.kind}" if isinstance(table, Gold) else place
 
 
-def _reason(error: Exception, table: Table, pipeline: Pipeline) -> str:
+def _reason(error: BaseException, table: Table, pipeline: Pipeline) -> str:
     """Spark's message in a line; where columns may come with payloads, how to declare one."""
     text = told(error)
     is_column = "UNRESOLVED_COLUMN" in text or "FIELD_NOT_FOUND" in text

@@ -25,7 +25,8 @@ def problems_of(pipeline: Pipeline, declared: Iterable[str] = ()) -> Iterator[Pr
         declared: Names of tables that the file has, also of those that are wrong in themselves:
             who is made of one is not to blame.
     """
-    if not pipeline.tables and not pipeline.sinks:
+    declared = list(declared)
+    if not pipeline.tables and not pipeline.sinks and not declared:
         yield Problem("tables", "is missing: names, and what each table is")
     count, count_max = len(pipeline.tables), DEFAULT_LIMITS.pipeline_tables_count
     if count > count_max:

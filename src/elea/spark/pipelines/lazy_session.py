@@ -40,7 +40,7 @@ def lazily_active(maker: Maker) -> Iterator[None]:
         SparkSession.active = before  # type: ignore[method-assign]
 
 
-def needs_session(error: Exception) -> bool:
+def needs_session(error: BaseException) -> bool:
     """Whether something could not be done without a session, as `udf("int")`."""
     condition = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
     return condition is not None and condition() in _MISSING

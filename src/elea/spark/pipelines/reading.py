@@ -265,17 +265,26 @@ class _Reader:
 
     def _check_source(self, made: Pipeline) -> None:
         """What the source says of its options."""
-        given = {**made.reach(), "log": made.log}
         problems: dict[str, str] = {}
-        # One by one, so that each is told; then together.
-        for options in (*({name: value} for name, value in made.options.items()), made.options):
+
+        def is_good(options: Mapping[str, str]) -> bool:
             try:
-                Options({**options, **given}).stream()
+                Options(options).stream()
             except ConfigError as error:
                 name = error.path.removeprefix("option ")
                 place = name if name in TOP else f"options.{name}"
-                if not problems or options is not made.options:
-                    problems.setdefault(place, error.reason)
+                problems.setdefault(place, error.reason)
+                return False
+            return True
+
+        log = {"log": made.log}
+        given = {**made.reach(), **log}
+        if not is_good(given):  # the options may be wrong as well
+            given = log
+        # One by one, so that each is told; then together.
+        are_good = [is_good({name: value, **given}) for name, value in made.options.items()]
+        if all(are_good):
+            is_good({**made.options, **given})
         for place, reason in problems.items():
             self._problems.add(place, reason)
 
@@ -375,6 +384,8 @@ class _Reader:
             for option in ("decode", "encoding", "message", "definitions", "into")
             if option in entry
         }
+        deletes = flag_of(problems, f"{place}.deletes", entry.get("deletes", True))
+        publish = self._publish(place, entry)
         decoder = texts.pop("decode", None)
         if decoder is None:
             return None
@@ -390,8 +401,6 @@ class _Reader:
             if isinstance(error, ConfigError) and error.path == "decode":
                 self._check_layout(place, entry.get("schema"))
             return None
-        deletes = flag_of(problems, f"{place}.deletes", entry.get("deletes", True))
-        publish = self._publish(place, entry)
         made = Decoded(name, plan, key_exprs, key, deletes, str(drift), publish, drift_max)
         columns = [column.lower() for column in (*COLUMNS.names, DATE, ERROR, *plan.schema.names)]
         for one in made.fields:

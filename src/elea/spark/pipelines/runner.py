@@ -17,7 +17,7 @@ from elea.spark.pipelines.definition import BAD, Decoded, Pipeline, View
 from elea.spark.pipelines.lag import Lags
 from elea.spark.pipelines.queries import Handle, Job, Queries
 from elea.spark.pipelines.state import Board, Lease, Status, now_status
-from elea.spark.pipelines.supervision import Supervision, told
+from elea.spark.pipelines.supervision import OF_USER, Supervision, told
 from elea.spark.pipelines.upkeep import Upkeep, rows_of
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class Run:
                 self._stopping.wait(_POLL_S)
             self._board.state("stopping")
             self._end()
-        except Exception as error:  # nobody else would see it
+        except BaseException as error:  # nobody else would see it
             end = None if self._engine_end is None else self._engine_end(error)
             if end is None:
                 _LOG.exception("pipeline %s", self._pipeline.name)
@@ -287,7 +287,7 @@ class Run:
         one.supervision.begins(now_s)
         try:
             one.handle = one.job.start()
-        except Exception as error:  # of Spark, of functions of a user, of a disk: it is told
+        except OF_USER as error:  # or of Spark, of a disk: it is told
             self._failed(one, told(error), now_s)
             return
         self._note(one, "running")

@@ -13,6 +13,7 @@ from typing import Final
 from elea import errors
 
 ATTEMPTS_MAX: Final = 10  # failures in a row after which something is given up
+OF_USER: Final = (Exception, SystemExit)  # what code of a user may raise: a thread would end
 _FIRST_S: Final = 1.0
 _LAST_S: Final = 60.0
 _GOOD_S: Final = 300.0  # who worked that long has not failed in a row
@@ -31,11 +32,11 @@ _FINAL: Final = frozenset(
         *(ZeroDivisionError, OverflowError, IndexError, KeyError, ModuleNotFoundError),
         *(UnboundLocalError, UnicodeError, UnicodeDecodeError, UnicodeEncodeError),
     )
-) | {"AnalysisException", "ParseException", "ConfigError"}
-_OF_USER: Final = re.compile(r" \([^()]+:[0-9]+\)$")  # how an error ends that has a place
-_NAME: Final = re.compile(r"(?:[A-Za-z_][\w.]*\.)?(\w+(?:Error|Exception))\b")
+) | {"AnalysisException", "ParseException", "ConfigError", "SystemExit"}
+_AT_USER: Final = re.compile(r" \([^()]+:[0-9]+\)$")  # how an error ends that has a place
+_NAME: Final = re.compile(r"(?:[A-Za-z_][\w.]*\.)?(\w+(?:Error|Exception)|SystemExit)\b")
 _OF_ELEA: Final = re.compile(r"elea\.errors\.\w+: ")
-_RAISED: Final = re.compile(r"[\w.]+(Error|Exception)(:|$)")
+_RAISED: Final = re.compile(r"([\w.]+(Error|Exception)|SystemExit)(:|$)")
 
 
 @dataclass(slots=True)
@@ -95,7 +96,7 @@ class Supervision:
         before = self.error if self.failures_count else None
         self.failures_count += 1
         self.error = told(error)
-        self._is_repeated = self.error == before and _OF_USER.search(self.error) is not None
+        self._is_repeated = self.error == before and _AT_USER.search(self.error) is not None
         wait_s = min(_FIRST_S * 2 ** (self.failures_count - 1), _LAST_S)
         self._next_s = now_s + wait_s
 

@@ -26,7 +26,7 @@ from elea.spark.pipelines.gold.refresh import Refreshed
 from elea.spark.pipelines.outbox import Outbox, kept_at_ns
 from elea.spark.pipelines.publish import payload, send_rows
 from elea.spark.pipelines.state import Board
-from elea.spark.pipelines.supervision import Supervision
+from elea.spark.pipelines.supervision import OF_USER, Supervision
 from elea.store.tables.results import is_results, open_results, removal_all
 from elea.store.tables.table import format_of, open_table
 
@@ -143,7 +143,7 @@ class Upkeep:
             except _NotYetError as error:
                 self._board.table(table.name, state="waiting", error=str(error))
                 continue
-            except Exception as error:  # of Spark, of SQL of a user, of a disk: it is told
+            except OF_USER as error:  # or of Spark, of a disk: it is told
                 if jvm_end(error) is not None:
                     return False  # the runner reports that Java ended; the table is not at fault
                 supervised.fails(error, time.monotonic())

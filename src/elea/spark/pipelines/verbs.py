@@ -36,7 +36,7 @@ from elea.spark.pipelines.lazy_session import (
     needs_session,
 )
 from elea.spark.pipelines.problems import Problems
-from elea.spark.pipelines.supervision import told
+from elea.spark.pipelines.supervision import OF_USER, told
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -158,7 +158,7 @@ def _run(file: Path, problems: Problems) -> Definition | None:
         with definition(file.parent) as made, lazily_active(maker):
             try:
                 runpy.run_path(str(file), run_name="__elea_pipeline__")
-            except Exception as error:  # whatever the file of the user does
+            except OF_USER as error:
                 if not has_session and needs_session(error):
                     maker()
                     continue

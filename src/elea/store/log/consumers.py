@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -38,9 +38,30 @@ class Consumer:
     lease_until_ns: int
     committed_ns: int
 
-    def is_live(self, now_ns: int) -> bool:
-        """Whether rows are kept for it."""
-        return now_ns < self.lease_until_ns
+
+class Leases:
+    """Whose lease lasts. A commit whose time is yet to come was made by a clock that was ahead.
+
+    Such a lease begins when the commit is first seen here: else rows would be kept until that time.
+    """
+
+    __slots__ = ("_seen",)
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, int]] = {}  # by name, time of the commit, first seen
+
+    def live(self, consumers: Iterable[Consumer], now_ns: int) -> list[Consumer]:
+        """Return the consumers that rows are kept for."""
+        before, self._seen = self._seen, {}
+        return [one for one in consumers if self._is_live(one, now_ns, before.get(one.name))]
+
+    def _is_live(self, one: Consumer, now_ns: int, seen: tuple[int, int] | None) -> bool:
+        if one.committed_ns <= now_ns:
+            return now_ns < one.lease_until_ns
+        if seen is None or seen[0] != one.committed_ns or seen[1] > now_ns:
+            seen = (one.committed_ns, now_ns)
+        self._seen[one.name] = seen
+        return now_ns - seen[1] < one.lease_until_ns - one.committed_ns
 
 
 @dataclass(slots=True)

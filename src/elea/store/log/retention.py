@@ -47,7 +47,7 @@ class Trimmed:
 def to_trim(
     segments: Sequence[Kept],
     used_len: int,
-    consumers: Sequence[Consumer],
+    live: Sequence[Consumer],
     settings: LogSettings,
     now_ns: int,
 ) -> list[Trimmed]:
@@ -56,8 +56,8 @@ def to_trim(
     Args:
         segments: Closed ones only, of each shard in order.
         used_len: Octets of the whole log.
+        live: Consumers whose lease lasts.
     """
-    live = [one for one in consumers if one.is_live(now_ns)]
     appended = _appended_ns(segments, now_ns)
     queues: dict[int, list[Kept]] = {}
     for segment in segments:

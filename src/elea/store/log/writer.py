@@ -105,6 +105,7 @@ class Writer:
         "_closed_segments",
         "_disk",
         "_ends",
+        "_leases",
         "_lock",
         "_packing",
         "_replaced",
@@ -132,6 +133,7 @@ class Writer:
         self._packing: Kept | None = None  # what somebody is packing
         self._unpackable: set[str] = set()  # what could not be; the next writer tries again
         self._replaced: list[tuple[Kept, int]] = []  # what was, and when that was
+        self._leases = consumer_files.Leases()
         self.report = Report()
         lock = disk.lock()
         if lock is None:
@@ -230,7 +232,8 @@ class Writer:
             self._remove_replaced(replaced)
         known = consumer_files.load(self._disk, self.manifest.log_id)
         self.report.unreadable_consumers = known.unreadable
-        due = to_trim(self._untrimmed(), self.used_len, known.consumers, self._settings, now)
+        live = self._leases.live(known.consumers, now)
+        due = to_trim(self._untrimmed(), self.used_len, live, self._settings, now)
         due = list(itertools.takewhile(lambda one: one.segment != self._packing, due))
         for one in due:
             self._remove(one.segment)

@@ -20,7 +20,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
-from functools import partial
 from typing import Final, TypeAlias
 
 from elea.errors import EleaError, StoreError
@@ -54,14 +53,7 @@ from elea.store.recorder.flight import (
     received_us,
     written,
 )
-from elea.store.recorder.marks import (
-    Mark,
-    Question,
-    Repeats,
-    mark_of,
-    mark_of_row,
-    rows_of,
-)
+from elea.store.recorder.marks import Mark, Question, Repeats, mark_of, mark_of_row, rows_of
 from elea.store.recorder.notes import Notes
 from elea.store.recorder.opener import LogGoneError
 from elea.store.recorder.pending_acks import PendingAck, PendingAcks, Receivers
@@ -317,11 +309,15 @@ class Book:
             suspects = self._windows.suspects(batch, unstamped=filled)
             if not suspects:
                 return batch
-            may_look = filled or self._finder.may_look(self._clock_ns())
             flights = self._pending()
-        checked = suspects if filled else suspects[: self._limits.record_suspects_count]
-        self.counts.unchecked += len(suspects) - len(checked)
-        return self._finder.without_known(batch, checked, flights, may_look=may_look)
+        now_ns = None if filled else self._clock_ns()
+        rows, stored = self._finder.without_known(batch, suspects, flights, now_ns)
+        with self._lock:  # who repeated a sample is told where it is, as of a new one
+            for mark, shard, seq in stored:
+                told = self._receivers.answers(mark, Place(shard, seq, duplicate=True))
+                self.counts.acknowledged += len(told)
+                self._due += told
+        return rows
 
     def _pending(self) -> tuple[Flight, ...]:
         return (*self._flights, *self._unsure)
@@ -468,9 +464,9 @@ class Book:
         asked = {row for row, _, _ in waiters}
         due: list[Given] = []
         for row, mark in flight.marks.items():
-            for receipt in self._receivers.receipts(mark.identity.source):
-                self.counts.acknowledged += row not in asked
-                due.append((partial(receipt, mark), Place(*places[row], False)))
+            told = self._receivers.answers(mark, Place(*places[row], False))
+            self.counts.acknowledged += 0 if row in asked else len(told)
+            due += told
         for row, answer, duplicate in waiters:
             self.counts.acknowledged += 1
             due.append((answer, Place(*places[row], duplicate)))
@@ -494,8 +490,7 @@ class Book:
     def _refuse(self, flight: Flight, refusal: Refusal) -> None:
         self._windows.forget(flight.taken)
         for mark in flight.marks.values():
-            for receipt in self._receivers.receipts(mark.identity.source):
-                self._due.append((partial(receipt, mark), refusal))
+            self._due += self._receivers.answers(mark, refusal)
         for _, answer, _ in flight.waiters:
             self._answer(answer, refusal)
         if flight.notes is None:

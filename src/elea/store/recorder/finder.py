@@ -3,11 +3,15 @@
 The places of samples that were acknowledged lately are remembered. Of the last rows of each shard
 the numbers and timestamps are (`tail.py`), so that few rows are read to compare a sample. Rows
 before those are found by key and time, if they can be that old.
+
+What live rows may cost has a bound, as anybody can make rows look as if they were recorded already.
+It is counted in rows of a tail that are looked at, to which all else is compared.
 """
 
 from __future__ import annotations
 
 import itertools
+import operator
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -34,7 +38,7 @@ from elea.store.recorder.marks import (
     repeated_rows,
     without_rows,
 )
-from elea.store.recorder.tail import Tail
+from elea.store.recorder.tail import Sought, Tail
 from elea.store.recorder.windows import Identity, Windows
 from elea.timestamp import Timestamp
 
@@ -43,8 +47,13 @@ _NEAR: Final = 10 << 32  # rows so near in time are looked up together: ten seco
 _CANDIDATES_COUNT: Final = 64  # rows with one key, number and timestamp that are compared
 _TOGETHER_COUNT: Final = 64  # rows between two that are read together
 _OLD_BLOCKS_COUNT: Final = 256  # blocks before the tail that are read for one look
+# What else costs, in rows of a tail.
+_MARK_COST: Final = 4_096  # the digest of a row
+_READ_COST: Final = 16_384  # to begin to read some rows,
+_ROW_COST: Final = 16  # and for each of them
 _SAME_COUNT: Final = 8  # samples of one number and key whose places are remembered
 _DELETE: Final = pa.scalar(int(RowKind.DELETE), pa.int8())
+_BY_KEY_AND_TIME: Final = operator.attrgetter("key", "bits")
 
 
 class Found(NamedTuple):
@@ -78,7 +87,7 @@ class Finder:
         self.tails = [Tail(limits.record_tail_rows_count) for _ in range(self._reader.shards_count)]
         self._places: dict[tuple[Identity, str], list[Found]] = {}  # the newest is the last
         self._counts = counts
-        self._left_count = 0  # looks for live rows in this second
+        self._cost = 0  # of looks in this second
         self._second = -1
 
     # Memory: changed under the book's lock.
@@ -132,30 +141,58 @@ class Finder:
         return [one for one in found if question.fits(one.mark)]
 
     def without_known(
-        self, batch: Rows, suspects: Sequence[int], flights: Iterable[Flight], *, may_look: bool
-    ) -> Rows:
-        """Rows without those of some suspects that are under way or recorded: duplicates."""
-        marks = {row: mark for row in suspects if (mark := mark_of(batch, row)) is not None}
-        known, unknown_count = self._known(marks.values(), flights, may_look=may_look)
-        self._counts.unchecked += len(suspects) - len(marks) + unknown_count
+        self,
+        batch: Rows,
+        suspects: Sequence[int],
+        flights: Iterable[Flight],
+        now_ns: int | None,
+    ) -> tuple[Rows, list[Found]]:
+        """Rows without those of some suspects that are under way or recorded: duplicates.
+
+        Args:
+            now_ns: The time, for live rows: what exceeds the bound of a second stays; None: nothing
+                does.
+
+        Returns:
+            The rows, and the duplicates that are on disk.
+        """
+        marks: dict[int, Mark] = {}
+        known: dict[SampleId, Found | None] = {}
+        step = self._limits.record_suspects_count
+        for start in range(0, len(suspects), step):
+            is_free = now_ns is None or self._may_look(now_ns)
+            if not is_free and start:
+                self._counts.unchecked += len(suspects) - start
+                break
+            rows = suspects[start : start + step]
+            some = {row: mark for row in rows if (mark := mark_of(batch, row)) is not None}
+            found, unknown_count = self._known(some.values(), flights, may_look=is_free)
+            self._counts.unchecked += len(rows) - len(some) + unknown_count
+            known |= found
+            marks |= some
         duplicates = {row for row, mark in marks.items() if mark.sample in known}
         duplicates |= repeated_rows(batch, marks)
         self._counts.duplicates += len(duplicates)
-        return without_rows(batch, duplicates)
+        stored = [one for one in known.values() if one is not None]
+        return without_rows(batch, duplicates), stored
 
     def _known(
         self, marks: Collection[Mark], flights: Iterable[Flight], *, may_look: bool
-    ) -> tuple[set[SampleId], int]:
-        """Those samples that are under way or recorded, and how many were not looked up.
+    ) -> tuple[dict[SampleId, Found | None], int]:
+        """Those samples that are recorded or, None, under way; and how many were not looked up.
 
         No lock of the book is held: what is remembered meanwhile is in the log, too.
         """
-        known = samples_of(flights, marks)
-        known |= {mark.sample for mark in marks if self.remembers(mark)}
+        self._cost += _MARK_COST * len(marks)
+        known: dict[SampleId, Found | None] = dict.fromkeys(samples_of(flights, marks))
+        for mark in marks:
+            place = self.remembered(mark)
+            if place is not None:
+                known[mark.sample] = place
         unknown = [mark for mark in marks if mark.sample not in known]
         if not may_look:
             return known, len(unknown)
-        return known | self.find(unknown).keys(), 0
+        return known | self.find(unknown), 0
 
     def suspects(
         self, puts: Sequence[Put], marks: Sequence[Mark | None], windows: Windows
@@ -167,7 +204,7 @@ class Finder:
             if mark is not None
             and put.is_stamped
             and (windows.has_forgotten or windows.may_have(mark.identity, mark.key, mark.bits))
-            and not self.remembers(mark)
+            and self.remembered(mark) is None
         ]
 
     def look(self, marks: Sequence[Mark], flights: Iterable[Flight]) -> Looked:
@@ -181,16 +218,16 @@ class Finder:
             return list(self.find([mark]).values())
         return [looked.found[mark.sample]] if mark.sample in looked.found else []
 
-    def remembers(self, mark: Mark) -> bool:
-        """Whether the place of a sample is remembered."""
-        return any(one.mark.is_same(mark) for one in self.recollect(mark.identity, mark.key))
+    def remembered(self, mark: Mark) -> Found | None:
+        """The place of a sample, if it is remembered."""
+        places = self.recollect(mark.identity, mark.key)
+        return next((one for one in places if one.mark.is_same(mark)), None)
 
-    def may_look(self, now_ns: int) -> bool:
-        """Whether to look into the log for a live row: so many times a second."""
+    def _may_look(self, now_ns: int) -> bool:
+        """Whether to look into the log for live rows: looks in one second may cost so much."""
         if now_ns // _NS != self._second:
-            self._second, self._left_count = now_ns // _NS, self._limits.record_lookups_count
-        self._left_count -= 1
-        return self._left_count >= 0
+            self._second, self._cost = now_ns // _NS, 0
+        return self._cost < self._limits.record_looked_rows_count
 
     # The log: no lock of the book is held. What cannot be read is not found, and recorded again.
 
@@ -205,13 +242,13 @@ class Finder:
 
     def find(self, marks: Iterable[Mark]) -> dict[SampleId, Found]:
         """Those of these samples that are in the log."""
-        by_key: dict[str, list[Mark]] = {}
+        by_shard: dict[int, list[Mark]] = {}
         for mark in marks:
-            by_key.setdefault(mark.key, []).append(mark)
+            by_shard.setdefault(self._shard_of(mark.key), []).append(mark)
         found: dict[SampleId, Found] = {}
-        for some in by_key.values():
+        for shard, some in by_shard.items():
             wanted = {mark.sample for mark in some}
-            for one in self._candidates(some):
+            for one in self._candidates(shard, some):
                 if one.mark.sample in wanted:
                     found.setdefault(one.mark.sample, one)
         return found
@@ -229,7 +266,8 @@ class Finder:
         if question.bits is None:
             found = self._last(question.identity, question.key)
         else:
-            found = self._at(question.key, [question.bits], {question.identity.sn})
+            sought = Sought(question.key, question.identity.sn, question.bits)
+            found = self._at(self._shard_of(question.key), [sought])
         meant = [one for one in found if question.fits(one.mark)]
         if not meant:
             return None
@@ -237,46 +275,63 @@ class Finder:
         is_one = all(one.mark.digest == first.mark.digest for one in meant)
         return first if is_one else AMBIGUOUS
 
-    def _candidates(self, marks: list[Mark]) -> Iterator[Found]:
-        """Rows of one key with the timestamps and numbers of samples."""
-        stamped = sorted((mark for mark in marks if mark.bits is not None), key=_bits)
-        start = 0
-        for end in range(1, len(stamped) + 1):
-            if end == len(stamped) or _bits(stamped[end]) - _bits(stamped[end - 1]) > _NEAR:
-                some = stamped[start:end]
-                numbers = {mark.identity.sn for mark in some}
-                yield from self._at(some[0].key, [_bits(mark) for mark in some], numbers)
-                start = end
+    def _candidates(self, shard: int, marks: Sequence[Mark]) -> Iterator[Found]:
+        """Rows of a shard with the keys, numbers and timestamps of samples."""
+        sought = [
+            Sought(mark.key, mark.identity.sn, mark.bits) for mark in marks if mark.bits is not None
+        ]
+        yield from self._at(shard, sought)
         for mark in marks:
             if mark.bits is None:
                 yield from self._last(mark.identity, mark.key)
 
-    def _at(self, key: str, bits: list[int], numbers: set[int]) -> Iterator[Found]:
-        """Rows of a key with these timestamps, ascending, and numbers."""
-        shard = shard_of(key, self._reader.shards_count)
+    def _at(self, shard: int, sought: Sequence[Sought]) -> Iterator[Found]:
+        """Rows of a shard that agree in key, number and timestamp."""
+        if not sought:
+            return
         tail = self.tails[shard]
-        seqs = tail.find(key, numbers, bits)
-        self._cut(len(seqs), _CANDIDATES_COUNT * len(bits))
-        yield from self._rows(shard, seqs[: _CANDIDATES_COUNT * len(bits)], numbers)
+        hits = tail.find_samples(sought, _CANDIDATES_COUNT * len(sought))
+        self._cost += hits.looked_count
+        self._counts.unchecked += hits.is_cut
+        yield from self._rows(shard, hits.seqs, {one.sn for one in sought})
+        if not tail.first_seq:
+            return
         # What was received before the tail has no newer timestamp, but for clocks that are ahead.
-        if tail.first_seq and bits[0] <= tail.floor + _NEAR:
-            yield from self._before(tail, key, bits, numbers)
+        old = [one for one in sought if one.bits <= tail.floor + _NEAR]
+        old.sort(key=_BY_KEY_AND_TIME)
+        start = 0
+        for end in range(1, len(old) + 1):
+            is_apart = end == len(old) or old[end].key != old[start].key
+            if is_apart or old[end].bits - old[end - 1].bits > _NEAR:
+                some = old[start:end]
+                numbers = {one.sn for one in some}
+                yield from self._before(tail, some[0].key, some[0].bits, some[-1].bits, numbers)
+                start = end
 
-    def _before(self, tail: Tail, key: str, bits: list[int], numbers: set[int]) -> Iterator[Found]:
+    def _shard_of(self, key: str) -> int:
+        return shard_of(key, self._reader.shards_count)
+
+    def _before(
+        self, tail: Tail, key: str, first: int, last: int, numbers: set[int]
+    ) -> Iterator[Found]:
+        """Rows before the tail, of a key and a span of time."""
         left = itertools.count(1)
         with self._lock, suppress(EleaError, OSError):
             batches = self._reader.select(
                 key,
-                since=bits[0],
-                until=bits[-1] + 1,
+                since=first,
+                until=last + 1,
                 columns=MARKED,
                 position=True,
                 end=tail.first_seq,
                 may_read=lambda: next(left) <= _OLD_BLOCKS_COUNT,
             )
             for batch in batches:
+                self._cost += _ROW_COST * batch.num_rows
                 yield from _found(batch, numbers)
-        self._cut(next(left) - 1, _OLD_BLOCKS_COUNT)
+        blocks_count = next(left) - 1
+        self._cost += _READ_COST * (1 + blocks_count)
+        self._cut(blocks_count, _OLD_BLOCKS_COUNT)
 
     def _last(self, identity: Identity, key: str, since_us: int = 0) -> Iterator[Found]:
         """Rows of a number on a key, the last ones first, of those in the tail.
@@ -284,7 +339,7 @@ class Finder:
         Args:
             since_us: When they were received, at least.
         """
-        shard = shard_of(key, self._reader.shards_count)
+        shard = self._shard_of(key)
         seqs = self.tails[shard].find(key, [identity.sn])
         self._cut(len(seqs), _CANDIDATES_COUNT)
         for one in reversed(list(self._rows(shard, seqs[-_CANDIDATES_COUNT:], {identity.sn}))):
@@ -301,6 +356,7 @@ class Finder:
                 continue
             wanted = pa.array(seqs[start:end], pa.int64())
             span = (seqs[start], seqs[end - 1] + 1)
+            self._cost += _READ_COST + _ROW_COST * (span[1] - span[0]) + _MARK_COST * (end - start)
             start = end
             with self._lock, suppress(EleaError, OSError):
                 for batch in self._reader.read(shard, *span, columns=MARKED, position=True):
@@ -310,11 +366,6 @@ class Finder:
     def _cut(self, count: int, most: int) -> None:
         """Count a look that compares less than there is: its sample may be recorded again."""
         self._counts.unchecked += count > most
-
-
-def _bits(mark: Mark) -> int:
-    assert mark.bits is not None
-    return mark.bits
 
 
 def _found(batch: pa.RecordBatch, numbers: set[int]) -> Iterator[Found]:

@@ -7,11 +7,12 @@ its place, and whoever asks for many displaces the oldest, who then ask again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 from elea.limits import Limits
-from elea.store.recorder.flight import Answer, Receipt
+from elea.store.recorder.flight import Answer, Given, Outcome, Receipt
 from elea.store.recorder.marks import Mark, Question
 from elea.store.recorder.windows import Identity, SourceId
 
@@ -109,9 +110,10 @@ class Receivers:
             del self._receipts[next(iter(self._receipts))]
         return is_new
 
-    def receipts(self, source: SourceId) -> Iterable[Receipt]:
-        """Who is told of a sample of a publisher."""
-        return self._receipts.get(source, {}).values()
+    def answers(self, mark: Mark, outcome: Outcome) -> list[Given]:
+        """What those are told of a sample who are told of all of its publisher."""
+        told = self._receipts.get(mark.identity.source, {}).values()
+        return [(partial(receipt, mark), outcome) for receipt in told]
 
     def eids(self) -> set[int]:
         """The numbers of the entities that are told."""

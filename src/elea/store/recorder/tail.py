@@ -7,8 +7,9 @@ a look at the disk where the rows of a key with some number and timestamp are; a
 
 from __future__ import annotations
 
+import bisect
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -35,6 +36,24 @@ class _Chunk(NamedTuple):
     rows: pa.RecordBatch
     end_seq: int
     received_us: int  # the latest
+    oldest: int  # timestamp, with a sign; after the newest if there is none
+    newest: int
+
+
+class Sought(NamedTuple):
+    """A sample that may be in the log: its key, number and timestamp."""
+
+    key: str
+    sn: int
+    bits: int
+
+
+class Hits(NamedTuple):
+    """The rows that were found, ascending, and how many were looked at."""
+
+    seqs: list[int]
+    looked_count: int
+    is_cut: bool = False  # there are more
 
 
 class Tail:
@@ -81,30 +100,54 @@ class Tail:
             batch = batch.filter(pc.is_valid(numbers))
         received_us = pc.max(rows.column("recv_ts")).value
         with self._lock:
-            self._push(_Chunk(batch, seqs[-1].as_py() + 1, received_us))
+            self._push(_chunk(batch, seqs[-1].as_py() + 1, received_us))
 
-    def find(
-        self, key: str, numbers: Collection[int], bits: Collection[int] | None = None
-    ) -> list[int]:
-        """The rows of a key with one of these numbers, and of these timestamps; in their order."""
+    def find(self, key: str, numbers: Collection[int]) -> list[int]:
+        """The rows of a key with one of these numbers, in their order."""
         with self._lock:
             self._gather()
             chunks = list(self._chunks)
         wanted = hash(key)
         found: set[int] = set()
         sns = pa.array(list(numbers), pa.int64())
-        stamps = None
-        if bits is not None:
-            stamps = pa.array([_signed(one) for one in bits], pa.int64())
         for chunk in chunks:
             rows = chunk.rows
             mask = pc.is_in(rows.column("sn"), value_set=sns)
             mask = pc.and_(mask, pc.equal(rows.column("key"), pa.scalar(wanted, pa.int64())))
-            if stamps is not None:
-                mask = pc.and_(mask, pc.is_in(rows.column("hlc"), value_set=stamps))
             if mask.true_count:
                 found.update(rows.column("seq").filter(mask).to_pylist())
         return sorted(found)
+
+    def find_samples(self, samples: Iterable[Sought], count_max: int) -> Hits:
+        """The rows that agree with one of some samples in key, number and timestamp.
+
+        Args:
+            count_max: No more are looked at one by one.
+        """
+        wanted = {(hash(one.key), one.sn, _signed(one.bits)) for one in samples}
+        keys, sns, stamps = (sorted(set(column)) for column in zip(*wanted, strict=True))
+        with self._lock:
+            self._gather()
+            chunks = list(self._chunks)
+        found: set[int] = set()
+        looked_count, is_cut = 0, False
+        for chunk in chunks:
+            low = bisect.bisect_left(stamps, chunk.oldest)
+            high = bisect.bisect_right(stamps, chunk.newest)
+            rows = chunk.rows
+            for name, values in (("hlc", stamps[low:high]), ("sn", sns), ("key", keys)):
+                if not values or not rows.num_rows:
+                    rows = rows.slice(0, 0)
+                    break
+                looked_count += rows.num_rows
+                rows = rows.filter(_is_one_of(rows.column(name), values))
+            is_cut = is_cut or rows.num_rows > count_max
+            columns = (rows.column(name).slice(0, count_max).to_pylist() for name in _NAMES)
+            for *sample, seq in zip(*columns, strict=True):
+                if tuple(sample) in wanted:
+                    found.add(seq)
+            count_max -= min(count_max, rows.num_rows)
+        return Hits(sorted(found), looked_count, is_cut)
 
     def _gather(self) -> None:
         if self._lone:
@@ -113,7 +156,7 @@ class Tail:
             end = max(one.seq for one in self._lone) + 1
             batch = pa.RecordBatch.from_arrays(arrays, list(_NAMES))
             self._lone = []
-            self._push(_Chunk(batch, end, self._lone_us))
+            self._push(_chunk(batch, end, self._lone_us))
 
     def _push(self, chunk: _Chunk) -> None:
         """Chunks grow with age, so that there are few."""
@@ -139,8 +182,26 @@ def _joined(first: _Chunk, second: _Chunk) -> _Chunk:
         pa.concat_arrays([first.rows.column(name), second.rows.column(name)]) for name in _NAMES
     ]
     batch = pa.RecordBatch.from_arrays(columns, list(_NAMES))
-    latest_us = max(first.received_us, second.received_us)
-    return _Chunk(batch, max(first.end_seq, second.end_seq), latest_us)
+    return _Chunk(
+        batch,
+        max(first.end_seq, second.end_seq),
+        max(first.received_us, second.received_us),
+        min(first.oldest, second.oldest),
+        max(first.newest, second.newest),
+    )
+
+
+def _chunk(rows: pa.RecordBatch, end_seq: int, received_us: int) -> _Chunk:
+    bounds = pc.min_max(rows.column("hlc")).as_py()
+    is_stamped = bounds["min"] is not None
+    oldest, newest = (bounds["min"], bounds["max"]) if is_stamped else (_SIGN, -_SIGN)
+    return _Chunk(rows, end_seq, received_us, oldest, newest)
+
+
+def _is_one_of(column: pa.Array, values: list[int]) -> pa.Array:
+    if len(values) == 1:
+        return pc.equal(column, pa.scalar(values[0], pa.int64()))
+    return pc.is_in(column, value_set=pa.array(values, pa.int64()))
 
 
 def _signed(bits: int) -> int:

@@ -71,12 +71,18 @@ class Gap(NamedTuple):
 class _Window:
     spans: Spans
     floor: int  # rows that are not newer may have been forgotten
+    is_of_any_key: bool  # its publisher numbers samples of any key, in any order
     latest: int = 0  # the newest timestamp, as its 64 bits
     expected_end: int = 0  # what the publisher itself says
     settled: int | None = None  # numbers below are no gap any more
     numbers_one_key: bool = False  # it announced itself
     is_unasked: bool = False  # gaps wait until it announces itself
     told: Spans | None = None  # numbers that are missing, and a row says so
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the order of its numbers says nothing."""
+        return self.is_of_any_key and not self.numbers_one_key
 
 
 @dataclass(slots=True)
@@ -289,7 +295,8 @@ class Windows:
     def _window(self, id: WindowId, wall_bits: int) -> _Window:
         window = self._windows.pop(id, None)
         if window is None:
-            window = _Window(Spans(self._limits.record_spans_count), self._floor)
+            spans = Spans(self._limits.record_spans_count)
+            window = _Window(spans, self._floor, id[1] >= ANY_KEY_EID)
             if len(self._windows) >= self._limits.record_windows_count:
                 self._evict(wall_bits)
             self._keys.setdefault(id[:2], set()).add(id[2])
@@ -354,7 +361,8 @@ class Windows:
         spans = window.spans
         meets = spans.meets(start, end)
         is_newer = bounds is not None and bounds[0] > window.latest
-        if is_newer and spans and (meets or start < spans.start):  # the publisher counts anew
+        is_before = start < spans.start and not window.is_sparse
+        if is_newer and spans and (meets or is_before):  # the publisher counts anew
             self.restarts_count += 1
             window.spans = spans = Spans(self._limits.record_spans_count)
             window.settled, window.told, window.expected_end = start, None, 0
@@ -368,8 +376,7 @@ class Windows:
             window.floor = max(window.floor, min(window.latest, wall_bits))
 
     def _watch(self, id: WindowId, window: _Window, now_ns: int) -> None:
-        is_sparse = id[1] >= ANY_KEY_EID and not window.numbers_one_key
-        if is_sparse or window.is_unasked or not (window.spans or window.expected_end):
+        if window.is_sparse or window.is_unasked or not (window.spans or window.expected_end):
             return
         if window.settled is None:
             window.settled = window.spans.start if window.spans else window.expected_end

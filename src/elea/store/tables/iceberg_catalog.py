@@ -55,13 +55,17 @@ class DurableCatalog(SqlCatalog):
         self._metadata_path = metadata_path
 
     def commit_table(self, table: IcebergTable, *args: Any, **options: Any) -> CommitTableResponse:
-        """As `SqlCatalog`; a commit that reported a failure and is there all the same is one."""
+        """As `SqlCatalog`; a commit that reported a failure and is there all the same is one.
+
+        Others may have committed since: what is current then is made of it.
+        """
         self._metadata_path = ""
         try:
             return super().commit_table(table, *args, **options)
         except CommitFailedException:
             current = self.load_table(table.name())
-            if current.metadata_location != self._metadata_path:
+            before = (one.metadata_file for one in current.metadata.metadata_log)
+            if self._metadata_path not in (current.metadata_location, *before):
                 raise
             return CommitTableResponse(
                 metadata=current.metadata, **{"metadata-location": current.metadata_location}

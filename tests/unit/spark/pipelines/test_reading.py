@@ -228,6 +228,22 @@ def test_check_tells_everything_in_one_pass(
     )
 
 
+def test_what_hid_behind_another_mistake_is_told_in_the_same_pass(tmp_path: Path) -> None:
+    """`publish` beside a wrong schema, and options of the source beside a wrong endpoint."""
+    publish = 'publish: {key: "g//{x}", ack: perhaps, kee: 1}'
+    tables = f'imu: {{decode: json, keyexpr: "a/*", schema: {{n: int65}}, deletes: 3, {publish}}}'
+    head = (
+        "pipeline: a\nlog: ./log\nstorage: ./lake\nconnect: tpc/x\n"
+        "options: {maxRowsPerTrigger: -3, nosuch: 1}\n"
+    )
+    places = {one.place for one in dp.check(written(tmp_path, tables, head))}
+    assert places == {
+        *("connect", "options.maxRowsPerTrigger", "options.nosuch", "tables.imu.schema"),
+        *("tables.imu.deletes", "tables.imu.publish.key", "tables.imu.publish.ack"),
+        "tables.imu.publish.kee",
+    }
+
+
 def test_a_log_that_is_not_there_yet_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

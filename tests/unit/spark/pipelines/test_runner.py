@@ -23,6 +23,7 @@ from tests.unit.spark.pipelines import fleet
 
 from elea.cli.main import main
 from elea.errors import EleaError, StoreError
+from elea.spark import pipelines as dp
 from elea.spark.pipelines import state
 from elea.spark.pipelines.definition import Pipeline
 from elea.spark.pipelines.queries import Handle, Job, progress_of
@@ -283,6 +284,22 @@ def test_a_hopeless_query_ends_once_at_once(tmp_path: Path) -> None:
     assert run.errors["landing"].startswith("ZeroDivisionError: division by zero")
     with pytest.raises(EleaError, match="ZeroDivisionError"):
         run.check()
+
+
+def test_code_that_called_sys_exit_ended_a_run_without_a_word(tmp_path: Path) -> None:
+    """And with status 0: a thread that raises SystemExit just ends."""
+
+    def leaves() -> Handle:
+        sys.exit(3)
+
+    pipeline = fleet.pipeline(tmp_path)
+    run, _ = made(pipeline, Starts([leaves] * 20), once=True)
+    assert run.wait(30)
+    assert run.errors["landing"].startswith("SystemExit: 3 (")
+    assert run.status().state == "failed"
+    (tmp_path / "fast.py").write_text("raise SystemExit(0)\n")
+    [problem] = dp.check(fleet.written(tmp_path, head=f"{fleet.HEAD}python: fast.py\n"))
+    assert problem.reason == f"{tmp_path / 'fast.py'}: SystemExit: 0 ({tmp_path / 'fast.py'}:1)"
 
 
 def test_an_error_of_any_kind_at_the_same_place_twice_is_not_tried_ten_times(

@@ -409,6 +409,34 @@ def test_retention_by_age_waits_for_consumers(tmp_path: Path) -> None:
     writer.close()
 
 
+def test_a_lease_of_a_clock_that_was_ahead_held_rows_until_then(tmp_path: Path) -> None:
+    """It lasts from when its commit was first seen; a new commit begins it again."""
+    start = stamp(0) >> 32
+    now = [start]
+    disk = RealDisk(tmp_path, writable=True)
+    settings = LogSettings(segment_len=1, retain_age_ns=10**9, low_water_percent=0)
+    writer = Writer(disk, settings, lambda: now[0] * 10**9)
+    for number in range(5):
+        writer.commit([rows(10 * number, 10)])
+    log_id = writer.manifest.log_id
+
+    def commit(at_s: int, seq: int) -> None:
+        lease_ns = 100 * 10**9
+        consumers.commit(disk, "one", log_id, {0: seq}, now_ns=at_s * 10**9, lease_ns=lease_ns)
+
+    commit(start + 86_400, 20)
+    now[0] += 10
+    assert [one.segment.first_seq for one in writer.trim()] == [0, 10]
+    now[0] += 99
+    commit(start + 86_401, 30)
+    assert [one.segment.first_seq for one in writer.trim()] == [20]
+    now[0] += 99
+    assert writer.trim() == []
+    now[0] += 1
+    assert [one.segment.first_seq for one in writer.trim()] == [30]
+    writer.close()
+
+
 @pytest.mark.parametrize("packing", ["zstd", "none"])
 def test_retention_by_age_does_not_believe_the_clocks_of_publishers(
     tmp_path: Path, packing: str

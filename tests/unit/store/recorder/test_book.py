@@ -23,7 +23,7 @@ from elea.store.log.settings import LogSettings
 from elea.store.recorder.book import Book
 from elea.store.recorder.finder import Finder
 from elea.store.recorder.flight import Answer, Given, Outcome, Place, Put, Refusal
-from elea.store.recorder.marks import Question, mark_of_row
+from elea.store.recorder.marks import Mark, Question, mark_of_row
 from elea.store.recorder.rows import Row, batch_of
 from elea.store.recorder.windows import Identity
 from elea.timestamp import NTP64, Timestamp
@@ -111,6 +111,62 @@ def batch(start: int, end: int) -> pa.RecordBatch:
 
 def put(rig: Rig, *numbers: int) -> None:
     rig.book.store([Put(row(number), rig.answer(number)) for number in numbers])
+
+
+@pytest.mark.parametrize("step", [1, 4_000])
+def test_rows_that_came_again_by_the_thousand_were_stored_twice(rig: Rig, step: int) -> None:
+    """As of a task of Spark that is tried again, with its rows in another order."""
+    numbers = list(range(4_000 if step > 1 else 600))
+    for attempt in range(3):
+        for start in range(0, len(numbers), step):
+            rig.book.land(batch_of([row(number) for number in numbers[start : start + step]]))
+        assert rig.book.flush(WAIT_S)
+        assert rig.book.counts.duplicates == attempt * len(numbers)
+        random.Random(attempt).shuffle(numbers)
+    assert rig.book.counts.unchecked == 0
+    assert rig.numbers() == sorted(numbers)
+
+
+def test_what_looking_for_repeats_costs_in_a_second_is_bounded() -> None:
+    """Past the bound rows are stored twice rather than never, and counted."""
+    rig = Rig()
+    rig.book._limits = rig.book._finder._limits = replace(
+        DEFAULT_LIMITS, record_suspects_count=100, record_looked_rows_count=3_000_000
+    )
+    for _ in range(2):
+        rig.book.land(batch(0, 2_000))
+        assert rig.book.flush(WAIT_S)
+    counts = replace(rig.book.counts)
+    assert counts.duplicates + counts.unchecked == 2_000
+    assert 100 <= counts.duplicates <= 1_000
+    rig.now_ns = 10**9
+    rig.book.land(batch(0, 100))
+    assert rig.book.counts.duplicates == counts.duplicates + 100
+    rig.book.close()
+
+
+def test_a_publisher_that_repeated_its_samples_got_no_receipt_for_them(rig: Rig) -> None:
+    """It asked for each of them, one by one."""
+    told: list[tuple[int, Outcome]] = []
+
+    def receipt(mark: Mark, outcome: Outcome) -> None:
+        told.append((mark.identity.sn, outcome))
+
+    rig.book.tell_all(("ab", 1), b"nonce", receipt)
+    rig.book.land(batch(0, 20))
+    assert rig.book.flush(WAIT_S)
+    first, told = told, []
+    rig.book._finder._places.clear()
+    rig.book.land(batch(5, 25))
+    assert rig.book.flush(WAIT_S)
+    expected = [(sn, replace_duplicate(outcome)) for sn, outcome in first if sn >= 5]
+    assert sorted(one for one in told if one[0] < 20) == sorted(expected)
+    assert [sn for sn, _ in told if sn >= 20] == list(range(20, 25))
+
+
+def replace_duplicate(outcome: Outcome) -> Outcome:
+    assert isinstance(outcome, Place)
+    return outcome._replace(duplicate=True)
 
 
 def test_questions_that_come_again_are_answered_from_memory(

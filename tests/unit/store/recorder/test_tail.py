@@ -12,7 +12,7 @@ from elea.store.log.reader import LogReader
 from elea.store.log.single import Single
 from elea.store.recorder.flight import Place
 from elea.store.recorder.rows import batch_of
-from elea.store.recorder.tail import Tail
+from elea.store.recorder.tail import Hits, Sought, Tail
 from elea.store.recorder.windows import Identity
 
 FAR = 2**63 + 2**40  # timestamps with the highest bit, far ahead of all
@@ -36,9 +36,15 @@ def test_rows_are_found_by_key_number_and_timestamp() -> None:
         tail.add_single(single(f"k/{seq % 3}", seq % 100, FAR + seq), seq)
     tail.add_single(single("k/0", None, 5), 1_500)
     tail.add_single(single("k/0", 7, None), 1_501)
-    assert tail.find("k/0", [0], [FAR + 300]) == [300]
-    assert tail.find("k/1", [0], [FAR + 300]) == []
-    assert tail.find("k/0", [7], [FAR + 300]) == []
+    samples = [
+        Sought("k/0", 0, FAR + 300),
+        Sought("k/1", 0, FAR + 300),
+        Sought("k/0", 7, FAR + 300),
+        Sought("k/0", 99, FAR + 1_499),
+    ]
+    assert tail.find_samples(samples, 10).seqs == [300]
+    assert tail.find_samples(samples[1:], 10).seqs == []
+    assert tail.find_samples([Sought("k/0", 0, FAR - 1)], 10) == Hits([], 0)
     expected = [seq for seq in range(1_500) if seq % 3 == 0 and seq % 100 == 7]
     assert tail.find("k/0", [7]) == [*expected, 1_501]
 

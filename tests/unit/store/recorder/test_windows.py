@@ -104,6 +104,24 @@ def test_numbers_go_on_where_32_bits_start_anew() -> None:
     assert windows.gaps(0) == []
 
 
+def test_numbers_that_a_sink_makes_of_rows_were_taken_for_restarts() -> None:
+    """They are in no order, and a newer row with a lower number says nothing: only an equal one."""
+    rng = random.Random(1)
+    windows = Windows()
+    eid = 0x8000_0000 + 5
+    numbers = rng.sample(range(1 << 31), 500)
+    for at, sn in enumerate(numbers, 1):
+        assert windows.suspects(batch_of([row(sn, eid=eid, at=at)])) == []
+        windows.take(batch_of([row(sn, eid=eid, at=at)]))
+    assert windows.restarts_count == 0
+    early = [row(sn, eid=eid, at=1) for sn in rng.sample(range(1 << 31), 50)]
+    assert windows.suspects(batch_of(early)) == []
+    again = [row(sn, eid=eid, at=at) for at, sn in enumerate(numbers, 1)]
+    assert windows.suspects(batch_of(again)) == list(range(500))
+    windows.take(batch_of([row(numbers[7], eid=eid, at=1_000)]))
+    assert windows.restarts_count == 1
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_each_number_is_taken_once(seed: int) -> None:
     rng = random.Random(seed)

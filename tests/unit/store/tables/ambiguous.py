@@ -12,8 +12,14 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 
 
-def fail_after_commit(patch: pytest.MonkeyPatch) -> list[int]:
-    """Have the next commit of either format report a failure once it is done; which did so."""
+def fail_after_commit(
+    patch: pytest.MonkeyPatch, meanwhile: Callable[[], object] | None = None
+) -> list[int]:
+    """Have the next commit of either format report a failure once it is done; which did so.
+
+    Args:
+        meanwhile: What others do before it reports that.
+    """
     failed: list[int] = []
 
     def failing(commit: Callable[..., Any], error: Exception) -> Callable[..., Any]:
@@ -21,6 +27,8 @@ def fail_after_commit(patch: pytest.MonkeyPatch) -> list[int]:
             done = commit(*args, **options)
             if not failed:
                 failed.append(1)
+                if meanwhile is not None:
+                    meanwhile()
                 raise error
             return done
 

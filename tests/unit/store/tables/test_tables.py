@@ -336,6 +336,36 @@ def test_a_compaction_that_reports_an_error_after_it_was_done_keeps_its_files(
     assert position(table) == stored(log)
 
 
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+@pytest.mark.parametrize("what", ["commit", "compact", "vacuum"])
+def test_a_commit_that_reported_an_error_lost_its_manifests_where_others_committed_since(
+    tmp_path: Path, log: Log, format: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pointer named theirs by then: PyIceberg took away files that it needs."""
+    table = open_table(tmp_path / "table", format)
+    ends = log.ends()
+    for first in range(0, ends[0], 10):
+        table.commit("c", [part_of(table, log, 0, first, min(first + 10, ends[0]))])
+
+    def others() -> None:
+        theirs = open_table(tmp_path / "table")
+        if what == "commit":
+            theirs.commit("other", [part_of(theirs, log, 0, 0, 10)])
+        elif what == "compact":
+            assert len(list(compact(theirs))) == 1
+        else:
+            theirs.vacuum(3_600)
+
+    failed = fail_after_commit(monkeypatch, others)
+    rest = [part_of(table, log, shard, 0, end) for shard, end in enumerate(ends) if shard]
+    table.commit("c", rest)
+    assert failed
+    more = [(0, seq) for seq in range(10)] if what == "commit" else []
+    assert position(table) == sorted([*stored(log), *more])
+    assert len(list(compact(table))) == (what != "compact")
+    assert set(position(table)) == set(stored(log))
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_directory_that_cannot_be_made_was_told_in_the_words_of_each_format(
     format: str, tmp_path: Path
