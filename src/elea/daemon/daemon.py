@@ -211,7 +211,7 @@ class Daemon:
         """End the services, say goodbye to every neighbour, give up the port."""
         notify("STOPPING=1")
         self.services.stop()
-        if self._session is not None:
+        if self._session is not None and not self._session.is_closed():
             self._session.close()
             _LOG.info("stopped")
         if self._audit is not None:
