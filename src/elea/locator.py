@@ -195,7 +195,8 @@ def _split(text: str) -> _Parts:
     if not protocol:
         raise LocatorError(text, 0, "a protocol is missing; expected <protocol>/<address>")
     if not slash:
-        raise LocatorError(text, len(place), "no '/'; expected <protocol>/<address>")
+        reason = "no '/'; expected <protocol>/<address>, as tcp/10.0.0.7:7447"
+        raise LocatorError(text, len(place), reason)
     if not address:
         raise LocatorError(text, len(place), "an address is missing; expected <protocol>/<address>")
     if hash_mark and "?" in config and not question_mark:

@@ -30,6 +30,7 @@ VOCABULARY: Final = (
         "records",
         "errors",
         "limits",
+        "choices",
         "secret",
         "ids",
         "qos",

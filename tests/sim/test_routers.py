@@ -9,7 +9,8 @@ from __future__ import annotations
 import pytest
 from tests.scale import scaled
 
-from elea.sim.campaign.plan import ROUTERS, Options
+from elea.choices import SIM_ROUTERS
+from elea.sim.campaign.plan import Options
 from elea.sim.campaign.run import run
 
 SEEDS_PER_TEST = 20
@@ -19,7 +20,7 @@ SEEDS_PER_TEST = 20
 @pytest.mark.parametrize("first", range(0, scaled(1, 4) * SEEDS_PER_TEST, SEEDS_PER_TEST))
 def test_the_laws_hold(first: int, nodes_count: int) -> None:
     failures = {}
-    options = Options(nodes_count=nodes_count, shape=ROUTERS)
+    options = Options(nodes_count=nodes_count, shape=SIM_ROUTERS)
     for seed in range(first, first + SEEDS_PER_TEST):
         result = run(seed, options)
         if result.violations:

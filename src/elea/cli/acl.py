@@ -5,20 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from elea.choices import ACTIONS, FLOWS
 from elea.cli import ros2_access
 from elea.cli.output import escape, json_line
-from elea.config.config import Config
-from elea.daemon.audit import verify_file
 from elea.errors import EleaError, InvalidValueError
 from elea.ids import ZenohId
-from elea.policy.access import Access, AccessControl, Verdict
-from elea.policy.actions import ACTIONS, Action, Flow
-from elea.policy.identity import Identity, LinkIdentity
-from elea.policy.policy import Policy
-from elea.policy.rules import Rules
-from elea.selector import Selector
+
+if TYPE_CHECKING:
+    from elea.policy.access import Access, Verdict
+    from elea.policy.actions import Action, Flow
+    from elea.policy.identity import Identity
 
 NAME: Final = "acl"
 SUMMARY: Final = "explain what access rules allow; check an audit file"
@@ -40,6 +38,7 @@ _PROPERTIES: Final = ("user", "cert", "interface", "protocol", "zid")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of the verb."""
+
     verbs = parser.add_subparsers(metavar="VERB", title="verbs", required=True)
     summary = "say whether a neighbour may do something, and which rule decides it"
     explain = verbs.add_parser(
@@ -51,14 +50,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         allow_abbrev=False,
     )
     explain.add_argument("config", metavar="CONFIG", help="the configuration file, JSON5 or YAML")
-    explain.add_argument("action", metavar="ACTION", choices=[one.value for one in ACTIONS])
+    explain.add_argument("action", metavar="ACTION", choices=ACTIONS)
     explain.add_argument(
         "key", metavar="KEY", help="the key expression it is done on; of a query, the selector"
     )
     explain.add_argument("--subject", default="", help="who does it, as below")
     explain.add_argument(
         "--flow",
-        choices=[one.value for one in Flow],
+        choices=FLOWS,
         help="which way, seen from the router; both if not given",
     )
     explain.add_argument("--json", action="store_true", help="print one JSON object per line")
@@ -87,6 +86,8 @@ def identity_of(subject: str) -> Identity:
     Raises:
         InvalidValueError: a property is none of those known.
     """
+    from elea.policy.identity import Identity, LinkIdentity
+
     values: dict[str, str] = {}
     for part in filter(None, subject.split(",")):
         name, equals, value = part.partition("=")
@@ -107,6 +108,13 @@ def identity_of(subject: str) -> Identity:
 
 
 def _explain(args: argparse.Namespace) -> int:
+    from elea.config.config import Config
+    from elea.policy.access import AccessControl, Verdict
+    from elea.policy.actions import Action, Flow
+    from elea.policy.policy import Policy
+    from elea.policy.rules import Rules
+    from elea.selector import Selector
+
     control = AccessControl.from_config(Config.from_file(args.config))
     identity = identity_of(args.subject)
     selector = Selector(args.key)
@@ -164,6 +172,8 @@ def _show(
 
 
 def _verify(args: argparse.Namespace) -> int:
+    from elea.daemon.audit import verify_file
+
     problem = verify_file(Path(args.file))
     print(escape(f"{args.file}: {problem or 'whole'}"))
     return 1 if problem else 0

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.pcap import Address, Segment, TcpStream, segments
 from elea.errors import DecodeError, EleaError
-from elea.wire.conversation import Conversation, Direction, Seen
-from elea.wire.dialect import Dialect
 from elea.wire.framing_hot import StreamDecoder
-from elea.wire.trace import Trace
+
+if TYPE_CHECKING:
+    from elea.wire.conversation import Conversation, Direction, Seen
+    from elea.wire.dialect import Dialect
+    from elea.wire.trace import Trace
 
 SCOUTING_PORT: Final = 7446
 CONNECTIONS_MAX: Final = 4_096  # followed at once; the oldest is forgotten first
@@ -124,6 +126,8 @@ class Capture:
         batch: bytes,
         error: EleaError | None = None,
     ) -> Record:
+        from elea.wire.trace import Trace
+
         side = connection.sides[direction]
         trace = Trace()
         seen: Seen | None = None
@@ -151,6 +155,8 @@ class Capture:
         )
 
     def _connection(self, segment: Segment, *, renew: bool = False) -> _Connection:
+        from elea.wire.conversation import Conversation, Direction
+
         low, high = sorted((segment.source, segment.target))
         key = (low, high, segment.tcp)
         known = self._connections.get(key)
@@ -177,6 +183,8 @@ class Capture:
         return fresh
 
     def _direction(self, connection: _Connection, segment: Segment) -> Direction:
+        from elea.wire.conversation import Direction
+
         dialled = segment.source == connection.initiator
         return Direction.INITIATOR if dialled else Direction.ACCEPTOR
 

@@ -6,19 +6,15 @@ import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from elea.cli.exit_codes import reading_arguments
 from elea.cli.output import escape, json_line
 from elea.cli.router import add_daemon_options, options_of
-from elea.config.kinds import public
-from elea.config.reference import describe_key
-from elea.config.schema import BY_PATH
-from elea.daemon import exposure, preflight
-from elea.daemon.effective import Effective
-from elea.daemon.services import Services
 from elea.errors import ConfigError
-from elea.store.settings import NAME as STORAGE_MANAGER
-from elea.store.settings import ManagerConfig
+
+if TYPE_CHECKING:
+    from elea.daemon.effective import Effective
 
 NAME: Final = "config"
 SUMMARY: Final = "explain the configuration of a router"
@@ -41,12 +37,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print keys, then what they open and keep, then what is wrong."""
+    from elea.config.kinds import public
+    from elea.config.schema import BY_PATH
+    from elea.daemon import exposure
+    from elea.daemon.effective import Effective
+
     options = options_of(args)
     effective = Effective.of(options)
     if args.keys:
         for path in args.keys:
-            if path not in BY_PATH and (Path(path).is_file() or path.endswith(_ENDINGS)):
-                raise ConfigError(path, "is a file, not a key; give it as --config FILE")
+            with reading_arguments():
+                if path not in BY_PATH and (Path(path).is_file() or path.endswith(_ENDINGS)):
+                    raise ConfigError(path, "is a file, not a key; give it as --config FILE")
+                effective.config.get(path)  # an unknown key raises
             _print_key(effective, path, as_json=args.json)
         return 0
     paths = [path for path in BY_PATH if args.all or path in effective.config.paths()]
@@ -74,6 +77,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _print_key(effective: Effective, path: str, *, as_json: bool) -> None:
     """Print what a key does, what is legal, what is in effect, and why it has no effect if so."""
+    from elea.config.kinds import public
+    from elea.config.reference import describe_key
+    from elea.config.schema import BY_PATH
+
     value = public(effective.config.get(path))  # an unknown key raises
     key = BY_PATH[path]
     meaning = describe_key(key).replace("*", "")
@@ -89,10 +96,14 @@ def _print_key(effective: Effective, path: str, *, as_json: bool) -> None:
 
 
 def _shown(effective: Effective, path: str) -> str:
+    from elea.config.kinds import public
+
     return json.dumps(public(effective.config.get(path)), separators=(",", ":"))
 
 
 def _text(effective: Effective, paths: list[str]) -> Iterator[str]:
+    from elea.daemon import exposure
+
     for path in paths:
         yield f"{path} = {_shown(effective, path)}  ({effective.origin(path)})"
     yield ""
@@ -112,6 +123,9 @@ def _text(effective: Effective, paths: list[str]) -> Iterator[str]:
 
 
 def _kept(effective: Effective) -> Iterator[str]:
+    from elea.store.settings import NAME as STORAGE_MANAGER
+    from elea.store.settings import ManagerConfig
+
     sections = effective.config.get("plugins")
     settings = sections.get(STORAGE_MANAGER) if isinstance(sections, dict) else None
     if isinstance(settings, dict):
@@ -123,6 +137,9 @@ def _kept(effective: Effective) -> Iterator[str]:
 
 def _idle(effective: Effective) -> Iterator[str]:
     """What is asked for and would not be there."""
+    from elea.daemon import preflight
+    from elea.daemon.services import Services
+
     services = Services()
     yield from preflight.notes(effective.config, services)
     try:
@@ -132,6 +149,9 @@ def _idle(effective: Effective) -> Iterator[str]:
 
 
 def _problem(effective: Effective, *, allow_plain: bool) -> str | None:
+    from elea.daemon import preflight
+    from elea.daemon.services import Services
+
     try:
         preflight.check(effective.config, Services(), allow_plain=allow_plain)
     except ConfigError as error:

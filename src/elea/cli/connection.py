@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
+import os
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from elea.cli.exit_codes import reading_arguments
+from elea.cli.exit_codes import UsageError, reading_arguments
 from elea.cli.output import escape
 from elea.cli.parsing import endpoint, setting
-from elea.config.config import Config
-from elea.config_file import in_environment
 from elea.errors import ConfigError, LinkError
 from elea.ids import WhatAmI
-from elea.provenance import SampleKind
-from elea.session.convert import key_text, selector_parts
-from elea.session.handlers import Callback
-from elea.session.neighbours import TransportEvent
-from elea.session.publisher import Publisher
-from elea.session.refusals import wait_decided
-from elea.session.session import Session, open
 
+if TYPE_CHECKING:
+    from elea.config.config import Config
+    from elea.session.neighbours import TransportEvent
+    from elea.session.publisher import Publisher
+    from elea.session.session import Session
+
+RUST_LOG: Final = "RUST_LOG"  # as in elea.session.logs, which `--help` does not need
 WAIT_S: Final = 5.0  # for the first neighbour, and for the first match
 
 _ADVICE: Final = "`elea doctor` with the same options tells more"
@@ -100,22 +98,21 @@ def config_of(args: argparse.Namespace) -> Config:
     elif config.get_json("mode") == "null" and args.connect and not args.listen:
         config.insert_json5("mode", '"client"')
     if config.mode is WhatAmI.CLIENT and not (config.endpoints("connect") or scouts(config)):
-        raise ConfigError("connect/endpoints", "a client needs one; give --connect ENDPOINT")
+        reason = "a client needs one; give --connect ENDPOINT"
+        if args.config:
+            raise ConfigError("connect/endpoints", reason)
+        raise UsageError(f"connect/endpoints: {reason}")
     return config
 
 
 def written_config(args: argparse.Namespace) -> Config:
     """The configuration of `--config` and `--cfg` alone; raises as `config_of`."""
+    from elea.config.config import Config
+
     config = Config.from_file(args.config) if args.config else Config()
     for text in args.cfg or ():
         key, _, value = text.partition(":")
-        try:
-            config.insert_json5(key, value)
-        except ConfigError as error:
-            if error.path:
-                raise
-            reason = f"{error.reason}; the value is JSON5, so texts need quotes"
-            raise ConfigError(f"--cfg {key}", reason) from None
+        config.insert_json5(key, value)
     return config
 
 
@@ -130,7 +127,9 @@ def open_session(args: argparse.Namespace) -> Session:
         UsageError: the key or selector of the command line is invalid.
         LinkError: a client that reaches nobody, or a listener that cannot be bound.
     """
-    _log_to_stderr()
+    from elea.session.session import open
+
+    log_to_stderr()
     config = config_of(args)
     _check_keys(args)
     return open(config)
@@ -139,6 +138,8 @@ def open_session(args: argparse.Namespace) -> Session:
 @contextmanager
 def open_watched(args: argparse.Namespace) -> Iterator[tuple[Session, Neighbours]]:
     """The same for a verb that goes on: neighbours that come and go are told on stderr."""
+    from elea.session.handlers import Callback
+
     with open_session(args) as session:
         neighbours = Neighbours()
         # By the thread that brings the news, so that those there are now are told before the rest.
@@ -165,6 +166,8 @@ class Neighbours:
 
     def tell(self, event: TransportEvent) -> None:
         """Tell of a neighbour that came or went."""
+        from elea.provenance import SampleKind
+
         came = event.kind is SampleKind.PUT
         self._were_there = self._were_there or came
         verb = "connected to" if came else "lost"
@@ -192,11 +195,15 @@ def has_endpoints(config: Config) -> bool:
 
 def scouts(config: Config) -> bool:
     """Whether others are looked for by multicast."""
+    from elea.config_file import in_environment
+
     return in_environment(config).value("scouting/multicast/enabled", bool)
 
 
 def listens(config: Config) -> bool:
     """Whether it was said where to listen; a free port that nobody was told does not count."""
+    from elea.config.config import Config
+
     said = config.get_json("listen/endpoints")
     return said != Config().get_json("listen/endpoints") and bool(config.endpoints("listen"))
 
@@ -207,6 +214,8 @@ def require_neighbour(session: Session, wait_s: float = WAIT_S) -> None:
     Raises:
         LinkError: nobody is.
     """
+    from elea.provenance import SampleKind
+
     wait_s = wait_s if has_endpoints(session.config) or scouts(session.config) else 0
     with session.info.declare_transport_events_listener(history=True) as events:
         try:
@@ -221,6 +230,8 @@ def is_accepted(session: Session, key: str, *actions: str) -> bool:
 
     A refusal is logged, so that the user reads it. Routers of Eclipse refuse in silence.
     """
+    from elea.session.refusals import wait_decided
+
     if not wait_decided(session._context, key, WAIT_S):
         note(f"no router confirmed within {WAIT_S:g} s that it handled {escape(key)}")
     return not is_refused(session, key, *actions)
@@ -287,6 +298,9 @@ def note(text: str) -> None:
 
 def _check_keys(args: argparse.Namespace) -> None:
     """Refuse an invalid key before a connection is tried: that may fail for another reason."""
+    from elea.selector import Selector
+    from elea.session.convert import key_text, selector_parts
+
     key, selector = getattr(args, "key", None), getattr(args, "selector", None)
     with reading_arguments():
         for one in key if isinstance(key, list) else [key]:
@@ -294,13 +308,29 @@ def _check_keys(args: argparse.Namespace) -> None:
                 key_text(one)
         if isinstance(selector, str):
             selector_parts(selector)
+            if "_time=" in selector:  # replies to a range that is none would say nothing of it
+                Selector(selector).time_range()
 
 
-def _log_to_stderr() -> None:
-    """Print warnings as a verb prints its own lines, unless logging was set up."""
+def log_to_stderr() -> None:
+    """Print warnings as a verb prints its own lines, and what `RUST_LOG` asks for beside them.
+
+    Nothing changes if logging was set up before.
+    """
+    import logging
+
     logger = logging.getLogger("elea")
-    if not logger.hasHandlers():
-        handler = logging.StreamHandler()
+    if logger.hasHandlers():
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("elea: %(message)s"))
+    logger.addHandler(handler)
+    text = os.environ.get(RUST_LOG)
+    if text is None:
         handler.setLevel(logging.WARNING)
-        handler.setFormatter(logging.Formatter("elea: %(message)s"))
-        logger.addHandler(handler)
+        return
+    from elea.session.logs import LEVELS, Directives
+
+    said = Directives.parse(text)
+    said.apply(LEVELS["warn"])
+    said.complain(RUST_LOG)

@@ -8,26 +8,21 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import add_connection_options, open_session, require_neighbour
 from elea.cli.log_options import add_log_options, log_settings_of
 from elea.cli.output import Json, escape, json_line
 from elea.cli.payloads import seconds
 from elea.cli.router import run_daemon
-from elea.daemon.daemon import Daemon
-from elea.daemon.effective import Options
-from elea.daemon.logs import start_logging
-from elea.dds.describe import qos_json
-from elea.dds.observe import Observer, mismatch
-from elea.dds.port import Endpoint
-from elea.dds.schema import Schema
-from elea.dds.settings import DdsSettings
-from elea.dds.settings_keys import DOMAIN_MAX
 from elea.errors import ConfigError, EleaError
-from elea.predicate.evaluate import Enumerator
-from elea.predicate.layout import layout_text
 from elea.query import QueryTarget
+
+if TYPE_CHECKING:
+    from elea.daemon.effective import Options
+    from elea.dds.observe import Observer
+    from elea.dds.port import Endpoint
+    from elea.dds.schema import Schema
 
 NAME: Final = "dds"
 SUMMARY: Final = "bridge a DDS domain, or look at one"
@@ -132,6 +127,8 @@ def _verb(
 
 
 def _domain(text: str) -> int:
+    from elea.dds.settings_keys import DOMAIN_MAX
+
     if not text.isdigit() or int(text) > DOMAIN_MAX:
         raise argparse.ArgumentTypeError(f"expected 0 to {DOMAIN_MAX}, got {text!a}")
     return int(text)
@@ -139,6 +136,9 @@ def _domain(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the command line asked for; returns the exit status."""
+    from elea.daemon.daemon import Daemon
+    from elea.daemon.logs import start_logging
+
     if args.dds_verb is not None:
         status: int = args.dds_run(args)
         return status
@@ -149,6 +149,8 @@ def run(args: argparse.Namespace) -> int:
 
 def options_of(args: argparse.Namespace) -> Options:
     """What the options of the bridge were set to."""
+    from elea.daemon.effective import Options
+
     section: dict[str, Json] = {}
     for name, value in (
         ("domain", args.domain),
@@ -182,6 +184,9 @@ def options_of(args: argparse.Namespace) -> Options:
 
 
 def _observer(args: argparse.Namespace) -> Observer:
+    from elea.dds.observe import Observer
+    from elea.dds.settings import DdsSettings
+
     section: dict[str, int] = {} if args.domain is None else {"domain": args.domain}
     if os.environ.get("CYCLONEDDS_URI"):
         raise ConfigError("CYCLONEDDS_URI", "is set; `elea dds VERB` looks on loopback alone")
@@ -189,6 +194,8 @@ def _observer(args: argparse.Namespace) -> Observer:
 
 
 def _endpoint_json(one: Endpoint) -> dict[str, Json]:
+    from elea.dds.describe import qos_json
+
     return {
         "kind": "writer" if one.is_writer else "reader",
         "guid": one.guid.hex(),
@@ -245,6 +252,8 @@ def _schema_json(schema: Schema) -> Json:
 
 
 def _typeof(args: argparse.Namespace) -> int:
+    from elea.predicate.layout import layout_text
+
     with _observer(args) as observer:
         observer.look(args.timeout, args.topic)
         schema = observer.schema_of(args.topic)
@@ -264,6 +273,8 @@ def _typeof(args: argparse.Namespace) -> int:
 
 def _plain(value: object) -> object:
     """A decoded value as JSON can write it."""
+    from elea.predicate.evaluate import Enumerator
+
     if isinstance(value, Enumerator):
         names = {number: name for name, number in value.members.items()}
         return names.get(value.number, value.number)
@@ -296,6 +307,8 @@ def _pub(args: argparse.Namespace) -> int:
 
 
 def _match(args: argparse.Namespace) -> int:
+    from elea.dds.observe import mismatch
+
     with _observer(args) as observer:
         observer.look(args.timeout)
         endpoints = observer.of_topic(args.topic)
@@ -322,6 +335,8 @@ def _match(args: argparse.Namespace) -> int:
 
 
 def _schemas(args: argparse.Namespace) -> int:
+    from elea.predicate.layout import layout_text
+
     with _observer(args) as observer:
         observer.look(args.timeout)
         schemas = sorted(observer.schemas(), key=lambda one: (one.name, one.digest))
@@ -340,6 +355,8 @@ def _schemas(args: argparse.Namespace) -> int:
 
 def schemas_toml(schemas: list[Schema]) -> str:
     """Return a `schemas.toml` of the pipeline, one rule per type (D-876)."""
+    from elea.predicate.layout import layout_text
+
     text = 'unmatched = "keep"\n'
     for schema in schemas:
         if schema.layout is not None:

@@ -12,9 +12,9 @@ from elea.cli.connection import (
     require_neighbour,
 )
 from elea.cli.exit_codes import DONE, FAILED
+from elea.cli.output import add_output_options
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import add_quality_options, qualities
-from elea.cli.samples import Printer, add_output_options
 
 NAME: Final = "delete"
 SUMMARY: Final = "publish the end of a value"
@@ -31,6 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Publish; 1 if a router refused it."""
+    from elea.cli.samples import Printer
+
     quality = qualities(args)
     with open_session(args) as session:
         require_neighbour(session)

@@ -4,41 +4,30 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
-import platform
-import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea import version
 from elea.cli.connection import add_connection_options, config_of, has_endpoints, listens
-from elea.cli.output import Json, Painter, Style, escape, painter
+from elea.cli.output import Json, Painter, Style, add_output_options, escape, painter
 from elea.cli.payloads import seconds
-from elea.cli.samples import Printer, add_output_options
-from elea.config.config import Config
-from elea.config_file import NO_SCOUTING_ENV, in_environment
-from elea.daemon.exposure import is_beyond_host
 from elea.errors import EleaError
 from elea.ids import WhatAmI, ZenohId
-from elea.link.interfaces import interface_addresses
-from elea.link.learned import dialable
-from elea.link.schemes import facts
-from elea.link.scouting_socket import ScoutingSockets
-from elea.link.settings import LinkSettings, ScoutingSettings
-from elea.locator import Endpoint
-from elea.node.ports import Teller
-from elea.provenance import InterceptionPoint, TimestampInstrumentation
-from elea.sample import Sample
-from elea.session.session import Session, open
-from elea.transport.scouting import Scouter
+
+if TYPE_CHECKING:
+    from elea.config.config import Config
+    from elea.link.scouting_socket import ScoutingSockets
+    from elea.locator import Endpoint
+    from elea.node.ports import Teller
+    from elea.sample import Sample
+    from elea.session.session import Session
 
 NAME: Final = "doctor"
 SUMMARY: Final = "find out why nothing arrives"
@@ -48,9 +37,6 @@ _POLL_S: Final = 0.01
 _ANSWERS_S: Final = 0.5  # on one network they come within milliseconds
 _DDS_BUFFER_LEN: Final = 4 * 1024 * 1024  # that Cyclone DDS recommends
 _EXTRAS: Final = {"compression": "lz4", "yaml": "yaml", "ws": "websockets"}
-_ALL_POINTS: Final = TimestampInstrumentation(
-    InterceptionPoint.SEND | InterceptionPoint.ROUTE | InterceptionPoint.RECEIVE
-)
 
 
 class Status(Enum):
@@ -119,6 +105,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check; 1 if there is a problem."""
+    import logging
+
+    from elea.cli.samples import Printer
+
     printer, paint = Printer.of(args), painter(args.color, sys.stdout)
     # What is refused or fails is part of a check: no second time on standard error.
     logger, silent = logging.getLogger("elea"), logging.NullHandler()
@@ -172,6 +162,8 @@ def _checks(args: argparse.Namespace) -> Iterator[Check]:
 
 
 def _software() -> Check:
+    import platform
+
     compiled = "compiled" if version.COMPILED else "interpreted"
     found = (
         f"elea {version.VERSION}, wire version {version.WIRE_VERSION}, {compiled},"
@@ -213,6 +205,8 @@ def _spark() -> Check:
 
 def _dds() -> Check:
     """Whether a DDS domain can be bridged, and how much its sockets may hold."""
+    from importlib import metadata
+
     try:
         version_found = metadata.version("cyclonedds")
     except metadata.PackageNotFoundError:
@@ -230,6 +224,8 @@ def _dds() -> Check:
 
 
 def _interfaces() -> Check:
+    from elea.link.interfaces import interface_addresses
+
     rows = interface_addresses()
     up = [one for one in rows if one.up]
     found = ", ".join(f"{one.name} {one.address}" for one in up) or "none is up"
@@ -244,6 +240,10 @@ def _interfaces() -> Check:
 
 def _multicast(config: Config, timeout_s: float) -> tuple[Check, list[Node]]:
     """Whether what this host sends to the scouting group is heard here, and who else answers."""
+    from elea.config_file import NO_SCOUTING_ENV, in_environment
+    from elea.link.scouting_socket import ScoutingSockets
+    from elea.link.settings import ScoutingSettings
+
     settings = ScoutingSettings.from_config(in_environment(config))
     address, interface, ttl = settings.address, settings.interface, settings.ttl
     if not settings.enabled:
@@ -267,6 +267,9 @@ def _multicast(config: Config, timeout_s: float) -> tuple[Check, list[Node]]:
 def _ask_group(
     asker: ScoutingSockets, hearer: ScoutingSockets, address: str, timeout_s: float
 ) -> tuple[Check, list[Node]]:
+    from elea.node.ports import Teller
+    from elea.transport.scouting import Scouter
+
     scouter = Scouter(what=0b111, zid=b"\0", now_ns=0)
     question = scouter.handle_timer(0)
     assert question is not None
@@ -299,6 +302,12 @@ def _ask_group(
 
 def _node(config: Config, node: Node, timeout_s: float) -> Check:
     """Whether a node that scouting found can be connected to, where it says that it listens."""
+    from elea.link.learned import dialable
+    from elea.link.schemes import facts
+    from elea.link.settings import LinkSettings
+    from elea.locator import Endpoint
+    from elea.session.session import open
+
     name = f"found {node.name}"
     told = ", ".join(node.locators)
     if not told:
@@ -328,6 +337,9 @@ def _node(config: Config, node: Node, timeout_s: float) -> Check:
 
 def _not_dialled(name: str, node: Node) -> Check:
     """Why no locator of a node that scouting found is tried, and what would help."""
+    from elea.daemon.exposure import is_beyond_host
+    from elea.locator import Endpoint
+
     reached = [one for one in node.locators if is_beyond_host(Endpoint.parse(one))]
     if not reached:
         found = f"it listens at {', '.join(node.locators)} alone, which no other host can reach"
@@ -353,6 +365,8 @@ def _client_of(config: Config, endpoint: Endpoint, timeout_s: float) -> Config:
 
 
 def _listening(config: Config) -> Check:
+    from elea.session.session import open
+
     alone = config.__copy__()
     alone.insert_json5("mode", '"peer"')
     alone.insert_json5("connect/endpoints", "[]")
@@ -367,6 +381,9 @@ def _listening(config: Config) -> Check:
 
 def _endpoint(config: Config, endpoint: Endpoint, timeout_s: float) -> Iterator[Check]:
     """Whether an endpoint can be reached, who answers the handshake there, and its clock."""
+    from elea.link.schemes import facts
+    from elea.session.session import open
+
     where = str(endpoint.locator())
     if facts(endpoint.protocol).is_over_tcp:
         reached = _reach(endpoint, where, timeout_s)
@@ -389,6 +406,8 @@ def _refused(name: str, error: EleaError, advice: str) -> Check:
 
 
 def _reach(endpoint: Endpoint, where: str, timeout_s: float) -> Check:
+    import socket
+
     name = f"reach {where}"
     start_s = time.perf_counter()
     try:
@@ -426,7 +445,10 @@ def _software_of(session: Session, key: str, timeout_s: float) -> str:
 
 def _clock(session: Session, second: Session, where: str, timeout_s: float) -> Check:
     """Compare clocks: a message that passes the node, from one session of ours to another."""
+    from elea.provenance import InterceptionPoint, TimestampInstrumentation
+
     name = f"clock {where}"
+    points = InterceptionPoint.SEND | InterceptionPoint.ROUTE | InterceptionPoint.RECEIVE
     key = f"elea/doctor/{session.zid()}"
     with second.declare_subscriber(key) as subscriber, session.declare_publisher(key) as publisher:
         if not _eventually(lambda: publisher.matching_status.matching, timeout_s):
@@ -437,7 +459,7 @@ def _clock(session: Session, second: Session, where: str, timeout_s: float) -> C
                 return Check(name, Status.NOTE, f"not measured: {found}")
             return Check(name, Status.NOTE, "not measured: the node passes nothing on")
         sent_ns = time.time_ns()
-        publisher.put(b"", timestamp_instrumentation=_ALL_POINTS)
+        publisher.put(b"", timestamp_instrumentation=TimestampInstrumentation(points))
         try:
             sample = subscriber.recv(timeout=timeout_s)
         except TimeoutError:
@@ -457,6 +479,8 @@ def _clock(session: Session, second: Session, where: str, timeout_s: float) -> C
 
 def _stamped_ns(sample: Sample) -> int | None:
     """When the node in the middle had a message, by its clock."""
+    from elea.provenance import InterceptionPoint
+
     if sample.timestamp_stack is not None:
         for record in sample.timestamp_stack.records:
             if record.point is InterceptionPoint.ROUTE and not isinstance(record.value, bytes):

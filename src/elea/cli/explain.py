@@ -11,16 +11,19 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from elea.cli.capture import Capture, Record
+from elea.choices import DIALECTS, FORMS
 from elea.cli.output import Painter, Style, add_color_option, escape, painter
 from elea.cli.pcap import CaptureError, is_capture
 from elea.errors import DecodeError, EleaError
-from elea.wire.conversation import Conversation, Direction, Seen
-from elea.wire.dialect import Dialect
-from elea.wire.explain import ROW_LEN, ExplainError, Form, Line, explain, lines
-from elea.wire.trace import Trace
+
+if TYPE_CHECKING:
+    from elea.cli.capture import Capture, Record
+    from elea.wire.conversation import Conversation, Seen
+    from elea.wire.dialect import Dialect
+    from elea.wire.explain import Form, Line
+    from elea.wire.trace import Trace
 
 NAME: Final = "explain"
 SUMMARY: Final = "explain Zenoh bytes: offset, octets, field, value, meaning"
@@ -52,13 +55,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="form",
-        choices=[form.value for form in Form],
+        choices=FORMS,
         help="what loose octets are; by default the first of these that fits",
     )
     parser.add_argument(
         "--dialect",
-        choices=[dialect.value for dialect in Dialect],
-        default=Dialect.ECLIPSE.value,
+        choices=DIALECTS,
+        default=DIALECTS[0],
         help="how to read what Eclipse Zenoh and the specification lay out differently"
         " (default: eclipse)",
     )
@@ -74,6 +77,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Explain the input; 0 if all of it could be decoded."""
+    from elea.cli.capture import Capture
+    from elea.wire.dialect import Dialect
+    from elea.wire.explain import Form
+
     dialect = Dialect(args.dialect)
     data, loose = _read_input(args.input)
     out = _JsonPrinter() if args.json else _TextPrinter(painter(args.color, sys.stdout))
@@ -155,6 +162,9 @@ def _records(data: bytes, dialect: Dialect) -> Iterator[_Explained]:
 def _record(
     line: bytes, number: int, talks: dict[tuple[str, str], Conversation], dialect: Dialect
 ) -> _Explained:
+    from elea.wire.conversation import Conversation, Direction
+    from elea.wire.trace import Trace
+
     trace = Trace()
     title, batch = f"line {number}", b""
     try:
@@ -205,6 +215,8 @@ class _JsonPrinter:
     """One JSON object per record."""
 
     def loose(self, data: bytes, form: Form | None, dialect: Dialect) -> int:
+        from elea.wire.explain import explain
+
         try:
             _, all_seen = explain(data, form, dialect=dialect)
         except EleaError as error:
@@ -267,6 +279,8 @@ class _TextPrinter:
         self._paint = paint
 
     def loose(self, data: bytes, form: Form | None, dialect: Dialect) -> int:
+        from elea.wire.explain import ExplainError, explain
+
         try:
             found, all_seen = explain(data, form, dialect=dialect)
         except ExplainError as error:
@@ -313,6 +327,8 @@ class _TextPrinter:
         print(self._paint(f"== {escape(text)}, {octets}", Style.BOLD))
 
     def _dump(self, seen: Seen) -> None:
+        from elea.wire.explain import ROW_LEN, Line, lines
+
         if seen.unpacked != seen.batch:
             header = seen.batch[:1]
             packed = "LZ4 block" if header[0] & 1 else "not packed"
@@ -326,12 +342,16 @@ class _TextPrinter:
         print()
 
     def _fault(self, error: EleaError, trace: Trace, batch: bytes) -> None:
+        from elea.wire.explain import lines
+
         for line in lines(trace, batch):
             self._line(line)
         print(self._paint(f"error: {escape(str(error))}", Style.RED))
         print()
 
     def _line(self, line: Line) -> None:
+        from elea.wire.explain import ROW_LEN
+
         paint = self._paint
         octets = f"{line.octets.hex(' '):<{3 * ROW_LEN}}"
         text = "  " * line.depth

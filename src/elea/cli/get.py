@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import (
     add_connection_options,
@@ -14,6 +14,7 @@ from elea.cli.connection import (
     require_neighbour,
 )
 from elea.cli.exit_codes import DONE, FAILED
+from elea.cli.output import add_output_options
 from elea.cli.parsing import add_selector_argument
 from elea.cli.payloads import (
     add_payload_options,
@@ -24,9 +25,11 @@ from elea.cli.payloads import (
     read_payload,
     target,
 )
-from elea.cli.samples import Printer, add_output_options
 from elea.query import ReplyKeyExpr
-from elea.sample import Reply
+
+if TYPE_CHECKING:
+    from elea.cli.samples import Printer
+    from elea.sample import Reply
 
 NAME: Final = "get"
 SUMMARY: Final = "ask queryables, print their replies"
@@ -47,6 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask; 1 if there is no reply, or one that is an error."""
+    from elea.cli.samples import Printer
+
     payload, quality = read_payload(args), qualities(args)
     with open_session(args) as session:
         require_neighbour(session)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator
-from typing import Final
-from xml.sax.saxutils import escape as xml
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
 from elea.cli.operators import add_ids_option, add_timeout_option, admin_space
 from elea.cli.output import escape, json_line
-from elea.operate.admin_space import SILENCE, Node
-from elea.operate.labels import Labels
-from elea.operate.topology import edges, everybody
+
+if TYPE_CHECKING:
+    from elea.operate.admin_space import Node
+    from elea.operate.labels import Labels
 
 NAME: Final = "graph"
 SUMMARY: Final = "print the nodes, and who is connected to whom"
@@ -43,6 +43,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the graph; 1 if there is none."""
+    from elea.operate.admin_space import SILENCE
+    from elea.operate.labels import Labels
+
     with open_session(args) as session:
         require_neighbour(session)
         space = admin_space(session, args)
@@ -71,6 +74,8 @@ def _called(zid: str, name: str, ids: bool) -> str:
 
 
 def _dot(found: list[Node], labels: Labels, ids: bool) -> Iterator[str]:
+    from elea.operate.topology import edges, everybody
+
     yield "graph {"
     for zid, (role, label) in everybody(found, labels).items():
         shape = _SHAPES.get(role, "plain")
@@ -87,7 +92,11 @@ def _quoted(text: str) -> str:
 
 
 def _svg(found: list[Node], labels: Labels, ids: bool) -> Iterator[str]:
+    from xml.sax.saxutils import escape as xml  # late: it imports HTTP and TLS
+
     """A circle of nodes: no layout engine, and readable up to some dozens."""
+    from elea.operate.topology import edges, everybody
+
     nodes = everybody(found, labels)
     radius = max(120, 14 * len(nodes))
     size = 2 * (radius + 80)

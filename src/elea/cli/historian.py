@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import add_connection_options, note, open_watched
 from elea.cli.output import counted, escape
 from elea.cli.progress import Span, add_ending_options
-from elea.config.kinds import Value
 from elea.errors import EleaError
-from elea.store.historian.service import HistorianSettings, open_historian
+
+if TYPE_CHECKING:
+    from elea.config.kinds import Value
 
 NAME: Final = "historian"
 SUMMARY: Final = "answer queries from durable logs: versions, states as of a time, filters"
@@ -55,6 +56,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Answer queries until it is enough; 1 if the time was over before."""
+    from elea.store.historian.service import HistorianSettings, open_historian
+
     for directory, what in [(one, "log") for one in args.logs] + [
         (one, "table") for one in args.table
     ]:

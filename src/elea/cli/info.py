@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import add_connection_options, open_session
-from elea.cli.output import Json, escape
-from elea.cli.samples import Printer, add_output_options
-from elea.session.session import Session
+from elea.cli.output import Json, add_output_options, escape
+
+if TYPE_CHECKING:
+    from elea.session.session import Session
 
 NAME: Final = "info"
 SUMMARY: Final = "print who this node is, and who it is connected to"
@@ -23,6 +24,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the identity, the transports and the links of a session."""
+    from elea.cli.samples import Printer
+
     printer = Printer.of(args)
     with open_session(args) as session:
         printer.record(_values(session), "\n".join(_lines(session)))

@@ -6,11 +6,13 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from elea.cli.output import printable
 from elea.errors import EleaError, KeyExprError
-from elea.keyexpr.keyexpr import KeyExpr
+
+if TYPE_CHECKING:
+    from elea.keyexpr.keyexpr import KeyExpr
 
 NAME: Final = "keyexpr"
 SUMMARY: Final = "canonical form and relations of key expressions"
@@ -66,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_verb(args: argparse.Namespace) -> int:
+    from elea.keyexpr.keyexpr import KeyExpr
+
     verb: str = args.keyexpr_verb
     if verb == "canon":
         print(printable(str(KeyExpr.autocanonize(args.s))))
@@ -119,6 +123,8 @@ def _read_record(line: bytes) -> dict[str, object]:
 
 def _answer(record: dict[str, object]) -> dict[str, object]:
     """The record with its answers, in place of any it came with."""
+    from elea.keyexpr.keyexpr import KeyExpr
+
     kind = record.get("kind")
     if kind == "string":
         s = _text(record, "s")

@@ -16,10 +16,10 @@ from elea.cli.connection import (
     require_neighbour,
 )
 from elea.cli.exit_codes import DONE, FAILED
+from elea.cli.output import add_output_options
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import seconds
 from elea.cli.progress import Span, add_ending_options, summarise
-from elea.cli.samples import Printer, add_output_options
 
 NAME: Final = "liveliness"
 SUMMARY: Final = "say that something is there, ask what is, watch it come and go"
@@ -52,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _token(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
+
     with (
         open_watched(args) as (session, neighbours),
         session.liveliness().declare_token(args.key),
@@ -64,6 +66,8 @@ def _token(args: argparse.Namespace) -> int:
 
 def _get(args: argparse.Namespace) -> int:
     """Print tokens; 1 if there is none, or it could not be known."""
+    from elea.cli.samples import Printer
+
     printer, errors_count, found_count = Printer.of(args), 0, 0
     with open_session(args) as session:
         require_neighbour(session)
@@ -82,6 +86,8 @@ def _get(args: argparse.Namespace) -> int:
 
 def _sub(args: argparse.Namespace) -> int:
     """Print changes until it is enough; 1 if the time was over before."""
+    from elea.cli.samples import Printer
+
     printer = Printer.of(args)
     with (
         open_watched(args) as (session, neighbours),

@@ -13,10 +13,9 @@ from elea.cli.exit_codes import UsageError, reading_arguments
 from elea.cli.output import Json, counted, escape, json_line
 from elea.cli.progress import Progress
 from elea.errors import EleaError, MissingDependencyError
-from elea.ros.formats.kept import Entries
-from elea.store.exchange.formats import EXPORTED, IMPORTED, TEXTS, format_of
 
 if TYPE_CHECKING:
+    from elea.ros.formats.kept import Entries
     from elea.store.exchange.transfer import Reading
     from elea.store.log.reader import LogReader
 
@@ -43,6 +42,8 @@ examples:
 
 def configure_export(parser: argparse.ArgumentParser) -> None:
     """Add the options of `elea log export`."""
+    from elea.store.exchange.formats import EXPORTED
+
     parser.add_argument(
         "key_expr", metavar="KEYEXPR", nargs="?", default="**", help="rows of keys that match this"
     )
@@ -80,6 +81,8 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
 
 def configure_import(parser: argparse.ArgumentParser) -> None:
     """Add the options of `elea log import`."""
+    from elea.store.exchange.formats import IMPORTED
+
     parser.add_argument("file", metavar="FILE", type=Path, help="what to read")
     parser.add_argument(
         "--to",
@@ -108,6 +111,7 @@ def configure_import(parser: argparse.ArgumentParser) -> None:
 
 def run_export(args: argparse.Namespace) -> int:
     """Write rows to a file, or to standard output."""
+    from elea.store.exchange.formats import EXPORTED, TEXTS, format_of
     from elea.store.exchange.transfer import Selection, export_file, export_to
     from elea.store.log.reader import LogReader
 
@@ -140,6 +144,7 @@ def run_export(args: argparse.Namespace) -> int:
 
 def run_import(args: argparse.Namespace) -> int:
     """Make a log of a file."""
+    from elea.store.exchange.formats import IMPORTED, format_of
     from elea.store.exchange.transfer import import_file
     from elea.store.log.settings import LogSettings
 

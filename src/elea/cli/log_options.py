@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
+from elea.choices import LOG_FILE_LEN, LOG_FILES_COUNT, LOG_FORMATS
 from elea.cli.exit_codes import UsageError
 from elea.cli.payloads import count
-from elea.daemon.logs import FILE_LEN, FILES_COUNT, FORMATS, LogSettings
 from elea.errors import InvalidValueError
-from elea.session.logs import Directives
+
+if TYPE_CHECKING:
+    from elea.daemon.logs import LogSettings
 
 
 def add_log_options(parser: argparse.ArgumentParser, *, default: str) -> None:
@@ -24,8 +27,8 @@ def add_log_options(parser: argparse.ArgumentParser, *, default: str) -> None:
     )
     group.add_argument(
         "--log-format",
-        choices=FORMATS,
-        default=FORMATS[0],
+        choices=LOG_FORMATS,
+        default=LOG_FORMATS[0],
         help="one line, or one JSON object, per event (default: text)",
     )
     group.add_argument(
@@ -37,18 +40,20 @@ def add_log_options(parser: argparse.ArgumentParser, *, default: str) -> None:
         "--log-file-size",
         type=count,
         metavar="BYTES",
-        help=f"begin a new file beyond that; the old one becomes FILE.1 (default: {FILE_LEN})",
+        help=f"begin a new file beyond that; the old one becomes FILE.1 (default: {LOG_FILE_LEN})",
     )
     group.add_argument(
         "--log-file-count",
         type=count,
         metavar="N",
-        help=f"keep N old files (default: {FILES_COUNT})",
+        help=f"keep N old files (default: {LOG_FILES_COUNT})",
     )
 
 
 def _directives(text: str) -> str:
     """What to log, for argparse."""
+    from elea.session.logs import Directives
+
     try:
         Directives.strictly(text).check_areas()
     except InvalidValueError as error:
@@ -62,6 +67,8 @@ def log_settings_of(args: argparse.Namespace) -> LogSettings:
     Raises:
         UsageError: an option about files is given, but no file.
     """
+    from elea.daemon.logs import LogSettings
+
     if args.log_file is None:
         for option in ("log_file_size", "log_file_count"):
             if getattr(args, option) is not None:
@@ -73,6 +80,6 @@ def log_settings_of(args: argparse.Namespace) -> LogSettings:
         directives=args.log,
         format=args.log_format,
         file=args.log_file,
-        file_len=FILE_LEN if args.log_file_size is None else args.log_file_size,
-        files_count=FILES_COUNT if args.log_file_count is None else args.log_file_count,
+        file_len=LOG_FILE_LEN if args.log_file_size is None else args.log_file_size,
+        files_count=LOG_FILES_COUNT if args.log_file_count is None else args.log_file_count,
     )

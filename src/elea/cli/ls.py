@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
 from elea.cli.exit_codes import reading_arguments
 from elea.cli.operators import add_timeout_option, admin_space
-from elea.cli.output import Json, escape
+from elea.cli.output import Json, add_output_options, escape
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import seconds
-from elea.cli.samples import Printer, add_output_options
-from elea.keyexpr.keyexpr import KeyExpr
-from elea.operate.admin_space import KINDS, SILENCE
-from elea.operate.keys import KEYS_COUNT_MAX, KeyUse, count_samples, declared_keys
-from elea.operate.labels import Labels
+
+if TYPE_CHECKING:
+    from elea.operate.keys import KeyUse
+    from elea.operate.labels import Labels
 
 NAME: Final = "ls"
 SUMMARY: Final = "list the keys in use, and who uses them"
@@ -52,6 +51,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one line per key; 1 if there is none."""
+    from elea.cli.samples import Printer
+    from elea.keyexpr.keyexpr import KeyExpr
+    from elea.operate.admin_space import SILENCE
+    from elea.operate.keys import KEYS_COUNT_MAX, count_samples, declared_keys
+    from elea.operate.labels import Labels
+
     with reading_arguments():
         key_expr = str(KeyExpr(args.key_expr))
     printer = Printer.of(args)
@@ -75,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _values(key: str, row: KeyUse, rate_s: float) -> dict[str, Json]:
+    from elea.operate.admin_space import KINDS
+
     shown: dict[str, Json] = {"key_expr": key}
     for kind in KINDS:
         if kind in row.users:
@@ -85,6 +92,8 @@ def _values(key: str, row: KeyUse, rate_s: float) -> dict[str, Json]:
 
 
 def _parts(row: KeyUse, rate_s: float, labels: Labels | None) -> Iterator[str]:
+    from elea.operate.admin_space import KINDS
+
     if rate_s:
         yield f"{row.count / rate_s:.1f}/s"
     for kind in KINDS:

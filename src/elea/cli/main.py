@@ -8,17 +8,21 @@ and `elea --help` reads the summaries without importing anything.
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import importlib
 import io
 import os
 import re
+import shutil
 import signal
+import stat
 import sys
 import threading
+from _thread import interrupt_main
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, TextIO, cast
 
 from elea import version
 from elea.cli.allocator import use_system_allocator
@@ -78,6 +82,9 @@ VERBS: Final[Mapping[str, str]] = {
 # What starting makes stays: collections by Python's thresholds would look at it, and find nothing.
 _THRESHOLDS: Final = (20_000, 10, 10)
 _WORDS: Final = {"help": "--help", "version": "--version"}  # verbs of other programs
+_AGAIN_S: Final = 0.01  # until an interrupt that was dropped is raised once more
+_SIGNALLED: Final = 128  # exit codes by signals begin here
+_RUST_LOG: Final = "RUST_LOG"  # which zenoh's programs read, and every verb
 _BEGUN_LEN: Final = 3  # a verb of fewer letters begins words by chance
 _SUMMARY: Final = re.compile(r'^SUMMARY: Final = "([^"\\]*)"$', re.MULTILINE)
 
@@ -136,7 +143,7 @@ def main(
         _complain(str(error))
         return WRONG_USAGE if isinstance(error, UsageError) else FAILED
     except OSError as error:
-        _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        _complain(_told(error))
         return FAILED
     finally:
         if argv is None:
@@ -191,10 +198,17 @@ def _dispatch(arguments: list[str], verbs: Mapping[str, str], prog: str | None) 
             hint = "options come after the verb"
         _complain(f"no verb {first!r}; {hint}")
         return WRONG_USAGE
+    if arguments[1:] in (["-V"], ["--version"]):  # `elea put --version` as `elea --version`
+        print(version_text())
+        return DONE
     args = build_parser([first], verbs, prog).parse_args(arguments)
     if args.version:
         print(version_text())
         return DONE
+    if _RUST_LOG in os.environ and not hasattr(args, "log_format"):  # else that log tells
+        from elea.cli.connection import log_to_stderr
+
+        log_to_stderr()
     code = args.run(args)
     assert isinstance(code, int)
     return code
@@ -251,6 +265,7 @@ def _open_closed_streams() -> None:
 
 def _end_by_signals() -> None:
     """A verb that ends tells what it has done."""
+    sys.unraisablehook = _interrupt_again
     signal.signal(signal.SIGTERM, _terminate)
     # Windows has no SIGHUP; `nohup` has it ignored.
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
@@ -259,6 +274,40 @@ def _end_by_signals() -> None:
 
 def _terminate(number: int, frame: object) -> None:
     raise Terminated(number)
+
+
+def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Have a signal end the verb where Python dropped the exception that it raised.
+
+    A signal is handled between any two steps of the main thread, also in a function that Python
+    calls by itself, as when it collects garbage: what is raised there is printed, and goes no
+    further. So it is raised once more, a moment later.
+    """
+    stop = unraisable.exc_value
+    if not isinstance(stop, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    number = stop.code - _SIGNALLED if isinstance(stop, Terminated) else int(signal.SIGINT)
+    again = threading.Timer(_AGAIN_S, interrupt_main, [number])
+    again.daemon = True
+    again.start()
+
+
+def _told(error: OSError) -> str:
+    """What could not be read or written, and why."""
+    if error.filename:
+        return f"{error.filename}: {error.strerror}"
+    if error.errno == errno.ENOSPC and _is_full(sys.stdout):
+        return f"cannot write to standard output: {error.strerror}"
+    return error.strerror or str(error)
+
+
+def _is_full(stream: TextIO) -> bool:
+    """Whether nothing more can be written to a file, or to a device such as /dev/full."""
+    status = os.fstat(stream.fileno())
+    if stat.S_ISREG(status.st_mode):
+        return shutil.disk_usage(stream.fileno()).free == 0
+    return stat.S_ISCHR(status.st_mode)
 
 
 def _complain(text: str) -> None:

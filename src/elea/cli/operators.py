@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import note
 from elea.cli.payloads import seconds
-from elea.operate.admin_space import AdminSpace
-from elea.session.session import Session
+
+if TYPE_CHECKING:
+    from elea.operate.admin_space import AdminSpace
+    from elea.session.session import Session
 
 TIMEOUT_S: Final = 3.0  # nodes that went away without a word must not hold up the rest
 
@@ -33,6 +35,8 @@ def add_ids_option(parser: argparse.ArgumentParser) -> None:
 
 def admin_space(session: Session, args: argparse.Namespace) -> AdminSpace:
     """The admin space as a session sees it; a malformed answer is told on stderr."""
+    from elea.operate.admin_space import AdminSpace
+
     return AdminSpace(session, args.timeout, _tell_malformed)
 
 

@@ -52,6 +52,12 @@ def add_color_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--json` and `--color`."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_color_option(parser)
+
+
 def painter(mode: str, stream: TextIO, environ: Mapping[str, str] = os.environ) -> Painter:
     """The painter for `stream`: the option decides, then the environment, then the terminal."""
     if mode != "auto":

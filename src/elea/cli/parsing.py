@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any, Final, NoReturn
 
-from elea.errors import EleaError, MissingDependencyError
+from elea.errors import ConfigError, EleaError, MissingDependencyError
 
 
 class Parser(argparse.ArgumentParser):
@@ -73,7 +73,10 @@ class Parser(argparse.ArgumentParser):
                 return given  # argparse knows what to make of it
             options.append(one)
             if action.nargs is None and not is_assigned:
-                options.extend(islice(left, 1))
+                value = next(left, None)
+                if value is None:  # it would take the key as its value
+                    return given
+                options.append(value)
         return [*options, *rest]
 
     def options(self) -> Iterator[argparse.Action]:
@@ -154,11 +157,29 @@ def endpoint(text: str) -> str:
     return text
 
 
+def identity(text: str) -> str:
+    """The id of a node, for argparse."""
+    from elea.config.config import Config  # late: most nodes draw theirs
+
+    try:
+        Config().insert_json5("id", json.dumps(text))
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(error.reason) from None
+    return text
+
+
 def setting(text: str) -> str:
     """A key of the configuration and its value, for argparse."""
     if ":" not in text:
         form = "KEY:VALUE, such as scouting/gossip/enabled:false"
         raise argparse.ArgumentTypeError(f"expected {form}, got {text!a}")
+    from elea.config.config import Config  # late: few commands have settings
+
+    key, _, value = text.partition(":")
+    try:
+        Config().insert_json5(key, value)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     return text
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import add_connection_options, note, open_session, require_match
-from elea.cli.output import Json, counted
+from elea.cli.output import Json, add_output_options, counted
 from elea.cli.payloads import count, seconds
 from elea.cli.progress import Span
-from elea.cli.samples import Printer, add_output_options
 from elea.qos import CongestionControl
-from elea.sample import Sample
-from elea.session.handlers import Handler
-from elea.session.publisher import Publisher
-from elea.session.subscriber import Subscriber
+
+if TYPE_CHECKING:
+    from elea.cli.samples import Printer
+    from elea.sample import Sample
+    from elea.session.handlers import Handler
+    from elea.session.publisher import Publisher
+    from elea.session.subscriber import Subscriber
 
 NAME: Final = "ping"
 SUMMARY: Final = "measure round trips to an `elea pong`"
@@ -58,6 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure; 1 if an answer did not come."""
+    from elea.cli.samples import Printer
+
     printer = Printer.of(args)
     round_trips_ns: list[int] = []
     with (

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.cli import pipeline_history, pipeline_runs
-from elea.cli.output import Json, painter
-from elea.cli.samples import Printer, add_output_options
+from elea.cli.output import Json, add_output_options, painter
 from elea.errors import EleaError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -138,6 +137,7 @@ def _refused_by_spark(pipeline: Pipeline) -> list[Problem]:
 
 
 def _init(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
     from elea.spark.pipelines.template import text
 
     try:
@@ -151,6 +151,7 @@ def _init(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
     from elea.spark.pipelines.graph import sources_of
     from elea.spark.pipelines.reading import examined, missing_logs
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elea.cli.output import Json
-from elea.cli.samples import Printer
 from elea.errors import ConfigError
 
 if TYPE_CHECKING:
+    from elea.cli.samples import Printer
     from elea.spark.pipelines.definition import Gold, Pipeline, Table
 
 
@@ -37,6 +37,7 @@ def configure_candidate(verb: argparse.ArgumentParser) -> None:
 
 def backfill(args: argparse.Namespace) -> int:
     """Make a table anew from history, or a span of time of it."""
+    from elea.cli.samples import Printer
     from elea.spark import pipelines as dp
     from elea.spark.pipelines import graph
     from elea.spark.pipelines.definition import Gold
@@ -95,6 +96,7 @@ def _gold(
 
 def candidate(args: argparse.Namespace) -> int:
     """Make the gold tables of another file beside the first ones, and tell what differs."""
+    from elea.cli.samples import Printer
     from elea.spark import pipelines as dp
     from elea.spark.pipelines import graph
     from elea.spark.pipelines.definition import Gold

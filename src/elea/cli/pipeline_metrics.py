@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from elea.daemon.metrics import Family, text
-
 if TYPE_CHECKING:
     from elea.spark.pipelines.state import Status, TableStatus
 
@@ -56,6 +54,8 @@ TABLE_METRICS: Final = (
 
 def metrics_text(status: Status) -> str:
     """A status as OpenMetrics text."""
+    from elea.daemon.metrics import Family, text
+
     about = {"pipeline": status.pipeline}
     found = [
         Family(f"{_PREFIX}_up", "gauge", "1 if its runner lives.", [(about, int(status.is_alive))])

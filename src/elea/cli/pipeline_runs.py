@@ -14,8 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from elea.cli.output import Json, Painter, Style, painter
-from elea.cli.pipeline_metrics import metrics_text
-from elea.cli.samples import Printer
 from elea.errors import ConfigError, EleaError
 
 if TYPE_CHECKING:
@@ -201,6 +199,8 @@ class _Progress:
     """A line for each table that does something, now and then."""
 
     def __init__(self, args: argparse.Namespace) -> None:
+        from elea.cli.samples import Printer
+
         self._args = args
         self._printer = Printer.of(args)
         self._paint = painter(args.color, sys.stdout)
@@ -235,6 +235,7 @@ def _short(name: str, one: TableStatus, paint: Painter) -> str:
 
 def status(args: argparse.Namespace) -> int:
     """Tell how a pipeline does that runs, or ran, somewhere on this host."""
+    from elea.cli.pipeline_metrics import metrics_text
     from elea.spark import pipelines as dp
     from elea.spark.pipelines import state
     from elea.spark.pipelines.lag import Lags
@@ -255,6 +256,7 @@ def status(args: argparse.Namespace) -> int:
 
 def stop(args: argparse.Namespace) -> int:
     """Ask a pipeline that runs to stop, and wait until it has."""
+    from elea.cli.samples import Printer
     from elea.spark import pipelines as dp
     from elea.spark.pipelines import state
 
@@ -283,6 +285,8 @@ def values_of(status: Status) -> dict[str, Json]:
 
 def show(args: argparse.Namespace, status: Status) -> None:
     """Print a status: a line for each table, what went wrong, and events."""
+    from elea.cli.samples import Printer
+
     printer, paint = Printer.of(args), painter(args.color, sys.stdout)
     if args.json:
         printer.record(values_of(status), "")

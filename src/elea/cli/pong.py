@@ -6,9 +6,9 @@ import argparse
 from typing import Final
 
 from elea.cli.connection import add_connection_options, open_watched
+from elea.cli.output import add_output_options
 from elea.cli.ping import PING_KEY, PONG_KEY
 from elea.cli.progress import Span, add_ending_options, summarise
-from elea.cli.samples import Printer, add_output_options
 from elea.qos import CongestionControl
 
 NAME: Final = "pong"
@@ -28,6 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Send back what comes until it is enough; 1 if the time was over before."""
+    from elea.cli.samples import Printer
+
     with (
         open_watched(args) as (session, neighbours),
         session.declare_publisher(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.output import Json, json_line, printable
-from elea.encoding import Encoding
-from elea.predicate import PayloadFields, check, compile_predicate, parse, parse_layout
-from elea.predicate.evaluate import Fields, Verdict
-from elea.predicate.model import And, Field, Not, Or, Predicate, walk
+
+if TYPE_CHECKING:
+    from elea.predicate.evaluate import Fields, Verdict
+    from elea.predicate.model import Predicate
 
 NAME: Final = "predicate"
 SUMMARY: Final = "explain a predicate, and try it on a payload"
@@ -53,6 +53,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the command line asked for; returns the exit status."""
+    from elea.encoding import Encoding
+    from elea.predicate import PayloadFields, check, compile_predicate, parse, parse_layout
+    from elea.predicate.model import Field, walk
+
     predicate = parse(args.predicate, args.parameters)
     layout = None if args.layout is None else parse_layout(args.layout)
     remarks = check(predicate, layout, text=args.predicate)
@@ -92,6 +96,9 @@ def _payload(args: argparse.Namespace) -> bytes | None:
 
 def _tree(predicate: Predicate, fields: Fields | None, depth: int) -> Iterator[str]:
     """One line per part, and what it says of the payload."""
+    from elea.predicate import compile_predicate
+    from elea.predicate.model import And, Not, Or
+
     terms: tuple[Predicate, ...] = ()
     if isinstance(predicate, Not):
         terms = (predicate.term,)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from elea.config.config import Config
 from elea.errors import LinkError
 from elea.ids import WhatAmI, ZenohId
-from elea.locator import Endpoint
-from elea.session.session import open
+
+if TYPE_CHECKING:
+    from elea.config.config import Config
+    from elea.locator import Endpoint
 
 _ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  # to where it is asked
 _TIMEOUT_MS: Final = 2_000  # on one host a node answers at once, or it is none
@@ -22,6 +23,8 @@ def ask_who_listens(config: Config, endpoint: Endpoint) -> tuple[WhatAmI, ZenohI
         config: Of the node that would listen there, for its certificates.
         endpoint: Where to ask.
     """
+    from elea.session.session import open
+
     reached = _reached(endpoint)
     if reached is None:
         return None

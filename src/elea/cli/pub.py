@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.acks import add_ack_options, declare_spool, forward, wants_ack
 from elea.cli.connection import add_connection_options, is_accepted, open_watched
 from elea.cli.exit_codes import FAILED
+from elea.cli.output import add_output_options
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import (
     add_payload_options,
@@ -17,9 +18,10 @@ from elea.cli.payloads import (
     seconds,
 )
 from elea.cli.progress import Progress, Span, add_ending_options, summarise
-from elea.cli.samples import Printer, add_output_options
-from elea.session.publisher import Publisher
-from elea.session.session import Session
+
+if TYPE_CHECKING:
+    from elea.session.publisher import Publisher
+    from elea.session.session import Session
 
 NAME: Final = "pub"
 SUMMARY: Final = "publish a value again and again"
@@ -45,6 +47,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Publish until it is enough; 1 if the time was over before, or a router refused."""
+    from elea.cli.samples import Printer
+
     payload, printer = read_payload(args), Printer.of(args)
     assert payload is not None  # the parser says so
     with open_watched(args) as (session, neighbours):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.acks import ack_json, ack_text, add_ack_options, declare_spool, forward, wants_ack
 from elea.cli.connection import add_connection_options, is_accepted, open_session, require_neighbour
 from elea.cli.exit_codes import DONE, FAILED
-from elea.cli.output import Json
+from elea.cli.output import Json, add_output_options
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import (
     add_payload_options,
@@ -17,9 +17,10 @@ from elea.cli.payloads import (
     read_payload,
     seconds,
 )
-from elea.cli.samples import Printer, add_output_options
-from elea.session.options import PutOptions
-from elea.session.session import Session
+
+if TYPE_CHECKING:
+    from elea.session.options import PutOptions
+    from elea.session.session import Session
 
 NAME: Final = "put"
 SUMMARY: Final = "publish one value"
@@ -43,6 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Publish; 1 if a router refused it, or, with `--ack`, no recorder has it on disk."""
+    from elea.cli.samples import Printer
+
     payload, quality = read_payload(args), qualities(args)
     assert payload is not None  # the parser says so
     with open_session(args) as session:
@@ -65,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
 def _put_acknowledged(
     session: Session, args: argparse.Namespace, payload: bytes, options: PutOptions
 ) -> int:
+    from elea.cli.samples import Printer
+
     spool = declare_spool(session, args)
     if spool is None:
         require_neighbour(session)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import add_connection_options, is_refused, open_watched
 from elea.cli.exit_codes import DONE, FAILED
 from elea.cli.get import print_replies
-from elea.cli.output import counted
+from elea.cli.output import add_output_options, counted
 from elea.cli.parsing import add_selector_argument
 from elea.cli.payloads import (
     add_payload_options,
@@ -22,12 +22,12 @@ from elea.cli.payloads import (
     target,
 )
 from elea.cli.progress import Span, summarise
-from elea.cli.samples import Printer, add_output_options
-from elea.sample import Reply
-from elea.selector import Selector
-from elea.session.handlers import Handler
-from elea.session.querier import Querier
-from elea.session.session import Session
+
+if TYPE_CHECKING:
+    from elea.sample import Reply
+    from elea.session.handlers import Handler
+    from elea.session.querier import Querier
+    from elea.session.session import Session
 
 NAME: Final = "querier"
 SUMMARY: Final = "ask the same question again and again"
@@ -53,6 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask until it is enough; 1 if a reply was an error, or a router refused."""
+    from elea.cli.samples import Printer
+    from elea.selector import Selector
+
     printer, selector = Printer.of(args), Selector(args.selector)
     replies_count = errors_count = 0
     with open_watched(args) as (session, neighbours):
@@ -86,6 +89,8 @@ class _Question:
 
     def ask(self) -> Handler[Reply]:
         """Ask it once more."""
+        from elea.selector import Selector
+
         args, quality = self._args, qualities(self._args)
         if self._querier is not None:
             return self._querier.get(

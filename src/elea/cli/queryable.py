@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import add_connection_options, is_accepted, open_watched
 from elea.cli.exit_codes import FAILED
+from elea.cli.output import add_output_options
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import add_payload_options, read_payload
 from elea.cli.progress import Span, add_ending_options, summarise
-from elea.cli.samples import Printer, add_output_options
-from elea.keyexpr.keyexpr import KeyExpr
-from elea.session.query import Query
+
+if TYPE_CHECKING:
+    from elea.keyexpr.keyexpr import KeyExpr
+    from elea.session.query import Query
 
 NAME: Final = "queryable"
 SUMMARY: Final = "answer queries with one value, print the queries"
@@ -35,6 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Answer queries until it is enough; 1 if the time was over before, or a router refused."""
+    from elea.cli.samples import Printer
+
     payload, printer = read_payload(args), Printer.of(args)
     assert payload is not None  # the parser says so
     with (

@@ -17,13 +17,11 @@ from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import count, seconds
 from elea.cli.progress import Progress, Span
 from elea.errors import ConfigError, MissingDependencyError
-from elea.store.flight.settings import KEYS, FlightSettings
-from elea.store.log.location import TOKEN_ENV
-from elea.store.log.settings import COMPRESSIONS, LogSettings
-from elea.store.recorder.settings import RecordingSettings, default_name
 
 if TYPE_CHECKING:
+    from elea.store.flight.settings import FlightSettings
     from elea.store.recorder.recorder import Recorder
+    from elea.store.recorder.settings import RecordingSettings
 
 NAME: Final = "record"
 SUMMARY: Final = "record what is published into a durable log"
@@ -88,6 +86,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_log_options(parser: argparse.ArgumentParser) -> None:
+    from elea.store.log.settings import COMPRESSIONS
+
     group = parser.add_argument_group("log")
     group.add_argument("--shards", type=count, default=1, help="of a log that is made (default: 1)")
     group.add_argument(
@@ -124,6 +124,8 @@ def _add_log_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_flight_options(parser: argparse.ArgumentParser) -> None:
+    from elea.store.log.location import TOKEN_ENV
+
     group = parser.add_argument_group("Arrow Flight")
     group.add_argument(
         "--flight", metavar="LOCATION", help="serve rows at grpc://IP:PORT or grpc+tls://IP:PORT"
@@ -182,6 +184,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _settings(args: argparse.Namespace) -> RecordingSettings:
+    from elea.store.log.settings import LogSettings
+    from elea.store.recorder.settings import RecordingSettings, default_name
+
     name = args.name or default_name(args.key[0])
     directory = args.to or Path("." if "{" in name else name)
     log = LogSettings(
@@ -212,6 +217,8 @@ def _flight(args: argparse.Namespace) -> FlightSettings | None:
     Raises:
         ConfigError: naming the option that is not legal.
     """
+    from elea.store.flight.settings import KEYS, FlightSettings
+
     names = {"location": "flight"} | {
         name: f"flight_{name}" for name, _, _ in KEYS if name != "location"
     }

@@ -19,9 +19,9 @@ from elea.cli.exit_codes import UsageError, reading_arguments
 from elea.cli.output import Json, escape, json_line
 from elea.cli.progress import Progress
 from elea.errors import EleaError, LinkError, MissingDependencyError
-from elea.session.session import Session
 
 if TYPE_CHECKING:
+    from elea.session.session import Session
     from elea.store.replay import Replay
 
 NAME: Final = "replay"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from elea.cli import ros2_calls, ros2_logs, ros2_topics
 from elea.cli.output import escape, json_line
@@ -18,11 +18,10 @@ from elea.cli.ros2_connection import (
 )
 from elea.cli.ros2_topics import short_hash, token_json
 from elea.errors import UnknownTypeError
-from elea.ros.catalog import Types
-from elea.ros.context import domain_of
-from elea.ros.formats.keys import NO_HASH
-from elea.ros.formats.tokens import Kind, Token
-from elea.ros.graph import Graph, NodeEntry
+
+if TYPE_CHECKING:
+    from elea.ros.formats.tokens import Token
+    from elea.ros.graph import Graph, NodeEntry
 
 NAME: Final = "ros2"
 SUMMARY: Final = "fleets of ROS 2 on Zenoh: topics, nodes, services, without ROS"
@@ -39,13 +38,13 @@ examples:
   elea ros2 service call /add_two_ints '{a: 40, b: 2}'
   elea ros2 record -a --to drive.mcap --duration 60
 """
-_NODE_PARTS: Final = (
-    ("Publishers", Kind.PUBLISHER),
-    ("Subscriptions", Kind.SUBSCRIPTION),
-    ("Service servers", Kind.SERVER),
-    ("Service clients", Kind.CLIENT),
-    ("Action servers", Kind.ACTION_SERVER),
-    ("Action clients", Kind.ACTION_CLIENT),
+_NODE_PARTS: Final = (  # with the name of a kind of token
+    ("Publishers", "PUBLISHER"),
+    ("Subscriptions", "SUBSCRIPTION"),
+    ("Service servers", "SERVER"),
+    ("Service clients", "CLIENT"),
+    ("Action servers", "ACTION_SERVER"),
+    ("Action clients", "ACTION_CLIENT"),
 )
 
 
@@ -143,6 +142,8 @@ def _node_json(node: NodeEntry) -> dict[str, Any]:
 
 def run_node_info(args: argparse.Namespace) -> int:
     """The endpoints of nodes of a name; 1 if there is none."""
+    from elea.ros.formats.tokens import Kind
+
     name = args.node if args.node.startswith("bridge ") else named(args.node)
     with fleet_graph(args) as graph:
         found = [node for node in graph.nodes() if node.name == name]
@@ -156,7 +157,7 @@ def run_node_info(args: argparse.Namespace) -> int:
                 continue
             print(escape(f"{node.name}  zid {node.zid}  domain {node.domain}  via {node.via}"))
             for title, kind in _NODE_PARTS:
-                endpoints = [one for one in node.endpoints if one.kind is kind]
+                endpoints = [one for one in node.endpoints if one.kind is Kind[kind]]
                 if endpoints:
                     print(f"  {title}:")
                 for one in sorted(endpoints, key=lambda token: token.name):
@@ -187,6 +188,8 @@ def escape_lines(text: str) -> str:
 
 def run_hash(args: argparse.Namespace) -> int:
     """The hashes of what files define."""
+    from elea.ros.catalog import Types
+
     types = Types(args.path, release=args.distro)
     for name, library in types.given():
         print(escape(f"{library.hash(name)}  {name}"))
@@ -195,6 +198,8 @@ def run_hash(args: argparse.Namespace) -> int:
 
 def run_check(args: argparse.Namespace) -> int:
     """Own definitions against those in the graph; 1 if one differs."""
+    from elea.ros.formats.keys import NO_HASH
+
     types = types_of(args)
     differ = 0
     own = {name: library.hash(name) for name, library in types.given()}
@@ -224,6 +229,10 @@ def run_doctor(args: argparse.Namespace) -> int:
 
 
 def _problems(graph: Graph, args: argparse.Namespace) -> Any:
+    from elea.ros.context import domain_of
+    from elea.ros.formats.keys import NO_HASH
+    from elea.ros.formats.tokens import Kind, Token
+
     domain, domains = domain_of(args.domain), graph.domains()
     if settle(args).read_only:
         yield "plugins/ros2/read_only", "is true: publishing, calls and replays are refused"
@@ -250,6 +259,7 @@ def _problems(graph: Graph, args: argparse.Namespace) -> Any:
 
 
 def _unknown_types(tokens: list[Token], args: argparse.Namespace) -> Any:
+
     types = types_of(args)
     for type, hash in sorted({(one.type, one.hash) for one in tokens if "/msg/" in one.type}):
         try:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from elea.choices import ROS_CALL_S, ROS_SERVER_WAIT_S
 from elea.cli.output import Json, escape, json_line
 from elea.cli.payloads import seconds
 from elea.cli.ros2_connection import add_fleet_options, fleet_graph, fleet_node, named, tell
 from elea.cli.ros2_text import as_yaml, read_value
 from elea.cli.ros2_topics import endpoint_line, token_json
-from elea.config import yaml_text
 from elea.errors import InvalidValueError
-from elea.ros.formats.messages import plain
-from elea.ros.formats.names import HIDDEN
-from elea.ros.node import Node
-from elea.ros.parameters import as_value, service_type, value_of
-from elea.ros.services import CALL_S, FOREVER_S, WAIT_S
+
+if TYPE_CHECKING:
+    from elea.ros.node import Node
 
 
 def _verb(verbs: Any, name: str, summary: str, run: Any) -> argparse.ArgumentParser:
@@ -32,10 +30,18 @@ def _verb(verbs: Any, name: str, summary: str, run: Any) -> argparse.ArgumentPar
 
 def _add_times(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--timeout", type=seconds, default=CALL_S, metavar="S", help="for the reply (default: 10)"
+        "--timeout",
+        type=seconds,
+        default=ROS_CALL_S,
+        metavar="S",
+        help="for the reply (default: 10)",
     )
     parser.add_argument(
-        "--wait", type=seconds, default=WAIT_S, metavar="S", help="for a server (default: 3)"
+        "--wait",
+        type=seconds,
+        default=ROS_SERVER_WAIT_S,
+        metavar="S",
+        help="for a server (default: 3)",
     )
 
 
@@ -100,6 +106,8 @@ def run_list(args: argparse.Namespace) -> int:
 
 def run_call(args: argparse.Namespace) -> int:
     """Call a service, and print the response."""
+    from elea.ros.formats.messages import plain
+
     name = named(args.service)
     with fleet_node(args) as node:
         type = args.type or _type_of(node, name, args.wait)
@@ -133,6 +141,8 @@ def _print(args: argparse.Namespace, value: Any) -> None:
 
 
 def _ask_node(node: Node, args: argparse.Namespace, service: str, request: Any) -> Any:
+    from elea.ros.parameters import service_type
+
     client = node.create_client(service_type(service), f"{named(args.node)}/{service}")
     return client.call(request, args.timeout, wait=args.wait)
 
@@ -148,6 +158,8 @@ def run_param_list(args: argparse.Namespace) -> int:
 
 def run_param_get(args: argparse.Namespace) -> int:
     """The value of a parameter; 1 if it is not set."""
+    from elea.ros.parameters import value_of
+
     with fleet_node(args) as node:
         [value] = _ask_node(node, args, "get_parameters", {"names": [args.name]}).values
         if value.type == 0:
@@ -159,6 +171,9 @@ def run_param_get(args: argparse.Namespace) -> int:
 
 def run_param_set(args: argparse.Namespace) -> int:
     """Set a parameter; 1 if the node refuses."""
+    from elea.config import yaml_text
+    from elea.ros.parameters import as_value
+
     parameter = {"name": args.name, "value": as_value(yaml_text.loads(args.value))}
     with fleet_node(args) as node:
         answer = _ask_node(node, args, "set_parameters", {"parameters": [parameter]})
@@ -197,6 +212,10 @@ def run_action_info(args: argparse.Namespace) -> int:
 
 def run_send_goal(args: argparse.Namespace) -> int:
     """Send a goal, and wait for its result without a limit; 1 if it is not accepted."""
+    from elea.ros.formats.messages import plain
+    from elea.ros.formats.names import HIDDEN
+    from elea.ros.services import FOREVER_S
+
     name = named(args.action)
     with fleet_node(args) as node:
         kind = node.types.action(args.type)

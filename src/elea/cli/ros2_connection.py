@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from elea.choices import ROS_RELEASES, ROS_VIA
 from elea.cli.connection import add_connection_options, config_of, note
 from elea.cli.output import escape
-from elea.config.config import Config
-from elea.ros.catalog import Types
-from elea.ros.context import ENDPOINT, Context, domain_of, session_config
-from elea.ros.formats.shipped import RELEASES
-from elea.ros.graph import Graph
-from elea.ros.node import Node
-from elea.ros.settings import VIA, RosSettings
-from elea.session.session import Session, open
+
+if TYPE_CHECKING:
+    from elea.config.config import Config
+    from elea.ros.catalog import Types
+    from elea.ros.graph import Graph
+    from elea.ros.node import Node
+    from elea.ros.settings import RosSettings
+    from elea.session.session import Session
 
 _SETTLE_S: Final = 3.0
 
@@ -39,7 +40,7 @@ def add_fleet_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--distro",
-        choices=RELEASES,
+        choices=ROS_RELEASES,
         help="whose definitions are taken for a name alone (default: ROS_DISTRO, else jazzy)",
     )
     group.add_argument(
@@ -52,7 +53,7 @@ def add_via_option(parser: argparse.ArgumentParser) -> None:
     """Add `--via`."""
     parser.add_argument(
         "--via",
-        choices=VIA,
+        choices=ROS_VIA,
         help="nodes on rmw_zenoh, those behind a bridge, or any (default)",
     )
 
@@ -63,12 +64,16 @@ def types_of(args: argparse.Namespace) -> Types:
     Raises:
         ConfigError: a path cannot be used.
     """
+    from elea.ros.catalog import Types
+
     settings = settle(args)
     return Types(args.types, release=args.distro, trust_names=settings.trust_names)
 
 
 def settle(args: argparse.Namespace) -> RosSettings:
     """What the section of the configuration says; options that are not given take it."""
+    from elea.ros.settings import RosSettings
+
     settings = RosSettings.read(fleet_config(args))
     if args.domain is None:
         args.domain = settings.domain
@@ -88,6 +93,8 @@ def settle(args: argparse.Namespace) -> RosSettings:
 
 def fleet_config(args: argparse.Namespace) -> Config:
     """The configuration of the options; without any, of rmw_zenoh's variables (R2-803)."""
+    from elea.ros.context import ENDPOINT, session_config
+
     if not any((args.connect, args.listen, args.mode, args.config, args.cfg)):
         return session_config()
     if not (args.connect or args.listen or args.mode or args.config):  # --cfg alone
@@ -99,12 +106,17 @@ def fleet_config(args: argparse.Namespace) -> Config:
 
 def open_fleet(args: argparse.Namespace) -> Session:
     """A session as the options say."""
+    from elea.session.session import open
+
     return open(fleet_config(args))
 
 
 @contextmanager
 def fleet_graph(args: argparse.Namespace, *, all_domains: bool = False) -> Iterator[Graph]:
     """The graph, all of it; nothing is declared (R2-157)."""
+    from elea.ros.context import domain_of
+    from elea.ros.graph import Graph
+
     settle(args)
     domain = None if all_domains else domain_of(args.domain)
     with open_fleet(args) as session:
@@ -119,6 +131,9 @@ def fleet_graph(args: argparse.Namespace, *, all_domains: bool = False) -> Itera
 @contextmanager
 def fleet_node(args: argparse.Namespace, name: str | None = None) -> Iterator[Node]:
     """A node that others see, `elea_` and the beginning of its session's id if it has no name."""
+    from elea.ros.context import Context
+    from elea.ros.node import Node
+
     settings, types = settle(args), types_of(args)
     with (
         open_fleet(args) as session,

@@ -7,13 +7,14 @@ import math
 import re
 import time
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from elea.cli.output import printable
-from elea.config import yaml_text
 from elea.errors import InvalidValueError
-from elea.ros.formats.definitions import Definition, Repeat
-from elea.ros.formats.library import MessageType
+
+if TYPE_CHECKING:
+    from elea.ros.formats.definitions import Definition
+    from elea.ros.formats.library import MessageType
 
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./ -]*[A-Za-z0-9_./]|[A-Za-z_/]")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "~"})
@@ -161,11 +162,15 @@ def read_value(text: str, kind: MessageType) -> Any:
     Raises:
         ConfigError: it is no YAML.
     """
+    from elea.config import yaml_text
+
     value = yaml_text.loads(text) if text.strip() else {}
     return _filled({} if value is None else value, kind.definition, kind)
 
 
 def _filled(value: Any, definition: Definition, kind: MessageType) -> Any:
+    from elea.ros.formats.definitions import Repeat
+
     if not isinstance(value, dict):
         return value
     found = dict(value)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-import statistics
 import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from elea.cli.output import Json, escape, json_line, octets_json
 from elea.cli.payloads import count, seconds
@@ -26,14 +25,13 @@ from elea.cli.ros2_connection import (
 )
 from elea.cli.ros2_text import as_csv, as_yaml, field_of, read_value, reduced
 from elea.errors import InvalidValueError, UnknownTypeError
-from elea.predicate import compile_predicate, parse
-from elea.predicate.evaluate import MappingFields
-from elea.ros.endpoints import RawMessage, Subscription
-from elea.ros.formats.messages import MessageInfo, info_of, plain
-from elea.ros.formats.qos import Durability, History, QoS, Reliability, mismatches
-from elea.ros.formats.tokens import AnyToken, Kind, Token
-from elea.ros.graph import NameEntry
-from elea.ros.node import Node
+
+if TYPE_CHECKING:
+    from elea.ros.endpoints import RawMessage, Subscription
+    from elea.ros.formats.messages import MessageInfo
+    from elea.ros.formats.tokens import AnyToken
+    from elea.ros.graph import NameEntry
+    from elea.ros.node import Node
 
 _WINDOW_COUNT: Final = 10_000
 _TURN_S: Final = 1.0
@@ -152,6 +150,8 @@ def run_list(args: argparse.Namespace) -> int:
 
 
 def _named_json(entry: NameEntry) -> dict[str, Json]:
+    from elea.ros.formats.tokens import Kind
+
     return {
         "name": entry.name,
         "types": entry.types,
@@ -221,6 +221,8 @@ def short_hash(hash: str) -> str:
 
 
 def _warnings(publishers: list[AnyToken], subscriptions: list[AnyToken]) -> Iterator[str]:
+    from elea.ros.formats.qos import mismatches
+
     for publisher in publishers:
         for subscription in subscriptions:
             for reason in mismatches(publisher.qos, subscription.qos):
@@ -235,11 +237,15 @@ def _elsewhere(args: argparse.Namespace) -> str:
 
 
 def _is_via(token: AnyToken, via: str) -> bool:
+    from elea.ros.formats.tokens import Token
+
     return via == "any" or isinstance(token, Token) == (via == "rmw")
 
 
 def run_echo(args: argparse.Namespace) -> int:
     """Messages, until it is enough; 1 if the time was over before."""
+    from elea.predicate import compile_predicate, parse
+
     predicate = None if args.filter is None else compile_predicate(parse(args.filter))
     span = Span(1 if args.once else args.count, args.timeout)
     with fleet_node(args) as node:
@@ -269,6 +275,9 @@ def listening(node: Node, args: argparse.Namespace, *, raw: bool) -> Subscriptio
     Raises:
         InvalidValueError: nobody has the topic, and its type is not given.
     """
+    from elea.ros.formats.qos import QoS
+    from elea.ros.formats.tokens import Token
+
     name = named(args.topic)
     options: dict[str, Any] = {"raw": raw, "hidden": args.hidden}
     if args.type is None:
@@ -301,6 +310,10 @@ def _history(node: Node, subscription: Subscription, since: str) -> Iterator[Any
 
 def _shown(message: Any, args: argparse.Namespace, predicate: Any) -> bool:
     """Print a message, if the predicate holds; whether it was printed."""
+    from elea.predicate.evaluate import MappingFields
+    from elea.ros.endpoints import RawMessage
+    from elea.ros.formats.messages import info_of, plain
+
     if isinstance(message, RawMessage):
         if message.reason and not args.raw:
             length = len(message.payload)
@@ -384,6 +397,8 @@ class _Window:
         self._came.append((time.monotonic(), delay, len(message.payload)))
 
     def told(self, lost: int) -> dict[str, Json]:
+        import statistics  # late: it brings fractions and decimals
+
         times = [one[0] for one in self._came]
         gaps = [b - a for a, b in itertools.pairwise(times)]
         whole = times[-1] - times[0] if len(times) > 1 else 0.0
@@ -414,6 +429,8 @@ def _hz_line(told: dict[str, Json]) -> str:
 
 def run_pub(args: argparse.Namespace) -> int:
     """Publish; 1 if the subscriptions did not come."""
+    from elea.ros.formats.qos import Durability, History, QoS, Reliability
+
     if not args.rate > 0:
         raise InvalidValueError("rate", f"expected more than 0 Hz, got {args.rate:g}")
     qos = QoS(

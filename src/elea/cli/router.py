@@ -8,19 +8,20 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
+from elea.choices import PERMISSIONS
 from elea.cli.exit_codes import Terminated
 from elea.cli.log_options import add_log_options, log_settings_of
 from elea.cli.output import printable
-from elea.cli.parsing import endpoint, setting
-from elea.cli.presence import ask_who_listens
-from elea.config.config import Config
-from elea.daemon.daemon import Daemon
-from elea.daemon.effective import PERMISSIONS, Options
-from elea.daemon.logs import check_logging, start_logging
+from elea.cli.parsing import endpoint, identity, setting
 from elea.errors import LinkError
 from elea.ids import WhatAmI
+
+if TYPE_CHECKING:
+    from elea.config.config import Config
+    from elea.daemon.daemon import Daemon
+    from elea.daemon.effective import Options
 
 NAME: Final = "router"
 _THRESHOLDS: Final = (20_000, 20, 20)  # a router makes many objects and next to no cycles
@@ -56,7 +57,9 @@ def add_daemon_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             *flags, action="append", default=[], type=endpoint, metavar="ENDPOINT", help=told
         )
-    parser.add_argument("-i", "--id", help="identity, as hexadecimal (default: a random one)")
+    parser.add_argument(
+        "-i", "--id", type=identity, help="identity, as hexadecimal (default: a random one)"
+    )
     parser.add_argument(
         "--cfg",
         action="append",
@@ -73,7 +76,7 @@ def add_daemon_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--adminspace-permissions",
-        choices=PERMISSIONS,
+        choices=tuple(PERMISSIONS),
         help="whether the admin space may be read and written (default: r)",
     )
     _add_service_options(parser)
@@ -127,6 +130,8 @@ def _add_service_options(parser: argparse.ArgumentParser) -> None:
 
 def options_of(args: argparse.Namespace) -> Options:
     """What the options of `add_daemon_options` were set to."""
+    from elea.daemon.effective import Options
+
     return Options(
         config=args.config,
         listen=tuple(args.listen),
@@ -147,6 +152,9 @@ def options_of(args: argparse.Namespace) -> Options:
 
 def run(args: argparse.Namespace) -> int:
     """Run until a signal ends it."""
+    from elea.daemon.daemon import Daemon
+    from elea.daemon.logs import check_logging, start_logging
+
     daemon = Daemon(options_of(args))
     if args.config_check:
         daemon.check_all()
@@ -196,6 +204,8 @@ def _is_there(config: Config) -> bool:
     Raises:
         LinkError: somebody else answers there.
     """
+    from elea.cli.presence import ask_who_listens
+
     for place in (one for group in config.endpoints("listen") for one in group):
         found = ask_who_listens(config, place)
         if found is None:

@@ -18,7 +18,6 @@ from elea.cli.output import (
     Json,
     Painter,
     Style,
-    add_color_option,
     escape,
     json_line,
     octets_json,
@@ -33,12 +32,6 @@ from elea.provenance import SampleKind
 from elea.sample import Reply, Sample
 from elea.session.query import Query
 from elea.zbytes import ZBytes
-
-
-def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--json` and `--color`."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
-    add_color_option(parser)
 
 
 class Printer:

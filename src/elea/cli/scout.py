@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli.connection import add_config_options, note, written_config
-from elea.cli.output import Json, counted, escape
+from elea.cli.output import Json, add_output_options, counted, escape
 from elea.cli.payloads import count, seconds
 from elea.cli.progress import Progress, Span
-from elea.cli.samples import Printer, add_output_options
-from elea.config.config import Config
-from elea.config_file import NO_SCOUTING_ENV, in_environment
 from elea.errors import ConfigError, InvalidValueError
 from elea.ids import WhatAmIMatcher, ZenohId
-from elea.link.scouting_socket import ScoutingSockets
-from elea.link.settings import ScoutingSettings
-from elea.sample import Hello
-from elea.session.scouting import scout
+
+if TYPE_CHECKING:
+    from elea.config.config import Config
+    from elea.sample import Hello
 
 NAME: Final = "scout"
 SUMMARY: Final = "print the nodes that answer a multicast question"
@@ -52,6 +49,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print every node once, and again when it listens elsewhere; 1 if there is none."""
+    from elea.cli.samples import Printer
+    from elea.session.scouting import scout
+
     config = written_config(args)
     _require_scouting(config)
     printer, progress = Printer.of(args), Progress()
@@ -82,6 +82,8 @@ def _require_scouting(config: Config) -> None:
     Raises:
         ConfigError: `ELEA_NO_SCOUTING` is set, and the configuration does not enable scouting.
     """
+    from elea.config_file import NO_SCOUTING_ENV, in_environment
+
     if in_environment(config) is not config:
         raise ConfigError(
             _ENABLED,
@@ -105,6 +107,9 @@ def _line(hello: Hello) -> str:
 
 def _where(config: Config) -> str:
     """What was asked, for those who found too few."""
+    from elea.link.scouting_socket import ScoutingSockets
+    from elea.link.settings import ScoutingSettings
+
     settings = ScoutingSettings.from_config(config)
     sockets = ScoutingSockets(
         settings.address, interface=settings.interface, ttl=settings.ttl, listen=False

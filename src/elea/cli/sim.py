@@ -9,14 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from elea.choices import SIM_LEVELS, SIM_ROUTERS, SIM_SECONDS, SIM_SHAPES
 from elea.cli.output import printable
-from elea.sim.campaign import run as campaign
-from elea.sim.campaign.plan import LEVELS, ROUTERS, SECONDS, SHAPES, Options
-from elea.sim.campaign.run import SOMETIMES, Result
-from elea.sim.trace import Trace
-from elea.sim.world import SECOND_NS
+
+if TYPE_CHECKING:
+    from elea.sim.campaign.plan import Options
+    from elea.sim.campaign.run import Result
 
 NAME: Final = "sim"
 SUMMARY: Final = "run networks of nodes in virtual time, by a seed, and check what must hold"
@@ -38,6 +38,7 @@ exit status:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the command line."""
+
     parser.description = "Run networks of nodes in virtual time, by a seed, and check their laws."
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
@@ -54,14 +55,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=_seconds,
-        default=SECONDS,
+        default=SIM_SECONDS,
         metavar="S",
-        help=f"virtual time with sessions at work and faults (default: {SECONDS:g})",
+        help=f"virtual time with sessions at work and faults (default: {SIM_SECONDS:g})",
     )
-    parser.add_argument("--faults", choices=LEVELS, help="how much is done to the world")
+    parser.add_argument("--faults", choices=SIM_LEVELS, help="how much is done to the world")
     parser.add_argument(
         "--shape",
-        choices=(*SHAPES, ROUTERS),
+        choices=(*SIM_SHAPES, SIM_ROUTERS),
         help="who is connected to whom; routers have clients and peers below them",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object per seed, on one line")
@@ -73,6 +74,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the command line asked for; returns the exit status."""
+    from elea.sim.campaign import run as campaign
+    from elea.sim.campaign.plan import Options
+    from elea.sim.trace import Trace
+
     seed = _SEED_DEFAULT if args.seed is None else args.seed
     seeds: range = args.seeds or range(seed, seed + 1)
     if args.trace and len(seeds) != 1:
@@ -95,10 +100,11 @@ def run(args: argparse.Namespace) -> int:
 
 def replay_line(seed: int, options: Options) -> str:
     """The command that runs a seed again."""
+
     line = f"elea sim --seed {seed}"
     if options.nodes_count is not None:
         line += f" --nodes {options.nodes_count}"
-    if options.seconds != SECONDS:
+    if options.seconds != SIM_SECONDS:
         line += f" --seconds {options.seconds:g}"
     if options.faults is not None:
         line += f" --faults {options.faults}"
@@ -141,6 +147,9 @@ class _Report:
 
     def sum_up(self) -> None:
         """All seeds are done."""
+        from elea.sim.campaign.run import SOMETIMES
+        from elea.sim.world import SECOND_NS
+
         if self._as_json or len(self._seeds) == 1:
             return
         spent_s = max(time.monotonic() - self._start_s, 1e-9)
@@ -167,6 +176,8 @@ class _Report:
 
 
 def _record(seed: int, replay: str, result: Result) -> dict[str, object]:
+    from elea.sim.world import SECOND_NS
+
     return {
         "seed": seed,
         "ok": not result.violations,

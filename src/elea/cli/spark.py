@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.cli import spark_cluster, spark_tables
-from elea.cli.doctor import Check, Status
-from elea.cli.output import painter
-from elea.cli.samples import Printer, add_output_options
+from elea.cli.output import add_output_options, painter
 from elea.errors import EleaError, MissingDependencyError
 
 if TYPE_CHECKING:
+    from elea.cli.doctor import Check
     from elea.spark.java import Java
 
 NAME: Final = "spark"
@@ -84,6 +80,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
+    from elea.cli.doctor import Status
+    from elea.cli.samples import Printer
+
     printer, paint = Printer.of(args), painter(args.color, sys.stdout)
     code = 0
     for check in _checks(start=not args.no_start):
@@ -94,6 +93,8 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _prepare(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
+
     if find_spec("pyspark") is None:
         raise MissingDependencyError("elea spark prepare", "spark")
     from elea.spark.java import find
@@ -106,6 +107,10 @@ def _prepare(args: argparse.Namespace) -> int:
 
 
 def _checks(*, start: bool) -> Iterator[Check]:
+    import platform
+
+    from elea.cli.doctor import Check, Status
+
     yield (spark := _spark())
     if find_spec("pyarrow") is None:  # nothing of `elea.spark` can be imported
         if spark.status is not Status.PROBLEM:
@@ -131,6 +136,10 @@ def _checks(*, start: bool) -> Iterator[Check]:
 
 
 def _spark() -> Check:
+    from importlib.metadata import PackageNotFoundError, version
+
+    from elea.cli.doctor import Check, Status
+
     try:
         found = version("pyspark")
     except PackageNotFoundError:
@@ -145,6 +154,8 @@ def _spark() -> Check:
 
 
 def _java(java: Java) -> Check:
+    from elea.cli.doctor import Check, Status
+
     found = str(java)
     if not java.has_vector:
         found += ", started without jdk.incubator.vector, which it lacks"
@@ -154,6 +165,10 @@ def _java(java: Java) -> Check:
 
 
 def _pandas() -> Check:
+    from importlib.metadata import PackageNotFoundError, version
+
+    from elea.cli.doctor import Check, Status
+
     try:
         found = version("pandas")
     except PackageNotFoundError:
@@ -164,6 +179,10 @@ def _pandas() -> Check:
 
 
 def _writable(directory: Path) -> Check:
+    import tempfile
+
+    from elea.cli.doctor import Check, Status
+
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
@@ -174,6 +193,7 @@ def _writable(directory: Path) -> Check:
 
 
 def _cache(java: Java) -> Check:
+    from elea.cli.doctor import Check, Status
     from elea.spark.jvm import cache_file
 
     file = cache_file(java)
@@ -187,6 +207,9 @@ def _cache(java: Java) -> Check:
 
 def _one_sample(java: Java) -> Check:
     """Put a row into a log, and read it by Spark."""
+    import tempfile
+
+    from elea.cli.doctor import Check, Status
     from elea.spark.jvm import prepare_later, session
     from elea.spark.trial import trial_log
 

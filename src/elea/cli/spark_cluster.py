@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from elea.cli.samples import Printer
 from elea.errors import EleaError
 
 Run = Callable[[argparse.Namespace], int]
@@ -40,6 +39,7 @@ def add_verbs(add: Add) -> None:
 
 
 def _standalone(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
     from elea.spark.standalone import Standalone
 
     cluster = Standalone(
@@ -62,6 +62,7 @@ def _standalone(args: argparse.Namespace) -> int:
 
 
 def _env(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
     from elea.spark.java import find
     from elea.spark.jvm import environment_of, local_settings
 

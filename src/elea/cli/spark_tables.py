@@ -9,11 +9,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from elea.cli.samples import Printer
 from elea.errors import ConfigError, EleaError, MissingDependencyError
 
 if TYPE_CHECKING:
     from elea.cli.output import Json
+    from elea.cli.samples import Printer
     from elea.store.tables.table import Table
 
 Run = Callable[[argparse.Namespace], int]
@@ -105,6 +105,7 @@ def _archive(args: argparse.Namespace) -> int:
 def _by_spark(
     args: argparse.Namespace, options: dict[str, str], buckets: dict[str, str] | None
 ) -> int:
+    from elea.cli.samples import Printer
     from elea.spark.archiving import archive
     from elea.spark.java import find
     from elea.spark.jvm import prepare_later, session, silence_threads
@@ -148,6 +149,7 @@ def _by_spark(
 def _locally(
     args: argparse.Namespace, options: dict[str, str], buckets: dict[str, str] | None
 ) -> int:
+    from elea.cli.samples import Printer
     from elea.spark.archiving import archive_local, prepared
     from elea.store.tables.table import open_table
 
@@ -164,6 +166,7 @@ def _locally(
 
 
 def _compact(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
     from elea.store.tables.compaction import compact
     from elea.store.tables.table import open_table
 
@@ -184,6 +187,7 @@ def _compact(args: argparse.Namespace) -> int:
 
 
 def _vacuum(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
     from elea.store.tables.table import open_table
 
     if args.older_than < 0:
@@ -195,6 +199,7 @@ def _vacuum(args: argparse.Namespace) -> int:
 
 
 def _tables(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
     from elea.spark.scan import moment
     from elea.store.tables.table import open_table
 

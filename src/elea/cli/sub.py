@@ -9,9 +9,9 @@ from typing import Final
 
 from elea.cli.connection import add_connection_options, is_accepted, open_watched
 from elea.cli.exit_codes import FAILED, reading_arguments
+from elea.cli.output import add_output_options
 from elea.cli.parsing import add_key_argument
 from elea.cli.progress import Progress, Span, add_ending_options, summarise
-from elea.cli.samples import Printer, add_output_options
 
 NAME: Final = "sub"
 SUMMARY: Final = "print what is published"
@@ -33,6 +33,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print samples until it is enough; 1 if the time was over before, or a router refused."""
+    from elea.cli.samples import Printer
+
     printer = Printer.of(args)
     since = _start(args.since)
     with (

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea import version
 from elea.cli.connection import (
@@ -17,12 +17,14 @@ from elea.cli.connection import (
     require_allowed,
     require_match,
 )
-from elea.cli.output import Json
+from elea.cli.output import Json, add_output_options
 from elea.cli.payloads import add_quality_options, count, qualities, seconds
-from elea.cli.samples import Printer, add_output_options
 from elea.errors import LinkError
 from elea.qos import CongestionControl
-from elea.sample import Sample
+
+if TYPE_CHECKING:
+    from elea.cli.samples import Printer
+    from elea.sample import Sample
 
 NAME: Final = "throughput"
 SUMMARY: Final = "measure how much goes through, from one side to the other"
@@ -99,6 +101,8 @@ class Meter:
 
 
 def _send(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
+
     quality, printer, meter = qualities(args), Printer.of(args), Meter()
     payload = bytes(args.size)
     with open_watched(args) as (session, _):
@@ -123,6 +127,8 @@ def _send(args: argparse.Namespace) -> int:
 
 
 def _receive(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
+
     printer, meter, begun = Printer.of(args), Meter(), threading.Event()
 
     def take(sample: Sample) -> None:

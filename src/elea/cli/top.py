@@ -8,8 +8,9 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
+from elea.choices import TRAFFIC_SORTS
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
 from elea.cli.operators import add_ids_option, add_timeout_option, admin_space
 from elea.cli.output import (
@@ -23,9 +24,11 @@ from elea.cli.output import (
     painter,
 )
 from elea.cli.payloads import count, seconds
-from elea.operate.admin_space import SILENCE, Node
-from elea.operate.labels import Labels
-from elea.operate.traffic import SORTS, Look, Row, look, number, rank
+
+if TYPE_CHECKING:
+    from elea.operate.admin_space import Node
+    from elea.operate.labels import Labels
+    from elea.operate.traffic import Look, Row
 
 NAME: Final = "top"
 SUMMARY: Final = "show nodes and their sessions: rates, drops, queues, memory"
@@ -65,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--sort",
-        choices=SORTS,
+        choices=TRAFFIC_SORTS,
         default="traffic",
         help="what the sessions are sorted by, greatest first (default: traffic)",
     )
@@ -79,6 +82,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show it until it is interrupted, or as often as it was said; 1 if nobody answers."""
+    from elea.operate.admin_space import SILENCE
+    from elea.operate.labels import Labels
+    from elea.operate.traffic import look, rank
+
     stream = sys.stdout
     live = stream.isatty() and not (args.json or args.once)
     most = 1 if args.once else args.count
@@ -187,6 +194,8 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _node_parts(node: Node, cpu_share: float | None) -> Iterator[str]:
+    from elea.operate.traffic import number
+
     stats = node.stats or {}
     yield counted(len(node.neighbours), "session")
     uptime, process = stats.get("uptime_seconds"), stats.get("process")
@@ -200,6 +209,8 @@ def _node_parts(node: Node, cpu_share: float | None) -> Iterator[str]:
 
 
 def _nowhere(node: Node) -> str:
+    from elea.operate.traffic import number
+
     routing = (node.stats or {}).get("routing_drops")
     if not isinstance(routing, dict) or not routing:
         return ""
@@ -223,6 +234,8 @@ def _cells(row: Row, labels: Labels) -> tuple[str, ...]:
 
 
 def _values(now: Look, labels: Labels) -> dict[str, Json]:
+    from elea.operate.traffic import number
+
     shown: list[Json] = []
     for node in now.nodes:
         stats = node.stats or {}

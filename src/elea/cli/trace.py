@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from elea.choices import TRACED
 from elea.cli.connection import add_connection_options, note, open_session, require_neighbour
 from elea.cli.exit_codes import reading_arguments
 from elea.cli.operators import add_timeout_option, admin_space
-from elea.cli.output import Json, counted, escape
+from elea.cli.output import Json, add_output_options, counted, escape
 from elea.cli.parsing import add_key_argument
 from elea.cli.payloads import add_target_option, target
-from elea.cli.samples import Printer, add_output_options
 from elea.errors import EleaError
 from elea.ids import ZenohId
-from elea.keyexpr.keyexpr import KeyExpr
-from elea.operate.admin_space import Hop
-from elea.operate.walk import KINDS, SILENT, Step, Walk, flat
+
+if TYPE_CHECKING:
+    from elea.operate.admin_space import Hop
+    from elea.operate.walk import Step
 
 NAME: Final = "trace"
 SUMMARY: Final = "ask every node on the way what it does with a key"
@@ -33,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_key_argument(parser, "key_expr", help="a key, or a key expression")
     parser.add_argument(
         "--action",
-        choices=tuple(KINDS),
+        choices=tuple(TRACED),
         default="put",
         help="a sample to its subscribers, a query to those who are asked, or a subscription to"
         " those who publish (default: put)",
@@ -56,6 +57,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the way of a key as a tree; 1 if nobody gets it."""
+    from elea.cli.samples import Printer
+    from elea.keyexpr.keyexpr import KeyExpr
+    from elea.operate.walk import SILENT, Walk, flat
+
     with reading_arguments():
         key = str(KeyExpr(args.key_expr))
     printer = Printer.of(args)
@@ -75,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         verb = "does" if silent == 1 else "do"
         silent_nodes = counted(silent, "node")
         note(f"{silent_nodes} on the way {verb} not answer: what happens there is not known")
-    noun = KINDS[args.action]
+    noun = TRACED[args.action]
     note(f"{counted(len(takers), noun) if takers else f'no {noun}'} for {escape(key)}")
     return 0 if takers else 1
 

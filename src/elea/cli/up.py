@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from elea.cli.log_options import add_log_options, log_settings_of
 from elea.cli.output import Json, json_line, printable
 from elea.cli.payloads import seconds
-from elea.daemon.logs import start_logging
 from elea.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -81,6 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run until a signal ends it."""
     from elea.daemon.effective import Options
+    from elea.daemon.logs import start_logging
     from elea.demo.progress import storage_of
     from elea.demo.stack import OUTPUT, Stack, pipeline_command
 

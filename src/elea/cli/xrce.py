@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.cli import xrce_device
 from elea.cli.output import (
@@ -21,11 +21,9 @@ from elea.cli.output import (
     printable,
 )
 from elea.errors import DecodeError, EleaError, SchemaError
-from elea.xrce.dsl.bounds import MESSAGE_BOUNDS
-from elea.xrce.dsl.check import check
-from elea.xrce.dsl.interpret import Interpreter, Note, Value
-from elea.xrce.framing import FrameStream
-from elea.xrce.schema.load import schema, text
+
+if TYPE_CHECKING:
+    from elea.xrce.dsl.interpret import Note, Value
 
 NAME: Final = "xrce"
 SUMMARY: Final = "XRCE, the protocol of tiny devices: be one, look for gateways, explain octets"
@@ -84,11 +82,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print_definitions() -> int:
+    from elea.xrce.schema.load import text
+
     sys.stdout.write(text())
     return 0
 
 
 def _check(path: str) -> int:
+    from elea.xrce.dsl.check import check
+
     try:
         source = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -115,6 +117,8 @@ def _octets(words: list[str]) -> bytes:
 
 
 def _explain_stream(data: bytes, shown: _Shown) -> int:
+    from elea.xrce.framing import FrameStream
+
     stream = FrameStream()
     stream.receive(data)
     good = True
@@ -135,6 +139,10 @@ class _Shown:
     """Messages on standard output; as JSON if there is nothing to paint with."""
 
     def __init__(self, paint: Painter | None) -> None:
+        from elea.xrce.dsl.bounds import MESSAGE_BOUNDS
+        from elea.xrce.dsl.interpret import Interpreter
+        from elea.xrce.schema.load import schema
+
         self._paint = paint
         self._interpreter = Interpreter(schema(), MESSAGE_BOUNDS)
 

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from elea.choices import XRCE_GROUP
 from elea.cli.connection import note
-from elea.cli.output import counted, escape
+from elea.cli.output import add_output_options, counted, escape
 from elea.cli.payloads import count, read_payload, seconds
 from elea.cli.progress import Span, summarise
-from elea.cli.samples import Printer, add_output_options
-from elea.devices.access import pid_of, read_key
-from elea.devices.device import Device, device_settings, encoding_property
-from elea.devices.lines import endpoint_of
-from elea.devices.scouting import Gateway, scout_at, scout_group
-from elea.devices.settings import GROUP
-from elea.encoding import Encoding
 from elea.errors import EleaError, InvalidValueError, LinkError
-from elea.sample import Sample
-from elea.xrce.client import Received
-from elea.xrce.declarations_hot import Property
-from elea.xrce.names import Resource, to_key
-from elea.xrce.session.scouting import Role
-from elea.xrce.session.settings import PID_LEN_MAX
-from elea.xrce.status import RefusedError
+
+if TYPE_CHECKING:
+    from elea.devices.device import Device
+    from elea.devices.scouting import Gateway
+    from elea.sample import Sample
+    from elea.xrce.client import Received
+    from elea.xrce.declarations_hot import Property
 
 DEFAULT: Final = "udp/127.0.0.1:7447"
 TIMEOUT_S: Final = 10.0  # for the session, and for each answer
@@ -38,6 +32,7 @@ _Run: TypeAlias = Callable[[argparse.Namespace], int]
 
 def configure(verbs: Verbs) -> None:
     """Add the verbs of a device."""
+
     pub = _add(verbs, "pub", "write a value as a device, once or again and again", _pub)
     pub.add_argument("name", metavar="NAME", help=f"the resource, {_NAME}")
     source = pub.add_mutually_exclusive_group(required=True)
@@ -91,7 +86,9 @@ def configure(verbs: Verbs) -> None:
     where.add_argument(
         "-e", "--connect", type=_endpoint, metavar="ENDPOINT", help="ask there instead of a group"
     )
-    where.add_argument("--group", default=GROUP, metavar="IP:PORT", help=f"(default: {GROUP})")
+    where.add_argument(
+        "--group", default=XRCE_GROUP, metavar="IP:PORT", help=f"(default: {XRCE_GROUP})"
+    )
     scout.add_argument(
         "--interface", default="auto", metavar="NAMES", help="names or addresses (default: auto)"
     )
@@ -147,6 +144,9 @@ def _add_device_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _open(args: argparse.Namespace) -> Device:
+    from elea.devices.access import read_key
+    from elea.devices.device import Device, device_settings
+
     try:
         if args.key_file is not None and args.pid is None:
             raise EleaError("--key-file without --pid; a key belongs to one pid, say which")
@@ -160,6 +160,10 @@ def _open(args: argparse.Namespace) -> Device:
 
 
 def _pub(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
+    from elea.devices.device import encoding_property
+    from elea.encoding import Encoding
+
     payload = read_payload(args)
     assert payload is not None
     printer, span = Printer.of(args), Span(args.count, None)
@@ -179,6 +183,8 @@ def _pub(args: argparse.Namespace) -> int:
 
 
 def _sub(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
+
     printer, span = Printer.of(args), Span(args.count, args.timeout)
     with _open(args) as device, _Guarded(args.name):
         window = None if args.window is None else (0, *args.window)
@@ -196,6 +202,8 @@ def _sub(args: argparse.Namespace) -> int:
 
 
 def _pull(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
+
     printer = Printer.of(args)
     with _open(args) as device, _Guarded(args.name):
         id_ = device.selected(args.name)
@@ -207,6 +215,10 @@ def _pull(args: argparse.Namespace) -> int:
 
 
 def _scout(args: argparse.Namespace) -> int:
+    from elea.cli.samples import Printer
+    from elea.devices.scouting import scout_at, scout_group
+    from elea.xrce.session.scouting import Role
+
     printer, span = Printer.of(args), Span(args.count, args.timeout)
     roles = Role.BROKER | Role.DURABILITY
     if args.connect is not None:
@@ -240,6 +252,8 @@ class _Guarded:
         """Nothing is needed."""
 
     def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
+        from elea.xrce.status import RefusedError
+
         if isinstance(error, RefusedError):
             text = f"{self._name!a} was refused by the gateway: {error.status.name.lower()}"
             raise EleaError(f"{text}; names are {_NAME}") from None
@@ -248,10 +262,15 @@ class _Guarded:
 
 
 def _sample(received: Received) -> Sample:
+    from elea.sample import Sample
+    from elea.xrce.names import Resource, to_key
+
     return Sample(key_expr=to_key(Resource(received.path)), payload=received.payload)
 
 
 def _endpoint(text: str) -> str:
+    from elea.devices.lines import endpoint_of
+
     try:
         endpoint_of(text)
     except InvalidValueError as error:
@@ -260,6 +279,9 @@ def _endpoint(text: str) -> str:
 
 
 def _pid(text: str) -> bytes:
+    from elea.devices.access import pid_of
+    from elea.xrce.session.settings import PID_LEN_MAX
+
     pid = pid_of(text)
     if pid is None:
         raise argparse.ArgumentTypeError(f"saw {text!a}; 1 to {PID_LEN_MAX} octets as hex digits")

@@ -209,9 +209,17 @@ class Config:
 
         Raises:
             ConfigError: as `from_json5`; nothing has changed then.
+            TypeError: the value is no text.
         """
         path = _path(key)
-        plain = _widen(loads(value))
+        if not isinstance(value, str):
+            kind = type(value).__name__
+            raise TypeError(f"argument 'value': expected a JSON5 text, found '{kind}'; json.dumps")
+        try:
+            plain = _widen(loads(value))
+        except ConfigError as error:
+            hint = "; the value is JSON5, so texts need quotes" if path else ""
+            raise ConfigError(path, f"{error.reason}{hint}") from None
         if path not in BY_PATH and path not in CHILDREN:
             path, plain = self._inside(path, plain)
         read = dict(_read(path, plain))

@@ -164,6 +164,8 @@ class Daemon:
             _LOG.warning("%s is not encrypted and open to other hosts, as allowed", endpoint)
         for line in self.notes():
             _LOG.warning("%s", line)
+        for path, reason in preflight.expired(self.config):
+            _LOG.warning("%s: %s", path, reason)
         own = self.config.__copy__()
         own.remove("namespace")  # which is for applications; a node describes itself under @/
         file = own.get(FILE)
@@ -209,7 +211,7 @@ class Daemon:
         """End the services, say goodbye to every neighbour, give up the port."""
         notify("STOPPING=1")
         self.services.stop()
-        if self._session is not None:
+        if self._session is not None and not self._session.is_closed():
             self._session.close()
             _LOG.info("stopped")
         if self._audit is not None:

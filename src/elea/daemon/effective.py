@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Final
 
+from elea.choices import PERMISSIONS
 from elea.config.config import Config
 from elea.config_file import NO_SCOUTING_ENV, in_environment
 from elea.daemon.exposure import is_beyond_host
@@ -20,13 +21,6 @@ DEFAULT: Final = "default"
 _ITSELF: Final = "elea router"
 _LOOPBACK: Final = {WhatAmI.ROUTER: "tcp/127.0.0.1:7447", WhatAmI.PEER: "tcp/127.0.0.1:0"}
 _SCOUTING: Final = "scouting/multicast/enabled"
-_PERMISSIONS: Final = {
-    "r": (True, False),
-    "w": (False, True),
-    "rw": (True, True),
-    "none": (False, False),
-}
-PERMISSIONS: Final = tuple(_PERMISSIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +107,7 @@ class Effective:
         self.origins = {one: self.origins[one] for one in kept if one in self.origins}
 
     def _insert_text(self, key: str, text: str, origin: str) -> None:
-        try:
-            self.insert_json5(key, text, f"{origin} {key or ':'}")
-        except ConfigError as error:
-            if error.path:
-                raise
-            reason = f"{error.reason}; the value is JSON5, so texts need quotes"
-            raise ConfigError(f"{origin} {key}", reason) from None
+        self.insert_json5(key, text, f"{origin} {key or ':'}")
 
     def _take_flags(self, options: Options) -> None:
         if options.id is not None:
@@ -133,7 +121,7 @@ class Effective:
             self.insert(_SCOUTING, False, "--no-multicast-scouting")
         self._take_plugins(options)
         if options.adminspace_permissions is not None:
-            known = _PERMISSIONS.get(options.adminspace_permissions)
+            known = PERMISSIONS.get(options.adminspace_permissions)
             if known is None:
                 raise ConfigError(
                     "--adminspace-permissions",

@@ -13,13 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
 
+from elea.choices import LOG_FILE_LEN, LOG_FILES_COUNT
 from elea.errors import ConfigError
 from elea.json5 import Json
 from elea.session.logs import LEVELS, VARIABLE, Directives, add_handler
 
-FORMATS: Final = ("text", "json")
-FILE_LEN: Final = 10 << 20
-FILES_COUNT: Final = 5
 _JOURNAL: Final = (
     "JOURNAL_STREAM"  # set by systemd: where standard error leads to, if to the journal
 )
@@ -41,8 +39,8 @@ class LogSettings:
     directives: str = "info"  # unless RUST_LOG says it
     format: str = "text"
     file: str | None = None  # in place of standard error
-    file_len: int = FILE_LEN  # bytes from which a new file is begun
-    files_count: int = FILES_COUNT  # old files that are kept
+    file_len: int = LOG_FILE_LEN  # bytes from which a new file is begun
+    files_count: int = LOG_FILES_COUNT  # old files that are kept
 
 
 def start_logging(settings: LogSettings, stream: TextIO | None = None) -> None:

@@ -25,7 +25,7 @@ from elea.link.authorizers import read_authorizer
 from elea.link.endpoint_options import check_options, inert_options
 from elea.link.registry import check_scheme
 from elea.link.settings import LinkSettings
-from elea.link.tls_context import client_context, server_context
+from elea.link.tls_context import certificate_end_s, client_context, server_context
 from elea.locator import Endpoint
 from elea.node.settings import NodeSettings
 
@@ -63,7 +63,30 @@ def check_all(config: Config, services: Services, *, allow_plain: bool) -> None:
     check(config, services, allow_plain=allow_plain)
     _check_client(config)
     _check_group(config)
+    for path, reason in expired(config):
+        raise ConfigError(path, reason)
     services.check_parts(config)
+
+
+def expired(config: Config) -> Iterator[tuple[str, str]]:
+    """Certificates of this node that have ended: keys of the configuration, and what is wrong.
+
+    A router starts with one, as it may be renewed while it runs; its neighbours refuse it.
+    """
+    settings = LinkSettings.from_config(config)
+    for side in _SIDES:
+        for endpoint in (one for group in config.endpoints(side) for one in group):
+            if endpoint.protocol != "tls":
+                continue
+            tls = settings.tls.for_endpoint(endpoint)
+            if certificate_end_s(tls, listening=side == "listen") == 0:
+                shown = tls.listen_certificate if side == "listen" else tls.connect_certificate
+                where = "" if shown is None or shown.path is None else f" {shown.path}"
+                yield (
+                    f"transport/link/tls/{side}_certificate",
+                    f"the certificate{where} has expired: neighbours refuse it; renew it, then send"
+                    " SIGHUP to a router that runs",
+                )
 
 
 def notes(config: Config, services: Services) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from elea.choices import XRCE_GROUP
 from elea.config.kinds import Value, unknown_key
 from elea.devices.access import Access, pid_of
 from elea.devices.lines import endpoint_of
@@ -19,7 +20,6 @@ from elea.xrce.session.settings import LEASE_MAX_NS, LEASE_UNIT_NS
 
 NAME: Final = "xrce"
 PATH: Final = f"plugins/{NAME}"
-GROUP: Final = "239.255.0.1:7447"
 _FOREIGN: Final = ("__config__", "__path__", "__required__")
 _MS_NS: Final = 1_000_000
 ALL: Final = "*"
@@ -37,7 +37,7 @@ KEYS: Final = (
         " users have to prove themselves there or access is controlled",
     ),
     ("scouting", "true or false", "whether Scouts by multicast are answered; as for Zenoh"),
-    ("group", "an IP address and a port", f"the group of those; `{GROUP}`"),
+    ("group", "an IP address and a port", f"the group of those; `{XRCE_GROUP}`"),
     (
         "interface",
         "names or addresses separated by commas, or `auto`",
@@ -149,7 +149,7 @@ class XrceSettings:
     listen: tuple[Endpoint, ...] = ()
     shared_port: bool | None = None  # None: if nobody has to prove anything there
     scouting: bool | None = None  # None: as for Zenoh
-    group: str = GROUP
+    group: str = XRCE_GROUP
     interface: str | None = None
     lease_ns: int = 10_000_000_000
     frame_lens: FrameLens = field(default_factory=lambda: FrameLens({}, {}))
@@ -187,7 +187,7 @@ class XrceSettings:
             listen=listen,
             shared_port=_flag(section, "shared_port"),
             scouting=_flag(section, "scouting"),
-            group=_group(_text(section, "group") or GROUP),
+            group=_group(_text(section, "group") or XRCE_GROUP),
             interface=_text(section, "interface"),
             lease_ns=lease_ms * _MS_NS,
             frame_lens=FrameLens.read(section.get("frame_len"), listen),
@@ -222,7 +222,7 @@ def _group(text: str) -> str:
     except LocatorError as error:
         raise ConfigError(f"{PATH}/group", str(error)) from None
     if not is_group(endpoint):
-        raise ConfigError(f"{PATH}/group", f"saw {text!a}; such as {GROUP} is legal")
+        raise ConfigError(f"{PATH}/group", f"saw {text!a}; such as {XRCE_GROUP} is legal")
     return text
 
 

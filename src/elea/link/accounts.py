@@ -17,11 +17,12 @@ _PATH: Final = "transport/auth/usrpwd/dictionary_file"
 
 
 def read_accounts(config: Config, limits: Limits = DEFAULT_LIMITS) -> dict[bytes, Secret] | None:
-    """Passwords by user; None if the configuration names no file, or the file names nobody.
+    """Passwords by user; None if the configuration names no file.
 
     Raises:
-        ConfigError: if the file cannot be read, if every user can read it, or if a line is not
-            `user:password`.
+        ConfigError: if the file cannot be read, if every user can read it, if a line is not
+            `user:password`, if two are about one user, or if it names nobody: a file that was cut
+            short must not open a node to everybody.
         LimitError: if it is larger than a configuration may be.
     """
     name = config.get(_PATH)
@@ -38,5 +39,13 @@ def read_accounts(config: Config, limits: Limits = DEFAULT_LIMITS) -> dict[bytes
         user, colon, password = (part.strip() for part in line.partition(":"))
         if not (user and colon and password):
             raise ConfigError(_PATH, f"{name}, line {number}: not `user:password`")
+        if user.encode() in found:
+            raise ConfigError(_PATH, f"{name}, line {number}: user {user!a} has a line before it")
         found[user.encode()] = Secret(password)
-    return found or None
+    if not found:
+        raise ConfigError(
+            _PATH,
+            f"{name} names no user: write lines of user:password, or remove the key to ask nobody"
+            " for a password",
+        )
+    return found

@@ -69,10 +69,20 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def own_expiry_s(settings: TlsSettings, *, listening: bool) -> int | None:
-    """When the certificate that this side shows ends, in seconds since 1970.
+    """When links end with the certificate that this side shows, in seconds since 1970.
 
-    None if links do not end with their certificates, if this side shows none, or if the standard
-    library does not accept it; the other side is then the judge.
+    None if they do not, or as `certificate_end_s`.
+    """
+    if not settings.close_link_on_expiration:
+        return None
+    return certificate_end_s(settings, listening=listening)
+
+
+def certificate_end_s(settings: TlsSettings, *, listening: bool) -> int | None:
+    """When the certificate that this side shows ends, in seconds since 1970; 0 if it has ended.
+
+    None if this side shows none, or if the standard library does not accept it; the other side is
+    then the judge.
 
     The standard library tells of certificates that somebody has shown and it has verified. So this
     one is shown to ourselves, trusting nothing but itself.
@@ -82,7 +92,7 @@ def own_expiry_s(settings: TlsSettings, *, listening: bool) -> int | None:
     else:
         certificate, key = settings.connect_certificate, settings.connect_private_key
     shown = listening or settings.enable_mtls
-    if not (settings.close_link_on_expiration and shown and certificate and key):
+    if not (shown and certificate and key):
         return None
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -181,6 +191,8 @@ def _as_file(pem: Pem) -> Iterator[str]:
 def _unusable(pem: Pem, name: str, error: Exception) -> LinkError:
     where = pem.path if pem.path is not None else "the inline text"
     reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+    if "PEM lib" in reason:  # all that OpenSSL says of a file that holds no such thing
+        reason = "it holds no certificate or no key"
     return LinkError(
         f"transport/link/tls/{name}: {where} cannot be used: {reason};"
         " expected PEM, and a key that belongs to the certificate"

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Final
 
 from elea.operate.admin_space import Neighbour, Node
 from elea.operate.labels import identity_of
-
-SORTS: Final = ("traffic", "received", "sent", "drops", "waiting", "zid")
 
 
 @dataclass(slots=True)
@@ -132,7 +129,7 @@ def number(value: object) -> int:
 
 
 def rank(row: Row, by: str) -> tuple[float, str]:
-    """What rows are sorted by, greatest first; `by` is one of `SORTS`."""
+    """What rows are sorted by, greatest first; `by` is one of `TRAFFIC_SORTS`."""
     counters = row.counters
     value = {
         "received": row.received_rate or 0.0,

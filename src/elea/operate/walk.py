@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from elea.choices import TRACED
 from elea.errors import EleaError
 from elea.operate.admin_space import AdminSpace, Hop, Node
 from elea.query import QueryTarget
 
 STEPS_COUNT_MAX: Final = 10_000  # what is printed; whoever answers could go on for ever
-KINDS: Final = {"put": "subscriber", "get": "queryable", "subscribe": "publisher"}
 SILENT: Final = "does not answer: it has no admin space (adminspace/enabled), or may not be read"
 _LOOP: Final = "it was here before: a loop"
 _TWICE: Final = "it is reached another way as well"
@@ -130,7 +130,7 @@ class Walk:
 
     def _declared(self, node: Node, sender: str, root: str) -> list[Hop]:
         """The same, as far as the declarations that a node knows of tell it."""
-        kind = KINDS[self._action]
+        kind = TRACED[self._action]
         found = self._space.owners(node, kind, self._key)
         roles = {one.zid: one.role for one in node.neighbours}
         hops = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from enum import Enum, StrEnum
 
+from elea import choices
 from elea.wire.codec_hot import NetworkMessage
 from elea.wire.data.delete import Del
 from elea.wire.data.error import Err
@@ -51,8 +52,7 @@ class Action(StrEnum):
     UNKNOWN = "unknown"  # something this version has no word for: no rule can allow it
 
 
-_NO_RULE = (Action.LINK_STATE, Action.UNKNOWN)
-ACTIONS = tuple(action for action in Action if action not in _NO_RULE)
+ACTIONS = tuple(Action(name) for name in choices.ACTIONS)  # those that rules are about
 _EVERYTHING = WireExpr(0, "**")  # what an interest without a key is about
 
 

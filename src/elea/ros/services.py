@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
+from elea.choices import ROS_CALL_S, ROS_SERVER_WAIT_S
 from elea.errors import (
     DecodeError,
     EleaError,
@@ -33,8 +34,8 @@ from elea.session.query import Query
 _log: Final = logging.getLogger("elea.ros")
 _WORKERS_COUNT: Final = 4  # requests of one server at once, each of another client
 FOREVER_S: Final = 10.0 * 365 * 24 * 3600  # for results of actions (R2-283)
-CALL_S: Final = 10.0
-WAIT_S: Final = 3.0
+CALL_S: Final = ROS_CALL_S
+WAIT_S: Final = ROS_SERVER_WAIT_S
 _TIMEOUT: Final = "Timeout"  # the error of the session or a router for a request without a reply
 
 Handle = Callable[..., Any]

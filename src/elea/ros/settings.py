@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from elea.choices import ROS_VIA
 from elea.config.config import Config
 from elea.errors import ConfigError
 from elea.ros.formats.keys import checked_domain
@@ -14,7 +15,7 @@ from elea.ros.formats.names import checked_node
 from elea.ros.formats.shipped import RELEASES
 
 PATH: Final = "plugins/ros2"
-VIA: Final = ("any", "rmw", "bridge")
+VIA: Final = ROS_VIA
 # Names, defaults as they are shown, and what each means.
 KEYS: Final = (
     ("domain", "`ROS_DOMAIN_ID`, else 0", "the ROS domain, 0 to 232"),

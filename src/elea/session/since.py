@@ -332,8 +332,8 @@ def start_of(since: IntoSince, now_ns: int) -> int:
                 text = f"now({given})" if given.startswith("-") else given
                 found = TimeExpr.parse(text).resolve(now_ns)
             except EleaError as error:
-                legal = "-10m, an RFC 3339 time in UTC and now(...) are legal"
-                raise InvalidValueError("since", f"saw {since!a}; {legal}; {error}") from None
+                legal = "-10m, now(-10m) or a time in UTC such as 2026-03-01T12:00:00Z"
+                raise InvalidValueError("since", f"expected {legal}, got {since!a}") from error
         case _:
             kinds = "a text, a Timestamp, a datetime and a timedelta are legal"
             raise InvalidValueError("since", f"saw {since!a}; {kinds}")

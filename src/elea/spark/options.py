@@ -91,8 +91,8 @@ OPTIONS: Final = (
         "timeout",
         _ALL,
         "30",
-        "request timeout in seconds; a connection that is refused when a read, a new stream or a"
-        " write begins fails at once",
+        "request timeout in seconds; a connection that is refused when a read, a new stream, one"
+        " with `availableNow` or a write begins fails at once",
     ),
     Option("columns", _READS, "all", "the columns that are wanted, separated by commas"),
     Option(
@@ -171,8 +171,29 @@ _NO_STREAM: Final = (
     " keys (elea record) and give the option log"
 )
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
+# What readers of Kafka's source look for, and where it is here.
+_OF_KAFKA: Final = {
+    "kafka.bootstrap.servers": "here it is connect, as tcp/host:7447; a directory needs none",
+    "subscribe": "here log names the log, and keyexpr the keys in it",
+    "subscribepattern": "here it is keyexpr, a key expression",
+    "assign": "here log names the log, and keyexpr the keys in it",
+    "topic": "here a topic is a key: keyexpr for reading, prefix and the column key for writing",
+    "kafka.group.id": "here it is consumer",
+    "groupidprefix": "here it is consumer",
+    "endingoffsets": "here it is until, a time, or offsets, an array of two",
+    "endingtimestamp": "here it is until, a time",
+    "startingtimestamp": "here it is from, or startingOffsets of a stream, a time",
+    "maxoffsetspertrigger": "here it is maxRowsPerTrigger",
+    "includeheaders": "here the columns attachment and encoding are there anyway",
+}
 _OF_FLIGHT: Final = ("flight", "flightTokenFile", "flightRoots")
-_OF_SPARK: Final = {"path", "checkpointlocation", "name", "queryname"}  # Spark puts them there
+_OF_SPARK: Final = {
+    "path",
+    "checkpointlocation",
+    "name",
+    "queryname",
+    "owner",
+}  # Spark puts them there
 
 
 @dataclass(frozen=True, slots=True)
@@ -575,6 +596,8 @@ def _names(options: tuple[Option, ...]) -> str:
 def _unknown(name: str, options: tuple[Option, ...]) -> str:
     near = difflib.get_close_matches(name, [option.name.lower() for option in options], n=1)
     hint = f"did you mean {_BY_NAME[near[0]].name}? " if near else ""
+    if name in _OF_KAFKA:
+        hint = f"{_OF_KAFKA[name]}; "
     return f"is unknown; {hint}legal are {_names(options)}"
 
 

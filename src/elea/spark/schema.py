@@ -43,7 +43,13 @@ def arrow_schema(columns: Sequence[str]) -> pa.Schema:
 
 def sql_schema(columns: Sequence[str]) -> str:
     """The same for Spark."""
-    return ", ".join(f"`{name}` {_SQL[_FIELDS[name].type]}" for name in columns)
+    named = zip(columns, sql_types(columns), strict=True)
+    return ", ".join(f"`{name}` {type_name}" for name, type_name in named)
+
+
+def sql_types(columns: Sequence[str]) -> list[str]:
+    """The types of these columns for Spark, in capitals."""
+    return [_SQL[_FIELDS[name].type] for name in columns]
 
 
 def plain_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -33,6 +33,9 @@ _AGAIN_S: Final = 0.05  # until who was busy, or away, is asked again
 _ASK_LEN: Final = 8 * 1024 * 1024  # rows of one query, in octets, about
 _ASK_ROWS_FIRST: Final = 20_000  # before it is known how long rows are
 _AHEAD_COUNT: Final = 2  # queries under way at once: one is answered while another is read
+_NOBODY: Final = "nobody serves it"
+_TOKENS_S: Final = 1.0  # for the names of logs that are served, which an error lists
+_SHOWN_COUNT: Final = 20
 _REPLIES_COUNT: Final = 4_096  # of one query; each is a megabyte, or one block
 
 
@@ -173,7 +176,7 @@ class ServedPlace:
         session = opened(self._reach)
         encoding = None if payload is None else Encoding.APPLICATION_JSON
         while True:
-            reason = "nobody serves it"
+            reason = _NOBODY
             replies = session.get(
                 selector, payload=payload, encoding=encoding, timeout=self._reach.timeout_s
             )
@@ -185,8 +188,18 @@ class ServedPlace:
                 assert isinstance(told, dict)
                 return told
             if time.monotonic() > deadline_s:
-                raise StoreError(f"{selector}: {reason}")
+                hint = self._served(session) if reason == _NOBODY else ""
+                raise StoreError(f"{selector}: {reason}{hint}")
             threading.Event().wait(_AGAIN_S)
+
+    def _served(self, session: Session) -> str:
+        """Which logs are served, for a name that is not."""
+        tokens = session.liveliness().get(f"{_ROOT}/*", timeout=_TOKENS_S)
+        found = {str(one.ok.key_expr).rpartition("/")[2] for one in tokens if one.ok is not None}
+        if not found:
+            return "; no log is served here: `elea record` and the recorder of a router do"
+        names = ", ".join(sorted(found)[:_SHOWN_COUNT])
+        return f"; served are {names}: the name is that of `elea record --name`"
 
 
 class _Wanted:

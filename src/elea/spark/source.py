@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from elea.errors import ConfigError
 from elea.spark.decoding import plan_of
 from elea.spark.options import Live, Options
-from elea.spark.schema import sql_schema
+from elea.spark.schema import sql_schema, sql_types
 from elea.spark.tasks import told_briefly
 
 # Readers and writers are imported late: Spark imports this module in each of its Python processes,
@@ -48,8 +48,8 @@ class ZenohSource(DataSource):
 
     @told_briefly
     def reader(self, schema: StructType) -> DataSourceReader:
-        self._check(schema)
         options = self._parsed.batch()
+        self._check(schema)
         plan = plan_of(self._parsed.decoding())
         if not isinstance(options, Live):
             from elea.spark.batch import HistoryReader
@@ -66,8 +66,9 @@ class ZenohSource(DataSource):
         from elea.spark.stream import RefusedReader, StreamReader
 
         try:
+            options = self._parsed.stream()
             self._check(schema)
-            return StreamReader(self._parsed.stream(), plan_of(self._parsed.decoding()))
+            return StreamReader(options, plan_of(self._parsed.decoding()))
         except ConfigError as error:
             # Spark does not say at `load` that it is a stream, and here a second error of its own
             # would hide this one.
@@ -96,3 +97,8 @@ class ZenohSource(DataSource):
         if schema.fieldNames() != columns:
             reason = f"saw {', '.join(schema.fieldNames())}; rows have {', '.join(columns)}"
             raise ConfigError("schema", f"{reason}; choose by the option columns")
+        for field, type_name in zip(schema.fields, sql_types(columns), strict=True):
+            seen = field.dataType.simpleString().upper()
+            if seen != type_name:
+                reason = f"column {field.name} is {type_name}, not {seen}"
+                raise ConfigError("schema", f"{reason}; CAST it after load, or use decode")

@@ -105,6 +105,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @told_briefly
     def prepareForTriggerAvailableNow(self) -> None:
+        """How far the query reads; Spark asks for that before `initialOffset`."""
+        check_reached(self._options.source)
         self._last = {shard: one.end for shard, one in enumerate(self._place().bounds())}
 
     @told_briefly

@@ -75,7 +75,7 @@ def test_an_interpreted_build_says_why(
 def test_a_host_without_an_interface_is_told_that_it_reaches_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(doctor, "interface_addresses", list)
+    monkeypatch.setattr("elea.link.interfaces.interface_addresses", list)
     check = doctor._interfaces()
     assert (check.status, check.found) == (Status.PROBLEM, "none is up")
     assert check.advice.startswith("not even this host can be reached; `ip link set lo up`")
@@ -177,11 +177,13 @@ def test_an_address_that_is_taken(hub: Hub, capsys: pytest.CaptureFixture[str]) 
     assert (code, checks["listen"]["status"]) == (0, "ok")
 
 
-def test_a_bad_configuration(capsys: pytest.CaptureFixture[str]) -> None:
-    code, checks = examine(capsys, "--cfg", "listn/endpoints:[]")
+def test_a_bad_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "node.json5"
+    file.write_text("{listn: {endpoints: []}}")
+    code, checks = examine(capsys, "--config", str(file))
     assert code == 1
     assert checks["configuration"]["status"] == "problem"
-    assert "listen/endpoints" in checks["configuration"]["found"]
+    assert "the nearest known one is listen" in checks["configuration"]["found"]
 
 
 def test_no_endpoint_is_the_reason_why_nothing_arrives(capsys: pytest.CaptureFixture[str]) -> None:

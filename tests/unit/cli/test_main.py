@@ -149,3 +149,38 @@ def test_a_closed_standard_output_was_a_traceback() -> None:
         check=False,
     )
     assert (closed.returncode, closed.stderr) == (0, b"")
+
+
+def test_the_version_after_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    """`elea put --version` was told that a key is required."""
+    for line in ("put --version", "router -V", "--version"):
+        assert main(line.split()) == 0
+        assert capsys.readouterr().out.startswith(f"elea {version.VERSION}\n")
+
+
+_DROPPED = """
+import signal, sys, threading
+from elea.cli import main
+class Verb:
+    def __del__(self):
+        signal.raise_signal(signal.{name})  # its exception goes no further than here
+def run(args):
+    Verb()
+    threading.Event().wait(60)
+    return 7
+main._dispatch = lambda *args: run(args)
+sys.exit(main.main())
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_that_came_while_python_collected_garbage_was_lost(name: str, code: int) -> None:
+    """Ctrl-C printed `Exception ignored in`, and the verb went on."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _DROPPED.format(name=name)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (code, "")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,10 @@ NOWHERE = ["-e", "tcp/127.0.0.1:1"]
         (["publish", "a", "b"], "no verb 'publish'; did you mean 'pub'?"),
         (["subscribe", "a"], "no verb 'subscribe'; did you mean 'sub'?"),
         (["operate"], "no verb 'operate'; `elea --help` lists the verbs"),  # was: predicate?
-        (["sub", "a", "--since", "-10x"], "no since: saw '-10x'; -10m,"),  # was: one argument
+        (
+            ["sub", "a", "--since", "-10x"],
+            "no since: expected -10m, now(-10m) or a",
+        ),  # was: one argument
         (["ls", "a//b"], "key expression 'a//b' is refused at offset 2"),  # these two ended with 1
         (["trace", "a//b"], "key expression 'a//b' is refused at offset 2"),
         (["put", "a", "b", "c"], "unexpected argument 'c'; quote an argument that has spaces or *"),
@@ -42,7 +48,7 @@ NOWHERE = ["-e", "tcp/127.0.0.1:1"]
         (["router", "-l", "tcp"], "argument -l/--listen: expected an endpoint; locator 'tcp'"),
         (["router", "--cfg", "a"], "argument --cfg: expected KEY:VALUE, such as scouting/gossip"),
         (["sub", "a", "--cfg", "b"], "argument --cfg: expected KEY:VALUE, such as scouting/gossip"),
-        (["sub", "a", "--since", "noon"], "no since: saw 'noon'"),
+        (["sub", "a", "--since", "noon"], "got 'noon'"),
         (["replay"], "no log: give the directory of one, or --control ID COMMAND"),
         (["replay", "d", "--speed", "-1"], "no speed: saw -1.0; legal is 0"),
         (["log", "export", "d"], "no format: saw 'no name'; legal are parquet"),
@@ -108,8 +114,80 @@ def test_a_file_in_the_place_of_a_key(tmp_path: Path, capsys: pytest.CaptureFixt
     """The answer was a list of all keys."""
     file = tmp_path / "router.json5"
     file.write_text("{}", encoding="utf-8")
-    assert main(["config", "explain", str(file)]) == 1
-    assert main(["config", "explain", "nowhere.json5"]) == 1
+    assert main(["config", "explain", str(file)]) == 2
+    assert main(["config", "explain", "nowhere.json5"]) == 2
     first, second = capsys.readouterr().err.splitlines()
     assert first.endswith("is a file, not a key; give it as --config FILE")
     assert second.startswith("elea: nowhere.json5: is a file")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["router", "--id", "xyz"], "argument -i/--id: "),
+        (["config", "explain", "nosuch"], "nosuch: unknown key"),
+        (["put", "a", "b", "-m", "client", "--no-multicast-scouting"], "a client needs one"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+)
+def test_what_is_wrong_in_the_command_line_itself_ended_with_1(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Some mistakes in arguments were failures, some wrong usage."""
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_an_option_without_its_value_took_the_key(capsys: pytest.CaptureFixture[str]) -> None:
+    """`get a b --attachment` asked for b, with the attachment a; `put a b --cfg` got 'a'."""
+    for line in ("get a b --attachment", "put a b --cfg", "sub a --timeout", "sub a -e"):
+        assert main(line.split()) == 2
+        assert "expected one argument" in capsys.readouterr().err
+
+
+def test_a_range_of_time_that_is_none_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """`get 'a?_time=yesterday'` asked, and told that nobody answers."""
+    nowhere = ["-e", "tcp/127.0.0.1:1"]
+    for text in ("a?_time=yesterday", "a?_time=[now(-1h).."):
+        assert main(["get", text, *nowhere]) == 2
+        assert "cannot connect" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["put a b", "keyexpr canon a", "config explain"])
+def test_nonsense_in_rust_log_was_told_by_routers_alone(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every verb reads the variable, as zenoh's programs do, and says what it cannot read."""
+    arguments = verb.split()
+    if verb == "put a b":
+        arguments += ["-e", "tcp/127.0.0.1:1"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "elea", *arguments],
+        env={**os.environ, "RUST_LOG": "nonsense,elea.lnik=debug,hyper=warn"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    told = ended.stderr.splitlines()
+    assert told[0].startswith("elea: RUST_LOG: 'nonsense' is ignored; expected a level")
+    assert told[1].startswith("elea: RUST_LOG: area 'elea.lnik' has no effect; known areas are")
+    assert not any("hyper" in line for line in told)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_output_that_cannot_be_written_was_a_number_and_no_name(tmp_path: Path) -> None:
+    """It was `elea: [Errno 28] No space left on device`."""
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "elea", "keyexpr", "canon", "a"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert ended.returncode == 1
+    assert ended.stderr == "elea: cannot write to standard output: No space left on device\n"

@@ -20,7 +20,6 @@ from tests.unit.daemon.rig import ANYWHERE, MODE
 
 import elea
 from elea.cli import presence
-from elea.cli import router as router_verb
 from elea.cli.main import build_parser, main
 from elea.cli.router import elead, options_of
 from elea.daemon.effective import Options
@@ -128,15 +127,13 @@ def test_a_hangup_reads_the_file_again(tmp_path: Path) -> None:
 
 
 def test_every_option_reaches_the_daemon() -> None:
-    long = (
-        "--config f --listen tcp/a:1 --connect tcp/b:1 --id c1 --cfg d:1 --plugin p --allow-plain"
-    )
-    long += " --adminspace-permissions rw --rest-http-port 8000 --ui --xrce x"
+    long = "--config f --listen tcp/a:1 --connect tcp/b:1 --id c1 --cfg id:null --plugin p"
+    long += " --allow-plain --adminspace-permissions rw --rest-http-port 8000 --ui --xrce x"
     long += " --no-multicast-scouting"
-    short = (
-        "-c f -l tcp/a:1 -e tcp/b:1 -i c1 --cfg d:1 -P p --allow-plain --adminspace-permissions rw"
+    short = "-c f -l tcp/a:1 -e tcp/b:1 -i c1 --cfg id:null -P p --allow-plain"
+    short += (
+        " --adminspace-permissions rw --rest-http-port 8000 --ui --xrce x --no-multicast-scouting"
     )
-    short += " --rest-http-port 8000 --ui --xrce x --no-multicast-scouting"
     parser = build_parser(["router"])
     for line in (long, short):
         args = parser.parse_args(["router", *line.split(), "--no-timestamp"])
@@ -145,7 +142,7 @@ def test_every_option_reaches_the_daemon() -> None:
             listen=("tcp/a:1",),
             connect=("tcp/b:1",),
             id="c1",
-            cfg=("d:1",),
+            cfg=("id:null",),
             plugin=("p",),
             adminspace_permissions="rw",
             rest_http_port="8000",
@@ -168,7 +165,6 @@ def test_a_configuration_is_checked_without_running_it(
     ("arguments", "message"),
     [
         (["-l", "tcp/0.0.0.0:7447"], "--allow-plain"),
-        (["-i", "xyz"], "id"),
         (["--config", "no-such-file.json5"], "no-such-file.json5"),
         (["--plugin", "no-such-service"], "not installed"),
         (
@@ -203,7 +199,7 @@ def test_a_port_in_use_is_a_failure(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        router_verb, "start_logging", lambda *args: None
+        "elea.daemon.logs.start_logging", lambda *_: None
     )  # this process is the tests'
     with socket.create_server(("127.0.0.1", 0)) as taken:
         endpoint = f"tcp/127.0.0.1:{taken.getsockname()[1]}"
@@ -217,7 +213,7 @@ def test_a_port_in_use_is_a_failure(
 @pytest.fixture
 def no_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log of this process stays as it is."""
-    monkeypatch.setattr(router_verb, "start_logging", lambda *_: None)
+    monkeypatch.setattr("elea.daemon.logs.start_logging", lambda *_: None)
 
 
 @pytest.mark.usefixtures("no_log")

@@ -101,7 +101,7 @@ def test_progress_and_what_never_happened_are_told(
 ) -> None:
     monkeypatch.setattr(sim, "_PROGRESS_S", 0.0)
     monkeypatch.setattr(sim, "_SEEDS_ENOUGH", 1)
-    monkeypatch.setattr(sim, "SOMETIMES", ("the moon fell",))
+    monkeypatch.setattr("elea.sim.campaign.run.SOMETIMES", ("the moon fell",))
     assert main(["sim", "--seeds", "1:3", *SHORT]) == 0
     printed = capsys.readouterr()
     assert "elea sim: 1 of 2 seeds, 0 failed" in printed.err

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import logging
 from pathlib import Path
 
 import pytest
+from tests.link.certificates import certificates
 from tests.unit.cli.ends import eventually, free_endpoint
 from tests.unit.daemon.rig import options, running
 
@@ -75,11 +77,6 @@ TLS = "tls/127.0.0.1:7447"
         (["-P", "mqtt"], "plugins/mqtt: it is required and not installed"),
         (["--cfg", 'plugins/rest:{__config__:"rest.json5"}'], "plugins/rest/__config__: sections"),
         (["--cfg", 'mode:"client"'], "mode client needs an endpoint, as scouting is not enabled"),
-        (["--cfg", "nope:1"], "nope: unknown key; the top has"),
-        (["--cfg", "foo/bar:1"], "foo/bar: unknown key; the top has"),
-        (["--cfg", "startup/subscribe:[]"], "startup/subscribe: unknown key; the top has"),
-        (["--cfg", "listn/endpoints:[]"], "the nearest known one is listen/endpoints"),
-        (["--cfg", "endpoints:[]"], "is connect/endpoints or listen/endpoints"),
     ],
 )
 def test_what_cannot_run_is_refused(
@@ -88,6 +85,24 @@ def test_what_cannot_run_is_refused(
     """All of these could be used, for all that was said, or were told with a misleading hint."""
     code, out, err = checked(capsys, *arguments)
     assert (code, out) == (1, "")
+    assert complaint in err
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("nope:1", "nope: unknown key; the top has"),
+        ("foo/bar:1", "foo/bar: unknown key; the top has"),
+        ("startup/subscribe:[]", "startup/subscribe: unknown key; the top has"),
+        ("listn/endpoints:[]", "the nearest known one is listen/endpoints"),
+        ("endpoints:[]", "is connect/endpoints or listen/endpoints"),
+    ],
+)
+def test_an_unknown_key_had_a_misleading_hint(
+    setting: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = checked(capsys, "--cfg", setting)
+    assert (code, out) == (2, "")
     assert complaint in err
 
 
@@ -224,3 +239,25 @@ def test_an_unknown_scheme_ends_a_router_before_it_starts(
     arguments = ["router", "-l", "tcp/127.0.0.1:0", *connect("warp/127.0.0.1:9999")]
     assert main(arguments) == 1
     assert "no scheme 'warp'; there are memory, tcp" in capsys.readouterr().err
+
+
+def test_a_router_with_an_expired_certificate_said_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """`--config-check` passed it, it started, and every neighbour refused it."""
+    made = certificates().expired
+    for name, text in (("router.pem", made.certificate_text), ("key.pem", made.key_text)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o600)
+    tls = {
+        "listen_certificate": str(tmp_path / "router.pem"),
+        "listen_private_key": str(tmp_path / "key.pem"),
+    }
+    setting = f"transport/link/tls:{json.dumps(tls)}"
+    arguments = ["router", "-l", "tls/127.0.0.1:0", "--cfg", setting]
+    assert main([*arguments, "--config-check"]) == 1
+    words = f"transport/link/tls/listen_certificate: the certificate {tmp_path}/router.pem has exp"
+    assert words in capsys.readouterr().err
+    caplog.set_level(logging.WARNING, "elea.daemon")
+    with running(options(setting, listen=("tls/127.0.0.1:0",))):
+        assert words in caplog.text  # it starts: a certificate may be renewed while it runs

@@ -39,8 +39,15 @@ def test_one_user_per_line(tmp_path: Path) -> None:
     }
 
 
-def test_a_file_that_names_nobody_asks_nobody(tmp_path: Path) -> None:
-    assert read_accounts(config(written(tmp_path, b"\n \n"))) is None
+def test_a_file_that_names_nobody_let_everybody_in(tmp_path: Path) -> None:
+    """A file that an editor or a full disk had emptied opened the router at the next SIGHUP."""
+    with pytest.raises(ConfigError, match="names no user: write lines of user:password"):
+        read_accounts(config(written(tmp_path, b"\n \n")))
+
+
+def test_the_second_line_of_a_user_replaced_the_first(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="line 2: user 'bob' has a line before it"):
+        read_accounts(config(written(tmp_path, b"bob:builder\nbob:other\n")))
 
 
 @pytest.mark.parametrize("line", [b"alice", b":secret", b"alice:", b"\xff:x"])

@@ -26,6 +26,10 @@ def _parse(given: dict[str, str]) -> None:
     [
         ({"lgo": "x"}, "option lgo: is unknown; did you mean log\\? legal are log, connect"),
         ({"maxrowspertriger": "1"}, "did you mean maxRowsPerTrigger"),
+        # Of Kafka's source: there was no hint, or that of the nearest word.
+        ({"kafka.bootstrap.servers": "h:9092"}, "is unknown; here it is connect, as tcp/host"),
+        ({"endingOffsets": "latest"}, "is unknown; here it is until, a time, or offsets"),
+        ({"subscribe": "imu"}, "is unknown; here log names the log, and keyexpr the keys"),
         ({"path": "/x"}, "path: is refused in load and save"),
         ({}, "option log: is missing"),
         ({"log": "/x", "selector": "a"}, "option selector: is for spark.read: answers .* record"),
@@ -86,6 +90,19 @@ def test_options_that_no_use_takes_together_are_told_at_load(
 ) -> None:
     with pytest.raises(ConfigError, match=complaint):
         Options(given).check_values()
+
+
+def test_a_schema_with_other_types_failed_in_each_task() -> None:
+    """Four attempts of a task, and a mismatch in words of Spark's own."""
+    source = ZenohSource({"log": "/x", "columns": "key,payload"})
+    schema = StructType([StructField("key", StringType()), StructField("payload", StringType())])
+    with pytest.raises(ConfigError, match="column payload is BINARY, not STRING; CAST it after"):
+        source.reader(schema)
+
+
+def test_a_table_of_the_catalog_was_refused_for_an_option_of_spark() -> None:
+    """`CREATE TABLE t USING zenoh` told that `owner` is unknown; Spark adds it."""
+    assert Options({"log": "/x", "owner": "root"}).batch() == Options({"log": "/x"}).batch()
 
 
 def test_a_stream_of_answers_is_refused_in_one_line() -> None:

@@ -14,7 +14,7 @@ from tests.unit.spark.logs import WISHES, all_rows, fill, log_at, range_of, sour
 from tests.unit.store.log.rows import stamp
 
 import elea
-from elea.errors import ConfigError, OffsetError, StoreError
+from elea.errors import ConfigError, LinkError, OffsetError, StoreError
 from elea.spark import served as served_place
 from elea.spark.batch import HistoryReader
 from elea.spark.options import History, Options
@@ -130,8 +130,16 @@ def test_the_next_place_is_taken_where_the_first_is_not(log: tuple[Log, Path], s
 
 
 def test_nobody_serves_it(served: str) -> None:
-    with pytest.raises(StoreError, match="nobody serves it"):
-        open_place(source("zenoh:other", served, timeout="3"))
+    with pytest.raises(StoreError, match="nobody serves it; served are fleet: the name is"):
+        open_place(source("zenoh:other", served, timeout="1"))
+
+
+def test_a_query_of_what_is_there_now_was_tried_for_the_whole_timeout() -> None:
+    """Spark asks `prepareForTriggerAvailableNow` first, and that did not connect beforehand."""
+    endpoint = free_endpoint()
+    reader = stream(Path("unused"), log="zenoh:fleet", connect=endpoint, timeout="3600")
+    with pytest.raises(LinkError, match="Connection refused"):
+        reader.prepareForTriggerAvailableNow()
 
 
 def test_nobody_is_there() -> None:

@@ -12,10 +12,11 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
+from elea.choices import ROS_RELEASES
 from elea.errors import ConfigError
 from elea.ros.formats.library import Library
 
-RELEASES: Final = ("lyrical", "kilted", "jazzy", "humble")  # the newest first
+RELEASES: Final = ROS_RELEASES
 DEFAULT_RELEASE: Final = "jazzy"
 
 

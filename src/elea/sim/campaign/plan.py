@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
+from elea.choices import SIM_ROUTERS, SIM_SECONDS, SIM_SHAPES
 from elea.ids import WhatAmI
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.locator import Endpoint
@@ -17,10 +18,6 @@ from elea.node.settings import MS_NS, NodeSettings, RetrySettings
 from elea.routing.roles.subregions import Filter
 from elea.transport.negotiation import Offer
 
-SHAPES: Final = ("mesh", "chain", "star", "tree")
-ROUTERS: Final = "routers"
-LEVELS: Final = ("none", "calm", "rough")  # how much is done to a world
-SECONDS: Final = 6.0
 _REGIONS: Final = ("plant", "yard")
 _RETRY: Final = RetrySettings(init_ns=200 * MS_NS, max_ns=1_000 * MS_NS, factor=2.0)
 
@@ -30,9 +27,9 @@ class Options:
     """What a caller fixes; the seed decides the rest."""
 
     nodes_count: int | None = None
-    seconds: float = SECONDS  # of the phase with faults
+    seconds: float = SIM_SECONDS  # of the phase with faults
     faults: str | None = None
-    shape: str | None = None  # one of SHAPES, or ROUTERS
+    shape: str | None = None  # one of SIM_SHAPES, or SIM_ROUTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,7 @@ def draw(seed: int, options: Options, rng: Random) -> Plan:
     faults = options.faults or rng.choice(("none", "calm", "rough", "rough", "rough"))
     count = options.nodes_count or rng.choice((2, 2, 3, 3, 4, 5))
     scheme = rng.choice(("tcp", "tcp", "tcp", "udp"))
-    shape = rng.choice(SHAPES)
+    shape = rng.choice(SIM_SHAPES)
     shape = options.shape or shape
     both_dial = rng.random() < 0.3
     edges = _edges(shape, count, rng)
@@ -82,7 +79,7 @@ def draw(seed: int, options: Options, rng: Random) -> Plan:
     nodes = []
     for index in range(count):
         role = _role(shape, index, count)
-        is_below = role is WhatAmI.CLIENT or (shape == ROUTERS and role is WhatAmI.PEER)
+        is_below = role is WhatAmI.CLIENT or (shape == SIM_ROUTERS and role is WhatAmI.PEER)
         targets = [far for near, far in edges if near == index]
         if both_dial:
             targets += [n for n, far in edges if far == index and _listens(shape, n, count)]
@@ -95,7 +92,7 @@ def draw(seed: int, options: Options, rng: Random) -> Plan:
         nodes.append(NodePlan(f"n{index}", settings, limits, rng.choice((1, 1, 2, 3))))
     pace_ns = rng.choice((30, 120, 120, 400)) * MS_NS
     share = rng.choice((0.0, 0.5, 1.0))
-    if shape == ROUTERS and rng.random() < 0.4:
+    if shape == SIM_ROUTERS and rng.random() < 0.4:
         nodes = [replace(one, settings=_in_subregion(one.settings, rng)) for one in nodes]
     return Plan(seed, shape, scheme, faults, options.seconds, pace_ns, share, tuple(nodes))
 
@@ -133,7 +130,7 @@ def _edges(shape: str, count: int, rng: Random) -> list[tuple[int, int]]:
     if shape == "star":
         return [(near, 0) for near in range(1, count)]
     peers = _peers_count(count)
-    if shape == ROUTERS:  # any connected graph, and one router for everybody else
+    if shape == SIM_ROUTERS:  # any connected graph, and one router for everybody else
         ways = [(near, rng.randrange(near)) for near in range(1, peers)]
         more = [(near, far) for near in range(peers) for far in range(near) if rng.random() < 0.4]
         below = [(one, rng.randrange(peers)) for one in range(peers, count)]
@@ -143,17 +140,17 @@ def _edges(shape: str, count: int, rng: Random) -> list[tuple[int, int]]:
 
 
 def _role(shape: str, index: int, count: int) -> WhatAmI:
-    if shape == ROUTERS and index < _peers_count(count):
+    if shape == SIM_ROUTERS and index < _peers_count(count):
         return WhatAmI.ROUTER
     is_client = (shape == "star" and index > 0) or (
-        shape in ("tree", ROUTERS) and index >= _peers_count(count)
+        shape in ("tree", SIM_ROUTERS) and index >= _peers_count(count)
     )
     # Of those below routers every second is a peer.
-    return WhatAmI.CLIENT if is_client and (shape != ROUTERS or index % 2) else WhatAmI.PEER
+    return WhatAmI.CLIENT if is_client and (shape != SIM_ROUTERS or index % 2) else WhatAmI.PEER
 
 
 def _listens(shape: str, index: int, count: int) -> bool:
-    return _role(shape, index, count) is (WhatAmI.ROUTER if shape == ROUTERS else WhatAmI.PEER)
+    return _role(shape, index, count) is (WhatAmI.ROUTER if shape == SIM_ROUTERS else WhatAmI.PEER)
 
 
 def _peers_count(count: int) -> int:

@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from elea.choices import SIM_ROUTERS
 from elea.node.node import Node
 from elea.routing.stats import Drop
 from elea.routing.tables import Kind
@@ -40,7 +41,7 @@ from elea.sim.campaign.convergence import (
 )
 from elea.sim.campaign.faults import Storm
 from elea.sim.campaign.history import Delivered, History, Requested
-from elea.sim.campaign.plan import ROUTERS, Options, Plan, draw
+from elea.sim.campaign.plan import Options, Plan, draw
 from elea.sim.campaign.workload import KEYS, Workload
 from elea.sim.trace import Trace
 from elea.sim.world import World, seconds, seeded
@@ -151,7 +152,7 @@ class Campaign:
         self._leave()
         # While trees change, a sample may go the old way and the new one, or come late: as in
         # Eclipse Zenoh, routers take what comes rather than lose it.
-        regrowing = self.plan.shape == ROUTERS and self.plan.faults == "rough"
+        regrowing = self.plan.shape == SIM_ROUTERS and self.plan.faults == "rough"
         for law in ALWAYS:
             if regrowing and law in (order_is_kept, at_most_once):
                 continue

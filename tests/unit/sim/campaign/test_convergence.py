@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from elea.choices import SIM_SHAPES
 from elea.routing.tables import Kind
 from elea.sim.campaign.actor import Actor, Answer, Wish
 from elea.sim.campaign.convergence import (
@@ -19,7 +20,7 @@ from elea.sim.campaign.convergence import (
     tables_equal_fresh_ones,
 )
 from elea.sim.campaign.history import History
-from elea.sim.campaign.plan import SHAPES, Options, Plan, draw
+from elea.sim.campaign.plan import Options, Plan, draw
 from elea.sim.world import World, seconds
 from elea.wire.network.interest import InterestMode
 
@@ -64,7 +65,7 @@ def test_how_far_samples_go(shape: str, one: str, other: str, reaches: bool) -> 
     assert Graph(world).reaches(other, one) is reaches
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", SIM_SHAPES)
 def test_a_sound_world_breaks_no_law(shape: str) -> None:
     world, actors = peopled(shape)
     for actor in actors:
