@@ -19,8 +19,10 @@ from elea.config.config import Config
 from elea.daemon.daemon import Daemon
 from elea.daemon.effective import PERMISSIONS, Options
 from elea.daemon.logs import check_logging, start_logging
+from elea.daemon.services import Paged
 from elea.errors import LinkError
 from elea.ids import WhatAmI
+from elea.session.session import Session
 
 NAME: Final = "router"
 _THRESHOLDS: Final = (20_000, 20, 20)  # a router makes many objects and next to no cycles
@@ -161,8 +163,14 @@ def run(args: argparse.Namespace) -> int:
     return run_daemon(daemon, ensure=args.ensure)
 
 
-def run_daemon(daemon: Daemon, *, ensure: bool = False) -> int:
-    """Start a daemon and run it until a signal ends it."""
+def run_daemon(
+    daemon: Daemon, *, ensure: bool = False, beside: Callable[[Session], None] | None = None
+) -> int:
+    """Start a daemon and run it until a signal ends it.
+
+    Args:
+        beside: Called with its session when it is started.
+    """
     with _Signals(daemon) as signals:
         try:
             daemon.start()
@@ -180,14 +188,23 @@ def run_daemon(daemon: Daemon, *, ensure: bool = False) -> int:
             gc.collect()
             gc.freeze()
             gc.set_threshold(*_THRESHOLDS)
+            if beside is not None:
+                beside(daemon.session)
             mode, zid = daemon.config.mode, daemon.session.zid()
             print(printable(f"ready: {mode} {zid} {' '.join(daemon.locators())}"), flush=True)
-            if daemon.page_url is not None:
-                print(printable(f"page: {daemon.page_url}"), flush=True)
+            if daemon.page is not None:
+                print_page(daemon.page)
             daemon.run()
         finally:
             daemon.close()
     return 0
+
+
+def print_page(page: Paged) -> None:
+    """Tell where the page is; and on a terminal, which no log keeps, how to publish by it."""
+    print(printable(f"page: {page.page_url}"), flush=True)
+    if page.operate_url is not None and sys.stdout.isatty():
+        print(printable(f"to publish as well: {page.operate_url}"), flush=True)
 
 
 def _is_there(config: Config) -> bool:

@@ -31,6 +31,7 @@ from elea.web.ui.assets import Assets
 from elea.web.ui.history import History, json_of
 from elea.web.ui.live import Live
 from elea.web.ui.network import Network
+from elea.web.ui.operating import Operating, may_operate
 from elea.web.ui.paths import ABOUT, LIVE, PROTOCOL, ROOT, is_shell
 from elea.web.ui.tickets import Tickets
 from elea.web.ui.watch import Watch
@@ -58,6 +59,7 @@ class Page:
         self.addresses: Counter[str] = Counter()  # live connections
         self._whys_count = 0
         self.history = History(state)
+        self.operating = Operating(state)
         self._endpoints: dict[tuple[str, str], Endpoint] = {
             ("GET", ABOUT): self._about,
             ("POST", f"{ROOT}ticket"): self._ticket,
@@ -65,6 +67,8 @@ class Page:
             ("POST", f"{ROOT}why"): self._why,
             ("POST", f"{ROOT}query"): self._query,
             ("POST", f"{ROOT}series"): self.history.answer,
+            ("POST", f"{ROOT}put"): self.operating.put,
+            ("POST", f"{ROOT}sql"): self.operating.sql,
         }
 
     async def answer(self, request: Request) -> Response:
@@ -127,6 +131,7 @@ class Page:
                 "protocol": PROTOCOL,
                 "base": self.assets.base,
                 "needs_token": self._state.settings.viewing_needs_token,
+                "may_operate": may_operate(self._state, identity_of(request.scope)),
             }
         )
 

@@ -3,7 +3,7 @@
 import { el, setText } from "./dom.js";
 import { age, counted, number } from "./format.js";
 
-const MARKS = { p: "publisher", s: "subscriber", q: "queryable", r: "querier", t: "token" };
+const MARKS = { p: "publisher", s: "subscriber", q: "queryable", r: "querier", t: "token", l: "recorded" };
 const SPARE = 10; // rows beyond each edge
 
 export class Tree {
@@ -113,7 +113,8 @@ export class Tree {
     if (isBranch) node.setAttribute("aria-expanded", String(open));
     else node.removeAttribute("aria-expanded");
     node.title = [...marks].map((letter) => MARKS[letter]).join(", ");
-    const uses = marks ? `  ${marks.includes("p") ? "◆" : "◇"}` : "";
+    const declared = marks.replace("l", "");
+    const uses = (declared ? `  ${declared.includes("p") ? "◆" : "◇"}` : "") + (marks.includes("l") ? " ▣" : "");
     const texts = [
       "  ".repeat(depth) + sign + name + uses,
       value ? number(value.rate) : "", value ? age(value.since === null ? null : (performance.now() - value.since) / 1000) : "",
