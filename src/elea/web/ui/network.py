@@ -22,6 +22,7 @@ from elea.operate.text import escape
 from elea.operate.traffic import Look, look
 from elea.query import QueryTarget
 from elea.web.state import State
+from elea.web.ui import alerts
 from elea.web.ui.index import MARKS, RECORDED, Index
 from elea.web.ui.told import Told, Topic
 
@@ -103,7 +104,10 @@ class Network:
         count_max = self._state.limits.ui_keys_count
         users: dict[str, dict[str, list[str]]] = {}
         left_out: set[int] = set()
+        own = {str(self._state.session.zid())}
         for source in self.space.sources("**"):
+            if source.key == alerts.KEYS and {*source.zids} <= own:
+                continue  # the page's own subscriber
             if source.key not in users and len(users) >= count_max:
                 if len(left_out) < count_max:
                     left_out.add(hash(source.key))
