@@ -60,6 +60,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _ARROW: Final = Encoding("application/vnd.apache.arrow.stream")
 _LEASE_S_MAX: Final = 10 * 365 * 86_400
 _TIME_MAX: Final = 2**64
+_COMMIT: Final = "commit/*"
+_KINDS: Final = ("info", "density", "keys", _COMMIT)  # of questions, each a queryable
 _KEYS_COUNT: Final = 20_000  # in one answer
 _SECONDS_MAX: Final = 2**32
 
@@ -109,14 +111,14 @@ class LogServer:
         if door is not None:
             door.add(self.name, self._reader.disk, session)
         root = f"{PREFIX}/{self.name}"
-        questions = self._line("info", self._answer)
-        ranges = self._line("read", self._read)
+        questions = self._line("info", lambda query, number: self._answer(query, _KINDS[number]))
+        ranges = self._line("read", lambda query, _: self._read(query))
         self._declared = [
-            session.declare_queryable(f"{root}/info", questions),
-            session.declare_queryable(f"{root}/density", questions),
-            session.declare_queryable(f"{root}/keys", questions),
-            session.declare_queryable(f"{root}/commit/*", questions),
-            session.declare_queryable(f"{root}/read/*", ranges),
+            *(
+                session.declare_queryable(f"{root}/{kind}", _taking(questions, number))
+                for number, kind in enumerate(_KINDS)
+            ),
+            session.declare_queryable(f"{root}/read/*", _taking(ranges, 0)),
         ]
         self._token = session.liveliness().declare_token(root)
 
@@ -130,33 +132,29 @@ class LogServer:
         for line in self._lines:
             line.stop()
 
-    def _line(self, kind: str, answer: Callable[[Query], None]) -> Callback[Query]:
+    def _line(self, kind: str, answer: Callable[[Query, int], None]) -> Line:
         line = Line(
             f"log-{self.name}-{kind}",
             1,  # a reader is not for two threads
             self._limits.log_queries_count,
-            lambda query, _: answer(query),
+            answer,
             _failed,
             self._full,
         )
         self._lines.append(line)
-        return Callback(partial(line.take, 0), indirect=False)
+        return line
 
     def _full(self) -> None:
         self.refused_count += 1
 
-    def _answer(self, query: Query) -> None:
-        asked = str(query.key_expr).removeprefix(f"{PREFIX}/{self.name}/")
-        kind, _, consumer = asked.partition("/")
-        if kind == "commit":
-            told = self._commit(consumer, query)
-        elif kind == "density":
-            told = self._density(query.parameters)
-        elif kind == "keys":
-            told = self._keys(query.parameters)
+    def _answer(self, query: Query, kind: str) -> None:
+        if kind == _COMMIT:
+            key = str(query.key_expr)
+            told = self._commit(key.rpartition("/")[2], query)
         else:
-            told = self._info(query.parameters)
-        key = query.key_expr if "*" not in asked else f"{PREFIX}/{self.name}/info"
+            key = f"{PREFIX}/{self.name}/{kind}"
+            answers = {"info": self._info, "density": self._density, "keys": self._keys}
+            told = answers[kind](query.parameters)
         query.reply(key, json.dumps(told), encoding=Encoding.APPLICATION_JSON)
 
     def _keys(self, parameters: Parameters) -> dict[str, Json]:
@@ -379,6 +377,11 @@ def _failed(query: Query, error: Exception) -> None:
     """Tell the asker what went wrong: a disk may raise anything."""
     with suppress(ClosedError):
         query.reply_err(json.dumps(refusal_of(error)), encoding=Encoding.APPLICATION_JSON)
+
+
+def _taking(line: Line, number: int) -> Callback[Query]:
+    """Called by whoever brings a query: it only gets in line."""
+    return Callback(partial(line.take, number), indirect=False)
 
 
 def _time(parameters: Parameters, name: str) -> int | None:

@@ -23,6 +23,7 @@ from elea.operate.text import escape
 from elea.operate.walk import Step
 from elea.selector import Selector
 from elea.session.rights import Action, bucket_of, only_reads
+from elea.timestamp import Timestamp
 from elea.web.payloads import ERROR_KEY, Entry
 from elea.web.problems import ProblemError
 from elea.web.rest import ask, count, permit
@@ -218,11 +219,16 @@ def _row(entry: Entry, value_len: int) -> tuple[Json, int]:
         "key": escape(entry.key),
         "error": entry.kind == ERROR_KEY,
         "encoding": escape(str(entry.encoding)),
-        "timestamp": escape(entry.timestamp or ""),
+        "timestamp": escape(_time(entry.timestamp)),
         "length": len(entry.payload),
         "lines": list(lines),
     }
     return row, sum(map(len, lines)) + len(entry.key)
+
+
+def _time(stamp: str | None) -> str:
+    """A timestamp as a time of day, which people read."""
+    return "" if stamp is None else Timestamp.parse(stamp).to_string_rfc3339_lossy()
 
 
 def _diagnosis(found: Diagnosis) -> Json:

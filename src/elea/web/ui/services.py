@@ -94,9 +94,14 @@ def histories(densities: Services, infos: Services) -> dict[str, Json]:
 
 
 def doors(services: Services) -> list[Json]:
-    """The names of the doors for questions in SQL that are open here."""
-    found = [_text(_facts(told).get("key")) for key, told in services.items() if key == "sql/sql"]
-    return [key.removeprefix("@sql/") for key in found if key.startswith("@sql/")]
+    """The doors for questions in SQL that are open here, each with the names of its tables."""
+    told = _facts(services.get("sql/sql"))
+    key = _text(told.get("key"))
+    if not key.startswith("@sql/"):
+        return []
+    return [
+        [key.removeprefix("@sql/"), [escape(one) for one in sorted(_facts(told.get("tables")))]]
+    ]
 
 
 def devices(services: Services) -> dict[str, Json]:

@@ -15,7 +15,7 @@ export class Tree {
     this.lines = [];
     this.total = 0;
     this.active = 0;
-    this.selected = "";
+    this.wanted = ""; // a key whose row is to be active as soon as it is known
     this.space = el("div", { class: "space", role: "rowgroup" });
     this.body = el("div", { class: "body", role: "presentation", onscroll: () => this.scrolled() }, this.space);
     this.grid = el("div", {
@@ -39,6 +39,11 @@ export class Tree {
     return parseInt(getComputedStyle(this.grid).getPropertyValue("--row"), 10) || 24;
   }
 
+  /** Make the row of a key the active one, when it comes into view. */
+  reveal(key) {
+    this.wanted = this.rows.get(this.active)?.[2] === key ? "" : key;
+  }
+
   /** What is in view, and some rows more. */
   window() {
     const first = Math.max(0, Math.floor(this.body.scrollTop / this.height) - SPARE);
@@ -56,6 +61,7 @@ export class Tree {
     this.rows.clear();
     part.v.forEach((row, i) => this.rows.set(part.offset + i, row));
     this.active = Math.max(0, Math.min(this.active, this.total - 1));
+    for (const [index, row] of this.rows) if (this.wanted && row[2] === this.wanted) { this.active = index; this.wanted = ""; }
     this.grid.setAttribute("aria-rowcount", String(this.total + 1));
     this.space.style.height = `${this.total * this.height}px`;
     this.draw();

@@ -2,7 +2,7 @@
 
 import { post } from "../api.js";
 import { el, replace, setText } from "../dom.js";
-import { age, counted, number } from "../format.js";
+import { age, counted, number, stamp } from "../format.js";
 import { command, quoted } from "../parts.js";
 import { href } from "../route.js";
 import { Tree } from "../tree.js";
@@ -89,6 +89,10 @@ class Keys {
 
   change(rest) {
     this.key = rest;
+    this.tree.reveal(rest);
+    const chunks = rest.split("/");
+    for (let i = 1; i < chunks.length; i += 1) this.open.add(chunks.slice(0, i).join("/"));
+    this.changed();
     this.one?.drop();
     this.lineage?.drop();
     this.one = this.lineage = this.tables = this.form = null;
@@ -119,8 +123,8 @@ class Keys {
       const { rows } = await post("query", { selector: at === null ? key : `${key}?_at=${iso(at)}` });
       if (mine !== this.asked_) return;
       const found = rows.filter((row) => !row.error);
-      const stamp = found[0]?.timestamp.split("/")[0];
-      replace(this.parts.facts, found.length ? [el("dt", {}, at === null ? "Last value, of" : "Value of"), el("dd", {}, stamp || "–"), el("dt", {}, "Encoding"), el("dd", {}, found[0].encoding)] : null);
+      const when = found[0]?.timestamp;
+      replace(this.parts.facts, found.length ? [el("dt", {}, at === null ? "Last value, of" : "Value of"), el("dd", {}, when ? stamp(when) : "–"), el("dt", {}, "Encoding"), el("dd", {}, found[0].encoding)] : null);
       replace(this.parts.body, found.length ? el("pre", {}, found[0].lines.join("\n"))
         : el("p", { class: "muted" }, rows[0]?.error ? rows[0].lines.join(" ") : at === null ? "no sample since this key is shown, and nothing keeps its last one"
           : "not recorded: nothing knows a value of this key at that time"));
@@ -180,7 +184,8 @@ class Keys {
     this.asked_ = null;
     const rows = [["Per second", number(part.rate)], ["Received here", number(part.count)], ["Age", age(value.age)],
       ["Encoding", value.encoding], ["Bytes", `${number(value.length)}${value.shown < value.length ? `, the first ${number(value.shown)} are shown` : ""}`],
-      ["Timestamp", value.timestamp || "none"], ["Source", value.source || "not told"],
+      ["Timestamp", value.timestamp ? el("span", { title: value.timestamp }, stamp(value.timestamp)) : "none"],
+      ["Source", value.source ? el("span", { title: value.source }, value.source.replace(/^(\w{8})\w*/, "$1…")) : "not told"],
       value.attachment ? ["Attachment", `${number(value.attachment)} bytes`] : null].filter(Boolean);
     replace(facts, rows.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]));
     if (value.kind === "DELETE") return replace(body, el("p", {}, "The key was deleted."));

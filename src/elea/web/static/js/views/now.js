@@ -45,9 +45,9 @@ function loudest(part) {
   if (!part.measured) return el("p", { class: "muted" }, "counting for 2 s …");
   const moving = part.traffic.filter((row) => row[2] > 0).slice(0, 8);
   if (!moving.length) return el("p", { class: "muted" }, "no sample arrives here");
-  return table("Loudest keys", [["Key", "key"], ["Keys", "number less"], ["Per s", "number"], ["B/s", "number less"], ["Share", "number"]],
+  return table("Loudest keys", [["Key", "key"], ["Per s", "number"], ["B/s", "number less"], ["Share", "number"]],
     moving.map(([key, count, rate, octets, share]) => [
-      el("a", { href: href("keys", key.includes("*") ? "" : key), class: "mono" }, key), number(count), number(rate), number(octets),
+      el("a", { href: href("keys", key.includes("*") ? "" : key), class: "mono", title: count > 1 ? `${number(count)} keys` : null }, key), number(rate), number(octets),
       el("span", { class: "share" }, meter(share), `${number(Math.round(share))} %`)]));
 }
 
@@ -71,7 +71,7 @@ function dataSpace(part) {
   const dropped = part.drops.reduce((sum, [, count]) => sum + count, 0);
   const refused = part.refused.reduce((sum, [, count]) => sum + count, 0);
   return tile("Data space", "network",
-    ["ok", rates ? `${number(rates[0])} in/s  ${number(rates[2])} out/s` : "measuring rates …"],
+    ["ok", rates ? `${number(rates[0])} in/s · ${number(rates[2])} out/s` : "measuring rates …"],
     ["ok", `${counted(part.routers, "router")}, ${counted(part.peers, "peer")}, ${counted(part.clients, "client")}, ${counted(part.keys, "key")}`],
     dropped ? ["warn", `▲ ${number(dropped)} dropped: ${part.drops[0][0]}`] : ["ok", "nothing dropped"],
     refused ? ["warn", `▲ ${number(refused)} refused: ${part.refused[0][0]}`] : ["ok", "nothing refused"]);

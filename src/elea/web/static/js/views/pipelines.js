@@ -64,8 +64,8 @@ function box(one, each, chosen) {
   return el("a", { class: `box ${kind}`, href: href("pipelines", chosen ? "" : name), "aria-current": chosen ? "true" : null },
     el("span", { class: "name" }, el("span", { class: kind, "aria-hidden": "true" }, `${mark} `), each.name, el("span", { class: "quiet" }, ` ${each.state}`)),
     el("span", { class: "rows" }, each.rows === null ? "–" : `${number(each.rows)} rows`),
-    el("span", { class: "muted" }, [each.lag_s === null ? null : `${age(each.lag_s)} behind${each.trend === "growing" ? " ▲" : ""}`,
-      each.rate ? `${number(each.rate)}/s` : null].filter(Boolean).join("  ") || each.kind),
+    el("span", { class: "muted whole" }, [each.lag_s === null ? null : `${age(each.lag_s)} behind${each.trend === "growing" ? " ▲" : ""}`,
+      each.rate >= 0.1 ? `${number(each.rate)}/s` : null].filter(Boolean).join(" · ") || each.kind),
     each.from.length ? el("span", { class: "muted from" }, `← ${each.from.join(", ")}`) : null,
     each.publish ? el("span", { class: "muted from" }, `→ ${each.publish}`) : null);
 }

@@ -19,7 +19,7 @@ export function sql(root, app, rest) {
   const past = el("select", { id: "past", onchange: () => { text.value = past.value; text.focus(); } });
   let asked = 0;
   let known = "";
-  let columns = null;
+  let offered = [];
 
   async function ask() {
     const question = text.value.trim();
@@ -39,20 +39,17 @@ export function sql(root, app, rest) {
     }
   }
 
-  async function describe() {
-    columns = null;
-    replace(tables);
-    if (!doors.value) return;
-    try {
-      const told = await post("sql", { door: doors.value, text: "select table_name, string_agg(column_name, ' ') from information_schema.columns group by 1 order by 1" });
-      columns = told.rows;
-      replace(tables, columns.map(([name, fields]) => el("button", { type: "button", title: fields, onclick: () => insert(name) }, name)));
-    } catch { replace(tables, el("span", { class: "muted" }, "names of tables are not told by this door")); }
+  function describe() {
+    const door = offered.find(([name]) => name === doors.value);
+    replace(tables, (door?.[1] ?? []).map((name) => el("button", { type: "button", title: `what is in ${name}`, onclick: () => insert(name) }, name)));
   }
 
   function insert(name) {
-    if (!text.value.trim()) text.value = `select * from ${name} limit 20`;
-    else text.setRangeText(name, text.selectionStart, text.selectionEnd, "end");
+    if (!text.value.trim()) {
+      text.value = `select * from ${name} limit 20`;
+      return ask();
+    }
+    text.setRangeText(name, text.selectionStart, text.selectionEnd, "end");
     text.focus();
   }
 
@@ -74,14 +71,14 @@ export function sql(root, app, rest) {
   text.value = rest;
   showPast();
   const leave = app.onStatus((part) => {
-    const names = part.doors ?? [];
-    if (JSON.stringify(names) === known) return;
-    known = JSON.stringify(names);
-    replace(doors, names.map((name) => el("option", { value: name }, name)));
-    replace(summary, names.length ? "" : "No door for SQL is open here: plugins/sql opens one onto the tables of a pipeline.");
-    text.disabled = !names.length;
+    offered = part.doors ?? [];
+    if (JSON.stringify(offered) === known) return;
+    known = JSON.stringify(offered);
+    replace(doors, offered.map(([name]) => el("option", { value: name }, name)));
+    replace(summary, offered.length ? "" : "No door for SQL is open here: plugins/sql opens one onto the tables of a pipeline.");
+    text.disabled = !offered.length;
     describe();
-    if (rest && names.length) ask();
+    if (rest && offered.length) ask();
   });
   return { change: (next) => { if (next) { text.value = next; ask(); } }, leave: () => { asked += 1; leave(); } };
 }
