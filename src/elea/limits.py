@@ -73,6 +73,8 @@ class Limits:
     query_replies_count: int = 100_000  # per query
     query_replies_len: int = 256 * 1024 * 1024  # payload octets per query
     routes_count: int = 4_096  # cached routes per region and kind of message; keys per neighbour
+    counted_keys_count: int = 10_000  # keys whose traffic is counted; further ones share a counter
+    counted_keys_ns: int = 60_000_000_000  # how long it is counted after it was asked for
     plans_count: int = 4_096  # keys whose rules are remembered, per face and direction
     withheld_count: int = 1_024  # refused declarations, per face and direction: rules may change
     accounts_left_count: int = 1_024  # quotas of neighbours that left before they had paid
@@ -135,6 +137,9 @@ class Limits:
     historian_rows_len: int = 32 * 1024 * 1024  # and their octets; twice that while they are sorted
     historian_keys_count: int = 100_000  # of a table, that are remembered; twice that meanwhile
     historian_stall_ns: int = 10_000_000_000  # an asker that takes nothing so long is let go
+    series_decoded_count: int = 20_000  # payloads decoded for one plot; of more, one in n
+    series_fields_count: int = 4  # of one payload
+    series_columns_count: int = 4_096  # pixels that a plot is thinned to
     sql_queries_count: int = 16  # that wait or are answered; more are told to ask again
     sql_workers_count: int = 2  # answered at once, each by a process with the memory below
     sql_rows_count: int = 50_000  # of one answer; an administrator may choose another number
@@ -325,11 +330,10 @@ class Limits:
     ui_history_count: int = 20_000  # versions of a key that one plot reads; the newest
     ui_history_len: int = 16 * 1024 * 1024  # bytes of them
     ui_histories_count: int = 4  # read at once
-    ui_fields_count: int = 4  # of one payload that a plot shows
-    ui_columns_count: int = 4_096  # pixels that a plot is thinned to
     ui_trails_count: int = 64  # keys of which plots show each new sample
     ui_trail_count: int = 1_024  # samples of one of them that wait for frames; the oldest go
     ui_trail_len: int = 4 * 1024  # bytes of a sample that is plotted
+    ui_feed_count: int = 200  # events, audit lines or alerts that are shown
     ui_query_len: int = 16 * 1024  # the body of a request of the page
 
 

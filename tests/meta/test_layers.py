@@ -50,7 +50,7 @@ VOCABULARY: Final = (
         "query",
         "selector",
     ),
-    *("provenance", "sample_hot", "sample", "json5", "config"),
+    *("provenance", "sample_hot", "sample", "json5", "series", "config"),
 )
 
 # Units above the vocabulary, by layer. A unit may import every unit of a lower layer.

@@ -31,6 +31,7 @@ bad radio, one that restarts, one that overheats, one whose payloads are garbled
 tiny devices are beside them, which speak XRCE over UDP in frames of 64 octets: one moves to another
 address, one sleeps for a while; and a ROS 2 node on rmw_zenoh, and a DDS robot behind a bridge (if
 elea[dds] is installed).
+A page for browsers shows all of it (if elea[web] is installed); its address is printed first.
 Ctrl-C ends it early; what was sent is drained and counted all the same.
 
 exit status:
@@ -39,6 +40,7 @@ exit status:
 
 examples:
   elea demo
+  elea demo --stay
   elea demo --duration 20 --to /tmp/demo
   elea demo --robots 50 --rate 2 --json
 """
@@ -79,6 +81,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"keep all files there; it must not exist (default: {_ROOT}/ and the time)",
     )
     parser.add_argument(
+        "--stay",
+        action="store_true",
+        help="leave the router and its page running when all is counted, until Ctrl-C",
+    )
+    parser.add_argument(
         "--json", action="store_true", help="print JSON objects: how it goes, and the summary"
     )
     add_color_option(parser)
@@ -101,10 +108,18 @@ def run(args: argparse.Namespace) -> int:
     java = find()  # it says what to install, before anything is started
     screen = _Screen(as_json=args.json, paint=painter(args.color, sys.stdout))
     screen.step(str(java))
-    made = Run(plan, directory, on_step=screen.step, on_tick=screen.tick, on_result=screen.result)
+    made = Run(
+        plan,
+        directory,
+        on_step=screen.step,
+        on_tick=screen.tick,
+        on_result=screen.result,
+        stay=screen.stay if args.stay else None,
+    )
     with _interruptible(made, screen):
         summary = made.run()
-    screen.summary(summary)
+    if not screen.stays:
+        screen.summary(summary)
     return 0 if summary.holds else 1
 
 
@@ -118,7 +133,10 @@ def _interruptible(made: Run, screen: _Screen) -> Iterator[None]:
     def heard(number: int, frame: object) -> None:
         for one in before:
             signal.signal(one, signal.default_int_handler)
-        screen.step("interrupted: counting what was sent so far (once more: end at once)")
+        if screen.stays:
+            screen.step("stopping")
+        else:
+            screen.step("interrupted: counting what was sent so far (once more: end at once)")
         made.interrupt()
 
     numbers = [signal.SIGINT, signal.SIGTERM]
@@ -143,6 +161,7 @@ class _Screen:
         self._sent = (0.0, 0)
         self._result_s = 0.0
         self._errors: dict[str, str] = {}  # told already, by table
+        self.stays = False  # all is counted, and the router is left running
 
     def _print(self, value: Json, line: str) -> None:
         with self._lock:
@@ -204,6 +223,12 @@ class _Screen:
         style = Style.RED if is_alert else Style.CYAN
         line = f"{self._time()}  {self._paint(escape(key), style)} {text}"
         self._print({"result": {"key": key, "payload": text}}, line)
+
+    def stay(self, summary: Summary) -> None:
+        """All is counted, and the page can still be looked at."""
+        self.summary(summary)
+        self.stays = True
+        self.step("the router and its page stay until Ctrl-C")
 
     def summary(self, summary: Summary) -> None:
         """What came out of it."""

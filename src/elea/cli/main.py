@@ -58,6 +58,7 @@ VERBS: Final[Mapping[str, str]] = {
     "graph": "elea.cli.graph",
     "trace": "elea.cli.trace",
     "top": "elea.cli.top",
+    "ui": "elea.cli.ui",
     "ping": "elea.cli.ping",
     "pong": "elea.cli.pong",
     "throughput": "elea.cli.throughput",

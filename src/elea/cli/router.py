@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from elea.config.config import Config
     from elea.daemon.daemon import Daemon
     from elea.daemon.effective import Options
+    from elea.daemon.services import Paged
+    from elea.session.session import Session
 
 NAME: Final = "router"
 _THRESHOLDS: Final = (20_000, 20, 20)  # a router makes many objects and next to no cycles
@@ -169,8 +171,14 @@ def run(args: argparse.Namespace) -> int:
     return run_daemon(daemon, ensure=args.ensure)
 
 
-def run_daemon(daemon: Daemon, *, ensure: bool = False) -> int:
-    """Start a daemon and run it until a signal ends it."""
+def run_daemon(
+    daemon: Daemon, *, ensure: bool = False, beside: Callable[[Session], None] | None = None
+) -> int:
+    """Start a daemon and run it until a signal ends it.
+
+    Args:
+        beside: Called with its session when it is started.
+    """
     with _Signals(daemon) as signals:
         try:
             daemon.start()
@@ -188,14 +196,23 @@ def run_daemon(daemon: Daemon, *, ensure: bool = False) -> int:
             gc.collect()
             gc.freeze()
             gc.set_threshold(*_THRESHOLDS)
+            if beside is not None:
+                beside(daemon.session)
             mode, zid = daemon.config.mode, daemon.session.zid()
             print(printable(f"ready: {mode} {zid} {' '.join(daemon.locators())}"), flush=True)
-            if daemon.page_url is not None:
-                print(printable(f"page: {daemon.page_url}"), flush=True)
+            if daemon.page is not None:
+                print_page(daemon.page)
             daemon.run()
         finally:
             daemon.close()
     return 0
+
+
+def print_page(page: Paged) -> None:
+    """Tell where the page is; and on a terminal, which no log keeps, how to publish by it."""
+    print(printable(f"page: {page.page_url}"), flush=True)
+    if page.operate_url is not None and sys.stdout.isatty():
+        print(printable(f"to publish as well: {page.operate_url}"), flush=True)
 
 
 def _is_there(config: Config) -> bool:

@@ -73,6 +73,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="listen without encryption where other hosts can connect; refused otherwise",
     )
+    parser.add_argument(
+        "--no-ui",
+        action="store_true",
+        help="serve no page for browsers; it is at a free port of loopback, or where plugins/rest"
+        " says, if elea[web] is installed",
+    )
     parser.add_argument("--json", action="store_true", help="print status lines as JSON objects")
     add_log_options(parser, default="warn")
 
@@ -81,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
     """Run until a signal ends it."""
     from elea.daemon.effective import Options
     from elea.daemon.logs import start_logging
+    from elea.demo.files import has_page
     from elea.demo.progress import storage_of
     from elea.demo.stack import OUTPUT, Stack, pipeline_command
 
@@ -92,15 +99,20 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(str(args.pipeline), "is no file; give the file of a pipeline")
     start_logging(log_settings_of(args))
     os.chdir(config.parent)  # from where the paths in it count
-    stack = Stack(Options(config=str(config), allow_plain=args.allow_plain))
+    shows = not args.no_ui and has_page()
+    stack = Stack(Options(config=str(config), allow_plain=args.allow_plain, ui=shows))
     with _signals(stack) as is_ending:
         try:
             endpoint = stack.start_router()
             _say(args, {"ready": endpoint}, f"ready: router at {endpoint}")
+            if stack.page is not None:
+                _say(args, {"page": stack.page.page_url}, f"page: {stack.page.page_url}")
             lake = None
             if pipeline.is_file():
                 lake = storage_of(pipeline)
-                stack.start_pipeline(pipeline_command(pipeline), pipeline.parent / OUTPUT)
+                stack.start_pipeline(
+                    pipeline_command(pipeline), pipeline.parent / OUTPUT, file=pipeline
+                )
             passed_s = 0.0
             while not is_ending.wait(_TEND_S):
                 problem = stack.pipeline_problem()

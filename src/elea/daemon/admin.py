@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -18,8 +19,9 @@ from typing import Final, Protocol
 
 from elea.config.config import Config
 from elea.config.schema import BY_PATH
-from elea.daemon import metrics
+from elea.daemon import metrics, observations
 from elea.daemon.audit import Audit
+from elea.daemon.events import Events
 from elea.daemon.routes import route
 from elea.daemon.services import Services
 from elea.errors import ClosedError, ConfigError, EleaError
@@ -69,6 +71,10 @@ class Control(Protocol):
     @property
     def audit(self) -> Audit | None:
         """Where writes are noted, if anywhere."""
+
+    @property
+    def events(self) -> Events:
+        """What happened of late."""
 
     def change_config(self, path: str, value: str | None) -> None:
         """Set a key to a JSON5 text, or back to its default; soon, and by another thread."""
@@ -141,6 +147,9 @@ class AdminSpace:
             f"{self._root}/plugins/**": self._plugins,
             f"{self._root}/status/plugins/**": self._plugins_status,
             f"{self._root}/config/**": self._config,
+            f"{self._root}/keys/**": self._keys,
+            f"{self._root}/events": self._events,
+            f"{self._root}/audit": self._audit_lines,
         }
         for pattern, part in parts.items():
             if intersects(key, pattern):
@@ -181,6 +190,7 @@ class AdminSpace:
             routing = self._node.routing.stats.dropped()
         return {
             **metrics.stats_json(totals),
+            "time": round(time.time(), 6),
             "routing_drops": dict(routing),
             "process": metrics.process_json(),
             "uptime_seconds": round(self._uptime_s(), 3),
@@ -279,6 +289,30 @@ class AdminSpace:
             with suppress(ConfigError):  # not set: not answered
                 yield Answer(self._config_prefix + path, config.get_json(path).encode())
 
+    def _keys(self, key: str, parameters: Parameters) -> Iterator[Answer]:
+        """Traffic by key: counted only while it is asked for, so a query on everything is not."""
+        if not observations.is_named(key, self._root, "keys"):
+            return
+        prefix = f"{self._root}/keys"
+        if intersects(key, prefix) and not key.endswith("**"):
+            yield Answer(prefix, _dumps(observations.keys(self._driver, self._node, parameters)))
+            return
+        among = "/".join(key.split("/")[4:]) or "**"
+        for one, told in observations.counters_of(self._driver, self._node, among):
+            yield Answer(f"{prefix}/{one}", _dumps(told))
+
+    def _events(self, key: str, parameters: Parameters) -> Iterator[Answer]:
+        if observations.is_named(key, self._root, "events"):
+            told = observations.tail(self._control.events.ring, parameters, "events")
+            yield Answer(f"{self._root}/events", _dumps(told))
+
+    def _audit_lines(self, key: str, parameters: Parameters) -> Iterator[Answer]:
+        audit = self._control.audit
+        if audit is not None and observations.is_named(key, self._root, "audit"):
+            told = observations.tail(audit.lines, parameters, "lines")
+            told |= {"lost": audit.lost, "broken": audit.verify_kept()}
+            yield Answer(f"{self._root}/audit", _dumps(told))
+
     # Writes.
 
     def _written(self, sample: Sample) -> None:
@@ -312,6 +346,7 @@ class _Opened:
         self.config = config
         self.services = Services()
         self.audit = None
+        self.events = Events()
 
     def change_config(self, path: str, value: str | None) -> None:
         raise ConfigError(path, "the configuration of an open session does not change")

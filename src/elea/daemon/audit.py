@@ -24,6 +24,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Final
 
+from elea.daemon.events import KEPT_COUNT, Ring
 from elea.errors import ConfigError
 from elea.json5 import Json
 from elea.policy.events import LoggedIn, LoggedOut, LoginRefused, OverQuota, PolicyEvent, Refused
@@ -58,6 +59,7 @@ class Audit:
         file: Where lines are added, besides the log; None for nowhere.
         lines_per_second: Refusals of one neighbour that get a line each.
         clock: The time of day in nanoseconds.
+        on_line: Told each line, by the thread that writes them.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -69,8 +71,11 @@ class Audit:
         lines_per_second: int = 10,
         *,
         clock: Callable[[], int] = time.time_ns,
+        on_line: Callable[[dict[str, Json]], None] = lambda _: None,
     ) -> None:
         self.lost = 0
+        self.lines = Ring()  # the last ones, as they were written
+        self._on_line = on_line
         self._clock = clock
         self.lines_per_second = lines_per_second
         self._rates: dict[tuple[str, str], _Rate] = {}
@@ -118,6 +123,11 @@ class Audit:
     def note(self, event: str, **fields: Json) -> None:
         """Anything else."""
         self._put({"event": event, **fields})
+
+    def verify_kept(self) -> str | None:
+        """Whether the lines in memory are one unbroken chain: None, or what is wrong."""
+        kept = self.lines.after(0, KEPT_COUNT).entries
+        return verify(str(one["line"]) for one in kept)
 
     def reopen(self) -> None:
         """Go on in a new file of the same name, if the old one was moved away; soon."""
@@ -167,6 +177,8 @@ class Audit:
                 continue
             self._seq += 1
             line, self._hash = chained({"seq": self._seq, **fields}, self._hash)
+            self.lines.add({"line": line})
+            self._on_line(fields)
             if fields.get("event") != "started":  # which the daemon's own line says
                 _LOG.info("%s", described(fields), extra={"fields": fields})
             if self._stream is None:

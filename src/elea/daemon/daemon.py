@@ -18,9 +18,10 @@ from elea.daemon import exposure, metrics, preflight
 from elea.daemon.admin import AdminSpace
 from elea.daemon.audit import FILE, LINES_PER_SECOND, Audit
 from elea.daemon.effective import Effective, Options
+from elea.daemon.events import Events
 from elea.daemon.memory import Memory
 from elea.daemon.notify import notify
-from elea.daemon.services import Find, Services, installed
+from elea.daemon.services import Find, Paged, Services, installed
 from elea.errors import ConfigError, EleaError, LimitError, LinkError
 from elea.link.accounts import read_accounts
 from elea.link.authorizers import read_authorizer
@@ -72,6 +73,7 @@ class Daemon:
         self._effective = self._checked(Effective.of(options))
         self._requests: queue.SimpleQueue[Callable[[], bool]] = queue.SimpleQueue()
         self._memory = Memory()
+        self.events = Events()
         self._driver: Driver | None = None
         self._session: Session | None = None
         self._audit: Audit | None = None
@@ -106,11 +108,11 @@ class Daemon:
         return tuple(str(one) for one in self._driver.bound())
 
     @property
-    def page_url(self) -> str | None:
-        """Where a browser finds the page, if it was asked for."""
+    def page(self) -> Paged | None:
+        """The service with the page for browsers, if one was asked for."""
         for running in self.services if self._options.ui else ():
-            if running.name == "rest":
-                return f"{running.service.status()['url']}/"
+            if isinstance(running.service, Paged):
+                return running.service
         return None
 
     # By any thread.
@@ -170,7 +172,8 @@ class Daemon:
         own.remove("namespace")  # which is for applications; a node describes itself under @/
         file = own.get(FILE)
         lines = own.value(LINES_PER_SECOND, int)
-        self._audit = Audit(file if isinstance(file, str) else None, lines)
+        name = file if isinstance(file, str) else None
+        self._audit = Audit(name, lines, on_line=self.events.of_audit)
         try:
             self._driver = open_driver(own, self._audit.policy)
         except BaseException:

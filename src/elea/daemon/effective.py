@@ -142,6 +142,8 @@ class Effective:
             if not isinstance(rest, dict) or rest.get("http_port") is None:
                 self.insert("plugins/rest/http_port", "0", "--ui")
             self.insert("plugins/rest/dashboard", True, "--ui")
+            if not isinstance(rest, dict) or rest.get("operate_token_file") is None:
+                self.insert("plugins/rest/operate_link", True, "--ui")
             self.insert("plugins/rest/__required__", True, "--ui")
         if options.dds is not None:
             self.insert("plugins/dds/domain", options.dds, "--dds")

@@ -117,6 +117,19 @@ class Guest(Protocol):
 
 
 @runtime_checkable
+class Paged(Protocol):
+    """A service with a page for browsers."""
+
+    @property
+    def page_url(self) -> str:
+        """Where it is."""
+
+    @property
+    def operate_url(self) -> str | None:
+        """The same with the right to change something, which is a secret; None: nobody has it."""
+
+
+@runtime_checkable
 class Counting(Protocol):
     """A service whose counters are metrics of the node."""
 

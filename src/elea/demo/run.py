@@ -101,6 +101,7 @@ class Run:
         on_step: Told what is done now.
         on_tick: Told how it goes.
         on_result: Told what the pipeline published, by a thread of the session.
+        stay: Told the summary, if the router and its page are to stay until `interrupt`.
         command: How a pipeline is started, by its file.
     """
 
@@ -112,8 +113,10 @@ class Run:
         on_step: Callable[[str], None],
         on_tick: Callable[[Tick], None],
         on_result: Callable[[Sample], None],
+        stay: Callable[[Summary], None] | None = None,
         command: Callable[[Path], Sequence[str]] = pipeline_command,
     ) -> None:
+        self._stay = stay
         self._plan = plan
         self._directory = directory.absolute()
         self._step = on_step
@@ -149,10 +152,18 @@ class Run:
         router = self._directory / files.ROUTER
         files.lay_out(self._directory, domain=domain)
         queries.write(self._directory)
-        cfg = (f"plugins/recorder/directory:{recorder}", _GATEWAY)
-        stack = Stack(Options(config=str(router), listen=(_LISTEN,), cfg=cfg))
+        cfg = (
+            f"plugins/recorder/directory:{recorder}",
+            f"plugins/historian/logs:{json.dumps(str(self._directory / LOG))}",
+            _GATEWAY,
+        )
+        if files.has_sql():
+            cfg += (f"plugins/sql/tables:{json.dumps(str(self._directory / LAKE))}",)
+        shows = files.has_page()
+        stack = Stack(Options(config=str(router), listen=(_LISTEN,), cfg=cfg, ui=shows))
         with self._running(stack):
             summary.endpoint = stack.start_router()
+            self._step(_page_line(stack))
             gateway = stack.gateway()
             files.lay_out(self._directory, summary.endpoint, gateway, domain=domain)
             self._step(f"router and recorder at {summary.endpoint}, tiny devices at {gateway}")
@@ -166,7 +177,12 @@ class Run:
                     self._step("the pipeline did not end in time, and was killed")
             summary.results = self._results
             summary.restarts = stack.pipeline.restarts if stack.pipeline else 0
-        summary.interrupted = self._interrupted.is_set()
+            summary.interrupted = self._interrupted.is_set()
+            if self._stay is not None and not summary.interrupted:
+                self._prove(summary)
+                self._stay(summary)
+                self._interrupted.wait()
+                return summary
         self._prove(summary)
         return summary
 
@@ -186,7 +202,12 @@ class Run:
     def _start_pipeline(self, stack: Stack) -> None:
         self._step("starting Spark (local mode, two cores)")
         command = self._command(self._directory / files.PIPELINE)
-        stack.start_pipeline(command, self._directory / OUTPUT, restarts_max=self._restarts_max)
+        stack.start_pipeline(
+            command,
+            self._directory / OUTPUT,
+            file=self._directory / files.PIPELINE,
+            restarts_max=self._restarts_max,
+        )
         began_s = time.monotonic()
         lake = self._directory / LAKE
         self._until(
@@ -315,6 +336,13 @@ class Run:
         summary.gold = some_rows(lake)
         text = page_of(lake / BRONZE, OVERHEATS, summary.checks)
         (self._directory / queries.PLOT).write_text(text, encoding="utf-8")
+
+
+def _page_line(stack: Stack) -> str:
+    page = stack.page
+    if page is None:
+        return "no page: pip install 'elea[web]' brings it"
+    return f"look at it in a browser: {page.page_url}"
 
 
 def _dds_line(domain: int | None) -> str:

@@ -15,10 +15,14 @@ from typing import Final
 
 from elea.daemon.daemon import Daemon
 from elea.daemon.effective import Options
+from elea.daemon.services import Paged
 from elea.demo.supervisor import State, Supervisor
 from elea.devices.service import XrceService
 from elea.errors import EleaError
 from elea.json5 import Json
+from elea.spark.pipelines.reading import load
+from elea.spark.pipelines.served import PipelineServer
+from elea.spark.pipelines.state import read
 
 OUTPUT: Final = "pipeline.log"
 LOCAL: Final = "local[2,4]"  # two cores; a task may fail three times
@@ -61,6 +65,12 @@ class Stack:
         self.router = Daemon(options)
         self.pipeline: Supervisor | None = None
         self._serving: threading.Thread | None = None
+        self._served: PipelineServer | None = None
+
+    @property
+    def page(self) -> Paged | None:
+        """The page of the router, if it was asked for."""
+        return self.router.page
 
     def start_router(self) -> str:
         """Listen and record; returns where it can be reached from this host.
@@ -90,10 +100,21 @@ class Stack:
         raise EleaError("the router serves no devices: set plugins/xrce/listen")
 
     def start_pipeline(
-        self, command: Sequence[str], output: Path, *, restarts_max: int | None = None
+        self,
+        command: Sequence[str],
+        output: Path,
+        *,
+        file: Path | None = None,
+        restarts_max: int | None = None,
     ) -> None:
-        """Run the pipeline beside it, and again when it falls."""
+        """Run the pipeline beside it, and again when it falls.
+
+        Args:
+            file: Its definition: the router tells of it, also while it is down.
+        """
         self.pipeline = Supervisor(command, output, restarts_max=restarts_max)
+        if file is not None:
+            self._served = _served(self.router, file)
 
     def recorded(self) -> Recorded:
         """What has been recorded since the start."""
@@ -116,11 +137,23 @@ class Stack:
     def stop(self, timeout_s: float = _STOP_S) -> None:
         """First who reads the log, then who writes it."""
         self.stop_pipeline(timeout_s)
+        if self._served is not None:
+            self._served.stop()
+            self._served = None
         if self._serving is not None:
             self.router.stop()
             self._serving.join()
             self._serving = None
             self.router.close()
+
+
+def _served(router: Daemon, file: Path) -> PipelineServer | None:
+    """Tell of a pipeline; None: its file is wrong, which its own output says."""
+    try:
+        definition = load(file)
+    except EleaError:
+        return None
+    return PipelineServer(router.session, definition, lambda: read(definition.own))
 
 
 def _recorded(status: Mapping[str, Json]) -> Recorded:

@@ -19,6 +19,7 @@ from elea.node.links import Links
 from elea.node.ports import LinkInfo, NeighbourDown, NeighbourUp
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
+from elea.node.traffic_hot import KeyTraffic
 from elea.records import dataclass
 from elea.routing.core import Routing
 from elea.routing.face import FaceSpec
@@ -68,6 +69,7 @@ class Groups:
         "_rng",
         "_routing",
         "_settings",
+        "_traffic",
         "by_face",
     )
 
@@ -82,7 +84,9 @@ class Groups:
         next_face_id: Callable[[], int],
         announce: Callable[[NeighbourUp | NeighbourDown], None],
         guards: Guards,
+        traffic: KeyTraffic,
     ) -> None:
+        self._traffic = traffic
         self._settings = settings
         self._routing = routing
         self._egress = egress
@@ -102,7 +106,7 @@ class Groups:
     def open(self, link_id: int, info: LinkInfo, now_ns: int) -> None:
         """A group was joined: say JOIN, and take what comes."""
         face_id = self._next_face_id()
-        sink = FaceSink(self._routing, face_id)
+        sink = FaceSink(self._routing, face_id, traffic=self._traffic)
         transport = GroupTransport(
             self._settings.group_offer(info.batch_len_max),
             self._rng,

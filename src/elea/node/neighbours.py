@@ -21,6 +21,7 @@ from elea.node.ports import NeighbourDown, NeighbourUp
 from elea.node.receive_hot import FaceSink
 from elea.node.settings import NodeSettings
 from elea.node.stamping_hot import Stamper
+from elea.node.traffic_hot import KeyTraffic
 from elea.node.views import Departed
 from elea.routing.core import Routing
 from elea.routing.face import FaceSpec
@@ -65,6 +66,7 @@ class Neighbours:
         "_links",
         "_routing",
         "_stamper",
+        "_traffic",
         "_transport_settings",
         "departed",
     )
@@ -81,7 +83,9 @@ class Neighbours:
         guards: Guards,
         dialling: Dialling,
         announce: Callable[[NeighbourUp | NeighbourDown], None],
+        traffic: KeyTraffic,
     ) -> None:
+        self._traffic = traffic
         self._transport_settings = settings.transport
         self._limits = limits
         self._routing = routing
@@ -134,7 +138,9 @@ class Neighbours:
             agreed, limits=self._limits, pool=self._fragments, settings=self._transport_settings
         )
         routes_count = self._limits.routes_count
-        sink = FaceSink(self._routing, face_id, self._direct, self._stamper, routes_count)
+        sink = FaceSink(
+            self._routing, face_id, self._direct, self._stamper, routes_count, self._traffic
+        )
         neighbour = Neighbour.new(transport, sink, link.info, now_ns)
         self._by_zid[agreed.peer_zid] = self._by_face[face_id] = neighbour
         self._egress.outlets[face_id] = neighbour.outlet

@@ -35,6 +35,7 @@ from elea.node.sessions import Session, Sessions
 from elea.node.settings import EndpointGroups, NodeSettings
 from elea.node.stamping_hot import Stamper
 from elea.node.stats import NodeStats, Refusal
+from elea.node.traffic_hot import KeyTraffic
 from elea.node.views import NeighbourView, view_of
 from elea.routing.core import Routing
 from elea.routing.effects import Output
@@ -72,6 +73,7 @@ class Node:
         self._effects: list[Effect] = []
         self._sessions = Sessions(self.zid, self.whatami.index, self.routing, self.egress)
         self._last_face_id = 0
+        self.traffic = KeyTraffic(limits.counted_keys_count, limits.counted_keys_ns)
         self._closed = False
         self._blocked = False  # what a session just sent waits for room
         self.stats = NodeStats()
@@ -93,6 +95,7 @@ class Node:
             self.guards,
             self._dialling,
             self._announce,
+            self.traffic,
         )
         self.departed = self._neighbours.departed
         self.admission = Admission(
@@ -116,6 +119,7 @@ class Node:
             self._next_face_id,
             self._announce,
             self.guards,
+            self.traffic,
         )
 
     # Life.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from elea.limits import DEFAULT_LIMITS
 from elea.node.egress_hot import Egress, Guard, Outlet, RawSink
 from elea.node.stamping_hot import KEEP, Stamper
+from elea.node.traffic_hot import KeyCount, KeyTraffic
 from elea.routing.core import Routing
 from elea.routing.now_hot import Now
 from elea.routing.pubsub_hot import Destination, PushSource, RouteCache
@@ -48,12 +49,13 @@ class Hop:
 class Aim:
     """Where the samples of a key go, as long as no table changes."""
 
-    __slots__ = ("frame", "hops", "key", "sinks")
+    __slots__ = ("count", "frame", "hops", "key", "sinks")
 
-    def __init__(self, key: str, sinks: list[RawSink], hops: list[Hop]) -> None:
+    def __init__(self, key: str, sinks: list[RawSink], hops: list[Hop], count: KeyCount) -> None:
         self.key = key
         self.sinks = sinks
         self.hops = hops
+        self.count = count  # of what was received on the key
         self.frame: i64 = -1  # the last one of which sinks know that it began
 
 
@@ -66,12 +68,14 @@ class FaceSink:
         egress: The output of routing; None if that is something else, which must see every message.
         stamper: Gives timestamps to samples, as routing does; None if nobody does.
         keys_max: Keys that are remembered, as they stand in messages.
+        traffic: Counts what is received, by key; None: nobody can ask.
     """
 
     __slots__ = (
         "_aim",
         "_aims",
         "_alias",
+        "_counting",
         "_egress",
         "_frame",
         "_generation",
@@ -82,6 +86,7 @@ class FaceSink:
         "_source",
         "_stamper",
         "_touched",
+        "_traffic",
         "face_id",
         "general",
         "guard",
@@ -99,7 +104,10 @@ class FaceSink:
         egress: Egress | None = None,
         stamper: Stamper | None = None,
         keys_max: int = DEFAULT_LIMITS.routes_count,
+        traffic: KeyTraffic | None = None,
     ) -> None:
+        self._traffic = KeyTraffic(0, 0) if traffic is None else traffic
+        self._counting: i64 = 0  # the generation of its counters
         self.routing = routing
         self._push = routing.receive_push  # compiled: samples take no interpreted step
         self._egress = egress
@@ -121,7 +129,7 @@ class FaceSink:
         self._keys_max = keys_max
         # And the last one, until something else than a sample comes.
         self._alias: i64 = _NO_ALIAS
-        self._aim = Aim("", [], [])
+        self._aim = Aim("", [], [], self._traffic.of(""))
         self._frame: i64 = 0
         self._touched: list[RawSink] = []
 
@@ -151,6 +159,8 @@ class FaceSink:
         if guard is not None and message is not None:
             message = guard.check(message, reliable)
         if message is not None:
+            if self._traffic.active and isinstance(message, Push):
+                self._count(message)
             self.routing.receive(self.face_id, message, reliable, self.now.ns)
 
     def pieces(self, pieces: list[Piece], reliable: bool) -> bool:
@@ -182,6 +192,7 @@ class FaceSink:
         plain.payload_start = 0
         plain.payload_stop = len(plain.data)
         aim = self._aim
+        aim.count.add(length, self.now.ns)
         for sink in aim.sinks:
             sink.raw(aim.key, plain)
         if aim.hops:
@@ -216,6 +227,8 @@ class FaceSink:
                     continue
                 message = passed
             if isinstance(message, Push):
+                if self._traffic.active:
+                    self._count(message)
                 self._push(face_id, message, reliable)
             else:
                 self._alias = _NO_ALIAS  # tables may change
@@ -228,6 +241,7 @@ class FaceSink:
         pos: i64 = reader.pos
         plain = self._plain
         stamper = self._stamper
+        now_ns: i64 = self.now.ns
         count: i64 = 0
         while pos < end:
             after: i64 = plain.read(data, pos, end)
@@ -244,6 +258,7 @@ class FaceSink:
             if stamp is None:
                 break
             aim = self._aim
+            aim.count.add(after - pos, now_ns)
             for sink in aim.sinks:
                 sink.raw(aim.key, plain)
             if aim.hops:
@@ -292,10 +307,37 @@ class FaceSink:
     def _begin_frame(self) -> None:
         self._alias = _NO_ALIAS
         self._frame += 1
+        traffic = self._traffic
+        if traffic.generation != self._counting or (
+            traffic.active and self.now.ns >= traffic.until_ns
+        ):
+            self._recount()
         if self._egress is not None and self.guard is None:
             self._source = self.routing.push_source(self.face_id)
         else:
             self._source = None
+
+    def _recount(self) -> None:
+        """Counting began, or ended: forget the counters that are remembered."""
+        traffic = self._traffic
+        if traffic.active and self.now.ns >= traffic.until_ns:
+            traffic.stop()
+        self._counting = traffic.generation
+        self._aims.clear()
+
+    def _count(self, message: Push) -> None:
+        """Count a sample that goes the general way."""
+        source = self.routing.push_source(self.face_id)
+        wire = message.key
+        key = wire.suffix
+        if source is not None and wire.scope != 0:
+            head = (source.peer if wire.sender else source.own).get(wire.scope)
+            if head is None:
+                return
+            key = head + key
+        body = message.body
+        octets = len(key) + (len(body.payload) if isinstance(body, Put) else 0)
+        self._traffic.of(key).add(octets, self.now.ns)
 
     def _end_frame(self) -> None:
         self._end_run()
@@ -398,4 +440,4 @@ class FaceSink:
                 hops.append(Hop(outlet, destination))
             else:
                 return None
-        return Aim(key, sinks, hops) if sinks or hops else None
+        return Aim(key, sinks, hops, self._traffic.of(key)) if sinks or hops else None

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from elea.query import QueryTarget
@@ -75,6 +76,18 @@ class Route:
 
     hops: list[Hop]
     refused: str  # why access rules do not let it in, if they do not
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Something that access rules, filters or quotas of a node did not let pass."""
+
+    teller: str
+    action: str
+    key: str
+    rule: str
+    zid: str  # whose it was
+    at_s: float
 
 
 class AdminSpace:
@@ -185,6 +198,22 @@ class AdminSpace:
                     hop.why.append(f"{kind} {answer.removeprefix(prefix)}")
         return list(found.values())
 
+    def refusals(self) -> list[Refusal]:
+        """What nodes refused of late, as they tell; those of Elea do."""
+        found: list[Refusal] = []
+        for key, payload in self._ask("@/*/*/events?max=1000"):
+            chunks = key.split("/")
+            shown = _object(payload)
+            events = None if shown is None else shown.get("events")
+            if len(chunks) != 4 or not isinstance(events, list):
+                self._reject(key)
+                continue
+            for one in events:
+                if isinstance(one, dict) and one.get("event") == "refused":
+                    texts = [str(one.get(name, "")) for name in ("action", "key", "rule", "zid")]
+                    found.append(Refusal(chunks[1], *texts, _seconds(one.get("time"))))
+        return found
+
     def successors(self, node: Node, root: str) -> dict[str, str]:
         """By router: the next one towards it for what entered the network at `root`."""
         prefix = f"@/{node.zid}/{node.role}/route/successor/src/{root}/dst/"
@@ -251,6 +280,13 @@ def _refused(access: object) -> str:
     rule = access.get("rule")
     why = str(access.get("why", "")) or "access rules"
     return f"{why} (rule {rule})" if isinstance(rule, str) else why
+
+
+def _seconds(value: object) -> float:
+    try:
+        return datetime.fromisoformat(str(value)).timestamp()
+    except ValueError:
+        return 0.0
 
 
 def _links(value: object) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,6 +21,7 @@ UNKNOWN: Final = "unknown"
 _SENDERS_COUNT: Final = 4  # publishers whose way is followed
 _NEAR_COUNT: Final = 3
 _CANDIDATES_COUNT: Final = 10_000  # declared keys among which near ones are looked for
+_RECENT_S: Final = 120.0  # a refusal before that may have been mended
 _SETTLE_S: Final = 1.0  # between two looks at counters, and how long a sample is waited for
 
 
@@ -72,6 +74,9 @@ def diagnose(space: AdminSpace, key: str) -> Diagnosis:
     takers = _zids(sources, "subscriber") + [
         one for one in _zids(sources, "queryable") if one not in _zids(sources, "subscriber")
     ]
+    refused = _refused(space, key, labels)
+    if refused is not None:
+        checks.append(refused)
     checks.append(_published(space, key, senders, labels))
     checks.append(_wanted(key, _zids(sources, "subscriber"), _zids(sources, "queryable"), labels))
     if not senders or not takers:
@@ -94,6 +99,33 @@ def _names(zids: list[str], labels: Labels) -> str:
     shown = [labels.label(zid) for zid in zids[:_NEAR_COUNT]]
     more = len(zids) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _refused(space: AdminSpace, key: str, labels: Labels) -> Check | None:
+    """What a node refused on this key of late: also of clients that declare no publisher."""
+    found = [one for one in space.refusals() if one.key and _intersect(one.key, key)]
+    if not found:
+        return None
+    last = max(found, key=lambda one: one.at_s)
+    count = sum(
+        (one.action, one.rule, one.zid) == (last.action, last.rule, last.zid) for one in found
+    )
+    who, at = labels.label(last.zid, "client"), labels.label(last.teller)
+    rule = f"rule {last.rule!r}" if last.rule else "the rule for all else"
+    times = f"{count} times" if count > 1 else "once"
+    age_s = max(0.0, time.time() - last.at_s)
+    text = (
+        f"{at} refused {last.action.replace('_', ' ')} on {last.key} of {who}, {times}, by {rule};"
+        f" the last time {age_s:.0f} s ago"
+    )
+    return Check("refusals", FAILED if age_s < _RECENT_S else OK, text)
+
+
+def _intersect(one: str, other: str) -> bool:
+    try:
+        return KeyExpr(one).intersects(KeyExpr(other))
+    except (KeyExprError, LimitError):
+        return False
 
 
 def _published(space: AdminSpace, key: str, senders: list[str], labels: Labels) -> Check:

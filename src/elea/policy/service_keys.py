@@ -5,12 +5,15 @@ the only place that knows which do. Access rules are held against what a message
 goes: the node at which a client connects decides, and the service may be several routers away.
 
     @elea/log/NAME/info         tells what a log is
+    @elea/log/NAME/density      tells how many rows it has of each span of time
+    @elea/log/NAME/keys         tells which keys it has rows of
     @elea/log/NAME/put/KEY      publishes on KEY and records it, or deletes it
     @elea/log/NAME/puts/KEY     records samples on KEY, which may be deletions
     @elea/log/NAME/read/SHARD   gives rows of any key; of some with the parameter `keyexpr`
     @elea/log/NAME/commit/WHO   moves the offsets of a consumer
     @elea/replay/ID/status      tells how a replay is
     @elea/replay/ID/VERB        controls it, which may publish on any key; a put does so, too
+    @elea/pipeline/NAME/...     tells what a pipeline is and how it does
     @sql/NAME                   gives rows of any key
     KEY/@adv/...                gives samples of KEY that an advanced publisher keeps
     KEY/@dds_pub_cache/ZID      gives samples of KEY that a bridge to DDS keeps
@@ -53,7 +56,10 @@ PUT: Final = "put"
 PUTS: Final = "puts"
 _LOG: Final = "log"
 _CONFIG: Final = "*/*/config/**"
-_HARMLESS: Final = ("log/*/info", "log/*/read/*", "replay/*/status")  # queries that only read
+_HARMLESS: Final = (  # queries that only read
+    *("log/*/info", "log/*/density", "log/*/keys", "log/*/read/*"),
+    *("replay/*/status", "pipeline/**"),
+)
 _VERBS: Final = "replay/*/*"
 _STATUS: Final = "status"
 _CACHES: Final = (ADVANCED, DDS_CACHE)  # chunks after a key whose samples are kept

@@ -2,6 +2,8 @@
 
     @elea/log/NAME            token: somebody serves this log
     @elea/log/NAME/info       what it is and has; `time=` where that begins, `octets=true` how long
+    @elea/log/NAME/density    rows and bytes by time: `from`, `to` in seconds since 1970, `bins`
+    @elea/log/NAME/keys       the keys it has rows of, and how many of each; `max` of them
     @elea/log/NAME/read/SHARD rows `lo` to `hi`; of `columns`, `keyexpr`, `from`, `until`; `lossy`;
                               `first`, `end`: of a range that is asked for in parts
     @elea/log/NAME/commit/WHO how far a consumer has come
@@ -44,6 +46,7 @@ from elea.store.flight.door import Door
 from elea.store.line import Line
 from elea.store.log import consumers
 from elea.store.log.block import HEADER
+from elea.store.log.density import BINS_COUNT_MAX, density
 from elea.store.log.log import Log
 from elea.store.log.ranges import ALL_TIME, block_start, checked_columns, rows_of, seek
 from elea.store.log.reader import LogReader
@@ -57,6 +60,12 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _ARROW: Final = Encoding("application/vnd.apache.arrow.stream")
 _LEASE_S_MAX: Final = 10 * 365 * 86_400
 _TIME_MAX: Final = 2**64
+_COMMIT: Final = "commit/*"
+_KINDS: Final = ("info", "density", "keys", _COMMIT)  # of questions, each a queryable
+_KEYS_COUNT: Final = 20_000  # in one answer
+_SECONDS_MAX: Final = 2**32
+
+_FRACTION: Final = 2.0**32  # of a second, in a timestamp
 
 _Piece = tuple[int, int, bytes]  # from a row to a row, as an Arrow stream
 
@@ -102,12 +111,14 @@ class LogServer:
         if door is not None:
             door.add(self.name, self._reader.disk, session)
         root = f"{PREFIX}/{self.name}"
-        questions = self._line("info", self._answer)
-        ranges = self._line("read", self._read)
+        questions = self._line("info", lambda query, number: self._answer(query, _KINDS[number]))
+        ranges = self._line("read", lambda query, _: self._read(query))
         self._declared = [
-            session.declare_queryable(f"{root}/info", questions),
-            session.declare_queryable(f"{root}/commit/*", questions),
-            session.declare_queryable(f"{root}/read/*", ranges),
+            *(
+                session.declare_queryable(f"{root}/{kind}", _taking(questions, number))
+                for number, kind in enumerate(_KINDS)
+            ),
+            session.declare_queryable(f"{root}/read/*", _taking(ranges, 0)),
         ]
         self._token = session.liveliness().declare_token(root)
 
@@ -121,28 +132,57 @@ class LogServer:
         for line in self._lines:
             line.stop()
 
-    def _line(self, kind: str, answer: Callable[[Query], None]) -> Callback[Query]:
+    def _line(self, kind: str, answer: Callable[[Query, int], None]) -> Line:
         line = Line(
             f"log-{self.name}-{kind}",
             1,  # a reader is not for two threads
             self._limits.log_queries_count,
-            lambda query, _: answer(query),
+            answer,
             _failed,
             self._full,
         )
         self._lines.append(line)
-        return Callback(partial(line.take, 0), indirect=False)
+        return line
 
     def _full(self) -> None:
         self.refused_count += 1
 
-    def _answer(self, query: Query) -> None:
-        asked = str(query.key_expr).removeprefix(f"{PREFIX}/{self.name}/")
-        kind, _, consumer = asked.partition("/")
-        is_commit = kind == "commit"
-        told = self._commit(consumer, query) if is_commit else self._info(query.parameters)
-        key = query.key_expr if "*" not in asked else f"{PREFIX}/{self.name}/info"
+    def _answer(self, query: Query, kind: str) -> None:
+        if kind == _COMMIT:
+            key = str(query.key_expr)
+            told = self._commit(key.rpartition("/")[2], query)
+        else:
+            key = f"{PREFIX}/{self.name}/{kind}"
+            answers = {"info": self._info, "density": self._density, "keys": self._keys}
+            told = answers[kind](query.parameters)
         query.reply(key, json.dumps(told), encoding=Encoding.APPLICATION_JSON)
+
+    def _keys(self, parameters: Parameters) -> dict[str, Json]:
+        most = _KEYS_COUNT
+        if "max" in parameters:
+            most = min(most, _number(parameters, "max", _TIME_MAX))
+        with self._reading:
+            found = self._reader.keys()
+        told: dict[str, Json] = {key: found[key] for key in sorted(found)[:most]}
+        return {"keys": told, "left_out": len(found) - len(told)}
+
+    def _density(self, parameters: Parameters) -> dict[str, Json]:
+        bins = _number(parameters, "bins", BINS_COUNT_MAX) if "bins" in parameters else 100
+        if not bins:
+            raise InvalidValueError("bins", f"saw 0; legal are 1 to {BINS_COUNT_MAX}")
+        since, until = (_time(parameters, name) for name in ("from", "to"))
+        if since is not None and until is not None and since >= until:
+            raise InvalidValueError("from", "saw a time that is not before `to`")
+        with self._reading:
+            found = density(self._reader, bins, since, until)
+        return {
+            "from": found.since / _FRACTION,
+            "to": found.until / _FRACTION,
+            "rows": list(found.rows),
+            "bytes": list(found.octets),
+            "lost": found.lost_count,
+            "cut": found.is_cut,
+        }
 
     def _info(self, parameters: Parameters) -> dict[str, Json]:
         time_ = _number(parameters, "time", _TIME_MAX) if "time" in parameters else None
@@ -337,6 +377,25 @@ def _failed(query: Query, error: Exception) -> None:
     """Tell the asker what went wrong: a disk may raise anything."""
     with suppress(ClosedError):
         query.reply_err(json.dumps(refusal_of(error)), encoding=Encoding.APPLICATION_JSON)
+
+
+def _taking(line: Line, number: int) -> Callback[Query]:
+    """Called by whoever brings a query: it only gets in line."""
+    return Callback(partial(line.take, number), indirect=False)
+
+
+def _time(parameters: Parameters, name: str) -> int | None:
+    """Seconds since 1970 as the 64 bits of a timestamp; None: not given."""
+    text = parameters.get(name)
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < _SECONDS_MAX:
+        raise InvalidValueError(name, f"saw {text!a}; legal are seconds since 1970")
+    return int(seconds * _FRACTION)
 
 
 def _number(parameters: Parameters, name: str, bound: int) -> int:

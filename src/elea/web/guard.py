@@ -26,7 +26,7 @@ from elea.secret import Secret
 from elea.session.rights import Identity, bucket_of, identity_of, only_reads
 from elea.web.names import COMMON_NAME
 from elea.web.problems import ProblemError
-from elea.web.settings import ANY_ORIGIN, EVERYTHING
+from elea.web.settings import ANY_ORIGIN, EVERYTHING, OPERATOR
 from elea.web.state import State, attach
 from elea.web.target import key_of
 from elea.web.ui.paths import ABOUT, is_navigation, is_page, is_shell
@@ -219,7 +219,10 @@ class Guard:
     def _user(self, scope: Scope, headers: Headers) -> str | None:
         """Whose token a request shows; a wrong one is refused, even where none is needed."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not self._settings.tokens:
+        tokens = dict(self._settings.tokens)
+        if self._settings.operate is not None:
+            tokens[OPERATOR] = self._settings.operate
+        if scheme.lower() != "bearer" or not tokens:
             return None
         client = scope.get("client")
         address = bucket_of("" if client is None else client[0])
@@ -234,7 +237,7 @@ class Guard:
                 headers={"retry-after": str(wait_s)},
             )
         shown = Secret(given.strip())
-        users = [name for name, token in self._settings.tokens.items() if shown == token]
+        users = [name for name, token in tokens.items() if shown == token]
         if not users:
             self._guesses.add(address, now_ns)
             raise _unauthorized("the token is not one of the server: revoked, or mistyped")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from elea import version
 from elea.config.kinds import Value
 from elea.errors import ConfigError, MissingDependencyError
 from elea.json5 import Json
+from elea.secret import Secret
 from elea.session.session import Session
 from elea.web.settings import PATH, RestSettings
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from elea.web.metrics import Collect
 
 _LOG: Final = logging.getLogger("elea.web")
+_TOKEN_LEN: Final = 24  # random bytes
 _PACKAGES: Final = ("starlette", "uvicorn", "prometheus_client", "h11", "anyio", "websockets")
 
 
@@ -43,6 +47,8 @@ class Rest:
             if error.name is None or error.name.partition(".")[0] not in _PACKAGES:
                 raise
             raise MissingDependencyError("REST", "web") from error
+        if settings.dashboard and settings.operate_link and settings.operate is None:
+            settings = replace(settings, operate=Secret(secrets.token_urlsafe(_TOKEN_LEN)))
         self._settings = settings
         self._state = State(session, settings)
         try:
@@ -59,6 +65,17 @@ class Rest:
     def url(self) -> str:
         """Where it is."""
         return self._settings.url(self._server.port)
+
+    @property
+    def page_url(self) -> str:
+        """Where a browser finds the page."""
+        return f"{self.url}/"
+
+    @property
+    def operate_url(self) -> str | None:
+        """The same with the right to change something; None: nobody has it. It is a secret."""
+        token = self._settings.operate if self._settings.operate_link else None
+        return None if token is None else f"{self.url}/#token={token.reveal()}"
 
     def watch(self, collect: Collect) -> None:
         """Show the metrics of the node, too."""

@@ -27,6 +27,8 @@ ANY_ORIGIN: Final = "*"
 WRITES: Final = "writes"
 EVERYTHING: Final = "everything"
 TOKEN_USER: Final = "rest"  # noqa: S105  # what access rules call the holder of the token in `token_file`
+OPERATE_ENV: Final = "ELEA_OPERATE_TOKEN"
+OPERATOR: Final = "operator"  # what access rules call the holder of the token to operate
 _LOOPBACK: Final = "127.0.0.1"
 _PORT_MAX: Final = 65_535
 _HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
@@ -48,6 +50,8 @@ KEYS: Final = (
     "streams_per_address_count",
     "query_timeout_ms",
     "dashboard",
+    "operate_token_file",
+    "operate_link",
     "__required__",
     *("__path__", "__config__", "__plugin__", "work_thread_num", "max_block_thread_num"),
 )
@@ -70,6 +74,8 @@ class RestSettings:
     tls_client_ca: str | None = None  # whose certificates users may show
     query_timeout_ms: int = 10_000
     dashboard: bool = True  # whether the page is served
+    operate: Secret | None = None  # whoever shows it may change something by the page
+    operate_link: bool = False  # make one, for as long as the service runs
     limits: Limits = DEFAULT_LIMITS
 
     @property
@@ -109,7 +115,7 @@ class RestSettings:
         for name in section:
             if name not in KEYS:
                 near = get_close_matches(name, KEYS, 1)
-                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(KEYS[:15])}"
+                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(KEYS[:17])}"
                 raise ConfigError(f"{PATH}/{name}", f"no such key; {hint}")
         host, port = _address(section.get("http_port"))
         streams_count = _number(section, "streams_count", DEFAULT_LIMITS.web_streams_count, 10_000)
@@ -127,6 +133,10 @@ class RestSettings:
             tls_client_ca=_text(section, "tls_client_ca"),
             query_timeout_ms=_number(section, "query_timeout_ms", 10_000, 600_000),
             dashboard=_flag(section, "dashboard", default=True),
+            operate=read_token(
+                _text(section, "operate_token_file"), OPERATE_ENV, f"{PATH}/operate_token_file"
+            ),
+            operate_link=_flag(section, "operate_link"),
             limits=replace(
                 DEFAULT_LIMITS,
                 web_body_len=_number(section, "body_len", DEFAULT_LIMITS.web_body_len, 1 << 30),
@@ -142,6 +152,8 @@ class RestSettings:
     def _check(self) -> None:
         if self.protect not in (WRITES, EVERYTHING):
             raise _refused("protect", f"{WRITES!r} or {EVERYTHING!r}", self.protect)
+        if self.operate is not None and any(self.operate == one for one in self.tokens.values()):
+            raise ConfigError(f"{PATH}/operate_token_file", "a user has the same token")
         if (self.tls_certificate is None) != (self.tls_private_key is None):
             raise ConfigError(
                 f"{PATH}/tls_certificate", "HTTPS needs tls_certificate and tls_private_key"
@@ -222,8 +234,8 @@ def _users(section: Mapping[str, Value]) -> dict[str, Secret]:
     found: dict[str, Secret] = {}
     for name in given:
         file = _text(given, name)
-        if not name or file is None or name == TOKEN_USER:
-            legal = f"a file with a token for a name other than {TOKEN_USER!r}"
+        if not name or file is None or name in (TOKEN_USER, OPERATOR):
+            legal = f"a file with a token for a name other than {TOKEN_USER!r} and {OPERATOR!r}"
             raise _refused(f"users/{name}", legal, file)
         token = read_token(file, TOKEN_ENV, f"{PATH}/users/{name}")
         assert token is not None  # of a file there is one

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
 import pytest
 from tests.unit.cli.ends import eventually
@@ -12,7 +14,7 @@ from tests.unit.daemon.rig import ask, client_of, options, root_of, running
 import elea
 from elea.daemon.daemon import Daemon
 from elea.operate import checks
-from elea.operate.admin_space import AdminSpace, Hop, Neighbour, Node, Sources
+from elea.operate.admin_space import AdminSpace, Hop, Neighbour, Node, Refusal, Sources
 from elea.operate.checks import FAILED, OK, UNKNOWN, Check, Diagnosis, diagnose
 from elea.operate.walk import Step
 
@@ -91,6 +93,29 @@ def test_a_rule_that_refuses() -> None:
             publisher.undeclare()
 
 
+def test_a_put_without_a_publisher_that_a_rule_refused() -> None:
+    """The verdict was that nobody publishes: a node saw the put, and refused it."""
+    with network(DENIED) as (daemon, sender, _):
+        sender.put("fleet/r7/pose", "1")
+        assert eventually(lambda: verdict(daemon, "fleet/r7/pose").name == "refusals")
+        found = verdict(daemon, "fleet/r7/pose")
+        assert found.state == FAILED
+        assert "refused put on fleet/r7/pose" in found.text
+        assert "own keys" in found.text
+
+
+def test_a_refusal_of_long_ago_is_told_and_is_no_verdict() -> None:
+    space = Told([], [])
+    Told.told_refusals[:] = [
+        Refusal("aa", "put", "fleet/*", "own keys", "b1", time.time() - 3_600),
+        Refusal("aa", "put", "other", "", "b1", time.time()),
+    ]
+    found = [one for one in diagnose(space, "fleet/r7").checks if one.name == "refusals"]
+    Told.told_refusals.clear()
+    assert [one.state for one in found] == [OK]
+    assert "the last time 3600 s ago" in found[0].text
+
+
 class Told(AdminSpace):
     """What nodes would tell."""
 
@@ -103,6 +128,11 @@ class Told(AdminSpace):
 
     def sources(self, key_expr: str) -> Iterator[Sources]:
         yield from self._told_sources
+
+    def refusals(self) -> list[Refusal]:
+        return self.told_refusals
+
+    told_refusals: ClassVar[list[Refusal]] = []
 
 
 def test_two_islands(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -331,3 +331,27 @@ def test_it_stops_after_its_session(log: Log, tmp_path: Path) -> None:
     server.stop()
     assert not [one for one in threading.enumerate() if one.name.startswith("log-fleet")]
     assert SCHEMA.names[0] == "key"
+
+
+def test_whoever_asks_all_logs_is_answered_what_was_asked(session: elea.Session, log: Log) -> None:
+    """A query on `@elea/log/*/density` was answered, in vain, with what `info` tells."""
+    server = LogServer(session, "fleet", LogReader(log.disk), log)
+    try:
+        found = {}
+        for kind in ("info", "density", "keys"):
+            [reply] = session.get(f"@elea/log/*/{kind}", timeout=WAIT_S)
+            assert reply.ok is not None, reply.err
+            assert str(reply.ok.key_expr) == f"@elea/log/fleet/{kind}"
+            found[kind] = json.loads(reply.ok.payload.to_bytes())
+        assert found["info"]["name"] == "fleet"
+        assert sum(found["density"]["rows"]) == 300
+        assert sum(found["keys"]["keys"].values()) == 300
+        assert len(list(session.get("@elea/log/*/*", timeout=WAIT_S))) == 3
+        [few] = session.get("@elea/log/fleet/keys?max=1", timeout=WAIT_S)
+        assert few.ok is not None
+        assert len(json.loads(few.ok.payload.to_bytes())["keys"]) == 1
+        for wrong in ("bins=0", "bins=x", "from=5;to=4", "from=-1", "to=never"):
+            [refused] = session.get(f"@elea/log/fleet/density?{wrong}", timeout=WAIT_S)
+            assert refused.err is not None
+    finally:
+        server.stop()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.errors import EleaError, MissingDependencyError
 from elea.spark.jvm import jvm_end
+from elea.spark.pipelines import served
 from elea.spark.pipelines.answers import job_of
 from elea.spark.pipelines.definition import BAD, Decoded, Pipeline, View
 from elea.spark.pipelines.lag import Lags
@@ -71,6 +72,9 @@ def run(
         answers = None if once else job_of(pipeline)
         if answers is not None:
             jobs.append(answers)
+        told_by = None if once else served.job_of(pipeline, board.status)
+        if told_by is not None:
+            jobs.append(told_by)
         made = Run(
             *(pipeline, lease, board, jobs, upkeep),
             once=once,

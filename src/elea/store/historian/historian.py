@@ -31,9 +31,11 @@ from elea.predicate.projection import Projection
 from elea.session.handlers import Callback
 from elea.session.query import Query
 from elea.session.session import Session
+from elea.store.historian import series
 from elea.store.historian.gather import Gathered, fields_of, gather
 from elea.store.historian.schemas import RecordedSchemas
 from elea.store.historian.selection import Selection
+from elea.store.historian.series import SeriesRequest
 from elea.store.historian.source import Source
 from elea.store.line import Line, refuse
 from elea.store.log.schema import RowKind
@@ -138,12 +140,16 @@ class Historian:
             selection = Selection.of(
                 query.key_expr, query.parameters, self._wall_ns(), self._limits
             )
+            asked = SeriesRequest.of(selection, query.parameters, self._limits)
         except EleaError as error:
             self.counts.invalid += 1
             refuse(query, "invalid", str(error))
             return
         for source in self._sources:
             source.settle()
+        if asked is not None:
+            self._reply_series(query, asked, number)
+            return
         found = gather(
             self._sources,
             selection,
@@ -158,6 +164,22 @@ class Historian:
             if found.length > _LARGE_LEN:  # Arrow would keep it for the next answer
                 del found
                 pa.default_memory_pool().release_unused()
+
+    def _reply_series(self, query: Query, asked: SeriesRequest, number: int) -> None:
+        owns = self._owner(number)
+        if owns is not None and not owns(asked.key):
+            return
+        told = series.answer(
+            self._sources,
+            asked,
+            self._wall_ns() / 1e9,
+            is_wanted=lambda: not self._line.stopping and query.is_wanted(),
+            limits=self._limits,
+        )
+        if told is not None and self._goes_on(query):
+            self.counts.replies += 1
+            octets = json.dumps(told, separators=(",", ":")).encode()
+            query.reply(asked.key, octets, encoding=series.ENCODING)
 
     def _reply_all(self, query: Query, found: Gathered, projection: Projection | None) -> None:
         rows = iter(found)

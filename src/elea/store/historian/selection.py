@@ -9,6 +9,7 @@
 | `_project=FIELDS` | some fields of the payload, as JSON |
 | `_order=asc` | by key, then time; `desc`: the newest of a key first; `time`: by time alone |
 | `_max=N` | the first N in that order |
+| `_series=FIELDS`, `_columns=N` | numbers of one key as one reply, thinned to pixels: `series.py` |
 | `_after=KEY` | keys behind this one, by their octets: to go on where an answer was cut |
 """
 

@@ -18,15 +18,16 @@ from elea.json5 import Json
 from elea.keyexpr.keyexpr import KeyExpr
 from elea.operate.text import escape
 from elea.selector import Selector
+from elea.series import Losses, Row, number_of, read, shown
 from elea.session.rights import Action, only_reads
 from elea.timestamp import Timestamp
 from elea.web.payloads import ERROR_KEY, Entry
 from elea.web.problems import ProblemError
 from elea.web.rest import ask, body_of, count, permit
 from elea.web.state import State, identity_of
-from elea.web.ui.series import Losses, Row, read, shown
 
 _SPAN_S_MAX = 400 * 86_400.0
+_SERIES = "application/json;elea-series"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,11 @@ class Asked:
     until: float
     columns: int
 
-    @property
-    def selector(self) -> Selector:
-        """What historians are asked."""
-        return Selector(f"{self.key}?_time=[{_rfc3339(self.since)}..{_rfc3339(self.until)}]")
+    def selector(self, versions_max: int) -> Selector:
+        """What historians are asked: for a series; others than ours answer with versions."""
+        times = f"_time=[{_rfc3339(self.since)}..{_rfc3339(self.until)}]"
+        series = f"_series={','.join(self.fields) or '*'};_columns={self.columns}"
+        return Selector(f"{self.key}?{times};{series};_order=desc;_max={versions_max}")
 
 
 class History:
@@ -65,7 +67,7 @@ class History:
         state, identity = self._state, identity_of(request.scope)
         asked = _asked(await json_of(request, state), state)
         most = state.limits.ui_history_count
-        selector = Selector(f"{asked.selector};_order=desc;_max={most}")
+        selector = asked.selector(most)
         told = str(selector.parameters)
         await permit(state, identity, Action.QUERY, asked.key, told)
         await count(state, identity, Action.QUERY, asked.key, told, length=0)
@@ -79,6 +81,7 @@ class History:
         self._running_count += 1
         try:
             entries: list[Entry] = []
+            series: list[dict[str, Json]] = []
             length, error, is_cut = 0, "", False
             timeout_s = state.settings.query_timeout_ms / 1e3
             async with aclosing(ask(state, identity, selector, timeout_s, None, None)) as replies:
@@ -87,14 +90,38 @@ class History:
                         error = escape(entry.payload[:200].decode(errors="replace"))
                         continue
                     length += len(entry)
+                    if str(entry.encoding) == _SERIES and length <= state.limits.ui_history_len:
+                        series += _series(entry.payload)
+                        continue
                     if len(entries) >= most or length > state.limits.ui_history_len:
                         is_cut = True
                         break
                     entries.append(entry)
             is_cut |= len(entries) >= most
+            if series and not entries:
+                return JSONResponse({**_joined(series), "error": error})
             return JSONResponse(await state.call(lambda: _points(entries, asked, error, is_cut)))
         finally:
             self._running_count -= 1
+
+
+def _series(payload: bytes) -> list[dict[str, Json]]:
+    """What a historian of ours answered; nothing if it is not what it should be."""
+    try:
+        part = json.loads(payload)
+        times_and_values = list(part["series"].values())
+        legal = all(len(times) == len(values) for times, values in times_and_values)
+        numbers = [part["since"], part["until"], part["step"], part["rows"]]
+        legal &= all(isinstance(one, int | float) for one in numbers)
+        legal &= isinstance(part["fields"], list) and isinstance(part["lost"], list)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return []
+    return [part] if legal else []
+
+
+def _joined(parts: list[dict[str, Json]]) -> dict[str, Json]:
+    """The fullest answer. Historians of one key have the same versions, or some of them."""
+    return max(parts, key=lambda part: int(str(part["rows"])))
 
 
 def _points(entries: list[Entry], asked: Asked, error: str, is_cut: bool) -> dict[str, Json]:
@@ -103,7 +130,7 @@ def _points(entries: list[Entry], asked: Asked, error: str, is_cut: bool) -> dic
     for entry in entries:
         if entry.kind == "PUT" and entry.timestamp is not None:
             time64 = Timestamp.parse(entry.timestamp).get_time_as_ntp64()
-            row = Row(time64.as_secs_f64(), entry.payload, entry.encoding, entry.source)
+            row = Row(time64.as_secs_f64(), entry.payload, entry.encoding, number_of(entry.source))
             rows.setdefault((int(time64), entry.payload), row)
     ordered = [rows[key] for key in sorted(rows, key=itemgetter(0))]  # floats would be equal
     found = read(ordered, asked.fields, Losses())
@@ -141,14 +168,14 @@ def _asked(body: dict[str, object], state: State) -> Asked:
     if (
         not isinstance(fields, list)
         or not all(isinstance(one, str) for one in fields)
-        or len(fields) > limits.ui_fields_count
+        or len(fields) > limits.series_fields_count
     ):
-        detail = f"expected a list of at most {limits.ui_fields_count} texts for fields"
+        detail = f"expected a list of at most {limits.series_fields_count} texts for fields"
         raise ProblemError(HTTPStatus.BAD_REQUEST, detail)
     now = time.time()
     until = _number(body, "until", now, 0, now + 86_400)
     since = _number(body, "since", until - 600, until - _SPAN_S_MAX, until - 1e-3)
-    columns = int(_number(body, "columns", 800, 1, limits.ui_columns_count))
+    columns = int(_number(body, "columns", 800, 1, limits.series_columns_count))
     return Asked(key, tuple(fields), since, until, columns)
 
 

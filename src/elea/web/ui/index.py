@@ -10,6 +10,7 @@ from elea.json5 import Json
 from elea.operate.text import escape
 
 MARKS: Final = {"publisher": "p", "subscriber": "s", "queryable": "q", "querier": "r", "token": "t"}
+RECORDED: Final = "l"  # a log has rows of it
 
 
 @dataclass(slots=True)

@@ -29,6 +29,9 @@ class Kind(Enum):
     NODES = "nodes"  # nodes and their sessions
     LOG = "log"  # logs that are recorded here
     DEVICES = "devices"  # devices of a gateway here, bridges to DDS
+    FEED = "feed"  # what happened, what was refused to whom, the audit
+    PIPELINES = "pipelines"  # pipelines and their tables; of a key, those it goes into
+    ALERTS = "alerts"  # alerts that are raised, and those of a day
     TREE = "tree"  # rows of the tree of declared keys, or keys that hold some words
     ROWS = "rows"  # last values of keys in view
     SERIES = "series"  # numbers of each new sample of a key
@@ -100,9 +103,11 @@ def _want(value: dict[str, object], limits: Limits) -> Want:
         kind = Kind(value.get("kind"))
     except ValueError:
         raise MessageError(f"expected a kind of {', '.join(one.value for one in Kind)}") from None
-    count_max = 1 if kind in (Kind.VALUE, Kind.SERIES) else limits.ui_watched_per_want_count
+    count_max = (
+        1 if kind in (Kind.VALUE, Kind.SERIES, Kind.PIPELINES) else limits.ui_watched_per_want_count
+    )
     keys = _texts(value, "keys", count_max)
-    fields = _texts(value, "fields", limits.ui_fields_count)
+    fields = _texts(value, "fields", limits.series_fields_count)
     return Want(
         _number(value, "id", _ID_MAX),
         kind,

@@ -22,7 +22,9 @@ from elea.operate.text import escape
 from elea.operate.traffic import Look, look
 from elea.query import QueryTarget
 from elea.web.state import State
-from elea.web.ui.index import MARKS, Index
+from elea.web.ui import alerts
+from elea.web.ui.index import MARKS, RECORDED, Index
+from elea.web.ui.told import Told, Topic
 
 _LOG: Final = logging.getLogger("elea.web")
 _PERIOD_S: Final = 2.0
@@ -40,9 +42,11 @@ class Network:
         self._state = state
         self.space = AdminSpace(state.session, _TIMEOUT_S, with_own=True)
         self.labels = Labels(self.space)
+        self.told = Told(state.session, state.limits.ui_idle_ns / 1e9)
         self.look: Look | None = None
         self.index = Index({})
         self.users: dict[str, dict[str, list[str]]] = {}  # ids by kind, of each key
+        self._recorded: frozenset[str] = frozenset()
         self.left_out_count = 0  # declared keys beyond the limit
         self.services: dict[str, Json] = {}  # what services of this node tell
         self.refused: dict[str, int] = {}
@@ -52,8 +56,9 @@ class Network:
         self._wanted_until_s = 0.0
         self._task: asyncio.Task[None] | None = None
 
-    def want(self) -> None:
-        """Somebody looks: keep looking for some seconds."""
+    def want(self, *topics: Topic) -> None:
+        """Somebody looks: keep looking for some seconds, at topics besides the nodes."""
+        self.told.want(topics)
         self._wanted_until_s = time.monotonic() + self._state.limits.ui_idle_ns / 1e9
         if self._task is None and not self._state.stopping:
             self._task = asyncio.create_task(self._run())
@@ -78,6 +83,7 @@ class Network:
                 await asyncio.sleep(max(_PERIOD_S, _REST * took_s))
         finally:
             self._task = None
+            self._state.later(self.told.leave)
 
     # By one worker at a time.
 
@@ -85,6 +91,7 @@ class Network:
         before, now = self.look, look(self.space.nodes(stats=True))
         if before is not None:
             now.compare(before)
+        self.told.refresh()
         self._read_keys()
         self.labels.learn(now.nodes)
         self._read_services()
@@ -97,7 +104,10 @@ class Network:
         count_max = self._state.limits.ui_keys_count
         users: dict[str, dict[str, list[str]]] = {}
         left_out: set[int] = set()
+        own = {str(self._state.session.zid())}
         for source in self.space.sources("**"):
+            if source.key == alerts.KEYS and {*source.zids} <= own:
+                continue  # the page's own subscriber
             if source.key not in users and len(users) >= count_max:
                 if len(left_out) < count_max:
                     left_out.add(hash(source.key))
@@ -105,9 +115,13 @@ class Network:
             zids = users.setdefault(source.key, {}).setdefault(source.kind, [])
             zids.extend(zid for zid in source.zids if zid not in zids)
         self.left_out_count = len(left_out)
-        if users != self.users:
+        recorded = self.told.recorded
+        if users != self.users or recorded is not self._recorded:
             marks = {key: "".join(MARKS[kind] for kind in sorted(users[key])) for key in users}
-            self.index, self.users = Index(marks), users
+            for key in recorded:
+                if key in marks or len(marks) < count_max:
+                    marks[key] = marks.get(key, "") + RECORDED
+            self.index, self.users, self._recorded = Index(marks), users, recorded
 
     def _read_services(self) -> None:
         prefix = f"@/{self._state.session.zid()}/*{_STATUS}"

@@ -23,6 +23,7 @@ from elea.operate.text import escape
 from elea.operate.walk import Step
 from elea.selector import Selector
 from elea.session.rights import Action, bucket_of, only_reads
+from elea.timestamp import Timestamp
 from elea.web.payloads import ERROR_KEY, Entry
 from elea.web.problems import ProblemError
 from elea.web.rest import ask, count, permit
@@ -31,6 +32,7 @@ from elea.web.ui.assets import Assets
 from elea.web.ui.history import History, json_of
 from elea.web.ui.live import Live
 from elea.web.ui.network import Network
+from elea.web.ui.operating import Operating, may_operate
 from elea.web.ui.paths import ABOUT, LIVE, PROTOCOL, ROOT, is_shell
 from elea.web.ui.tickets import Tickets
 from elea.web.ui.watch import Watch
@@ -58,6 +60,7 @@ class Page:
         self.addresses: Counter[str] = Counter()  # live connections
         self._whys_count = 0
         self.history = History(state)
+        self.operating = Operating(state)
         self._endpoints: dict[tuple[str, str], Endpoint] = {
             ("GET", ABOUT): self._about,
             ("POST", f"{ROOT}ticket"): self._ticket,
@@ -65,6 +68,8 @@ class Page:
             ("POST", f"{ROOT}why"): self._why,
             ("POST", f"{ROOT}query"): self._query,
             ("POST", f"{ROOT}series"): self.history.answer,
+            ("POST", f"{ROOT}put"): self.operating.put,
+            ("POST", f"{ROOT}sql"): self.operating.sql,
         }
 
     async def answer(self, request: Request) -> Response:
@@ -127,6 +132,7 @@ class Page:
                 "protocol": PROTOCOL,
                 "base": self.assets.base,
                 "needs_token": self._state.settings.viewing_needs_token,
+                "may_operate": may_operate(self._state, identity_of(request.scope)),
             }
         )
 
@@ -213,11 +219,16 @@ def _row(entry: Entry, value_len: int) -> tuple[Json, int]:
         "key": escape(entry.key),
         "error": entry.kind == ERROR_KEY,
         "encoding": escape(str(entry.encoding)),
-        "timestamp": escape(entry.timestamp or ""),
+        "timestamp": escape(_time(entry.timestamp)),
         "length": len(entry.payload),
         "lines": list(lines),
     }
     return row, sum(map(len, lines)) + len(entry.key)
+
+
+def _time(stamp: str | None) -> str:
+    """A timestamp as a time of day, which people read."""
+    return "" if stamp is None else Timestamp.parse(stamp).to_string_rfc3339_lossy()
 
 
 def _diagnosis(found: Diagnosis) -> Json:

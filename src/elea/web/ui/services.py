@@ -64,6 +64,46 @@ def logs(services: Services) -> dict[str, Json]:
     return {"logs": rows[:_ROWS_COUNT], "skip": max(0, len(rows) - _ROWS_COUNT)}
 
 
+def histories(densities: Services, infos: Services) -> dict[str, Json]:
+    """How much logs have of each span of time, and who reads them."""
+    found: dict[str, Json] = {}
+    for name, value in densities.items():
+        told = _facts(value)
+        rows = [one for one in _list(told.get("rows")) if isinstance(one, int)]
+        since, until = told.get("from"), told.get("to")
+        if isinstance(since, int | float) and isinstance(until, int | float):
+            lost = _count(told.get("lost"))
+            found[escape(name)] = {"from": since, "to": until, "rows": [*rows], "lost": lost}
+    readers: list[Json] = []
+    for name, value in infos.items():
+        told = _facts(value)
+        ends = {
+            str(shard): _count(_facts(one).get("end"))
+            for shard, one in enumerate(_list(told.get("shards")))
+        }
+        for consumer, one in _facts(told.get("consumers")).items():
+            offsets = _facts(_facts(one).get("offsets"))
+            behind = sum(
+                max(0, (ends.get(shard) or 0) - (_count(offset) or 0))
+                for shard, offset in offsets.items()
+            )
+            lease_ns = _count(_facts(one).get("lease_until_ns"))
+            until_s = None if lease_ns is None else lease_ns / 1e9
+            readers.append([escape(name), escape(consumer), behind, until_s])
+    return {"density": found, "consumers": readers[:_ROWS_COUNT]}
+
+
+def doors(services: Services) -> list[Json]:
+    """The doors for questions in SQL that are open here, each with the names of its tables."""
+    told = _facts(services.get("sql/sql"))
+    key = _text(told.get("key"))
+    if not key.startswith("@sql/"):
+        return []
+    return [
+        [key.removeprefix("@sql/"), [escape(one) for one in sorted(_facts(told.get("tables")))]]
+    ]
+
+
 def devices(services: Services) -> dict[str, Json]:
     """Devices of the XRCE gateway here, those that left and why, and bridges to DDS."""
     gateway = services.get(_GATEWAY)
@@ -127,6 +167,10 @@ def _bridge(key: str, value: Json) -> Json:
 
 def _facts(value: object) -> Facts:
     return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Json]:
+    return value if isinstance(value, list) else []
 
 
 def _text(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final, Protocol
 
 from elea.errors import KeyExprError, LimitError
@@ -14,16 +15,21 @@ from elea.operate.payload_text import hex_lines, payload_lines
 from elea.operate.text import escape
 from elea.operate.traffic import Row as SessionRow
 from elea.provenance import SampleKind
+from elea.series import Losses, Row, number_of, read, shown
 from elea.session.rights import Action, Flow, Identity
 from elea.web.state import State
+from elea.web.ui import alerts, feeds
 from elea.web.ui.messages import Kind, Want
 from elea.web.ui.network import Network
-from elea.web.ui.series import Losses, Row, read, shown
-from elea.web.ui.services import devices, logs
+from elea.web.ui.services import devices, doors, histories, logs
+from elea.web.ui.told import Topic
 from elea.web.ui.watch import Value, Watch, Watched
 from elea.zbytes import ZBytes
 
 _NODES: Final = "@/*/*"
+_PIPELINES: Final = "@elea/pipeline/*/*"
+_AUDIT: Final = "@/*/*/audit"
+_NOW: Final = (Topic.TRAFFIC, Topic.FEED, Topic.PIPELINES, Topic.ALERTS)  # what the first view has
 _TEXT_LEN: Final = 160  # of a value in a row
 _TEXT_OCTETS: Final = 1_024  # of a value that are read for that
 _DUMP_LEN: Final = 4_096
@@ -73,15 +79,26 @@ def view_of(want: Want, sources: Sources) -> View:
     """What a browser is shown for a want."""
     match want.kind:
         case Kind.STATUS:
-            return _OfNetwork(sources, lambda: _status(sources.network, sources.state))
+            return _OfNetwork(sources, lambda: _status(sources), _NOW)
         case Kind.NODES:
             return _OfNetwork(sources, lambda: _nodes(sources.network))
         case Kind.LOG:
-            return _OfNetwork(sources, lambda: logs(sources.network.services))
+            return _OfNetwork(sources, lambda: _logs_part(sources.network), (Topic.LOGS,))
+        case Kind.FEED:
+            return _OfNetwork(sources, lambda: _feed(sources), (Topic.FEED, Topic.AUDIT))
+        case Kind.PIPELINES:
+            key = want.keys[0] if want.keys else ""
+            make = partial(feeds.pipeline_part, sources.network, key)
+            return _OfNetwork(sources, make, (Topic.PIPELINES,), ((Action.QUERY, _PIPELINES),))
+        case Kind.ALERTS:
+            most = sources.state.limits.ui_feed_count
+            make = partial(sources.network.told.alerts.told, most)
+            needed = ((Action.DECLARE_SUBSCRIBER, alerts.KEYS), (Action.QUERY, alerts.KEYS))
+            return _OfNetwork(sources, make, (Topic.ALERTS,), needed)
         case Kind.DEVICES:
             return _OfNetwork(sources, lambda: devices(sources.network.services))
         case Kind.TREE:
-            return _OfNetwork(sources, lambda: _tree(sources.network, want))
+            return _OfNetwork(sources, lambda: _tree(sources.network, want), (Topic.KEYS,))
         case Kind.ROWS:
             return _Rows(sources, want.keys)
         case Kind.SERIES:
@@ -95,18 +112,27 @@ class _OfNetwork:
 
     period_s = 0.5
 
-    def __init__(self, sources: Sources, make: Callable[[], dict[str, Json]]) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        make: Callable[[], dict[str, Json]],
+        topics: tuple[Topic, ...] = (),
+        needed: tuple[tuple[Action, str], ...] = (),
+    ) -> None:
         self._sources = sources
         self._make = make
+        self._topics = topics
+        self._needed = ((Action.QUERY, _NODES), *needed)
         self._revision = -1
 
     def part(self) -> dict[str, Json] | None:
         network = self._sources.network
-        network.want()
+        network.want(*self._topics)
         if network.revision == self._revision or network.look is None:
             return None
         self._revision = network.revision
-        why = self._sources.denied(Action.QUERY, _NODES)
+        found = (self._sources.denied(action, key) for action, key in self._needed)
+        why = next(filter(None, found), None)
         return self._make() if why is None else {"denied": escape(why)}
 
     def watched(self) -> tuple[str, ...]:
@@ -246,7 +272,7 @@ class _Series:
         self._seen_count = new[-1][0]
         len_max = self._sources.state.limits.ui_trail_len
         rows = [
-            Row(_time_of(value), value.payload, value.encoding, value.source)
+            Row(_time_of(value), value.payload, value.encoding, number_of(value.source))
             for _, value in new
             if value.kind is SampleKind.PUT and value.length <= len_max
         ]
@@ -322,10 +348,34 @@ def _tree(network: Network, want: Want) -> dict[str, Json]:
     }
 
 
-def _status(network: Network, state: State) -> dict[str, Json]:
+def _feed(sources: Sources) -> dict[str, Json]:
+    network, most = sources.network, sources.state.limits.ui_feed_count
+    return {
+        "refusals": feeds.refusals(network, most),
+        "told": network.told.events is not None,
+        **(feeds.audit(network) if _may_audit(sources) else {"audit": None}),
+    }
+
+
+def _may_audit(sources: Sources) -> bool:
+    """Whether somebody may read the audit: not everybody who reaches an open page."""
+    settings = sources.state.settings
+    is_open = not (settings.is_loopback or settings.viewing_needs_token)
+    return not is_open and sources.denied(Action.QUERY, _AUDIT) is None
+
+
+def _logs_part(network: Network) -> dict[str, Json]:
+    told = network.told
+    return {**logs(network.services), **histories(told.densities, told.log_infos)}
+
+
+def _status(sources: Sources) -> dict[str, Json]:
+    network = sources.network
     taken = network.look
     assert taken is not None  # else there is no part
-    own = str(state.session.zid())
+    own = str(sources.state.session.zid())
+    sees_alerts = sources.denied(Action.DECLARE_SUBSCRIBER, alerts.KEYS) is None
+    sees_pipelines = sources.denied(Action.QUERY, _PIPELINES) is None
     roles = [node.role for node in taken.nodes]
     clients = {row.session.zid for row in taken.rows if row.session.role == "client"}
     told = [row for row in taken.rows if row.received_rate is not None]
@@ -340,9 +390,13 @@ def _status(network: Network, state: State) -> dict[str, Json]:
         "drops": _counts(taken.drop_reasons()),
         "refused": _counts(network.refused.items()),
         "logs": _logs(network.services),
+        "doors": doors(network.services),
         "services": [*sorted({escape(key.partition("/")[0]) for key in network.services})],
         "slow": _slow(network, taken.rows),
-        "events": [[at, mark, text] for at, mark, text in list(network.events)[-_EVENTS_COUNT:]],
+        "events": feeds.events(network, _EVENTS_COUNT),
+        "pipelines": feeds.pipeline_states(network) if sees_pipelines else [],
+        "alerts": network.told.alerts.told(_EVENTS_COUNT) if sees_alerts else None,
+        **feeds.traffic(network),
     }
 
 

@@ -1,22 +1,26 @@
 // The page: header, rail, keys, and the view that the address names.
 
-import { setToken, takeToken } from "./api.js";
+import { get, setToken, takeToken } from "./api.js";
 import { el, replace, setText } from "./dom.js";
-import { counted, number } from "./format.js";
+import { clock, counted, number } from "./format.js";
 import { Live } from "./live.js";
 import { href, read } from "./route.js";
+import { alerts } from "./views/alerts.js";
 import { devices } from "./views/devices.js";
 import { keys } from "./views/keys.js";
 import { log } from "./views/log.js";
 import { network } from "./views/network.js";
+import { pipelines } from "./views/pipelines.js";
 import { plot } from "./views/plot.js";
 import { now } from "./views/now.js";
 import { query } from "./views/query.js";
+import { sql } from "./views/sql.js";
 import { why } from "./views/why.js";
 
 const VIEWS = [["now", "Now", now], ["keys", "Keys", keys], ["plot", "Plot", plot], ["network", "Network", network],
-  ["why", "Why?", why], ["query", "Query", query], ["log", "Log", log],
-  ["devices", "Devices", devices]];
+  ["why", "Why?", why], ["query", "Query", query], ["log", "Log", log], ["pipelines", "Pipelines", pipelines], ["sql", "SQL", sql],
+  ["devices", "Devices", devices], ["alerts", "Alerts", alerts]];
+const TIMED = ["keys", "plot"]; // views that can show another time than now
 const THEMES = ["system", "light", "dark"];
 
 const view = document.getElementById("view");
@@ -27,10 +31,13 @@ const rates = el("span", { class: "chip values" });
 const drops = el("a", { class: "chip", href: href("now"), hidden: true });
 const banner = el("div", { class: "banner", hidden: true });
 const pauseButton = el("button", { type: "button", "aria-pressed": "false", onclick: () => pause(!live.paused) }, "Pause");
+const timeButton = el("button", { type: "button", "aria-expanded": "false", "aria-controls": "when", onclick: () => askForTime() }, "At …");
+const when = el("form", { id: "when", class: "tools when", hidden: true });
 const themeButton = el("button", { type: "button", onclick: nextTheme });
 
 let current = null;
 let state = "";
+let at = null; // the time that is shown; null: now
 let statusPart = null;
 const listeners = new Set();
 
@@ -43,7 +50,11 @@ const app = {
     if (statusPart) listener(statusPart);
     return () => listeners.delete(listener);
   },
-  go: (where, rest) => { location.hash = href(where, rest); },
+  go: (where, rest) => { location.hash = href(where, rest, at); },
+  /** Go somewhere as it was at a time, in seconds; null: as it is now. */
+  goAt: (where, rest, time) => { location.hash = href(where, rest, time); },
+  get at() { return at; },
+  mayOperate: false,
 };
 
 function tell(next, detail) {
@@ -69,6 +80,7 @@ function askForToken(detail) {
     event.preventDefault();
     setToken(field.value);
     live.connect();
+    askForRights();
   } }, el("label", { for: "token" }, "Token"), field, el("button", { type: "submit" }, "Show"));
   banner.hidden = false;
   banner.replaceChildren(el("p", {}, detail), form);
@@ -77,6 +89,71 @@ function askForToken(detail) {
 function pause(paused) {
   live.pause(paused);
   pauseButton.setAttribute("aria-pressed", String(paused));
+}
+
+function showTime() {
+  timeButton.textContent = at === null ? "At …" : `At ${moment(at)}`;
+  timeButton.setAttribute("aria-pressed", String(at !== null));
+  document.body.classList.toggle("past", at !== null);
+  for (const link of document.querySelectorAll("#rail a")) link.setAttribute("href", href(link.dataset.view, "", TIMED.includes(link.dataset.view) ? at : null));
+}
+
+/** A form for a time; what is shown then is what was known at that time. */
+function askForTime() {
+  when.hidden = !when.hidden;
+  timeButton.setAttribute("aria-expanded", String(!when.hidden));
+  if (when.hidden) return;
+  const field = el("input", { id: "when-time", type: "text", class: "mono", autocomplete: "off", spellcheck: "false",
+    value: local(at ?? live.now()), placeholder: "2026-11-16 14:03:07, or 14:03, or -10m" });
+  const note = el("span", { class: "bad", role: "status" });
+  when.replaceChildren(el("label", { for: "when-time" }, "Show values and plots as they were at"), field, el("button", { type: "submit" }, "Show"),
+    el("button", { type: "button", onclick: () => { when.hidden = true; goTo(null); } }, "Live"), note);
+  when.onsubmit = (event) => {
+    event.preventDefault();
+    const time = instant(field.value.trim(), live.now());
+    if (time === null) return setText(note, "expected a date and time, a time of today, or -10m");
+    when.hidden = true;
+    goTo(time);
+  };
+  field.focus();
+  field.select();
+}
+
+function goTo(time) {
+  const route = read();
+  const view = time === null || TIMED.includes(route.view) ? route.view : "keys";
+  location.hash = href(view, view === route.view ? route.rest : "", time);
+}
+
+/** Seconds since 1970 of what somebody typed. */
+function instant(text, now) {
+  const ago = /^-(\d+(?:\.\d+)?)\s*([smhd])$/.exec(text);
+  if (ago) return now - Number(ago[1]) * { s: 1, m: 60, h: 3600, d: 86400 }[ago[2]];
+  const today = /^(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?$/.exec(text);
+  if (today) {
+    const date = new Date(now * 1000);
+    date.setHours(Number(today[1]), Number(today[2]), 0, 0);
+    return date.getTime() / 1000 + Number(today[3] ?? 0);
+  }
+  const ms = Date.parse(text.replace(" ", "T"));
+  return Number.isNaN(ms) ? null : ms / 1000;
+}
+
+function local(seconds) {
+  const date = new Date(seconds * 1000);
+  return `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, "0")}-${String(date.getDate()).padStart(2, "0")} ${clock(seconds)}`;
+}
+
+/** A time of day; with the date if it is another day. */
+function moment(seconds) {
+  return new Date(seconds * 1000).toDateString() === new Date().toDateString() ? clock(seconds) : local(seconds);
+}
+
+async function askForRights() {
+  try {
+    app.mayOperate = (await get("about")).may_operate === true;
+  } catch { app.mayOperate = false; }
+  if (app.mayOperate) open();
 }
 
 function nextTheme() {
@@ -96,7 +173,7 @@ function showStatus(part) {
   else {
     setText(name, part.name);
     document.title = `${part.name} · Elea`;
-    setText(rates, part.rates ? `${number(part.rates[0])} in/s  ${number(part.rates[2])} out/s` : "rates in 2 s");
+    setText(rates, part.rates ? `${number(part.rates[0])} in/s · ${number(part.rates[2])} out/s` : "rates in 2 s");
     const dropped = part.drops.reduce((sum, [, count]) => sum + count, 0);
     drops.hidden = !dropped;
     setText(drops, dropped ? `▲ ${counted(dropped, "message")} dropped` : "");
@@ -106,6 +183,9 @@ function showStatus(part) {
 
 function open() {
   const route = read();
+  const moved = route.at !== at;
+  at = route.at;
+  showTime();
   const found = VIEWS.find(([key]) => key === route.view) ?? VIEWS[0];
   for (const link of document.querySelectorAll("#rail a")) {
     if (link.dataset.view === found[0]) {
@@ -113,7 +193,7 @@ function open() {
       link.scrollIntoView({ block: "nearest", inline: "nearest" }); // it is a row on narrow screens
     } else link.removeAttribute("aria-current");
   }
-  if (current?.key === found[0] && current.shown.change) return current.shown.change(route.rest);
+  if (current?.key === found[0] && current.shown.change && !moved) return current.shown.change(route.rest);
   current?.shown.leave?.();
   view.replaceChildren();
   current = { key: found[0], shown: found[2](view, app, route.rest) };
@@ -129,6 +209,8 @@ function pressed(event) {
     // what is typed is no command
   } else if (/^[1-9]$/.test(event.key) && VIEWS[event.key - 1]) {
     location.hash = href(VIEWS[event.key - 1][0]);
+  } else if (event.key === "." && at !== null) {
+    goTo(null);
   } else if (event.key === " " && !event.target.closest?.("button, a")) {
     event.preventDefault();
     pause(!live.paused);
@@ -136,7 +218,7 @@ function pressed(event) {
 }
 
 takeToken();
-document.getElementById("top").append(name, mark, rates, drops, el("span", { class: "end" }, pauseButton, themeButton), banner);
+document.getElementById("top").append(name, mark, rates, drops, el("span", { class: "end" }, pauseButton, timeButton, themeButton), when, banner);
 document.getElementById("rail").append(...VIEWS.map(([key, label], i) =>
   el("a", { href: href(key), "data-view": key, title: `key ${i + 1}` }, label)));
 setTheme(localStorage.getItem("elea.theme") ?? "system");
@@ -145,3 +227,4 @@ addEventListener("keydown", pressed);
 live.want("status", {}, showStatus);
 open();
 live.connect();
+askForRights();

@@ -41,3 +41,8 @@ export function clock(seconds) {
 export function counted(count, noun, plural = `${noun}s`) {
   return `${number(count)} ${count === 1 ? noun : plural}`;
 }
+
+/** A timestamp without the id of its clock, to the millisecond. */
+export function stamp(text) {
+  return text.split("/")[0].replace("T", " ").replace(/(\.\d{3})\d*/, "$1");
+}

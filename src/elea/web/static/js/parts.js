@@ -34,3 +34,38 @@ export function table(caption, columns, rows) {
       el("thead", {}, el("tr", {}, columns.map(([name, kind]) => el("th", { scope: "col", class: kind }, name)))),
       el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, i) => el("td", { class: columns[i][1] }, cell)))))));
 }
+
+/** Tabs over one panel: one tab stop, arrows move. */
+export class Tabs {
+  /** @param {string[][]} names pairs of id and label */
+  constructor(names, panel, told) {
+    this.names = names;
+    this.panel = panel;
+    this.told = told;
+    this.tab = names[0][0];
+    panel.setAttribute("role", "tabpanel");
+    panel.id = "tabpanel";
+    panel.tabIndex = 0;
+    this.buttons = names.map(([id, label]) => el("button", { type: "button", class: "tab", role: "tab", id: `tab-${id}`,
+      "aria-controls": "tabpanel", onclick: () => told(id), onkeydown: (event) => this.walk(event) }, label));
+    this.list = el("div", { class: "tabs", role: "tablist", "aria-label": "Parts" }, this.buttons);
+  }
+
+  pick(tab) {
+    if (!this.names.some(([id]) => id === tab)) tab = this.names[0][0];
+    this.tab = tab;
+    this.names.forEach(([id], i) => {
+      this.buttons[i].setAttribute("aria-selected", String(id === tab));
+      this.buttons[i].tabIndex = id === tab ? 0 : -1;
+    });
+    this.panel.setAttribute("aria-labelledby", `tab-${tab}`);
+  }
+
+  walk(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const at = (this.names.findIndex(([id]) => id === this.tab) + step + this.names.length) % this.names.length;
+    this.told(this.names[at][0]);
+    this.buttons[at].focus();
+  }
+}

@@ -3,7 +3,7 @@
 import { el, setText } from "./dom.js";
 import { age, counted, number } from "./format.js";
 
-const MARKS = { p: "publisher", s: "subscriber", q: "queryable", r: "querier", t: "token" };
+const MARKS = { p: "publisher", s: "subscriber", q: "queryable", r: "querier", t: "token", l: "recorded" };
 const SPARE = 10; // rows beyond each edge
 
 export class Tree {
@@ -15,7 +15,7 @@ export class Tree {
     this.lines = [];
     this.total = 0;
     this.active = 0;
-    this.selected = "";
+    this.wanted = ""; // a key whose row is to be active as soon as it is known
     this.space = el("div", { class: "space", role: "rowgroup" });
     this.body = el("div", { class: "body", role: "presentation", onscroll: () => this.scrolled() }, this.space);
     this.grid = el("div", {
@@ -39,6 +39,11 @@ export class Tree {
     return parseInt(getComputedStyle(this.grid).getPropertyValue("--row"), 10) || 24;
   }
 
+  /** Make the row of a key the active one, when it comes into view. */
+  reveal(key) {
+    this.wanted = this.rows.get(this.active)?.[2] === key ? "" : key;
+  }
+
   /** What is in view, and some rows more. */
   window() {
     const first = Math.max(0, Math.floor(this.body.scrollTop / this.height) - SPARE);
@@ -56,6 +61,7 @@ export class Tree {
     this.rows.clear();
     part.v.forEach((row, i) => this.rows.set(part.offset + i, row));
     this.active = Math.max(0, Math.min(this.active, this.total - 1));
+    for (const [index, row] of this.rows) if (this.wanted && row[2] === this.wanted) { this.active = index; this.wanted = ""; }
     this.grid.setAttribute("aria-rowcount", String(this.total + 1));
     this.space.style.height = `${this.total * this.height}px`;
     this.draw();
@@ -113,7 +119,8 @@ export class Tree {
     if (isBranch) node.setAttribute("aria-expanded", String(open));
     else node.removeAttribute("aria-expanded");
     node.title = [...marks].map((letter) => MARKS[letter]).join(", ");
-    const uses = marks ? `  ${marks.includes("p") ? "◆" : "◇"}` : "";
+    const declared = marks.replace("l", "");
+    const uses = (declared ? `  ${declared.includes("p") ? "◆" : "◇"}` : "") + (marks.includes("l") ? " ▣" : "");
     const texts = [
       "  ".repeat(depth) + sign + name + uses,
       value ? number(value.rate) : "", value ? age(value.since === null ? null : (performance.now() - value.since) / 1000) : "",

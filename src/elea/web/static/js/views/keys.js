@@ -1,12 +1,13 @@
 // Keys: the tree of what is declared, the last values of those in view, and one key in full.
 
+import { post } from "../api.js";
 import { el, replace, setText } from "../dom.js";
-import { age, counted, number } from "../format.js";
+import { age, counted, number, stamp } from "../format.js";
 import { command, quoted } from "../parts.js";
 import { href } from "../route.js";
 import { Tree } from "../tree.js";
 
-const TABS = [["value", "Value"], ["bytes", "Bytes"], ["who", "Who"]];
+const TABS = [["value", "Value"], ["bytes", "Bytes"], ["who", "Who"], ["tables", "Tables"], ["put", "Put"]];
 const KINDS = { publisher: "Publishers", subscriber: "Subscribers", queryable: "Queryables", querier: "Queriers", token: "Tokens" };
 
 export function keys(root, app, rest) {
@@ -46,7 +47,8 @@ class Keys {
   }
 
   leave() {
-    for (const handle of [this.wanted, this.values, this.one]) handle?.drop();
+    this.asked_ = null;
+    for (const handle of [this.wanted, this.values, this.one, this.lineage]) handle?.drop();
     this.sizes.disconnect();
     this.tree.leave();
   }
@@ -76,7 +78,7 @@ class Keys {
     if (part.denied) return setText(this.count, `not allowed: ${part.denied}`);
     this.tree.show(part);
     const more = part.skip ? `, ${number(part.skip)} further ones are not shown` : "";
-    setText(this.count, part.keys ? `${counted(part.keys, "declared key")}${more}` : "no key is declared yet: try elea demo, or elea pub demo/a 1");
+    setText(this.count, part.keys ? `${counted(part.keys, "key")}${more}` : "no key is declared yet: try elea demo, or elea pub demo/a 1");
     const inView = this.tree.keysInView();
     const text = inView.join("\n");
     if (text !== this.watched) {
@@ -87,33 +89,62 @@ class Keys {
 
   change(rest) {
     this.key = rest;
+    this.tree.reveal(rest);
+    const chunks = rest.split("/");
+    for (let i = 1; i < chunks.length; i += 1) this.open.add(chunks.slice(0, i).join("/"));
+    this.changed();
     this.one?.drop();
-    this.one = null;
-    replace(this.foot, command(rest ? `elea sub ${quoted(rest)}` : "elea ls"));
+    this.lineage?.drop();
+    this.one = this.lineage = this.tables = this.form = null;
+    const { at } = this.app;
+    replace(this.foot, command(!rest ? "elea ls" : at === null ? `elea sub ${quoted(rest)}` : `elea get ${quoted(`${rest}?_at=${iso(at)}`)}`));
     if (!rest) return this.inspector.replaceChildren(el("p", { class: "muted" }, "Select a key: arrows and Enter, or click."));
     this.parts = { title: el("h2", { class: "mono" }, "…"), facts: el("dl", { class: "facts values" }), body: el("div", {}) };
-    this.tabs = TABS.map(([id, label]) => el("button", { type: "button", class: "tab", role: "tab", id: `tab-${id}`,
+    this.shownTabs = TABS.filter(([id]) => id !== "put" || this.app.mayOperate);
+    if (!this.shownTabs.some(([id]) => id === this.tab)) this.tab = "value";
+    this.tabs = this.shownTabs.map(([id, label]) => el("button", { type: "button", class: "tab", role: "tab", id: `tab-${id}`,
       "aria-controls": "tabpanel", onclick: () => this.pick(id), onkeydown: (event) => this.walk(event) }, label));
     const panel = el("div", { role: "tabpanel", id: "tabpanel", tabindex: 0 }, this.parts.facts, this.parts.body);
     this.inspector.replaceChildren(this.parts.title,
       el("div", { class: "tabs" }, el("div", { role: "tablist", class: "tabs", "aria-label": "About the key" }, this.tabs),
-        el("a", { href: href("plot", rest) }, "Plot"), el("a", { href: href("why", rest) }, "Why?"), el("a", { href: href("query", rest) }, "Query")), panel);
-    this.last = null;
+        el("a", { href: href("plot", rest, at) }, "Plot"), el("a", { href: href("why", rest) }, "Why?"), el("a", { href: href("query", rest) }, "Query")), panel);
+    this.last = this.recalled = null;
     this.pick(this.tab);
+    if (at !== null) return this.askPast(rest, at);
     this.one = this.app.live.want("value", { keys: [rest] }, (part) => { this.last = part; this.showOne(); });
+  }
+
+  /** The value as of a time, from whoever keeps versions. */
+  async askPast(key, at) {
+    const mine = this.asked_ = {};
+    if (at !== null) setText(this.parts.title, key);
+    replace(this.parts.body, el("p", { class: "muted" }, at === null ? "no sample since this key is shown; asking for its last one …" : "Asking for the past …"));
+    try {
+      const { rows } = await post("query", { selector: at === null ? key : `${key}?_at=${iso(at)}` });
+      if (mine !== this.asked_) return;
+      const found = rows.filter((row) => !row.error);
+      const when = found[0]?.timestamp;
+      replace(this.parts.facts, found.length ? [el("dt", {}, at === null ? "Last value, of" : "Value of"), el("dd", {}, when ? stamp(when) : "–"), el("dt", {}, "Encoding"), el("dd", {}, found[0].encoding)] : null);
+      replace(this.parts.body, found.length ? el("pre", {}, found[0].lines.join("\n"))
+        : el("p", { class: "muted" }, rows[0]?.error ? rows[0].lines.join(" ") : at === null ? "no sample since this key is shown, and nothing keeps its last one"
+          : "not recorded: nothing knows a value of this key at that time"));
+    } catch (error) {
+      if (mine === this.asked_) replace(this.parts.body, el("p", { class: "bad" }, error.message));
+    }
   }
 
   walk(event) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const at = (TABS.findIndex(([id]) => id === this.tab) + step + TABS.length) % TABS.length;
-    this.pick(TABS[at][0]);
+    const names = this.shownTabs.map(([id]) => id);
+    const at = (names.indexOf(this.tab) + step + names.length) % names.length;
+    this.pick(names[at]);
     this.tabs[at].focus();
   }
 
   pick(tab) {
     this.tab = tab;
-    TABS.forEach(([id], i) => {
+    this.shownTabs.forEach(([id], i) => {
       this.tabs[i].setAttribute("aria-selected", String(id === tab));
       this.tabs[i].tabIndex = id === tab ? 0 : -1;
     });
@@ -122,22 +153,39 @@ class Keys {
   }
 
   showOne() {
-    const part = this.last;
-    if (!part) return;
-    setText(this.parts.title, part.key);
     const { facts, body } = this.parts;
+    if (this.tab === "tables") {
+      replace(facts);
+      this.lineage ??= this.app.live.want("pipelines", { keys: [this.key] }, (part) => { this.tables = part; if (this.tab === "tables") this.showOne(); });
+      return replace(body, lineage(this.tables));
+    }
+    if (this.tab === "put") {
+      replace(facts);
+      this.form ??= putForm(this.key);
+      if (body.firstChild !== this.form) body.replaceChildren(this.form);
+      return;
+    }
+    const part = this.last;
+    if (!part) return this.app.at === null ? undefined : this.askPast(this.key, this.app.at);
+    setText(this.parts.title, part.key);
     if (this.tab === "who") {
       replace(facts);
       return replace(body, who(part.users));
     }
     const value = part.value;
     if (!value) {
-      replace(facts);
-      return replace(body, el("p", { class: "muted" }, part.note || "no sample since this key is shown"));
+      if (part.note || this.recalled === this.key) {
+        if (part.note) { replace(facts); replace(body, el("p", { class: "muted" }, part.note)); }
+        return;
+      }
+      this.recalled = this.key;
+      return this.askPast(this.key, null);
     }
+    this.asked_ = null;
     const rows = [["Per second", number(part.rate)], ["Received here", number(part.count)], ["Age", age(value.age)],
       ["Encoding", value.encoding], ["Bytes", `${number(value.length)}${value.shown < value.length ? `, the first ${number(value.shown)} are shown` : ""}`],
-      ["Timestamp", value.timestamp || "none"], ["Source", value.source || "not told"],
+      ["Timestamp", value.timestamp ? el("span", { title: value.timestamp }, stamp(value.timestamp)) : "none"],
+      ["Source", value.source ? el("span", { title: value.source }, value.source.replace(/^(\w{8})\w*/, "$1…")) : "not told"],
       value.attachment ? ["Attachment", `${number(value.attachment)} bytes`] : null].filter(Boolean);
     replace(facts, rows.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]));
     if (value.kind === "DELETE") return replace(body, el("p", {}, "The key was deleted."));
@@ -153,4 +201,42 @@ function who(users) {
   if (!kinds.length) return el("p", { class: "muted" }, "No declaration: values may still be put on this key.");
   return el("div", {}, kinds.map(([kind, names]) => el("div", {}, el("h2", {}, KINDS[kind]),
     el("ul", { class: "plain" }, names.map((name) => el("li", {}, name))))));
+}
+
+function iso(seconds) {
+  return new Date(seconds * 1000).toISOString();
+}
+
+/** The tables that samples of a key go into. */
+function lineage(part) {
+  if (!part) return el("p", { class: "muted" }, "Asking the pipelines …");
+  if (part.denied) return el("p", { class: "bad" }, `Not allowed: ${part.denied}`);
+  if (!part.lineage.length) return el("p", { class: "muted" }, part.pipelines.length ? "No table of a pipeline is made of this key." : "No pipeline tells of itself.");
+  return el("ul", { class: "plain" }, part.lineage.map(([pipeline, table, level, kind]) => el("li", {},
+    el("a", { href: href("pipelines", `${pipeline}/${table}`) }, table), el("span", { class: "muted" }, `  ${level}, ${kind}, pipeline ${pipeline}`))));
+}
+
+/** Publishing a value by hand: nothing happens before it is confirmed. */
+function putForm(key) {
+  const encoding = el("select", { id: "put-encoding" }, ["application/json", "text/plain", "zenoh/bytes"].map((name) => el("option", {}, name)));
+  const text = el("textarea", { id: "put-payload", class: "mono", rows: 4, spellcheck: "false", placeholder: "{\"temp\": 41}" });
+  const note = el("p", { class: "muted", role: "status" });
+  const confirm = el("button", { type: "submit" }, "Put …");
+  let sure = false;
+  const reset = () => { sure = false; setText(confirm, "Put …"); };
+  text.addEventListener("input", reset);
+  return el("form", { onsubmit: async (event) => {
+    event.preventDefault();
+    if (!sure) {
+      sure = true;
+      setText(confirm, "Publish it now");
+      return setText(note, `${new TextEncoder().encode(text.value).length} bytes of ${encoding.value} go to every subscriber of ${key}.`);
+    }
+    reset();
+    try {
+      const told = await post("put", { key, payload: text.value, encoding: encoding.value });
+      setText(note, `● published ${counted(told.length, "byte")} on ${told.key}`);
+    } catch (error) { setText(note, `✗ ${error.message}`); }
+  } }, el("div", { class: "tools" }, el("label", { for: "put-encoding" }, "Encoding"), encoding), el("label", { for: "put-payload", class: "quiet" }, "Payload"), text,
+  el("div", { class: "tools" }, confirm), note);
 }

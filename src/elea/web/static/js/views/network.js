@@ -1,31 +1,60 @@
-// Network: nodes, sessions, what was refused.
+// Network: nodes and sessions, what was refused to whom, and the audit.
 
 import { el, replace, setText, svg } from "../dom.js";
-import { counted, number } from "../format.js";
-import { command, table } from "../parts.js";
+import { clock, counted, number } from "../format.js";
+import { command, table, Tabs } from "../parts.js";
 
 const NODES_MAX = 60; // in the map; more are in the list only
+const TABS = [["sessions", "Sessions"], ["nodes", "Nodes"], ["refused", "Refused"], ["audit", "Audit"]];
+const COMMANDS = { sessions: "elea top", nodes: "elea graph", refused: "elea acl explain", audit: "elea acl verify FILE" };
 
-export function network(root, app) {
+export function network(root, app, rest) {
   const summary = el("p", { class: "muted", id: "summary" }, "Asking the nodes …");
   const map = svg("svg", { class: "map", viewBox: "0 0 800 300", role: "img", "aria-label": "Map of nodes and sessions" });
-  const sessions = el("section", { class: "values" });
-  const nodes = el("section");
-  const refused = el("section");
-  root.append(el("h1", {}, "Network"), summary, map, el("h2", {}, "Sessions"), sessions, el("h2", {}, "Nodes that answer"), nodes,
-    el("h2", {}, "Refused at this router"), refused, command("elea top"));
+  const panel = el("section", { class: "values" });
+  const foot = el("div");
+  const tabs = new Tabs(TABS, panel, (tab) => app.go("network", tab === "sessions" ? "" : tab));
+  root.append(el("h1", {}, "Network"), summary, map, tabs.list, panel, foot);
+  let nodes = null;
+  let feed = null;
+  const draw_ = () => {
+    replace(foot, command(COMMANDS[tabs.tab]));
+    const told = { sessions: nodes && listed(nodes.sessions), nodes: nodes && described(nodes.nodes), refused: feed && refusals(feed, nodes), audit: feed && audit(feed) };
+    replace(panel, told[tabs.tab] ?? el("p", { class: "muted" }, "Asking …"));
+  };
   const wanted = app.live.want("nodes", {}, (part) => {
     if (part.denied) return setText(summary, `Not allowed: ${part.denied}`);
+    nodes = part;
     setText(summary, `${counted(part.nodes.length, "node")} and ${counted(part.sessions.length, "session")}`
       + (part.skip ? `, ${number(part.skip)} further ones are not shown` : ""));
     draw(map, part);
-    replace(sessions, listed(part.sessions));
-    replace(nodes, described(part.nodes));
-    replace(refused, part.refused.length
-      ? table("Refused", [["What", ""], ["Count", "number"]], part.refused.map(([name, count]) => [name, number(count)]))
-      : el("p", { class: "muted" }, "nothing so far"));
+    draw_();
   });
-  return { leave: () => wanted.drop() };
+  const more = app.live.want("feed", {}, (part) => {
+    if (part.denied) return;
+    feed = part;
+    draw_();
+  });
+  tabs.pick(rest || "sessions");
+  draw_();
+  return { change: (next) => { tabs.pick(next || "sessions"); draw_(); }, leave: () => { wanted.drop(); more.drop(); } };
+}
+
+function refusals(feed, nodes) {
+  const sums = nodes?.refused ?? [];
+  const counts = sums.length ? el("p", {}, `Since the start of this router: ${sums.map(([name, count]) => `${number(count)} ${name}`).join("; ")}.`)
+    : el("p", { class: "muted" }, "nothing so far");
+  if (!feed.refusals.length) return el("div", {}, counts, feed.told ? null : el("p", { class: "muted" }, "this node does not tell to whom"));
+  return el("div", {}, counts, table("Refused", [["Who", ""], ["Action", ""], ["Key", "key"], ["Rule or reason", ""], ["Times", "number"], ["Last", ""]],
+    feed.refusals.map(([who, action, key, rule, count, at]) => [who, action, key || "–", rule || "the default", number(count), at ? clock(at) : "–"])));
+}
+
+function audit(feed) {
+  if (feed.audit === null) return el("p", { class: "muted" }, "The audit is not told here: the node has none, or you may not read it.");
+  const chain = feed.broken ? el("p", { class: "bad" }, `✗ the chain of the last lines is broken: ${feed.broken}`) : el("p", { class: "ok" }, "● the chain of these lines holds");
+  return el("div", {}, chain, feed.lost ? el("p", { class: "bad" }, `✗ ${counted(feed.lost, "line")} could not be written`) : null,
+    feed.audit.length ? table("Audit", [["At", ""], ["Event", ""], ["What", "long"]], feed.audit.map(([at, event, words]) => [clock(at), event, words]))
+      : el("p", { class: "muted" }, "no line yet"));
 }
 
 function listed(sessions) {

@@ -82,9 +82,14 @@ class Plot {
     this.charts.replaceChildren();
   }
 
-  /** From the log to now, and then each new sample. */
+  /** From the log to now, and then each new sample; or about the time that is shown. */
   follow() {
     if (!this.key) return;
+    const { at } = this.app;
+    if (at !== null) {
+      const half = Number(this.span.value) / 2;
+      return this.zoom(at - half, at + half);
+    }
     this.following = true;
     const span = Number(this.span.value);
     this.range = { span };
@@ -121,6 +126,7 @@ class Plot {
     this.lost = [];
     this.seam = null;
     this.step = told?.step ?? 0;
+    this.thin = told?.thin ?? 1;
     if (told) {
       this.failed = told.error;
       this.pastRows = told.rows;
@@ -207,7 +213,8 @@ class Plot {
     const parts = [
       this.failed ? `no past: ${this.failed}` : this.pastRows ? `${counted(this.pastRows, "version")} from the log${this.cut ? ", the newest of more" : ""}`
         : "no past: no historian answers for this key",
-      lost ? `${number(lost)} lost` : "", this.following ? "then live" : "zoomed; . follows again", this.liveNote,
+      lost ? `${number(lost)} lost` : "", this.thin > 1 ? `1 of ${this.thin} drawn` : "",
+      this.following ? "then live" : this.app.at === null ? "zoomed; . follows again" : `about ${clock(this.app.at)}; . goes live`, this.liveNote,
     ];
     if (!this.known.length) parts.push("no number in its payloads so far");
     setText(this.note, parts.filter(Boolean).join(" · "));
@@ -280,6 +287,9 @@ class Plot {
     }
     if (this.following && this.seam && this.seam > since) {
       parts.push(svg("line", { class: "seam", x1: x(this.seam), x2: x(this.seam), y1: EDGE.top, y2: HEIGHT - EDGE.bottom }));
+    }
+    if (this.app.at !== null && this.app.at > since && this.app.at < until) {
+      parts.push(svg("line", { class: "moment", x1: x(this.app.at), x2: x(this.app.at), y1: EDGE.top, y2: HEIGHT - EDGE.bottom }));
     }
     parts.push(...curves(points, since, until, x, y));
     parts.push(svg("text", { class: "name", x: EDGE.left, y: 15 }, `${name}  ${last ? number(last[1]) : "–"}`));

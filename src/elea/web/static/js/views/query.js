@@ -2,7 +2,7 @@
 
 import { post } from "../api.js";
 import { el, replace } from "../dom.js";
-import { counted, number } from "../format.js";
+import { counted, number, stamp } from "../format.js";
 import { command, quoted } from "../parts.js";
 
 export function query(root, app, rest) {
@@ -43,6 +43,6 @@ export function query(root, app, rest) {
 function reply(row) {
   return el("section", { class: "pane" },
     el("h2", { class: row.error ? "bad mono" : "mono" }, row.error ? "Error" : row.key),
-    el("p", { class: "muted" }, `${row.encoding}, ${number(row.length)} bytes${row.timestamp ? `, ${row.timestamp}` : ""}`),
+    el("p", { class: "muted" }, `${row.encoding}, ${number(row.length)} bytes${row.timestamp ? `, ${stamp(row.timestamp)}` : ""}`),
     el("pre", {}, row.lines.join("\n")));
 }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from elea.encoding import Encoding
 from elea.ids import EntityGlobalId, EntityId, ZenohId
 from elea.provenance import SourceInfo
-from elea.web.ui.series import FIELDS_COUNT, Losses, Row, numbers, read, shown, thin
+from elea.series import FIELDS_COUNT, Losses, Number, Row, number_of, numbers, read, shown, thin
 
 JSON = Encoding("application/json")
 POINTS = st.lists(
@@ -20,8 +20,8 @@ POINTS = st.lists(
 ).map(sorted)
 
 
-def source(sn: int, eid: int = 1) -> SourceInfo:
-    return SourceInfo(EntityGlobalId(ZenohId(b"\x01"), EntityId(eid)), sn)
+def source(sn: int, eid: int = 1) -> Number | None:
+    return number_of(SourceInfo(EntityGlobalId(ZenohId(b"\x01"), EntityId(eid)), sn))
 
 
 def row(at_s: float, value: float, sn: int | None = None) -> Row:

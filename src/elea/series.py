@@ -11,7 +11,6 @@ from typing import Final
 
 from elea.encoding import Encoding
 from elea.json5 import Json
-from elea.operate.text import escape
 from elea.predicate.payload import decode
 from elea.provenance import SourceInfo
 
@@ -21,13 +20,19 @@ _NAME_LEN: Final = 60
 _SOURCES_COUNT: Final = 64  # publishers of one key whose numbers are followed
 _SN_MASK: Final = 0xFFFF_FFFF
 _SN_HALF: Final = 1 << 31
-_ANY_KEY_EID: Final = (
-    0x8000_0000  # from here on numbers are of any key: what is not heard is no gap
-)
+ANY_KEY_EID: Final = 0x8000_0000  # from here on numbers are of any key: what is not heard is no gap
 _SILENT: Final = 5  # of the usual distance: then the publisher was silent, and the line is broken
 _FAR: Final = 1e300  # further numbers make no axis
 
 Point = tuple[float, float]
+Number = tuple[object, int]  # of a publisher's sample: whose it is, and which one
+
+
+def number_of(source: SourceInfo | None) -> Number | None:
+    """The number of a sample among all of its publisher on this key, if it has one."""
+    if source is None or source.source_id.eid >= ANY_KEY_EID:
+        return None
+    return source.source_id, source.source_sn
 
 
 def numbers(payload: bytes, encoding: Encoding) -> dict[str, float]:
@@ -60,11 +65,15 @@ def _collect(value: object, path: str, depth: int, found: dict[str, float]) -> N
         case dict():
             for name, one in value.items():
                 text = str(name)[:_NAME_LEN]
-                shown_name = text if text.isprintable() else escape(text)
+                shown_name = text if text.isprintable() else _escaped(text)
                 _collect(one, f"{path}.{shown_name}" if path else shown_name, depth - 1, found)
         case list():
             for index, one in enumerate(value[:FIELDS_COUNT]):
                 _collect(one, f"{path}[{index}]", depth - 1, found)
+
+
+def _escaped(text: str) -> str:
+    return text.encode("unicode_escape").decode("ascii")
 
 
 def thin(points: Sequence[Point], since: float, until: float, columns: int) -> list[Point]:
@@ -106,17 +115,18 @@ class Losses:
 
     _last: dict[object, tuple[int, float]] = field(default_factory=dict)
 
-    def lost(self, source: SourceInfo | None, at_s: float) -> tuple[float, int] | None:
+    def lost(self, number: Number | None, at_s: float) -> tuple[float, int] | None:
         """Since when and how many before this sample; None if it is the next one."""
-        if source is None or source.source_id.eid >= _ANY_KEY_EID:
+        if number is None:
             return None
-        before = self._last.get(source.source_id)
+        publisher, sn = number
+        before = self._last.get(publisher)
         if before is None and len(self._last) >= _SOURCES_COUNT:
             del self._last[next(iter(self._last))]
-        ahead = 0 if before is None else (source.source_sn - before[0]) & _SN_MASK
+        ahead = 0 if before is None else (sn - before[0]) & _SN_MASK
         if before is not None and not 0 < ahead < _SN_HALF:
             return None  # one that is late or twice
-        self._last[source.source_id] = source.source_sn, at_s
+        self._last[publisher] = sn, at_s
         return (before[1], ahead - 1) if before is not None and ahead > 1 else None
 
     def clear(self) -> None:
@@ -131,7 +141,7 @@ class Row:
     at_s: float
     payload: bytes
     encoding: Encoding
-    source: SourceInfo | None
+    number: Number | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,16 +154,22 @@ class Plotted:
     times: list[float]
 
 
-def read(rows: Iterable[Row], wanted: Sequence[str], losses: Losses) -> Plotted:
-    """Decode rows, which are in order of time; the first two fields if none is wanted."""
+def read(rows: Iterable[Row], wanted: Sequence[str], losses: Losses, every: int = 1) -> Plotted:
+    """Decode rows, which are in order of time; the first two fields if none is wanted.
+
+    Args:
+        every: Decode one row in so many; losses are counted of all.
+    """
     fields: dict[str, None] = {}
     points: dict[str, list[Point]] = {name: [] for name in wanted}
     lost: list[tuple[float, float, int]] = []
     times: list[float] = []
-    for row in rows:
-        gap = losses.lost(row.source, row.at_s)
+    for place, row in enumerate(rows):
+        gap = losses.lost(row.number, row.at_s)
         if gap is not None:
             lost.append((gap[0], row.at_s, gap[1]))
+        if place % every:
+            continue
         times.append(row.at_s)
         found = numbers(row.payload, row.encoding)
         if len(fields) < FIELDS_COUNT:
