@@ -102,12 +102,7 @@ class Node:
             settings, role, self._neighbours, links, self._dialling, rng, limits, self.stats
         )
         self._handshakes = Handshakes(
-            self.admission,
-            links,
-            self._neighbours,
-            self._dialling,
-            self.guards,
-            self._next_face_id,
+            self.admission, links, self._neighbours, self._dialling, self.guards, self._next_face_id
         )
         self.groups = Groups(
             settings,
