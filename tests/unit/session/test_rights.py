@@ -21,7 +21,7 @@ def rights(**config: object) -> Iterator[Rights]:
         yield Rights(session)
 
 
-def reason(asked: Rights, identity: Identity) -> Reason | None:
+def reason(asked: Rights, identity: Identity) -> str | None:
     excess = asked.excess(identity, Action.PUT, "a", length=1)
     return None if excess is None else excess.reason
 
