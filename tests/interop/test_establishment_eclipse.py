@@ -152,7 +152,9 @@ def test_no_batch_is_longer_than_agreed() -> None:
         for where, batch, _ in follow(proxy.passed)
         if where.direction is Direction.INITIATOR
     ]
-    assert max(sent) == 2_046  # and two octets of length in front
+    # Two bytes of length stand in front. Fragments are cut for the longest sequence number, of
+    # four bytes; numbers begin anywhere, one time in 128 below 2^21, where they take fewer.
+    assert 2_046 - 3 <= max(sent) <= 2_046
     assert [len(one) for one in got.payloads] == [number * 50 for number in range(300)]
 
 
