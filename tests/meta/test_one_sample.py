@@ -59,6 +59,7 @@ for mode in ("peer", "router"):
     reader = far if mode == "peer" else opened("client", connect=[there])
     subscriber = reader.declare_subscriber("a", take)
     near = opened("client", connect=[there])
+    near._context.driver.write_at_once()  # puts of a burst would be left to the I/O thread
     publisher = near.declare_publisher("a")
     sys.setprofile(note)
     for step, count in (("new", 3), ("steady", 1)):
