@@ -21,6 +21,7 @@ from tests.dds.peers import (
     peer,
     put,
     session_pair,
+    subscribed,
     until,
 )
 from tests.meta.tree import ROOT
@@ -188,6 +189,7 @@ def test_a_bridge_that_took_over_put_the_history_of_durable_writers_again() -> N
         peer(domain) as other,
     ):
         samples = user.declare_subscriber("Latched", FifoChannel(100))
+        subscribed(near, "Latched")  # durable topics are read whether there is one or not
         other.writer("w", "Latched", "Chatter", depth=10, durability="transient_local")
         here = first.dds.guid[:12].hex()
 
