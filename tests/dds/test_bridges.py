@@ -21,6 +21,7 @@ from tests.dds.peers import (
     peer,
     put,
     session_pair,
+    subscribed,
     until,
 )
 from tests.meta.tree import ROOT
@@ -188,6 +189,7 @@ def test_a_bridge_that_took_over_put_the_history_of_durable_writers_again() -> N
         peer(domain) as other,
     ):
         samples = user.declare_subscriber("Latched", FifoChannel(100))
+        subscribed(near, "Latched")  # durable topics are read whether there is one or not
         other.writer("w", "Latched", "Chatter", depth=10, durability="transient_local")
         here = first.dds.guid[:12].hex()
 
@@ -295,6 +297,37 @@ def test_samples_went_round_a_ring_of_domains_and_networks_for_ever() -> None:
             sum(one.counts.samples for one in made.routes.values()) for made in (first, second)
         ]
         assert max(counts) <= 2 * 6  # each way around once, and not again
+
+
+@line("D-455", "D-815")
+def test_a_malformed_optional_member_ended_the_process() -> None:
+    """The library reads past the end of it, in CDR 1."""
+    domain = next_domain()
+    endpoint = f"tcp/127.0.0.1:{free_port()}"
+    good = bytes.fromhex(
+        "00010000 03000000 72310000 07000000 00000000 00000000 0000f03f 00000000 00000040"
+        "00000000 00000840 01000000 0000003f 01000000 01000000 02000000 78000000 017f0800 05000000"
+        "06000000 02000000 6e000000 01000000 04000000"
+    )
+    at = good.index(b"\x02\0\0\0n")  # the length of the text in the member `note`
+    with (
+        elea.open(config_of(listen=endpoint, mode="router")) as near,
+        other_bridge("a0", domain, endpoint) as made,
+        peer(domain) as other,
+    ):
+        other.reader("r", "Robots", "Robot", depth=0)
+        until(lambda: other.matched("r"))
+        for broken in (
+            good[: at + 3] + b"\x80" + good[at + 4 :],
+            good[:at] + b"\xff\xff\xff\x7f" + good[at + 4 :],
+            good[:at],
+            good[: at - 4] + b"\xff\xff\xff\xff" + good[at:],
+        ):
+            put(near, "Robots", broken)
+        put(near, "Robots", good)
+        assert [one["value"]["note"] for one in other.taken("r", 1)] == ["n"]
+        counts = made.counts()
+        assert (counts["to_dds_samples"], counts["to_dds_lost"], counts["failures"]) == (1, 4, 0)
 
 
 @line("D-816")

@@ -16,6 +16,7 @@ from tests.ros.robot import Robot, fleet, robot
 
 import elea.ros as ros
 from elea.cli.main import main
+from elea.cli.ros2_calls import feedback_printer
 from elea.ros.context import session_config
 from elea.ros.formats.keys import NO_HASH
 from elea.ros.formats.library import Library
@@ -272,6 +273,18 @@ def test_a_goal_is_sent(talker: Robot, elea_ros2: Run) -> None:
     assert (code, out) == (0, "status: 4\nresult:\n  sequence:\n  - 0\n  - 1\n  - 1\n")
     assert goals[0].goal.order == 3
     assert elea_ros2("action", "send_goal", "/fib", action, "{order: 0}")[0] == 1
+
+
+@line("R2-302", "R2-303")
+def test_feedback_of_other_goals_was_printed_as_that_of_ours(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    feedback = shipped().action("example_interfaces/action/Fibonacci").feedback
+    heard = feedback_printer(bytes(range(16)))
+    for uuid in (range(16), range(1, 17)):
+        value = {"goal_id": {"uuid": list(uuid)}, "feedback": {"sequence": [uuid[0]]}}
+        heard(feedback.decode(feedback.encode(value)))
+    assert capsys.readouterr().out == "sequence:\n- 0\n---\n"
 
 
 @line("R2-504")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from elea.choices import ROS_CALL_S, ROS_SERVER_WAIT_S
@@ -210,6 +211,17 @@ def run_action_info(args: argparse.Namespace) -> int:
     return 0
 
 
+def feedback_printer(uuid: bytes) -> Callable[[Any], None]:
+    """Return what prints the feedback of one goal; all goals of an action share its topic."""
+    from elea.ros.formats.messages import plain
+
+    def heard(message: Any) -> None:
+        if bytes(message.goal_id.uuid) == uuid:
+            print(as_yaml(plain(message.feedback)) + "\n---", flush=True)
+
+    return heard
+
+
 def run_send_goal(args: argparse.Namespace) -> int:
     """Send a goal, and wait for its result without a limit; 1 if it is not accepted."""
     from elea.ros.formats.messages import plain
@@ -219,15 +231,13 @@ def run_send_goal(args: argparse.Namespace) -> int:
     name = named(args.action)
     with fleet_node(args) as node:
         kind = node.types.action(args.type)
-        goal_id = {"uuid": list(os.urandom(16))}
+        uuid = os.urandom(16)
+        goal_id = {"uuid": list(uuid)}
         goal_kind = kind.send_goal.request
         value = read_value("{goal: " + args.value + "}", goal_kind)["goal"]
         if args.feedback:
-            node.create_subscription(
-                kind.feedback.name,
-                f"{name}{HIDDEN}feedback",
-                lambda message: print(as_yaml(plain(message.feedback)) + "\n---", flush=True),
-            )
+            told = f"{name}{HIDDEN}feedback"
+            node.create_subscription(kind.feedback.name, told, feedback_printer(uuid))
         sender = node.create_client(kind.send_goal.name, f"{name}{HIDDEN}send_goal")
         goal = {"goal_id": goal_id, "goal": value}
         if not sender.call(goal, args.timeout, wait=args.wait).accepted:

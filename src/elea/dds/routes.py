@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import islice
 from typing import Final
 
 from elea.dds.mapping import Names, concrete_of, is_pattern
@@ -40,9 +41,6 @@ class Verdict(Enum):
     COLLISION = "Collision"
     PATTERN_PARTITION = "PatternPartition"
     FULL = "Full"
-
-
-_UNTIL_FREE: Final = (Verdict.COLLISION, Verdict.FULL)  # tried again when a route ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,9 @@ class RouteTable:
         self._ids: dict[_GroupId, tuple[RouteId, ...]] = {}
         self._routed: dict[bytes, dict[str, Routed]] = {}  # by GUID, then by partition
         self._claims: dict[str, tuple[tuple[str, str], set[bytes]]] = {}  # names and GUIDs by key
-        self._refused: set[bytes] = set()
+        self._full: dict[bytes, None] = {}  # GUIDs that found no room, the first one first
+        self._colliding: dict[str, set[bytes]] = {}  # GUIDs by the key that others have
+        self._freed: set[str] = set()  # keys that nobody has any more
 
     def routed(self, guid: bytes) -> dict[str, Routed]:
         """Return what became of the partitions of an endpoint."""
@@ -182,6 +182,7 @@ class RouteTable:
         self.endpoints.pop(guid, None)
         if touched:
             touched |= self._retry_refused()
+        self._freed.clear()
         return self._replan(touched)
 
     def remove_participant(self, guid: bytes) -> set[RouteId]:
@@ -201,9 +202,14 @@ class RouteTable:
         return self._replan(touched)
 
     def _retry_refused(self) -> set[_GroupId]:
-        """Route endpoints whose key, or room for whose route, may have become free."""
+        """Route endpoints whose key, or room for whose route, has become free.
+
+        No more than can be routed: a peer may have left thousands without room.
+        """
         touched: set[_GroupId] = set()
-        for guid in sorted(self._refused):
+        found = {guid for key in self._freed for guid in self._colliding.get(key, ())}
+        room = max(0, self._count_max - len(self._groups))
+        for guid in [*sorted(found), *islice(self._full, room)]:
             touched |= self._leave(guid)
             touched |= self._enter(self.endpoints[guid])
         return touched
@@ -216,8 +222,10 @@ class RouteTable:
                 found[partition if partition not in found else f"{partition} {key}"] = routed
                 if routed.verdict is Verdict.ROUTED:
                     touched.add(self._join(endpoint, partition, key))
-                elif routed.verdict in _UNTIL_FREE:
-                    self._refused.add(endpoint.guid)
+                elif routed.verdict is Verdict.FULL:
+                    self._full[endpoint.guid] = None
+                elif routed.verdict is Verdict.COLLISION:
+                    self._colliding.setdefault(key, set()).add(endpoint.guid)
         return touched
 
     def _decide(self, endpoint: Endpoint, partition: str) -> Iterator[tuple[str, Routed]]:
@@ -268,8 +276,13 @@ class RouteTable:
     def _leave(self, guid: bytes) -> set[_GroupId]:
         touched: set[_GroupId] = set()
         endpoint = self.endpoints.get(guid)
-        self._refused.discard(guid)
+        self._full.pop(guid, None)
         for routed in self._routed.pop(guid, {}).values():
+            if routed.verdict is Verdict.COLLISION:
+                colliding = self._colliding.get(routed.key, set())
+                colliding.discard(guid)
+                if not colliding:
+                    self._colliding.pop(routed.key, None)
             if routed.verdict is not Verdict.ROUTED or endpoint is None:
                 continue
             direction = Direction.FROM_DDS if endpoint.is_writer else Direction.TO_DDS
@@ -289,6 +302,7 @@ class RouteTable:
             claim[1].discard(guid)
             if not claim[1]:
                 del self._claims[key]
+                self._freed.add(key)
 
     def _replan(self, touched: Iterable[_GroupId]) -> set[RouteId]:
         changed: set[RouteId] = set()

@@ -15,6 +15,8 @@ from typing import Final
 from elea.dds.idl import idl_of
 from elea.dds.mapping import escape_chunk
 from elea.dds.port import Tier, TopicType
+from elea.dds.qos import CDR1
+from elea.dds.representation import version_of
 from elea.dds.xtypes import NoLayoutError, TypeSet
 from elea.errors import EleaError
 from elea.json5 import Json
@@ -48,24 +50,26 @@ class Schema:
     keys: tuple[tuple[str, ...], ...]
     key_layout: Structure | None
     idl: str
+    has_optional: bool = False
 
     @classmethod
     def of(cls, type_: TopicType, name: str) -> Schema:
         """Make the schema of an exact type; what cannot be read is left out."""
-        idl = ""
+        idl, has_optional = "", False
         try:
             types = TypeSet.read(type_.hash, type_.mapping)
+            has_optional = types.has_optional
             if types.top is None and len(types.objects) == 1:  # declared: its hash is our own
                 types.root = next(iter(types.objects))
             keys = types.key_paths()
             idl = idl_of(types, type_.name)
             layout = types.layout()
         except (NoLayoutError, EleaError):
-            return cls(name, type_, None, (), None, idl)
+            return cls(name, type_, None, (), None, idl, has_optional)
         key_layout = None
         if keys and isinstance(layout, Structure):
             key_layout = _part(layout, [list(path) for path in keys])
-        return cls(name, type_, layout, keys, key_layout, idl)
+        return cls(name, type_, layout, keys, key_layout, idl, has_optional)
 
     @property
     def digest(self) -> str:
@@ -95,6 +99,21 @@ class Schema:
         if ros_hash:
             found["ros_type_hash"] = ros_hash
         return json.dumps(found)
+
+    def is_safe(self, payload: bytes) -> bool:
+        """Whether the library may be given a payload.
+
+        It reads past the end of optional members in CDR 1, and the process ends (F-41).
+        """
+        if not self.has_optional or version_of(payload) != CDR1:
+            return True
+        if self.layout is None:
+            return False
+        try:
+            read_cdr(self.layout, payload)
+        except (ValueError, RecursionError):
+            return False
+        return True
 
     def instance_text(self, payload: bytes, *, is_key: bool) -> str:
         """Return the key members of a sample as one chunk; empty if they cannot be read (D-502)."""
@@ -130,6 +149,16 @@ class Schemas:
         if found is None:
             found = self._schemas[type_.hash] = Schema.of(type_, name or type_.name)
         return found
+
+    def has_optional(self, type_: TopicType) -> bool:
+        """Whether samples of a type in CDR 1 have to be looked at (F-41)."""
+        schema = self.of(type_)
+        return schema is not None and schema.has_optional
+
+    def is_safe(self, type_: TopicType | None, payload: bytes) -> bool:
+        """Whether the library may be given a payload of a type."""
+        schema = None if type_ is None else self.of(type_)
+        return schema is None or schema.is_safe(payload)
 
 
 def _part(layout: Structure, paths: list[list[str]]) -> Structure:

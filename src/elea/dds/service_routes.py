@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from elea.dds import ros_request
-from elea.dds.port import NO_ROOM, WRITTEN, DdsError, Endpoint, Mirror, Taken, Tier, TopicType
+from elea.dds.port import (
+    NO_ROOM,
+    REFUSED,
+    WRITTEN,
+    DdsError,
+    Endpoint,
+    Mirror,
+    Taken,
+    Tier,
+    TopicType,
+)
 from elea.dds.qos import (
     CDR1,
     CDR2,
@@ -267,7 +277,8 @@ class ServiceRoute(ABC):
         written = False
         while self._line:
             sample, id_ = self._line[0]
-            code = self._dds.write(pair.writer.handle, sample, wall_ns)
+            is_safe = self._bridge.answers.schemas.is_safe(pair.writes, sample)
+            code = self._dds.write(pair.writer.handle, sample, wall_ns) if is_safe else REFUSED
             if code == NO_ROOM:
                 self._bridge.counts.no_room += 1
                 break

@@ -243,7 +243,10 @@ class ToDds:
         writer = next(iter(self._writers.all()), None)
         if writer is None or refusal(item.payload, None) is not None:
             return b""
-        return self._dds.key_of(writer.mirror, padded(item.payload)) or b""
+        payload = padded(item.payload)
+        if not self._bridge.answers.schemas.is_safe(writer.type_, payload):
+            return b""
+        return self._dds.key_of(writer.mirror, payload) or b""
 
     # By the DDS thread: writing.
 
@@ -300,8 +303,11 @@ class ToDds:
         if ownership is Ownership.EXCLUSIVE and len(self._writers) > 1:
             return {}
         found: dict[bytes, MirrorWriter] = {}
+        is_looked_at = self._bridge.answers.schemas.has_optional(type_)
         for begin in legal_begins(type_.extensibility):
             version = version_of(begin)
+            if version == CDR1 and is_looked_at:
+                continue
             writer = self._writers.get((self.id.partition, ownership, version))
             takes = (accepts_representation(one.qos, version) for one in self.plan.endpoints)
             if writer is not None and writer.is_ready and any(takes):
@@ -349,17 +355,12 @@ class ToDds:
         beside = None if item.attachment is None else Attachment.read(item.attachment)
         if item.attachment is not None and beside is None:
             self.counts.lose("attachment")
-        if (
-            beside is not None
-            and beside.writer
-            and beside.writer[:12] in self._bridge.presence.home
-        ):
+        home = self._bridge.presence.home
+        if beside is not None and beside.writer and beside.writer[:12] in home:
             self._bridge.counts.duplicate("D-632")
             return True
         clock = (beside.writer if beside is not None else None) or item.clock
-        time = item.time
-        wall_ns = self._bridge.wall_ns()
-        source_ns, replaced = source_time(beside, time or None, wall_ns)
+        source_ns, replaced = source_time(beside, item.time or None, self._bridge.wall_ns())
         if replaced:
             self._bridge.counts.stamps_replaced += 1
             text = "source time is more than 10 s ahead of this host's clock: written as of now"
@@ -485,6 +486,9 @@ class ToDds:
         if partition is None:
             return True
         payload = padded(payload)
+        if not self._bridge.answers.schemas.is_safe(type_, payload):
+            self._refuse("refused value", "it is not a value of this type", payload)
+            return True
         version = version_of(payload)
         targets = self._targets(partition, version, now_ns)
         if targets is None:
@@ -537,10 +541,9 @@ class ToDds:
             return dds.write_dispose(handle, payload, source_ns)
         result = dds.write(handle, payload, source_ns)
         writer.unacknowledged_count += result == WRITTEN
-        if result == WRITTEN and status & UNREGISTERED:
-            key = dds.key_of(writer.mirror, payload)
-            if key is not None:
-                dds.unregister(handle, key, source_ns)
+        is_left = result == WRITTEN and status & UNREGISTERED
+        if is_left and (key := dds.key_of(writer.mirror, payload)) is not None:
+            dds.unregister(handle, key, source_ns)
         return result
 
     def _remember(self, key: str, writer: MirrorWriter, payload: bytes) -> None:

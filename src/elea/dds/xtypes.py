@@ -160,6 +160,11 @@ class TypeSet:
         """The type itself; None if only its minimal object is known."""
         return self.objects.get(self.root)
 
+    @property
+    def has_optional(self) -> bool:
+        """Whether a member of the type, or of one that it uses, may be absent."""
+        return any(one.is_optional for of in self.objects.values() for one in of.members)
+
     def layout(self, limits: Limits = DEFAULT_LIMITS) -> Layout:
         """Return the layout of the type (D-872).
 

@@ -162,3 +162,39 @@ def test_plans_are_a_function_of_what_is_there() -> None:
     assert not table._claims
     assert not table._groups
     assert not table._routed
+
+
+@line("D-208", "D-815", "D-831")
+def test_each_endpoint_that_left_had_all_without_room_looked_at_again() -> None:
+    """A peer with thousands beyond `dds_routes_count` held the DDS thread for minutes."""
+    decided = 0
+
+    def renamed(_endpoint: Endpoint) -> None:
+        nonlocal decided
+        decided += 1
+
+    table = RouteTable(Names(), Filter(), count_max=50, renamed=renamed)
+    for number in range(1_000):
+        table.add(endpoint(number, f"T{number}"))
+    table.add(endpoint(1_000, "a/b", qos=Qos(partitions=("x",))))
+    assert (len(table.plans), decided) == (50, 1_001)
+    for number in range(50):
+        changed = table.remove(endpoint(number).guid)
+        assert {id_.key for id_ in changed} == {f"T{number}", f"T{number + 50}"}
+    assert (len(table.plans), decided) == (50, 1_051)
+
+
+@line("D-106")
+def test_endpoints_whose_key_became_free_are_routed() -> None:
+    table = RouteTable(Names(), Filter())
+    table.add(endpoint(1, "b/c", qos=Qos(partitions=("a",))))
+    for number in (2, 3):
+        table.add(endpoint(number, "c", qos=Qos(partitions=("a/b",))))
+    assert len(table.plans) == 1
+    table.remove(endpoint(2).guid)
+    table.remove(endpoint(1).guid)
+    [plan] = table.plans.values()
+    assert [one.guid for one in plan.endpoints] == [endpoint(3).guid]
+    table.remove(endpoint(3).guid)
+    assert table.plans == {}
+    assert table._colliding == {}
