@@ -48,7 +48,14 @@ from elea.session.outlet_hot import CallbackOutlet
 from elea.session.ports import CallbackThread
 from elea.session.promise import Promise
 from elea.session.queries import TIMEOUT_ERROR, Ask, PendingGet
-from elea.session.receipts import PATIENCE_NS, Receipt, Receipts, body_digest, sample_digest
+from elea.session.receipts import (
+    PATIENCE_NS,
+    Receipt,
+    Receipts,
+    body_digest,
+    read_refusal,
+    sample_digest,
+)
 from elea.timestamp import NTP64, Timestamp
 from elea.wire.data.delete import Del
 from elea.wire.data.put_hot import Put
@@ -590,19 +597,3 @@ def _read_ack(octets: bytes) -> StoredAck | None:
 @lru_cache(_LOGS_COUNT)
 def _log_id(text: str) -> uuid.UUID:
     return uuid.UUID(text)
-
-
-def read_refusal(key: str, reply: Reply) -> NotStoredError:
-    """Why a recorder does not store a sample."""
-    error = reply.err
-    assert error is not None
-    octets = error.payload.to_bytes()
-    replier = reply.replier_id
-    who = "a recorder" if replier is None else f"the recorder at {replier.zid}"
-    try:
-        said = json.loads(octets)
-        name = str(said.get("name") or who)
-        return NotStoredError(key, name, str(said["error"]), str(said.get("detail", "")))
-    except receipts.UNREADABLE:
-        text = octets[:200].decode(errors="replace")
-        return NotStoredError(key, who, "unreadable", text)

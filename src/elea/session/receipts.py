@@ -28,7 +28,7 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from elea.encoding import Encoding
-from elea.errors import EleaError
+from elea.errors import EleaError, NotStoredError
 from elea.limits import DEFAULT_LIMITS
 from elea.qos import Locality
 from elea.sample_hot import Sample
@@ -40,6 +40,7 @@ from elea.wire.fields_hot import WireExpr
 from elea.wire.network.push_hot import Push
 
 if TYPE_CHECKING:
+    from elea.sample import Reply
     from elea.session.publication import Publication
 
 _JSON: Final = wire_encoding(Encoding.APPLICATION_JSON)
@@ -228,3 +229,19 @@ def send_receipts(session: Publication, name: str, zid: str, octets: bytes) -> N
     key = f"@elea/log/{name}/stored/{zid}"
     push = Push(WireExpr(0, core.face.prefix + key), Put(octets, None, _JSON), _QOS, None, 0, None)
     core.outbox.publish(key, push, True, True, True)
+
+
+def read_refusal(key: str, reply: Reply) -> NotStoredError:
+    """Why a recorder does not store a sample."""
+    error = reply.err
+    assert error is not None
+    octets = error.payload.to_bytes()
+    replier = reply.replier_id
+    who = "a recorder" if replier is None else f"the recorder at {replier.zid}"
+    try:
+        said = json.loads(octets)
+        name = str(said.get("name") or who)
+        return NotStoredError(key, name, str(said["error"]), str(said.get("detail", "")))
+    except UNREADABLE:
+        text = octets[:200].decode(errors="replace")
+        return NotStoredError(key, who, "unreadable", text)

@@ -171,7 +171,7 @@ def archive_local(
     from elea.spark.options import Options
     from elea.spark.rows import place_of
     from elea.spark.starts import initial
-    from elea.store.tables.compaction import tidy
+    from elea.store.tables.compaction import MERGE_COUNT, tidy
     from elea.store.tables.table import open_table
 
     stream = Options(options).stream()
@@ -195,7 +195,7 @@ def archive_local(
         yield sum(part.end - part.first for part in parts)
         starts = ends
         if starts == last:
-            tidy(table, 0)
+            tidy(table, MERGE_COUNT)
 
 
 class _Committer:
@@ -215,4 +215,4 @@ class _Committer:
         if self._table is None:
             self._table = open_table(self._target.path)
         self._table.commit(self._target.consumer, parts, lossy=self._target.lossy)
-        tidy(self._table, number, sum(len(part.files) for part in parts))
+        tidy(self._table, sum(len(part.files) for part in parts))

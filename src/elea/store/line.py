@@ -6,12 +6,15 @@ line full is told so at once, as it would wait for longer than it has patience.
 One asker may use every place that nobody else wants. When all places are taken, an asker that holds
 fewer of them displaces the newest pending query of the asker that holds most. Askers are served in
 turn, and with several threads one of them is never occupied by an asker that occupies the others.
+With more than two, one is kept for askers that used little time lately: a newcomer does not wait
+for the long answers of many others.
 """
 
 from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,6 +25,9 @@ from elea.errors import ClosedError
 from elea.json5 import Json
 from elea.session.query import Query
 
+_LITTLE_S: Final = 1.0  # of a thread's time, used lately
+_HALF_S: Final = 10.0  # after which time that was used counts half
+_ASKERS_MAX: Final = 1_024  # whose time is remembered
 _STOP_S: Final = 30.0  # how long an end waits for answers that are under way
 
 _Pending = tuple[Query, int]
@@ -37,6 +43,7 @@ class Line:
         answer: Called by a thread with a query and what `take` was given; the query is ended then.
         failed: Called with a query and whatever else `answer` raised than that a session is closed.
         full: Called for each query that is refused because there are too many.
+        clock: Seconds, for tests.
     """
 
     def __init__(
@@ -47,6 +54,7 @@ class Line:
         answer: Callable[[Query, int], None],
         failed: Callable[[Query, Exception], None],
         full: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.stopping = False
         self._bound = queries_count
@@ -56,9 +64,14 @@ class Line:
         self._full = full
         self._pending: dict[str, deque[_Pending]] = {}  # by asker; who is next in turn first
         self._answered: Counter[str] = Counter()  # queries that are being answered, by asker
+        self._clock = clock
+        self._used: dict[str, tuple[float, float]] = {}  # by asker: seconds, and when that was
         self._waiting = threading.Condition()
+        kept = 0 if workers_count > 2 else None
         self._workers = [
-            threading.Thread(target=self._run, name=f"{name}-{number}", daemon=True)
+            threading.Thread(
+                target=self._run, args=(number == kept,), name=f"{name}-{number}", daemon=True
+            )
             for number in range(workers_count)
         ]
         for worker in self._workers:
@@ -74,7 +87,7 @@ class Line:
                 refused = self._displaced(asker, query) if is_full else None
                 if refused is not query:
                     self._pending.setdefault(asker, deque()).append((query, number))
-                    self._waiting.notify()
+                    self._waiting.notify_all()  # not each thread answers everybody
         if refused is not None:
             self._full()
             with suppress(ClosedError), refused:
@@ -110,18 +123,37 @@ class Line:
             del self._pending[most]
         return displaced
 
-    def _next(self) -> str | None:
-        """The asker whose turn it is."""
+    def _next(self, *, is_kept: bool) -> str | None:
+        """The asker whose turn it is.
+
+        Args:
+            is_kept: For the thread that is kept for those who used little time.
+        """
         for asker in self._pending:
-            if self._answered[asker] < self._share:
+            share = 1 if is_kept else self._share
+            if self._answered[asker] < share and not (is_kept and self._used_s(asker) > _LITTLE_S):
                 return asker
         return None
 
-    def _run(self) -> None:
+    def _used_s(self, asker: str) -> float:
+        used_s, at_s = self._used.get(asker, (0.0, 0.0))
+        return float(used_s * 0.5 ** ((self._clock() - at_s) / _HALF_S))
+
+    def _note_used(self, asker: str, took_s: float) -> None:
+        used_s = self._used_s(asker) + took_s
+        self._used.pop(asker, None)
+        self._used[asker] = (used_s, self._clock())
+        if len(self._used) > _ASKERS_MAX:
+            del self._used[next(iter(self._used))]
+
+    def _run(self, is_kept: bool) -> None:
         while True:
             with self._waiting:
-                self._waiting.wait_for(lambda: self.stopping or self._next() is not None)
-                asker = self._next()
+                # The kept one looks again: time that was used counts less and less.
+                timeout_s = _HALF_S if is_kept else None
+                while not self.stopping and self._next(is_kept=is_kept) is None:
+                    self._waiting.wait(timeout_s if self._pending else None)
+                asker = self._next(is_kept=is_kept)
                 if self.stopping or asker is None:
                     return
                 pending = self._pending.pop(asker)
@@ -129,6 +161,7 @@ class Line:
                 if pending:
                     self._pending[asker] = pending  # behind the others
                 self._answered[asker] += 1
+            began_s = self._clock()
             try:
                 self._answer(query, number)
             except ClosedError:  # the session, or what is read
@@ -137,10 +170,11 @@ class Line:
                 self._failed(query, error)
             finally:
                 with self._waiting:
+                    self._note_used(asker, self._clock() - began_s)
                     self._answered[asker] -= 1
                     if not self._answered[asker]:
                         del self._answered[asker]
-                    self._waiting.notify()  # of this asker, one that was not its turn
+                    self._waiting.notify_all()  # of this asker, one that was not its turn
                 with suppress(ClosedError):
                     query.drop()
                 del query

@@ -34,10 +34,9 @@ from elea.session.ack import (
     StoredAck,
     _read_ack,
     acks_of,
-    read_refusal,
 )
 from elea.session.query import Query
-from elea.session.receipts import read_receipts
+from elea.session.receipts import read_receipts, read_refusal
 from elea.session.session import Session
 from elea.sim.world import World
 from elea.store.log.reader import LogReader

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -43,7 +44,11 @@ class Bench:
     def __init__(self, workers_count: int, queries_count: int) -> None:
         self.begun: list[str] = []
         self.full_count = 0
-        self.line = Line("t", workers_count, queries_count, self._answer, self._failed, self._full)
+        self.now_s = 0.0
+        self.line = Line(
+            *("t", workers_count, queries_count, self._answer, self._failed, self._full),
+            clock=lambda: self.now_s,
+        )
 
     def take(self, *asked: Asked) -> None:
         query: Any
@@ -112,6 +117,32 @@ def test_questions_that_take_all_their_time_leave_a_thread_to_others() -> None:
             made.take(one)
         assert eventually(lambda: all(one.is_over for one in quick))
         assert made.begun == ["slow 0", "quick 0", "quick 1", "quick 2"]
+        ended(*slow)
+        assert eventually(lambda: all(one.is_over for one in slow))
+
+
+def was_begun(made: Bench, name: str) -> bool:
+    return name in made.begun
+
+
+def test_long_answers_of_many_askers_held_up_everybody_else() -> None:
+    """Six of them with ten long questions each: a question for one value waited for 33 s."""
+    first = [Asked(f"heavy {number}") for number in range(3)]
+    slow = [Asked(f"heavy {number % 3}", f"slow {number}") for number in range(9)]
+    quick = [Asked("other", f"quick {number}") for number in range(2)]
+    with bench(3, 16) as made:
+        made.take(*first)
+        assert eventually(lambda: len(made.begun) == 3)
+        made.now_s = 5.0
+        ended(*first)
+        assert eventually(lambda: all(one.is_over for one in first))
+        made.take(*slow)
+        assert eventually(lambda: len(made.begun) == 5)
+        for one in quick:
+            made.take(one)
+            assert eventually(partial(was_begun, made, one.name))
+            ended(one)
+        assert len(made.begun) == 7
         ended(*slow)
         assert eventually(lambda: all(one.is_over for one in slow))
 

@@ -271,10 +271,10 @@ def commit(
         own: Mapping[int, int] | None = None
         bad = _whole_batch(table.name + BAD, by_table.get(table.name + BAD, []), ones)
         # Batches without bad rows are not in the table of bad rows: it has gaps by design.
-        done += _taken(place, table.name + BAD, bad, number, lossy=True)
+        done += _taken(place, table.name + BAD, bad, lossy=True)
         if is_first or number % _EMPTY_EVERY == 0 or any(one.part.files for one in ones):
             lossy = place.lossy or not is_first or _is_handed(place, table, ones, handed)
-            done += _taken(place, table.name, ones, number, lossy=lossy)
+            done += _taken(place, table.name, ones, lossy=lossy)
             own = done[-1].ends if ones else None
         handed.note(table, [one.part for one in ones], own)
         drift = _distinct(one for each in by_table.get(table.name, []) for one in each.drift)
@@ -318,9 +318,7 @@ def _whole_batch(name: str, bad: Sequence[Landed], all_rows: Sequence[Landed]) -
     return [*bad, *empty]
 
 
-def _taken(
-    place: Place, name: str, landed: Sequence[Landed], number: int, *, lossy: bool
-) -> list[Committed]:
+def _taken(place: Place, name: str, landed: Sequence[Landed], *, lossy: bool) -> list[Committed]:
     if not landed:
         return []
     columns = BAD_COLUMNS if name.endswith(BAD) else COLUMNS  # others are made by `prepare`
@@ -334,7 +332,7 @@ def _taken(
     if known:  # their files are discarded
         table.commit(place.consumer, known, lossy=True)
     files = [file for part in fresh for file in part.files]
-    tidy(table, number, len(files))
+    tidy(table, len(files))
     rows_count = sum(file.rows_count for file in files)
     after = dict(ends)
     for part in fresh:

@@ -39,6 +39,8 @@ _NOT_SAID: Final = (*_POSITION, "recv_ts", "ts", "qos")
 _MERGED: Final = "merged-"  # how the names of files begin that were put together
 MERGE_COUNT: Final = 128  # small files that become one; as many newer ones are left alone
 _MERGES_MAX: Final = 64  # after one batch; what is left is merged after a later one
+_FRESH: Final[dict[str, int]] = {}  # by table, files that came since it was merged
+_TABLES_MAX: Final = 4_096
 _MERGE_LEN: Final = 16 << 20  # octets that they have together, which are few times more in memory
 # Smaller than in files that were just written: who looks for one key reads one or two of them.
 _GROUP_ROWS: Final = 32 * 1024
@@ -89,16 +91,19 @@ def compact(
         yield Compacted(day, bucket, len(group), len(new), made_count, rows_count - made_count)
 
 
-def tidy(table: Table, number: int, files_count: int = 1) -> None:
+def tidy(table: Table, files_count: int = 1) -> None:
     """After a batch: `merge`, each time about `MERGE_COUNT` small files have come.
 
-    If that fails, rows are safe.
+    So it is the first time that a process calls this for a table. If it fails, rows are safe.
 
     Args:
-        number: Of the batch.
-        files_count: How many files it brought: one for each shard and day.
+        files_count: How many files the batch brought: one for each shard and day.
     """
-    if number % max(1, MERGE_COUNT // max(1, files_count)):
+    count = _FRESH.pop(table.layout.root, MERGE_COUNT) + files_count
+    _FRESH[table.layout.root] = count if count < MERGE_COUNT else 0
+    if len(_FRESH) > _TABLES_MAX:
+        del _FRESH[next(iter(_FRESH))]
+    if count < MERGE_COUNT:
         return
     try:
         for _ in range(_MERGES_MAX):

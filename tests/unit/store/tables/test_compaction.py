@@ -14,10 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from tests.scale import scaled
+from tests.unit.spark.pipelines import fleet
 from tests.unit.store.log.rows import rows
 from tests.unit.store.tables.made import fill, log_at, part_of, position, rows_in, stored
 
 from elea.errors import StoreError
+from elea.spark.pipelines import landing
+from elea.spark.pipelines.silver import BAD_COLUMNS
 from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
 from elea.store.log.schema import POSITION, SCHEMA, RowKind
@@ -142,8 +145,8 @@ def test_what_cannot_be_put_together_stays_as_it_is(
         raise OSError("no space left")
 
     monkeypatch.setattr("elea.store.tables.compaction.merge", full)
-    for number in range(1, 2 * MERGE_COUNT + 1):
-        tidy(table, number)
+    for _ in range(2 * MERGE_COUNT):
+        tidy(table)
     assert len(merged) == 2
     assert "no space left" in caplog.text
     assert position(table) == stored(log)
@@ -167,11 +170,43 @@ def test_small_files_are_bounded_however_many_shards_there_are(
             writer.add(batch)
             parts.append(writer.finish())
         table.commit("c", parts)
-        tidy(table, number, len(parts))
+        tidy(table, len(parts))
         small = [file for file in table.files() if "merged-" not in file.path]
         most = max(most, len(small))
     assert most <= 3 * 8 + shards_count, "twice as many as are merged, and what came since"
     assert position(table) == [(s, n) for s in range(shards_count) for n in range(batches_count)]
+
+
+def test_small_files_of_a_table_that_every_other_batch_is_for_were_never_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of bad rows, if their batches have odd numbers: batches with even ones merged."""
+    monkeypatch.setattr("elea.store.tables.compaction.MERGE_COUNT", 4)
+    monkeypatch.setattr("elea.spark.pipelines.landing._EMPTY_EVERY", 2)
+    made = fleet.pipeline(tmp_path, 'imu: {decode: json, key: "fleet/{robot}/imu"}\n')
+    place, log_id, most = landing.Place.of(made), uuid4(), 0
+    with fleet.log_at(tmp_path / "log", shards_count=1):
+        landing.prepare(place, made.landed)
+    for number in range(48):
+        part = PartWriter(place.layout("imu"), log_id, 0, number, number + 1).finish()
+        landed = [landing.Landed("imu", part)]
+        if number % 2:
+            bad = PartWriter(place.layout("imu_bad"), log_id, 0, number, number + 1, BAD_COLUMNS)
+            row = {"shard": 0, "seq": number, "decoder": "json", "reason": "no JSON"}
+            bad.add(with_place(rows(number, 1), row))
+            landed.insert(0, landing.Landed("imu_bad", bad.finish()))
+        landing.commit(place, made.landed, landed, number)
+        if number % 2:
+            files = open_table(place.path("imu_bad")).files()
+            most = max(most, len([one for one in files if "merged-" not in one.path]))
+    assert most <= 3 * 4
+
+
+def with_place(batch: pa.RecordBatch, more: dict[str, object]) -> pa.RecordBatch:
+    for name, value in more.items():
+        field = BAD_COLUMNS.field(BAD_COLUMNS.get_field_index(name))
+        batch = batch.append_column(field, pa.array([value] * batch.num_rows, field.type))
+    return batch
 
 
 def test_repeats_are_left_out(table: Table, tmp_path: Path) -> None:
