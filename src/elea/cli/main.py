@@ -85,6 +85,8 @@ _WORDS: Final = {"help": "--help", "version": "--version"}  # verbs of other pro
 _AGAIN_S: Final = 0.01  # until an interrupt that was dropped is raised once more
 _SIGNALLED: Final = 128  # exit codes by signals begin here
 _RUST_LOG: Final = "RUST_LOG"  # which zenoh's programs read, and every verb
+# With these a router ends at once: it needs no other allocator, for which Python is started anew.
+_SHORT: Final = {"-h", "--help", "-V", "--version", "--config-check"}
 _BEGUN_LEN: Final = 3  # a verb of fewer letters begins words by chance
 _SUMMARY: Final = re.compile(r'^SUMMARY: Final = "([^"\\]*)"$', re.MULTILINE)
 
@@ -117,7 +119,7 @@ def main(
     if is_process:
         _open_closed_streams()
         gc.set_threshold(*_THRESHOLDS)
-    if is_process and arguments[:1] == ["router"]:
+    if is_process and arguments[:1] == ["router"] and not _SHORT & {*arguments}:
         use_system_allocator()
     if is_process and threading.current_thread() is threading.main_thread():
         _end_by_signals()
