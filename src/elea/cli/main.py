@@ -14,15 +14,13 @@ import importlib
 import io
 import os
 import re
-import shutil
 import signal
-import stat
 import sys
 import threading
 from _thread import interrupt_main
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import Final, Protocol, TextIO, cast
+from typing import Final, Protocol, cast
 
 from elea import version
 from elea.cli.allocator import use_system_allocator
@@ -35,7 +33,7 @@ from elea.cli.exit_codes import (
     UsageError,
     summary,
 )
-from elea.cli.output import printable
+from elea.cli.output import is_full, printable
 from elea.cli.parsing import Parser, nearest
 from elea.errors import EleaError
 
@@ -299,17 +297,9 @@ def _told(error: OSError) -> str:
     """What could not be read or written, and why."""
     if error.filename:
         return f"{error.filename}: {error.strerror}"
-    if error.errno == errno.ENOSPC and _is_full(sys.stdout):
+    if error.errno == errno.ENOSPC and is_full(sys.stdout):
         return f"cannot write to standard output: {error.strerror}"
     return error.strerror or str(error)
-
-
-def _is_full(stream: TextIO) -> bool:
-    """Whether nothing more can be written to a file, or to a device such as /dev/full."""
-    status = os.fstat(stream.fileno())
-    if stat.S_ISREG(status.st_mode):
-        return shutil.disk_usage(stream.fileno()).free == 0
-    return stat.S_ISCHR(status.st_mode)
 
 
 def _complain(text: str) -> None:
