@@ -69,7 +69,8 @@ BY_VERB: Final = {
         TERMINATED: "not used: SIGTERM is 0",
     },
     "router --config-check, config explain, doctor, acl explain": {
-        FAILED: "a problem was found; `acl explain`: denied"
+        FAILED: "a problem was found; `acl explain`: denied",
+        WRONG_USAGE: "`acl explain`: also rules that cannot be read",
     },
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.cli import log_files
-from elea.cli.output import Json, escape, json_line, octets_json
+from elea.cli.output import Json, escape, is_full, json_line, octets_json
 from elea.errors import EleaError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -99,7 +99,10 @@ def run(args: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise  # who reads our output has seen enough
     except OSError as error:
-        raise EleaError(f"{args.directory}: {error}") from error
+        if error.filename is None and is_full(sys.stdout):
+            raise  # not the log is full
+        where = error.filename or args.directory
+        raise EleaError(f"{where}: {error.strerror or error}") from error
     return status
 
 

@@ -14,15 +14,13 @@ import importlib
 import io
 import os
 import re
-import shutil
 import signal
-import stat
 import sys
 import threading
 from _thread import interrupt_main
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import Final, Protocol, TextIO, cast
+from typing import Final, Protocol, cast
 
 from elea import version
 from elea.cli.allocator import use_system_allocator
@@ -35,7 +33,7 @@ from elea.cli.exit_codes import (
     UsageError,
     summary,
 )
-from elea.cli.output import printable
+from elea.cli.output import is_full, printable
 from elea.cli.parsing import Parser, nearest
 from elea.errors import EleaError
 
@@ -86,6 +84,8 @@ _WORDS: Final = {"help": "--help", "version": "--version"}  # verbs of other pro
 _AGAIN_S: Final = 0.01  # until an interrupt that was dropped is raised once more
 _SIGNALLED: Final = 128  # exit codes by signals begin here
 _RUST_LOG: Final = "RUST_LOG"  # which zenoh's programs read, and every verb
+# With these a router ends at once: it needs no other allocator, for which Python is started anew.
+_SHORT: Final = {"-h", "--help", "-V", "--version", "--config-check"}
 _BEGUN_LEN: Final = 3  # a verb of fewer letters begins words by chance
 _SUMMARY: Final = re.compile(r'^SUMMARY: Final = "([^"\\]*)"$', re.MULTILINE)
 
@@ -118,7 +118,7 @@ def main(
     if is_process:
         _open_closed_streams()
         gc.set_threshold(*_THRESHOLDS)
-    if is_process and arguments[:1] == ["router"]:
+    if is_process and arguments[:1] == ["router"] and not _SHORT & {*arguments}:
         use_system_allocator()
     if is_process and threading.current_thread() is threading.main_thread():
         _end_by_signals()
@@ -298,17 +298,9 @@ def _told(error: OSError) -> str:
     """What could not be read or written, and why."""
     if error.filename:
         return f"{error.filename}: {error.strerror}"
-    if error.errno == errno.ENOSPC and _is_full(sys.stdout):
+    if error.errno == errno.ENOSPC and is_full(sys.stdout):
         return f"cannot write to standard output: {error.strerror}"
     return error.strerror or str(error)
-
-
-def _is_full(stream: TextIO) -> bool:
-    """Whether nothing more can be written to a file, or to a device such as /dev/full."""
-    status = os.fstat(stream.fileno())
-    if stat.S_ISREG(status.st_mode):
-        return shutil.disk_usage(stream.fileno()).free == 0
-    return stat.S_ISCHR(status.st_mode)
 
 
 def _complain(text: str) -> None:

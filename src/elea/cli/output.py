@@ -6,6 +6,7 @@ import argparse
 import base64
 import json
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import TextIO
@@ -80,6 +81,16 @@ def counted(number: int, noun: str) -> str:
         return f"1 {noun}"
     is_ies = noun.endswith("y") and noun[-2:-1] not in "aeiou"
     return f"{number} {noun[:-1]}ies" if is_ies else f"{number} {noun}s"
+
+
+def is_full(stream: TextIO) -> bool:
+    """Whether nothing more can be written to a file, or to a device such as /dev/full."""
+    import shutil  # late: only a failure needs it
+
+    status = os.fstat(stream.fileno())
+    if stat.S_ISREG(status.st_mode):
+        return shutil.disk_usage(stream.fileno()).free == 0
+    return stat.S_ISCHR(status.st_mode)
 
 
 def json_line(value: Json) -> str:

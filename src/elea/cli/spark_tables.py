@@ -9,6 +9,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from elea.cli.exit_codes import reading_arguments
+from elea.cli.output import counted
 from elea.errors import ConfigError, EleaError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -180,9 +182,12 @@ def _compact(args: argparse.Namespace) -> int:
             "rows": one.rows_count,
             "repeats": one.repeats_count,
         }
-        text = f"{one.files_count} files are {one.made_count} now, {one.rows_count} rows"
+        text = f"{counted(one.files_count, 'file')} compacted into {one.made_count}"
+        text += f", {counted(one.rows_count, 'row')}"
         place = one.date if one.bucket is None else f"{one.date} {one.bucket}"
-        printer.record(values, f"{place}: {text}, {one.repeats_count} duplicates left out")
+        printer.record(
+            values, f"{place}: {text}, {counted(one.repeats_count, 'duplicate')} left out"
+        )
     return 0
 
 
@@ -200,12 +205,15 @@ def _vacuum(args: argparse.Namespace) -> int:
 
 def _tables(args: argparse.Namespace) -> int:
     from elea.cli.samples import Printer
+    from elea.keyexpr.keyexpr import KeyExpr
     from elea.spark.scan import moment
     from elea.store.tables.table import open_table
 
-    since = 0 if args.since is None else moment(args.since)
-    until = 2**64 if args.until is None else moment(args.until)
-    _show(Printer.of(args), open_table(args.table), args.key, since, until)
+    with reading_arguments():
+        key = str(KeyExpr(args.key))  # one that is none matches no file
+        since = 0 if args.since is None else moment(args.since)
+        until = 2**64 if args.until is None else moment(args.until)
+    _show(Printer.of(args), open_table(args.table), key, since, until)
     return 0
 
 
@@ -224,7 +232,7 @@ def _show(
         "rows": rows_count,
         "octets": length,
     }
-    text = f"{len(files)} files, {rows_count} rows, {length} octets"
+    text = f"{counted(len(files), 'file')}, {counted(rows_count, 'row')}, {length} octets"
     printer.record(told, f"{table.layout.root} ({table.format}): {text}")
     for (day, bucket), found in groupby(files, lambda file: (file.date, file.bucket)):
         group = list(found)
@@ -238,7 +246,8 @@ def _show(
             "rows": rows_count,
         }
         place = day if bucket is None else f"{day} {bucket}"
-        text = f"{len(group)} files, {sorted_count} of them compacted, {rows_count} rows"
+        text = f"{counted(len(group), 'file')}, {sorted_count} of them compacted"
+        text += f", {counted(rows_count, 'row')}"
         printer.record(values, f"  {place}: {text}")
 
 

@@ -212,11 +212,12 @@ class Config:
             TypeError: the value is no text.
         """
         path = _path(key)
-        if not isinstance(value, str):
+        given: object = value
+        if not isinstance(given, str):
             kind = type(value).__name__
             raise TypeError(f"argument 'value': expected a JSON5 text, found '{kind}'; json.dumps")
         try:
-            plain = _widen(loads(value))
+            plain = _widen(loads(given))
         except ConfigError as error:
             hint = "; the value is JSON5, so texts need quotes" if path else ""
             raise ConfigError(path, f"{error.reason}{hint}") from None

@@ -151,7 +151,7 @@ class _Builder:
                 raise ConfigError("", f"{_place(mark)}a name must be a text")
             frame.key = value if isinstance(value, str) else str(value)
             if frame.key in frame.value:
-                raise ConfigError("", f"{_place(mark)}a name occurs twice")
+                raise ConfigError("", f"{_place(mark)}the name {frame.key[:40]!a} occurs twice")
         else:
             frame.value[frame.key] = value
             frame.key = None

@@ -187,13 +187,9 @@ _OF_KAFKA: Final = {
     "includeheaders": "here the columns attachment and encoding are there anyway",
 }
 _OF_FLIGHT: Final = ("flight", "flightTokenFile", "flightRoots")
-_OF_SPARK: Final = {
-    "path",
-    "checkpointlocation",
-    "name",
-    "queryname",
-    "owner",
-}  # Spark puts them there
+_OF_SPARK: Final = {"path", "checkpointlocation", "name", "queryname"}  # Spark puts them there
+# Spark adds these for a table of its catalog, and options as `option.NAME`.
+_OF_CATALOG: Final = {"owner", "provider", "location", "external", "is_managed_location", "comment"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +287,11 @@ class Options:
     """
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        self._given = {name.lower(): value for name, value in given.items()}
+        self._given = {
+            name.lower().removeprefix("option."): value
+            for name, value in given.items()
+            if name.lower() not in _OF_CATALOG
+        }
         for name in self._given:
             if name not in _BY_NAME and name not in _OF_SPARK:
                 raise ConfigError(f"option {name}", _unknown(name, OPTIONS))

@@ -64,13 +64,17 @@ def test_columns_of_parquet(log: Path, tmp_path: Path, capsys: pytest.CaptureFix
         (["export", "LOG", "--format", "csv", "--columns", "x"], 1, "saw x; legal are key, kind"),
         (["export", "LOG", "--format", "csv", "--from", "noon"], 1, "legal are 2024-07-01T"),
         (["export", "TMP/none", "--format", "csv"], 1, "no log there"),
-        (["import", "TMP/none.mcap", "--to", "TMP/new"], 1, "No such file"),
+        (["import", "TMP/none.mcap", "--to", "TMP/new"], 1, "none.mcap: No such file"),  # was: new,
         (
             ["import", "TMP/bad.mcap", "--to", "TMP/new"],
             1,
             "bad.mcap: octet 0: no MCAP from here on",
         ),
-        (["import", "TMP/bad.mcap", "--to", "LOG"], 1, "is not empty; say to append"),
+        (
+            ["import", "TMP/bad.mcap", "--to", "LOG"],
+            1,
+            "is not empty; append to it (--append), or name another",
+        ),
         (["import", "TMP/a.csv", "--to", "TMP/new"], 2, "legal are parquet, jsonl, mcap"),
     ],
 )

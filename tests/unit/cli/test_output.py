@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elea.cli.output import Style, escape, json_line, painter, print_json_lines, printable
+from elea.cli.output import Style, escape, is_full, json_line, painter, print_json_lines, printable
 
 
 class Terminal(io.StringIO):
@@ -82,3 +83,12 @@ def test_json_lines_are_ascii_one_per_value_and_exact_for_64_bits() -> None:
     assert first.isascii()
     assert json.loads(first) == {"key": "é\n", "n": 18446744073709551615}
     assert second == json_line([]) == "[]"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_standard_output_was_told_as_a_full_log(tmp_path: Path) -> None:
+    """`elea log cat LOG > /dev/full` said that LOG has no space left."""
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        assert is_full(full)
+    with open(tmp_path / "file", "w", encoding="utf-8") as file:
+        assert not is_full(file)

@@ -40,7 +40,7 @@ def test_values(text: str, value: Json) -> None:
     [
         ("a: [1", "line 1"),
         ("a: 1\n b: 2", "line 2"),
-        ("a: 1\na: 2", "line 2, column 1: a name occurs twice"),
+        ("a: 1\na: 2", "line 2, column 1: the name 'a' occurs twice"),
         ("a: !!python/object/apply:os.system ['true']", "tags are not legal"),
         ("!!str 5", "tags are not legal"),
         ("! 12", "tags are not legal"),

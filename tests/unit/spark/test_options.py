@@ -102,7 +102,8 @@ def test_a_schema_with_other_types_failed_in_each_task() -> None:
 
 def test_a_table_of_the_catalog_was_refused_for_an_option_of_spark() -> None:
     """`CREATE TABLE t USING zenoh` told that `owner` is unknown; Spark adds it."""
-    assert Options({"log": "/x", "owner": "root"}).batch() == Options({"log": "/x"}).batch()
+    of_spark = {"owner": "root", "provider": "zenoh", "option.log": "/x"}
+    assert Options(of_spark).batch() == Options({"log": "/x"}).batch()
 
 
 def test_a_stream_of_answers_is_refused_in_one_line() -> None:

@@ -162,7 +162,9 @@ def _append(log: Log, batches: Iterator[pa.RecordBatch], progress: Progress | No
 def _new_directory(directory: Path) -> Iterator[Path]:
     """A directory that gets its name at the end, if all went well."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise StoreError(f"{directory} is not empty; say to append, or name another directory")
+        raise StoreError(
+            f"{directory} is not empty; append to it (--append), or name another directory"
+        )
     partial = directory.with_name(directory.name + PARTIAL)
     if partial.exists():
         raise StoreError(f"{partial} is there: an import runs, or was interrupted; then remove it")

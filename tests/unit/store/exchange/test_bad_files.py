@@ -300,7 +300,7 @@ def test_nothing_is_appended_of_a_bad_file(tmp_path: Path) -> None:
 def test_directories_that_are_in_use(tmp_path: Path) -> None:
     file = jsonl(tmp_path / "a.jsonl", GOOD)
     log = log_of(tmp_path / "log", [row("k", 0)])
-    with pytest.raises(StoreError, match="is not empty; say to append"):
+    with pytest.raises(StoreError, match="is not empty; append to it"):
         import_file(file, log, "jsonl")
     (tmp_path / "new.partial").mkdir()
     with pytest.raises(StoreError, match="an import runs, or was interrupted"):
