@@ -152,6 +152,11 @@ def _audit_line(text: str) -> list[Json]:
 
 
 def _word(value: Json) -> str:
+    """A value of a line: links as locators without their ports."""
+    if isinstance(value, list):
+        return ",".join(map(_word, value))
+    if isinstance(value, dict) and "protocol" in value:
+        return f"{value['protocol']}/{value.get('address', '')}"
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
