@@ -1,4 +1,4 @@
-"""What people come for, from the question to the answer, in few clicks; the seconds are reported."""
+"""What people come for, from the question to the answer, in few clicks; seconds are reported."""
 
 from __future__ import annotations
 
