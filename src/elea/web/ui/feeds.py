@@ -31,7 +31,7 @@ def traffic(network: Network) -> dict[str, Json]:
     if rows is None:
         return {"traffic": None}
     total = sum(one.rate or 0.0 for one in rows)
-    measured = any(one.rate is not None for one in rows)
+    measured = not rows or any(one.rate is not None for one in rows)
     return {
         "traffic": [
             [escape(key), count, _round(rate), _round(octets), _round(100 * rate / (total or 1))]

@@ -386,7 +386,7 @@ def _status(sources: Sources) -> dict[str, Json]:
         "peers": roles.count("peer"),
         "clients": len(clients),
         "keys": len(network.index),
-        "rates": _rates(told),
+        "rates": _rates(told) if taken.rows else [0, 0, 0, 0],
         "drops": _counts(taken.drop_reasons()),
         "refused": _counts(network.refused.items()),
         "logs": _logs(network.services),
