@@ -1,8 +1,9 @@
 """What pages cost a router. Prints JSON lines.
 
 `python bench/ui.py --rate 1000 --seconds 8 --viewers 0 1 8`. A router of its own process, a
-publisher of 40 keys, and viewers that speak the live protocol as the page does: all values in view,
-the status, and up to 30 frames a second. Then the tree of 100 000 keys, in this process.
+publisher of 40 keys, and viewers that speak the live protocol as the page does: all values in
+view, the status, and up to 30 frames a second. Then the tree of 100 000 keys, and a plot of ten
+minutes of one key among nine at ten a second, as a browser asks for it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import argparse
 import asyncio
 import json
 import os
+import statistics
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
@@ -24,6 +27,13 @@ from websockets.asyncio.client import connect
 from websockets.typing import Origin, Subprotocol
 
 import elea
+from elea.encoding import Encoding
+from elea.ids import ZenohId
+from elea.provenance import SampleKind
+from elea.sample import Sample
+from elea.store.log.log import Log
+from elea.store.recorder.rows import batch_of, sample_row
+from elea.timestamp import NTP64, Timestamp
 from elea.web.ui.assets import Assets
 from elea.web.ui.index import Index
 
@@ -157,6 +167,62 @@ def tree(count: int) -> None:
     print_line("tree", keys=count, **milliseconds)
 
 
+def history() -> None:
+    """A plot of ten minutes at ten a second, from a log: seconds, and those of the processor."""
+    with tempfile.TemporaryDirectory() as folder:
+        until_s = write_log(Path(folder) / "log")
+        command = [sys.executable, "-m", "elea", "ui", str(Path(folder) / "log")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as shown:
+            try:
+                assert shown.stdout is not None
+                url = next(line for line in shown.stdout if line.startswith("page: "))
+                url = url.removeprefix("page: ").strip().rstrip("/")
+                body = {"key": "fleet/r3/imu", "fields": ["temp"], "columns": 900}
+                asked = json.dumps({**body, "since": until_s - 600, "until": until_s}).encode()
+                took_s, used_s = [], []
+                for _ in range(7):
+                    begun_s, cpu_before = time.perf_counter(), cpu_s(shown.pid)
+                    request = urllib.request.Request(f"{url}{UI}/series", asked, method="POST")
+                    with urllib.request.urlopen(request) as answer:
+                        told = json.load(answer)
+                    took_s.append(time.perf_counter() - begun_s)
+                    used_s.append(cpu_s(shown.pid) - cpu_before)
+                print_line(
+                    "history",
+                    rows=told["rows"],
+                    points=len(told["series"]["temp"][0]),
+                    best_ms=round(min(took_s) * 1e3, 1),
+                    median_ms=round(statistics.median(took_s) * 1e3, 1),
+                    cpu_ms=round(statistics.median(used_s) * 1e3, 1),
+                )
+            finally:
+                shown.terminate()
+
+
+def write_log(folder: Path) -> float:
+    """Ten minutes of nine keys, in blocks as a recorder writes them; when they end."""
+    until_s = time.time()
+    with Log(folder) as log:
+        for second in range(0, 600, 2):
+            rows = []
+            for number in range(second * 10, second * 10 + 20):
+                at_ns = round((until_s - 600 + number / 10) * 1e9)
+                stamp = Timestamp(NTP64.from_nanos(at_ns), ZenohId(b"\x01"))
+                for robot in range(9):
+                    sample = Sample(
+                        key_expr=f"fleet/r{robot}/imu",
+                        payload=b'{"n": %d, "ax": 0.5, "temp": %d}' % (number, number % 50),
+                        kind=SampleKind.PUT,
+                        encoding=Encoding.APPLICATION_JSON,
+                        timestamp=stamp,
+                        attachment=None,
+                        source_info=None,
+                    )
+                    rows.append(sample_row(sample, at_ns // 1_000))
+            log.store(batch_of(rows))
+    return until_s
+
+
 def timed(run: Callable[[], object]) -> float:
     begun_s = time.perf_counter()
     run()
@@ -177,6 +243,7 @@ def main() -> None:
     args = parser.parse_args()
     print_line("page", compressed_bytes=sum(Assets().sizes().values()))
     tree(args.keys)
+    history()
     routers(args.rate, args.seconds, args.viewers, args.port)
 
 

@@ -58,6 +58,11 @@ def take(page: Page, url: str, name: str, file: Path) -> None:
     page.screenshot(path=file)
 
 
+def tell(text: str) -> None:
+    """Something is wrong on the page."""
+    sys.stderr.write(f"{text}\n")
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -79,8 +84,8 @@ def main() -> None:
                 timezone_id="UTC",
             )
             page = context.new_page()
-            page.on("console", lambda told: sys.stderr.write(f"{told.type}: {told.text}\n"))
-            page.on("pageerror", lambda error: sys.stderr.write(f"{error}\n"))
+            page.on("console", lambda told: tell(f"{told.type}: {told.text}"))
+            page.on("pageerror", lambda error: tell(str(error)))
             for name in names if width > 400 else [one for one in names if one in NARROW]:
                 suffix = scheme if width > 400 else "narrow"
                 take(page, stage.url, name, folder / f"{name}-{suffix}.png")

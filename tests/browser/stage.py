@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import deltalake
 import pyarrow as pa
@@ -89,7 +89,7 @@ def staged(folder: Path, *cfg: str, past_s: float = PAST_S) -> Iterator[Stage]:
         rest_http_port="0",
     )
     _write_lake(folder / "lake")
-    services = {
+    services: dict[str, Any] = {
         "rest": start,
         "recorder": RecorderService,
         "historian": HistorianService,

@@ -305,6 +305,16 @@ def test_a_token_is_asked_for_and_kept_out_of_the_address(tab: OpenTab) -> None:
         assert all(token not in one for one in other.requests)
 
 
+def test_a_token_of_a_router_that_was_restarted_is_forgotten(tab: OpenTab) -> None:
+    """It was shown with every request, and refused, though nobody needs one to look."""
+    with served(operate_link=True) as web:
+        opened = tab(url=web.rest.url)
+        page = opened.open("#token=of-the-router-before-this-one")
+        expect(page.locator("#top .chip").first).to_have_text("● live")
+        expect(page.locator("#token")).to_have_count(0)
+        opened.faults.clear()  # the browser tells of the 401
+
+
 def test_a_router_that_comes_back_is_shown_again(tab: OpenTab) -> None:
     with elea.open({"mode": "peer", "listen": {"endpoints": []}}) as session:
         rest = Rest(session, RestSettings(port=free_port()))

@@ -24,8 +24,8 @@ This command serves the page and is an ordinary client: it works with every Zeno
 Eclipse Zenoh, and access rules of the routers hold for it. With directories of logs there is no
 network at all: what they recorded is shown. Ctrl-C ends it.
 
-What only a router can tell of itself (traffic by key, refusals, audit) is on the page that
-`elea router --ui` serves.
+What is of one node (traffic by key, refusals, audit, log, devices) is that of the router that it is
+connected to.
 
 examples:
   elea ui --connect tcp/192.168.1.7:7447

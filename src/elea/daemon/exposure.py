@@ -160,6 +160,8 @@ def _what_rest_opens(config: Config) -> Iterator[str]:
     if rest.dashboard:
         viewers = "holders of the token" if rest.viewing_needs_token else "anybody"
         yield f"REST: the page shows nodes, declared keys and values to {viewers}"
+        if rest.operate is not None or rest.operate_link:
+            yield "REST: holders of the token to operate may publish by the page"
     if rest.allowed_origins:
         yield f"REST: pages of {', '.join(sorted(rest.allowed_origins))} may use it from a browser"
 

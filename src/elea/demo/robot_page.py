@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -17,6 +18,7 @@ from elea.demo.proof import Check, scan
 from elea.errors import EleaError
 from elea.store.log.schema import RowKind
 
+_HOT: Final = 80.0  # degrees, of the alert in pipeline.yaml
 _COLUMNS: Final = ("key", "kind", "ts", "payload")
 
 Said: TypeAlias = list[tuple[float, dict[str, object]]]  # when, and what
@@ -26,14 +28,16 @@ def page_of(bronze: Path, robot: int, checks: Sequence[Check]) -> str:
     """A page of HTML: what a robot measured, and what was counted of all."""
     imu = _said(bronze, key_of(robot, IMU), json.loads)
     battery = _said(bronze, key_of(robot, BATTERY), _of_cbor)
-    start = min((said[0][0] for said in (imu, battery) if said), default=0.0)
+    temperature = _series(imu, "temp")
+    hot = _crossings(temperature.points, _HOT)
     charts = [
-        plot.Chart("temperature, °C", [_series(imu, "temp", start)]),
-        plot.Chart("acceleration, m/s²", [_series(imu, name, start) for name in ("ax", "ay")]),
-        plot.Chart("battery, V", [_series(battery, "volts", start)]),
+        plot.Chart("temperature, °C", [temperature], hot, f"above {_HOT:g}: the alert hot"),
+        plot.Chart("acceleration, m/s²", [_series(imu, name) for name in ("ax", "ay")]),
+        plot.Chart("battery, V", [_series(battery, "volts")]),
     ]
     rows = [(check.name, f"{check.seen:,}") for check in checks]
-    return plot.page(f"Robot {name_of(robot)}", charts, rows)
+    title = f"Robot {name_of(robot)}, times in UTC"
+    return plot.page(title, charts, rows, "Counted of the whole fleet")
 
 
 def _said(bronze: Path, key: str, read: Callable[[bytes], dict[str, object]]) -> Said:
@@ -54,5 +58,15 @@ def _of_cbor(octets: bytes) -> dict[str, object]:
     return {str(name): value for name, value in item.pairs}
 
 
-def _series(said: Said, name: str, start: float) -> plot.Series:
-    return plot.Series(name, [(at - start, float(one[name])) for at, one in said if name in one])  # type: ignore[arg-type]
+def _series(said: Said, name: str) -> plot.Series:
+    return plot.Series(name, [(at, float(one[name])) for at, one in said if name in one])  # type: ignore[arg-type]
+
+
+def _crossings(points: Sequence[tuple[float, float]], level: float) -> list[float]:
+    """When a value went above a level.
+
+    Example:
+        >>> _crossings([(1, 79), (2, 81), (3, 85), (4, 70), (5, 90)], 80)
+        [2, 5]
+    """
+    return [at for (_, before), (at, now) in pairwise(points) if before <= level < now]

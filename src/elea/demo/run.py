@@ -152,7 +152,7 @@ class Run:
         router = self._directory / files.ROUTER
         files.lay_out(self._directory, domain=domain)
         queries.write(self._directory)
-        cfg = (
+        cfg: tuple[str, ...] = (
             f"plugins/recorder/directory:{recorder}",
             f"plugins/historian/logs:{json.dumps(str(self._directory / LOG))}",
             _GATEWAY,

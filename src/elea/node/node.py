@@ -54,8 +54,7 @@ class Node:
         self, settings: NodeSettings, *, rng: Rng, limits: Limits = DEFAULT_LIMITS
     ) -> None:
         self.settings = settings
-        self.zid = settings.zid
-        self.whatami = settings.whatami
+        self.zid, self.whatami = settings.zid, settings.whatami
         self.limits = limits
         self.egress = Egress(self._wait)
         output = self._output()
@@ -74,8 +73,7 @@ class Node:
         self._sessions = Sessions(self.zid, self.whatami.index, self.routing, self.egress)
         self._last_face_id = 0
         self.traffic = KeyTraffic(limits.counted_keys_count, limits.counted_keys_ns)
-        self._closed = False
-        self._blocked = False  # what a session just sent waits for room
+        self._closed = self._blocked = False  # blocked: what a session just sent waits for room
         self.stats = NodeStats()
         ask = self._effects.append
         self._links = links = Links(ask)

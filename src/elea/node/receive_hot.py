@@ -192,7 +192,7 @@ class FaceSink:
         plain.payload_start = 0
         plain.payload_stop = len(plain.data)
         aim = self._aim
-        aim.count.add(length, self.now.ns)
+        aim.count.add(1, length, self.now.ns)
         for sink in aim.sinks:
             sink.raw(aim.key, plain)
         if aim.hops:
@@ -243,6 +243,8 @@ class FaceSink:
         stamper = self._stamper
         now_ns: i64 = self.now.ns
         count: i64 = 0
+        run_start: i64 = pos  # of samples with one aim, which are counted together
+        run_count: i64 = 0
         while pos < end:
             after: i64 = plain.read(data, pos, end)
             if after < 0:
@@ -250,21 +252,26 @@ class FaceSink:
             alias: i64 = (plain.node_id << _SCOPE_BITS | plain.scope) << 1
             if plain.sender:
                 alias |= 1
-            if (alias != self._alias or plain.suffix_start != plain.suffix_stop) and (
-                not self._find()
-            ):
-                break
+            if alias != self._alias or plain.suffix_start != plain.suffix_stop:
+                if run_count > 0:
+                    self._aim.count.add(run_count, pos - run_start, now_ns)
+                run_start = pos
+                run_count = 0
+                if not self._find():
+                    break
             stamp = KEEP if stamper is None else stamper.stamp_plain(plain)
             if stamp is None:
                 break
             aim = self._aim
-            aim.count.add(after - pos, now_ns)
             for sink in aim.sinks:
                 sink.raw(aim.key, plain)
             if aim.hops:
                 self._forward(stamp, after, reliable)
             count += 1
+            run_count += 1
             pos = after
+        if run_count > 0:
+            self._aim.count.add(run_count, pos - run_start, now_ns)
         reader.pos = pos
         self.received += count
         return pos >= end
@@ -337,7 +344,7 @@ class FaceSink:
             key = head + key
         body = message.body
         octets = len(key) + (len(body.payload) if isinstance(body, Put) else 0)
-        self._traffic.of(key).add(octets, self.now.ns)
+        self._traffic.of(key).add(1, octets, self.now.ns)
 
     def _end_frame(self) -> None:
         self._end_run()

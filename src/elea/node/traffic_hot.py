@@ -1,8 +1,8 @@
 """KeyTraffic: messages and bytes received per key, counted while an operator asks for them.
 
-The fast path adds to the counter that its remembered aim holds: three stores for each sample and no
-look-up. While nobody asks, all aims hold one counter that nobody reads. Counting begins and ends by
-a new `generation`, at which receivers forget their aims.
+The fast path adds to the counter that its remembered aim holds, once for a run of samples with the
+same key and without a look-up. While nobody asks, all aims hold one counter that nobody reads.
+Counting begins and ends by a new `generation`, at which receivers forget their aims.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class KeyCount:
         self.octets: i64 = 0  # of samples as they travelled: head, payload, attachment
         self.last_ns: i64 = 0
 
-    def add(self, octets: i64, now_ns: i64) -> None:
-        """Count a sample."""
-        self.messages += 1
+    def add(self, messages: i64, octets: i64, now_ns: i64) -> None:
+        """Count samples that came together."""
+        self.messages += messages
         self.octets += octets
         self.last_ns = now_ns
 

@@ -210,8 +210,10 @@ class AdminSpace:
                 continue
             for one in events:
                 if isinstance(one, dict) and one.get("event") == "refused":
-                    texts = [str(one.get(name, "")) for name in ("action", "key", "rule", "zid")]
-                    found.append(Refusal(chunks[1], *texts, _seconds(one.get("time"))))
+                    names = ("action", "key", "rule", "zid")
+                    action, on, rule, zid = (str(one.get(name, "")) for name in names)
+                    at_s = _seconds(one.get("time"))
+                    found.append(Refusal(chunks[1], action, on, rule, zid, at_s))
         return found
 
     def successors(self, node: Node, root: str) -> dict[str, str]:

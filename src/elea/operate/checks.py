@@ -111,13 +111,13 @@ def _refused(space: AdminSpace, key: str, labels: Labels) -> Check | None:
         (one.action, one.rule, one.zid) == (last.action, last.rule, last.zid) for one in found
     )
     who, at = labels.label(last.zid, "client"), labels.label(last.teller)
-    rule = f"rule {last.rule!r}" if last.rule else "the rule for all else"
-    times = f"{count} times" if count > 1 else "once"
+    rule = f"rule {last.rule!r}" if last.rule else "the default"
+    sender = f"the client {who}" if who.startswith("on ") else who
+    times = f"{count} times, the last time" if count > 1 else "once,"
     age_s = max(0.0, time.time() - last.at_s)
-    text = (
-        f"{at} refused {last.action.replace('_', ' ')} on {last.key} of {who}, {times}, by {rule};"
-        f" the last time {age_s:.0f} s ago"
-    )
+    action = last.action.replace("_", " ")
+    refused = f"refused {times} {age_s:.0f} s ago"
+    text = f"{rule} at {at} does not let {sender} {action} {last.key}: {refused}"
     return Check("refusals", FAILED if age_s < _RECENT_S else OK, text)
 
 

@@ -58,6 +58,10 @@ def test_a_network_is_shown_by_a_client_of_it() -> None:
             browser.say(want={"id": 1, "kind": "nodes"})
             part = browser.until(lambda part: part.get("nodes"))
             assert [one["name"] for one in part["nodes"]] == ["'edge-a'"]
+            browser.say(want={"id": 3, "kind": "status"})
+            part = browser.until(lambda part: part.get("traffic") is not None)
+            assert part["name"] == "'edge-a'"  # the router that it is connected to
+            browser.say(drop=3)
             browser.say(want={"id": 2, "kind": "value", "keys": ["f/a"]})
             browser.frame()
             assert eventually(lambda: publisher.matching_status.matching)

@@ -32,3 +32,15 @@ def test_many_points_are_thinned_and_none_is_said() -> None:
     [line] = svg(plot.page("t", [plot.Chart("t", [many])])).iter("polyline")
     assert len(line.attrib["points"].split()) < 2_000
     assert "nothing to draw" in plot.page("t", [plot.Chart("t", [plot.Series("no", [])])])
+
+
+def test_times_are_of_the_clock_and_counts_say_of_what() -> None:
+    """Ticks were seconds since the start, values like 69.67, and counts of all robots one's own."""
+    line = plot.Series("temp", [(1_700_000_000.0, 43.2), (1_700_000_060.0, 95.1)])
+    chart = plot.Chart("t", [line], marks=[1_700_000_030.0], what="the alert hot")
+    text = plot.page("r05", [chart], [("rows", "12")], "Counted of the whole fleet")
+    assert "22:13:20" in text
+    ticks = [one.text for one in svg(text).iter("text")]
+    assert {"40", "60", "80", "100"} <= set(ticks)
+    assert "the alert hot" in ticks
+    assert text.index("Counted of the whole fleet") > text.index("</svg>")

@@ -31,7 +31,7 @@ def traffic(network: Network) -> dict[str, Json]:
     if rows is None:
         return {"traffic": None}
     total = sum(one.rate or 0.0 for one in rows)
-    measured = any(one.rate is not None for one in rows)
+    measured = not rows or any(one.rate is not None for one in rows)
     return {
         "traffic": [
             [escape(key), count, _round(rate), _round(octets), _round(100 * rate / (total or 1))]
@@ -152,6 +152,11 @@ def _audit_line(text: str) -> list[Json]:
 
 
 def _word(value: Json) -> str:
+    """A value of a line: links as locators without their ports."""
+    if isinstance(value, list):
+        return ",".join(map(_word, value))
+    if isinstance(value, dict) and "protocol" in value:
+        return f"{value['protocol']}/{value.get('address', '')}"
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 

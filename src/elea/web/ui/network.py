@@ -24,7 +24,7 @@ from elea.query import QueryTarget
 from elea.web.state import State
 from elea.web.ui import alerts
 from elea.web.ui.index import MARKS, RECORDED, Index
-from elea.web.ui.told import Told, Topic
+from elea.web.ui.told import Told, Topic, home
 
 _LOG: Final = logging.getLogger("elea.web")
 _PERIOD_S: Final = 2.0
@@ -124,7 +124,7 @@ class Network:
             self.index, self.users, self._recorded = Index(marks), users, recorded
 
     def _read_services(self) -> None:
-        prefix = f"@/{self._state.session.zid()}/*{_STATUS}"
+        prefix = f"@/{home(self._state.session)}/*{_STATUS}"
         found: dict[str, Json] = {}
         replies = self._state.session.get(f"{prefix}**", target=QueryTarget.ALL, timeout=_TIMEOUT_S)
         for reply in replies:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from elea.ids import WhatAmI
 from elea.json5 import Json
 from elea.query import QueryTarget
 from elea.session.session import Session
@@ -21,6 +22,14 @@ _TOP_COUNT: Final = 2_000
 _BINS_COUNT: Final = 120
 _KEPT_COUNT: Final = 1_000
 _LONG_S: Final = 20.0  # between two looks at what costs a log more
+
+
+def home(session: Session) -> str:
+    """The node whose services and counters are shown: of a client, its router."""
+    if session.config.mode is WhatAmI.CLIENT:
+        for zid in session.info.routers_zid():
+            return str(zid)
+    return str(session.zid())
 
 
 class Topic(Enum):
@@ -103,7 +112,7 @@ class Told:
         self.alerts.leave()
 
     def _own(self, name: str) -> str:
-        return f"@/{self._session.zid()}/*/{name}"
+        return f"@/{home(self._session)}/*/{name}"
 
     def _read_traffic(self) -> None:
         for _, told in self._ask(f"{self._own('keys')}?top={_TOP_COUNT}"):

@@ -22,7 +22,7 @@ from elea.web.ui import alerts, feeds
 from elea.web.ui.messages import Kind, Want
 from elea.web.ui.network import Network
 from elea.web.ui.services import devices, doors, histories, logs
-from elea.web.ui.told import Topic
+from elea.web.ui.told import Topic, home
 from elea.web.ui.watch import Value, Watch, Watched
 from elea.zbytes import ZBytes
 
@@ -373,7 +373,7 @@ def _status(sources: Sources) -> dict[str, Json]:
     network = sources.network
     taken = network.look
     assert taken is not None  # else there is no part
-    own = str(sources.state.session.zid())
+    own = home(sources.state.session)
     sees_alerts = sources.denied(Action.DECLARE_SUBSCRIBER, alerts.KEYS) is None
     sees_pipelines = sources.denied(Action.QUERY, _PIPELINES) is None
     roles = [node.role for node in taken.nodes]
@@ -386,7 +386,7 @@ def _status(sources: Sources) -> dict[str, Json]:
         "peers": roles.count("peer"),
         "clients": len(clients),
         "keys": len(network.index),
-        "rates": _rates(told),
+        "rates": _rates(told) if taken.rows else [0, 0, 0, 0],
         "drops": _counts(taken.drop_reasons()),
         "refused": _counts(network.refused.items()),
         "logs": _logs(network.services),

@@ -22,6 +22,13 @@ export function setToken(token) {
   sessionStorage.setItem(KEY, token);
 }
 
+/** Forget a token that was refused: that of a router that was started anew. Whether there was one. */
+export function dropToken() {
+  const had = sessionStorage.getItem(KEY) !== null;
+  sessionStorage.removeItem(KEY);
+  return had;
+}
+
 export async function get(name, params = {}) {
   const url = new URL(name, ROOT);
   for (const [key, value] of Object.entries(params)) url.searchParams.set(key, value);

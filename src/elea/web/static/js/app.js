@@ -94,6 +94,7 @@ function pause(paused) {
 function showTime() {
   timeButton.textContent = at === null ? "At …" : `At ${moment(at)}`;
   timeButton.setAttribute("aria-pressed", String(at !== null));
+  timeButton.setAttribute("aria-expanded", String(!when.hidden));
   document.body.classList.toggle("past", at !== null);
   for (const link of document.querySelectorAll("#rail a")) link.setAttribute("href", href(link.dataset.view, "", TIMED.includes(link.dataset.view) ? at : null));
 }

@@ -1,6 +1,6 @@
 // The live protocol elea.live.v1: this side asks for every frame, and for none while it is hidden.
 
-import { liveUrl, post, Refused } from "./api.js";
+import { dropToken, liveUrl, post, Refused } from "./api.js";
 
 const CREDITS = 2;
 const STALE_MS = 3000;
@@ -63,7 +63,7 @@ export class Live {
     try {
       ticket = (await post("ticket")).ticket;
     } catch (error) {
-      if (error instanceof Refused && error.status === 401) return this.told("token", error.message);
+      if (error instanceof Refused && error.status === 401) return dropToken() ? this.connect() : this.told("token", error.message);
       return this.again(error.message);
     }
     const socket = new WebSocket(liveUrl(), ["elea.live.v1"]);

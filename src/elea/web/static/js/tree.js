@@ -17,10 +17,10 @@ export class Tree {
     this.active = 0;
     this.wanted = ""; // a key whose row is to be active as soon as it is known
     this.space = el("div", { class: "space", role: "rowgroup" });
-    this.body = el("div", { class: "body", role: "presentation", onscroll: () => this.scrolled() }, this.space);
+    this.body = el("div", { class: "body", role: "presentation" }, this.space);
     this.grid = el("div", {
       class: "grid", role: "treegrid", tabindex: 0, "aria-label": "Keys", "aria-rowcount": 1,
-      onkeydown: (event) => this.pressed(event),
+      onkeydown: (event) => this.pressed(event), onscroll: () => this.scrolled(),
     }, this.head(), this.body);
     this.timer = setInterval(() => this.draw(), 1000); // ages go on
   }
@@ -39,6 +39,11 @@ export class Tree {
     return parseInt(getComputedStyle(this.grid).getPropertyValue("--row"), 10) || 24;
   }
 
+  /** Pixels for rows: the head stays in view. */
+  get room() {
+    return Math.max(0, this.grid.clientHeight - this.height);
+  }
+
   /** Make the row of a key the active one, when it comes into view. */
   reveal(key) {
     this.wanted = this.rows.get(this.active)?.[2] === key ? "" : key;
@@ -46,8 +51,8 @@ export class Tree {
 
   /** What is in view, and some rows more. */
   window() {
-    const first = Math.max(0, Math.floor(this.body.scrollTop / this.height) - SPARE);
-    const count = Math.ceil(this.body.clientHeight / this.height) + 2 * SPARE;
+    const first = Math.max(0, Math.floor(this.grid.scrollTop / this.height) - SPARE);
+    const count = Math.ceil(this.room / this.height) + 2 * SPARE;
     return { offset: first, limit: Math.min(count, 200) };
   }
 
@@ -132,9 +137,9 @@ export class Tree {
   move(index) {
     this.active = Math.max(0, Math.min(index, this.total - 1));
     const top = this.active * this.height;
-    if (top < this.body.scrollTop) this.body.scrollTop = top;
-    else if (top + this.height > this.body.scrollTop + this.body.clientHeight) {
-      this.body.scrollTop = top + this.height - this.body.clientHeight;
+    if (top < this.grid.scrollTop) this.grid.scrollTop = top;
+    else if (top + this.height > this.grid.scrollTop + this.room) {
+      this.grid.scrollTop = top + this.height - this.room;
     }
     this.draw();
     this.told.window();
@@ -149,7 +154,7 @@ export class Tree {
   }
 
   pressed(event) {
-    const page = Math.max(1, Math.floor(this.body.clientHeight / this.height) - 1);
+    const page = Math.max(1, Math.floor(this.room / this.height) - 1);
     const row = this.rows.get(this.active);
     const steps = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page };
     if (event.ctrlKey || event.metaKey || event.altKey) return;

@@ -42,7 +42,7 @@ class Keys {
     this.values = live.want("rows", { keys: [] }, (part) => this.tree.showValues(part.v));
     this.one = null;
     this.sizes = new ResizeObserver(() => this.changed());
-    this.sizes.observe(this.tree.body);
+    this.sizes.observe(this.tree.grid);
     this.change(rest);
   }
 

@@ -43,9 +43,9 @@ function sentence(one) {
 
 function pipeline(one, selected) {
   const chosen = one.tables.find((each) => `${one.name}/${each.name}` === selected);
-  const well = WELL.includes(one.state);
+  const [mark, kind] = WELL.includes(one.state) ? ["●", "ok"] : one.state === "stopped" || one.state === "stopping" ? ["○", "warn"] : ["✗", "bad"];
   return el("section", { class: "pipeline" },
-    el("h2", {}, el("span", { class: well ? "ok" : "bad", "aria-hidden": "true" }, well ? "● " : "✗ "), `${one.name}: ${one.state}`,
+    el("h2", {}, el("span", { class: kind, "aria-hidden": "true" }, `${mark} `), `${one.name}: ${one.state}`,
       one.host ? el("span", { class: "muted" }, `  on ${one.host}, since ${one.since ? clock(one.since) : "–"}`) : null),
     one.lag_error ? el("p", { class: "warn" }, `▲ lag is not known: ${one.lag_error}`) : null,
     el("div", { class: "lineage" }, LEVELS.map(([level, title]) => {

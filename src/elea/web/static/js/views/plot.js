@@ -76,7 +76,8 @@ class Plot {
     this.fields = fields;
     this.field.value = key;
     if (!same) this.known = [];
-    replace(this.foot, key ? command(`elea get ${quoted(`${key}?_time=[now(-10m)..]`)}`) : null);
+    const range = this.app.at === null ? "[now(-10m)..]" : `[${iso(this.app.at - 300)}..${iso(this.app.at + 300)}]`;
+    replace(this.foot, key ? command(`elea get ${quoted(`${key}?_time=${range}`)}`) : null);
     if (key) return this.follow();
     setText(this.note, "Name a key, or select one in Keys and choose Plot.");
     this.charts.replaceChildren();
@@ -315,6 +316,10 @@ class Plot {
     return table("Last values", [["Time", ""], ...names.map((name) => [name, "number"])],
       rows.map(([at, values]) => [`${clock(at)}.${String(Math.floor((at % 1) * 1000)).padStart(3, "0")}`, ...values.map(number)]));
   }
+}
+
+function iso(seconds) {
+  return new Date(seconds * 1000).toISOString();
 }
 
 /** Lines between breaks; a point that stands alone is a dot. */

@@ -87,8 +87,8 @@ function grid(told) {
   if (!told.rows.length) return null;
   const numeric = told.columns.map((_, i) => told.rows.every((row) => row[i] === null || typeof row[i] === "number"));
   const more = told.rows.length > SHOWN_COUNT ? el("p", { class: "muted" }, `the first ${SHOWN_COUNT} of ${number(told.rows.length)} are shown; CSV has all`) : null;
-  return el("div", {}, table("Rows", told.columns.map((name, i) => [name, numeric[i] ? "number" : ""]),
-    told.rows.slice(0, SHOWN_COUNT).map((row) => row.map((cell) => (cell === null ? "–" : String(cell))))), more);
+  return el("div", { class: "answer" }, table("Rows", told.columns.map((name, i) => [name, numeric[i] ? "number" : ""]),
+    told.rows.slice(0, SHOWN_COUNT).map((row) => row.map((cell) => (cell === null ? "–" : typeof cell === "number" ? String(Number(cell.toPrecision(9))) : String(cell))))), more);
 }
 
 /** Bars of the first numeric column by the first that is none; nothing if there are no such columns. */
@@ -100,14 +100,15 @@ function chart(told) {
   const [width, height, left] = [800, 150, 56];
   const low = Math.min(0, ...rows.map((row) => row[value]));
   const high = Math.max(0, ...rows.map((row) => row[value]));
-  const y = (n) => 10 + (high - n) / (high - low || 1) * (height - 40);
-  const step = (width - left - 8) / rows.length;
+  const y = (n) => 24 + (high - n) / (high - low || 1) * (height - 54);
+  const step = Math.min(90, (width - left - 8) / rows.length);
+  const thick = Math.max(1, Math.min(36, step - 4));
   const parts = rows.flatMap((row, i) => [
-    svg("rect", { class: "bar", x: left + step * i + 1, width: Math.max(1, step - 2), y: y(Math.max(0, row[value])), height: Math.max(1, Math.abs(y(row[value]) - y(0))) }),
+    svg("rect", { class: "bar", x: left + step * (i + 0.5) - thick / 2, width: thick, y: y(Math.max(0, row[value])), height: Math.max(1, Math.abs(y(row[value]) - y(0))) }),
     step > 26 || i % Math.ceil(26 / step) === 0 ? svg("text", { x: left + step * (i + 0.5), y: height - 8, "text-anchor": "middle" }, row[label].slice(0, Math.max(3, Math.floor(step / 6)))) : null]);
   return svg("svg", { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${told.columns[value]} by ${told.columns[label]}, ${counted(rows.length, "bar")}` },
     svg("text", { x: left - 6, y: y(high) + 4, "text-anchor": "end" }, number(high)), svg("text", { x: left - 6, y: y(low) + 4, "text-anchor": "end" }, number(low)),
-    svg("text", { class: "name", x: left, y: 8 }, told.columns[value]), ...parts.filter(Boolean));
+    svg("text", { class: "name", x: left, y: 14 }, told.columns[value]), ...parts.filter(Boolean));
 }
 
 function download(told) {
