@@ -87,7 +87,10 @@ def is_full(stream: TextIO) -> bool:
     """Whether nothing more can be written to a file, or to a device such as /dev/full."""
     import shutil  # late: only a failure needs it
 
-    status = os.fstat(stream.fileno())
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, ValueError):  # it has no descriptor
+        return False
     if stat.S_ISREG(status.st_mode):
         return shutil.disk_usage(stream.fileno()).free == 0
     return stat.S_ISCHR(status.st_mode)

@@ -44,8 +44,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Publish; 1 if a router refused it, or, with `--ack`, no recorder has it on disk."""
-    from elea.cli.samples import Printer
-
     payload, quality = read_payload(args), qualities(args)
     assert payload is not None  # the parser says so
     with open_session(args) as session:
@@ -61,7 +59,10 @@ def run(args: argparse.Namespace) -> int:
         session.put(args.key, payload, encoding=args.encoding, **options)
         if not is_accepted(session, args.key, "put"):
             return FAILED
-    Printer.of(args).done("put", args.key, octets=len(payload))
+    if args.json:  # else nothing is printed: no reason to load what prints
+        from elea.cli.samples import Printer
+
+        Printer.of(args).done("put", args.key, octets=len(payload))
     return DONE
 
 

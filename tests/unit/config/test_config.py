@@ -423,7 +423,7 @@ def test_yaml_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_value_that_is_no_json5_did_not_say_which_key() -> None:
     """`insert_json5("mode", "client")` told of a line and a column alone, a list of `bytes`."""
-    with pytest.raises(ConfigError, match="^mode: line 1, .*is JSON5, so texts need quotes"):
+    with pytest.raises(ConfigError, match=r"^mode: line 1, .*is JSON5, so texts need quotes"):
         Config().insert_json5("mode", "client")
     with pytest.raises(TypeError, match="argument 'value': expected a JSON5 text, found 'list'"):
         Config().insert_json5("connect/endpoints", ["tcp/127.0.0.1:7447"])  # type: ignore[arg-type]
