@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -55,13 +56,13 @@ def test_j2_what_does_this_value_do(page: Page) -> None:
     page.keyboard.type("r05 imu")
     expect(page.locator(".line:visible")).to_have_count(1)
     page.keyboard.press("Enter")
-    page.get_by_role("link", name="Plot", exact=True).last.click()
+    page.locator(".inspector").get_by_role("link", name="Plot", exact=True).click()
     expect(page.locator("#view [role=status]")).to_contain_text("versions from the log")
     expect(page.locator(".seam").first).to_be_attached()  # a line has no width
 
 
 def test_j3_why_does_nothing_arrive(page: Page) -> None:
-    page.get_by_role("link", name="Why?", exact=True).first.click()
+    page.locator("#rail").get_by_role("link", name="Why?", exact=True).click()
     page.fill("#why-key", "fleet/r02/command")
     page.keyboard.press("Enter")
     expect(page.locator(".verdict")).to_contain_text("rule 'own keys' at 'edge-a' does not let")
@@ -78,12 +79,12 @@ def test_j5_what_was_lost_of_whom(page: Page) -> None:
     page.select_option("#span", "3600")
     expect(page.locator("#view [role=status]")).to_contain_text(f"{LOST[1]} lost")
     expect(page.locator("rect.lost")).to_have_count(1)
-    page.get_by_role("link", name="Log", exact=True).click()
+    page.locator("#rail").get_by_role("link", name="Log", exact=True).click()
     expect(page.locator("#view [role=status]")).to_contain_text("missing")
 
 
 def test_j6_who_was_refused_by_which_rule(page: Page) -> None:
-    page.get_by_role("link", name="Network", exact=True).click()
+    page.locator("#rail").get_by_role("link", name="Network", exact=True).click()
     page.get_by_role("tab", name="Refused").click()
     row = page.locator("tbody tr").first
     expect(row).to_contain_text("fleet/r02/command")
@@ -95,7 +96,7 @@ def test_j6_who_was_refused_by_which_rule(page: Page) -> None:
 
 
 def test_j7_does_the_pipeline_keep_up(page: Page, stage: Stage) -> None:
-    page.get_by_role("link", name="Pipelines", exact=True).click()
+    page.locator("#rail").get_by_role("link", name="Pipelines", exact=True).click()
     expect(page.locator("#view [role=status]")).to_contain_text("fleet is running, 1.")
     stage.status.tables["hot"].state = "failing"
     stage.status.tables["hot"].error = "no such column: tmp"
@@ -124,7 +125,7 @@ def test_j9_what_was_the_state_then(page: Page) -> None:
     number = int(re.findall(r'"n": (\d+)', page.locator(".inspector pre").inner_text())[0])
     assert 560 <= number <= 680  # of 900 that were a second apart, until now
     assert "?at=" in page.url
-    page.get_by_role("link", name="Plot", exact=True).last.click()
+    page.locator(".inspector").get_by_role("link", name="Plot", exact=True).click()
     expect(page.locator("line.moment").first).to_be_attached()
     page.fill("#plot-key", "")
     page.locator("#view").focus()
@@ -133,7 +134,7 @@ def test_j9_what_was_the_state_then(page: Page) -> None:
 
 
 def test_j10_a_question_in_sql(page: Page, visitor: Tab) -> None:
-    page.get_by_role("link", name="SQL", exact=True).click()
+    page.locator("#rail").get_by_role("link", name="SQL", exact=True).click()
     expect(page.locator(".tables button")).to_have_text(["battery", "imu"])
     page.fill("#sql", "select robot, count(*) as n from imu group by robot order by robot")
     page.keyboard.press("Control+Enter")
@@ -176,3 +177,28 @@ def test_only_the_link_of_the_terminal_may_publish(
         assert eventually(lambda: received == ['{"on": true}'])
     operator.check()
     context.close()
+
+
+def test_hostile_alerts_and_values_are_text(page: Page, stage: Stage) -> None:
+    """Markup, overrides of direction, ten megabytes, ten thousand levels, what is no UTF-8."""
+    evil = "<img src=x onerror=alert(1)>\u202e\x1b[31m"
+    told = {"id": evil, "state": "raised", evil: evil, "values": evil, "sample_key": "a//b?at=#/x"}
+    page.locator("#rail").get_by_role("link", name="Alerts", exact=True).click()
+    expect(page.locator("tbody tr").first).to_be_visible()
+    stage.session.put("alerts/evil/<script>", json.dumps(told), encoding="application/json")
+    expect(page.locator("#view")).to_contain_text("<img src=x onerror=alert(1)>\\u202e\\x1b[31m")
+    assert page.locator("main img, main script").count() == 0
+    odd = {
+        "odd/deep": ("20k", b"[" * 10_000 + b"]" * 10_000),
+        "odd/large": ("10.0M", b'{"text": "' + b"x" * 10_000_000 + b'"}'),
+        "odd/bytes": ("6", b"\xff\xfe\x00<b>"),
+    }
+    for key, (length, payload) in odd.items():
+        publisher = stage.session.declare_publisher(key, encoding="application/json")
+        page.goto(f"{stage.url}/#/keys/{key}")
+        assert eventually(lambda publisher=publisher: publisher.matching_status.matching)
+        publisher.put(payload)
+        facts = page.locator(".inspector dl")
+        expect(facts).to_contain_text(f"Bytes{length}")
+        publisher.undeclare()
+    assert "\u202e" not in page.locator("body").inner_text()

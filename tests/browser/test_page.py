@@ -183,7 +183,7 @@ def test_why_follows_a_key_and_names_what_is_wrong(tab: OpenTab) -> None:
 
 def test_a_number_is_plotted_and_others_are_chosen_by_clicking(tab: OpenTab) -> None:
     page = shown(tab().open(ROUTES["keys"]), "keys")
-    page.get_by_role("link", name="Plot", exact=True).last.click()
+    page.locator(".inspector").get_by_role("link", name="Plot", exact=True).click()
     charts = page.locator("svg.plot")
     expect(charts).to_have_count(2)
     expect(page.locator("#view [role=status]")).to_contain_text("no historian answers")

@@ -53,13 +53,13 @@ def test_a_router_on_loopback_that_describes_itself() -> None:
         (
             {"ui": True},
             "plugins",
-            '{"rest":{"http_port":"0","dashboard":true,"__required__":true}}',
+            '{"rest":{"http_port":"0","dashboard":true,"operate_link":true,"__required__":true}}',
             "--ui",
         ),
         (
             {"ui": True, "rest_http_port": "8000"},
             "plugins",
-            '{"rest":{"http_port":"8000","__required__":true,"dashboard":true}}',
+            '{"rest":{"http_port":"8000","__required__":true,"dashboard":true,"operate_link":true}}',
             "--ui",
         ),
         (

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from elea.demo.files import has_sql
+
 # All of the demo, but Spark.
 DEMO = """
 import sys
@@ -93,7 +95,8 @@ def test_nothing_outlives_a_demo_that_is_killed(tmp_path: Path) -> None:
             if int(line):
                 break  # robots publish
         children = below(demo.pid)
-        assert len(children) == 3  # fleet, its DDS robot, and pipeline
+        # Fleet, its DDS robot, pipeline, and what answers questions in SQL.
+        assert len(children) == 3 + has_sql()
         demo.kill()
     until(lambda: not children & processes().keys())
     assert (place / "in order").exists()  # the pipeline was not torn down

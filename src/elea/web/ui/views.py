@@ -387,6 +387,7 @@ def _status(sources: Sources) -> dict[str, Json]:
         "clients": len(clients),
         "keys": len(network.index),
         "rates": _rates(told) if taken.rows else [0, 0, 0, 0],
+        "counted": not taken.rows or any(row.counters is not None for row in taken.rows),
         "drops": _counts(taken.drop_reasons()),
         "refused": _counts(network.refused.items()),
         "logs": _logs(network.services),

@@ -174,7 +174,7 @@ function showStatus(part) {
   else {
     setText(name, part.name);
     document.title = `${part.name} · Elea`;
-    setText(rates, part.rates ? `${number(part.rates[0])} in/s · ${number(part.rates[2])} out/s` : "rates in 2 s");
+    setText(rates, part.rates ? `${number(part.rates[0])} in/s · ${number(part.rates[2])} out/s` : part.counted ? "rates in 2 s" : "");
     const dropped = part.drops.reduce((sum, [, count]) => sum + count, 0);
     drops.hidden = !dropped;
     setText(drops, dropped ? `▲ ${counted(dropped, "message")} dropped` : "");

@@ -71,7 +71,7 @@ function dataSpace(part) {
   const dropped = part.drops.reduce((sum, [, count]) => sum + count, 0);
   const refused = part.refused.reduce((sum, [, count]) => sum + count, 0);
   return tile("Data space", "network",
-    ["ok", rates ? `${number(rates[0])} in/s · ${number(rates[2])} out/s` : "measuring rates …"],
+    ["ok", rates ? `${number(rates[0])} in/s · ${number(rates[2])} out/s` : part.counted ? "measuring rates …" : "no node tells its rates"],
     ["ok", `${counted(part.routers, "router")}, ${counted(part.peers, "peer")}, ${counted(part.clients, "client")}, ${counted(part.keys, "key")}`],
     dropped ? ["warn", `▲ ${number(dropped)} dropped: ${part.drops[0][0]}`] : ["ok", "nothing dropped"],
     refused ? ["warn", `▲ ${number(refused)} refused: ${part.refused[0][0]}`] : ["ok", "nothing refused"]);
