@@ -237,7 +237,7 @@ def test_since_takes_times_of_all_kinds() -> None:
     ):
         assert start_of(given, now_ns) == expected_s * 10**9
     for wrong in ("yesterday", "", "-", 5, None):
-        with pytest.raises(InvalidValueError, match="expected|legal"):
+        with pytest.raises(InvalidValueError, match=r"expected|legal"):
             start_of(wrong, now_ns)  # type: ignore[arg-type]
 
 
