@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -13,6 +14,8 @@ from tests.browser.conftest import Tab
 from tests.browser.stage import LOST, Stage, staged
 from tests.unit.cli.ends import eventually
 from tests.unit.daemon.rig import client_of
+
+import elea
 
 
 @pytest.fixture(scope="module")
@@ -196,9 +199,13 @@ def test_hostile_alerts_and_values_are_text(page: Page, stage: Stage) -> None:
     for key, (length, payload) in odd.items():
         publisher = stage.session.declare_publisher(key, encoding="application/json")
         page.goto(f"{stage.url}/#/keys/{key}")
-        assert eventually(lambda publisher=publisher: publisher.matching_status.matching)
+        assert eventually(partial(is_wanted, publisher))
         publisher.put(payload)
         facts = page.locator(".inspector dl")
         expect(facts).to_contain_text(f"Bytes{length}")
         publisher.undeclare()
     assert "\u202e" not in page.locator("body").inner_text()
+
+
+def is_wanted(publisher: elea.Publisher) -> bool:
+    return publisher.matching_status.matching
