@@ -199,7 +199,7 @@ def test_hostile_alerts_and_values_are_text(page: Page, stage: Stage) -> None:
     for key, (length, payload) in odd.items():
         publisher = stage.session.declare_publisher(key, encoding="application/json")
         page.goto(f"{stage.url}/#/keys/{key}")
-        assert eventually(partial(is_matched, publisher))
+        assert eventually(partial(is_wanted, publisher))
         publisher.put(payload)
         facts = page.locator(".inspector dl")
         expect(facts).to_contain_text(f"Bytes{length}")
@@ -207,5 +207,5 @@ def test_hostile_alerts_and_values_are_text(page: Page, stage: Stage) -> None:
     assert "\u202e" not in page.locator("body").inner_text()
 
 
-def is_matched(publisher: elea.Publisher) -> bool:
+def is_wanted(publisher: elea.Publisher) -> bool:
     return publisher.matching_status.matching

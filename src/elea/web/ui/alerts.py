@@ -12,7 +12,7 @@ from typing import Final
 from elea.errors import EleaError
 from elea.json5 import Json
 from elea.operate.text import escape
-from elea.sample import Sample
+from elea.sample import Reply, Sample
 from elea.selector import Selector
 from elea.session.handlers import Callback
 from elea.session.session import Session
@@ -64,12 +64,16 @@ class Alerts:
         return self._subscriber is not None
 
     def follow(self, session: Session) -> None:
-        """Subscribe, then ask for those of a day. Called by a worker."""
+        """Subscribe, and ask for those of a day. Called by a worker."""
         if self._subscriber is None:
             self._subscriber = session.declare_subscriber(KEYS, Callback(self.note, indirect=False))
-            for reply in session.get(Selector(f"{KEYS}?{_PAST}"), timeout=_TIMEOUT_S):
-                if reply.ok is not None:
-                    self.note(reply.ok)
+            # Nobody waits for it: who answers late would hold up the first view.
+            heard = Callback(self._replied, indirect=False)
+            session.get(Selector(f"{KEYS}?{_PAST}"), heard, timeout=_TIMEOUT_S)
+
+    def _replied(self, reply: Reply) -> None:
+        if reply.ok is not None:
+            self.note(reply.ok)
 
     def leave(self) -> None:
         """Nobody looks any more."""

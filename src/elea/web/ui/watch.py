@@ -28,7 +28,7 @@ _WINDOW_S: Final = 5.0  # over which a rate is taken
 _MARKS_COUNT: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each sample, and that would cost twice as much
 class Value:
     """A sample, as much of it as is shown."""
 

@@ -9,6 +9,7 @@ from tests.unit.cli.ends import eventually
 from tests.unit.daemon.rig import client_of
 from tests.unit.web.ui.rig import Browser, paged
 
+import elea
 from elea.encoding import Encoding
 from elea.provenance import SampleKind
 from elea.sample import Sample
@@ -84,3 +85,17 @@ def test_an_alert_is_shown_while_somebody_looks() -> None:
         part = browser.until(lambda part: part.get("alerts"))
         assert part["alerts"][0][:2] == ["7", "alerts/r05/hot"]
         assert part["raised"] == 1
+
+
+def test_alerts_of_before_are_known_and_a_late_answer_holds_nothing_up() -> None:
+    with paged() as (daemon, url), client_of(daemon) as client:
+        asked: list[elea.Query] = []
+        told = {"id": "1", "state": "raised", "at": "2026-11-16T14:00:00Z", "robot": "r05"}
+        with client.declare_queryable("alerts/r05/hot", asked.append), Browser(url) as browser:
+            browser.say(want={"id": 1, "kind": "status"})
+            assert browser.until(lambda part: "alerts" in part)["alerts"]["alerts"] == []
+            assert eventually(lambda: asked)
+            asked[0].reply("alerts/r05/hot", json.dumps(told), encoding="application/json")
+            asked.pop().drop()
+            part = browser.until(lambda part: "alerts" in part and part["alerts"]["raised"])
+            assert part["alerts"]["alerts"][0][2] == "robot r05"
