@@ -149,10 +149,12 @@ async def json_of(request: Request, state: State) -> dict[str, object]:
         if len(body) > state.limits.ui_query_len:
             raise ValueError
         value = json.loads(body)
+        json.dumps(value, ensure_ascii=False).encode()  # JSON can say half of a surrogate pair
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise ProblemError(HTTPStatus.BAD_REQUEST, "expected a JSON object of at most 16 KiB")
+        detail = "expected a JSON object of Unicode text, at most 16 KiB long"
+        raise ProblemError(HTTPStatus.BAD_REQUEST, detail)
     return value
 
 

@@ -75,6 +75,17 @@ def test_what_is_no_put_is_refused(body: dict[str, Any]) -> None:
         assert post(web, "put", body, **BEARER).status_code == 400
 
 
+@pytest.mark.parametrize("name", ["key", "payload", "encoding"])
+def test_text_that_is_not_unicode_was_an_error_of_the_server(name: str) -> None:
+    """JSON can say half of a pair of surrogates, which no bytes can be made of."""
+    body = json.dumps({"key": "a", "payload": "1", "encoding": "text/plain", name: "a\ud800"})
+    with served(operate=Secret(TOKEN)) as web:
+        answer = web.http.post(f"{UI}/put", content=body, headers=BEARER)
+        assert (answer.status_code, "JSON" in answer.json()["detail"]) == (400, True)
+        answer = web.http.post(f"{UI}/sql", content=json.dumps({"text": "a\ud800"}), headers=BEARER)
+        assert answer.status_code == 400
+
+
 def test_access_rules_hold_for_the_operator() -> None:
     rules = (
         'access_control:{enabled:true,default_permission:"allow",rules:[{id:"shut",'
