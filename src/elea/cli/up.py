@@ -121,8 +121,10 @@ def run(args: argparse.Namespace) -> int:
                     passed_s = 0.0
                     _say(args, *_status(stack, problem, lake))
         finally:
-            _say(args, {"stopping": True}, "stopping")
-            stack.stop()
+            try:
+                _say(args, {"stopping": True}, "stopping")
+            finally:  # also where the output was closed
+                stack.stop()
     return 0
 
 

@@ -197,7 +197,7 @@ def test_up_goes_on_without_its_pipeline_and_ends_in_order(tmp_path: Path) -> No
         assert ready["ready"].startswith("tcp/127.0.0.1:")
         for line in process.stdout:
             status = json.loads(line)
-            if status["pipeline"]["restarts"] >= 1:
+            if "page" not in status and status["pipeline"]["restarts"] >= 1:
                 break
         assert status["recorded"]["problem"] is None
         os.kill(process.pid, signal.SIGTERM)
@@ -206,6 +206,22 @@ def test_up_goes_on_without_its_pipeline_and_ends_in_order(tmp_path: Path) -> No
         assert process.wait(60) == 0
     assert (tmp_path / "log").is_dir()
     assert (tmp_path / "pipeline.log").read_text(encoding="utf-8")
+
+
+def test_up_ran_for_ever_when_its_output_was_closed(tmp_path: Path) -> None:
+    router = files.text(files.ROUTER).replace(":7447", ":0")
+    (tmp_path / files.ROUTER).write_text(router, encoding="utf-8")
+    command = [sys.executable, "-m", "elea.cli.main", "up", str(tmp_path / files.ROUTER)]
+    with subprocess.Popen(
+        [*command, "--every", "1", "--no-ui"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("ready: ")
+        process.stdout.close()
+        try:
+            assert process.wait(60) != 0
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("wrong", [["none.json5"], ["router.json5", "--pipeline", "none.yaml"]])
