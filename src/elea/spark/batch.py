@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from elea.errors import OffsetError, StoreError
 from elea.spark.decoding import Plan
-from elea.spark.offsets import split
+from elea.spark.offsets import cut
 from elea.spark.options import History, Source
 from elea.spark.places import Place, check_reached
 from elea.spark.rows import place_of, read_range
@@ -56,11 +56,8 @@ class HistoryReader(DataSourceReader):
                 if high > one.end:
                     raise OffsetError(shard, high, one.first, one.end)
                 ranges[shard] = (max(low, one.first), max(low, high))
-        parts_count = -(-options.source.min_partitions // len(ranges))
         parts: list[InputPartition] = [
-            Range(place.log_id, shard, *part)
-            for shard, (first_seq, end_seq) in ranges.items()
-            for part in split(first_seq, end_seq, parts_count)
+            Range(place.log_id, *part) for part in cut(ranges, options.source.min_partitions)
         ]
         return parts or [Range(place.log_id, 0, 0, 0)]  # Spark does not take none
 

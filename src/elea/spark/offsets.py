@@ -9,6 +9,7 @@ first batch once more where to begin, and by then `latest` would be somewhere el
 
 from __future__ import annotations
 
+import heapq
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -91,6 +92,33 @@ def shared(starts: Sequence[int], ends: Sequence[int], total_max: int) -> list[i
         taken[shard] += more
         left -= more
     return [start + count for start, count in zip(starts, taken, strict=True)]
+
+
+def cut(ranges: Mapping[int, tuple[int, int]], parts_count: int) -> list[tuple[int, int, int]]:
+    """Ranges of shards in so many parts at least, if there are as many rows; long ones in more.
+
+    The same ranges give the same parts.
+
+    Example:
+        >>> cut({0: (0, 30), 1: (5, 5), 2: (0, 10)}, 4)
+        [(0, 0, 10), (0, 10, 20), (0, 20, 30), (2, 0, 10)]
+    """
+    counts = {shard: 1 for shard, (first, end) in ranges.items() if end > first}
+    # The longest part first; what is one row cannot be cut.
+    waiting: list[tuple[float, int]] = [
+        (ranges[shard][0] - ranges[shard][1], shard) for shard in counts
+    ]
+    heapq.heapify(waiting)
+    for _ in range(len(counts), parts_count):
+        if not waiting or waiting[0][0] >= -1:
+            break
+        shard = waiting[0][1]
+        counts[shard] += 1
+        first, end = ranges[shard]
+        heapq.heapreplace(waiting, ((first - end) / counts[shard], shard))
+    return [
+        (shard, *part) for shard, count in counts.items() for part in split(*ranges[shard], count)
+    ]
 
 
 def split(first: int, end: int, parts_count: int) -> list[tuple[int, int]]:

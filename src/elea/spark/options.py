@@ -107,7 +107,8 @@ OPTIONS: Final = (
         "minPartitions",
         _READS,
         "one per shard",
-        "in how many parts rows are read at least; more than shards loses the order of keys",
+        "in how many parts rows are read at least, the longest ranges in more than one; more parts"
+        " than shards lose the order of keys",
     ),
     Option(
         "failOnDataLoss",

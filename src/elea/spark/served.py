@@ -23,10 +23,11 @@ from elea.session.session import Session
 from elea.spark.options import Reach
 from elea.spark.places import AGAIN, Rows
 from elea.spark.sessions import opened
+from elea.store.log.head import HEAD, stream_head
 from elea.store.log.ranges import ALL_TIME, Span, needed_of, of_keys
 from elea.store.log.reader import Bounds
 from elea.store.log.refusal import told_by
-from elea.store.log.schema import POSITION, SCHEMA, placed
+from elea.store.log.schema import POSITION, placed
 
 _ROOT: Final = "@elea/log"
 _AGAIN_S: Final = 0.05  # until who was busy, or away, is asked again
@@ -234,14 +235,17 @@ class _Wanted:
 
     def rows(self, first: int, end: int, octets: bytes) -> Rows:
         needed = needed_of(self._columns, self._key_exprs)
-        fields = [SCHEMA.names.index(name) for name in needed] if self._is_whole else None
+        source = pa.py_buffer(octets)
+        # Whoever serves whole blocks may be of another release, with more columns or fewer.
+        head = stream_head(source) if self._is_whole else HEAD
+        fields = head.included(needed) if self._is_whole else None
         options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-        stream = pa.ipc.open_stream(pa.py_buffer(octets), options=options)
+        stream = pa.ipc.open_stream(source, options=options)
         at = first
         for batch in stream:
             stop = at + batch.num_rows if self._is_whole else end
             if self._is_whole:
-                batch = placed(batch, self.shard, at)
+                batch = placed(head.shaped(batch, needed, {}), self.shard, at)
             yield at, stop, of_keys(batch, self._key_exprs).select(self._columns)
             at = stop
         if self._is_whole and at != end:

@@ -28,7 +28,7 @@ from pyspark.sql.streaming.datasource import (
 from elea import crash
 from elea.errors import EleaError, OffsetError, StoreError
 from elea.spark.decoding import Plan
-from elea.spark.offsets import Offset, shared, split
+from elea.spark.offsets import Offset, cut, shared
 from elea.spark.options import Stream
 from elea.spark.places import Place, check_reached
 from elea.spark.rows import place_of, read_range
@@ -148,15 +148,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             since = Offset(until.log_id, until.begins)
         bounds = place.bounds()
         starts = self._starts(since, place.log_id, bounds)
-        parts: list[InputPartition] = []
-        parts_count = -(-self._options.source.min_partitions // max(1, len(until.ends)))
+        ranges: dict[int, tuple[int, int]] = {}
         for shard, stop in sorted(until.ends.items()):
             if shard >= len(bounds) or stop > bounds[shard].end:
                 held = bounds[shard].end if shard < len(bounds) else 0
                 raise OffsetError(shard, stop, starts[shard] if shard < len(bounds) else 0, held)
-            for first, last in split(min(starts[shard], stop), stop, parts_count):
-                parts.append(Range(place.log_id, shard, first, last))
-        return parts
+            ranges[shard] = (min(starts[shard], stop), stop)
+        parts = cut(ranges, self._options.source.min_partitions)
+        return [Range(place.log_id, *part) for part in parts]
 
     @rows_told_briefly
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

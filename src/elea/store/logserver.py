@@ -45,7 +45,6 @@ from elea.session.session import Session
 from elea.store.flight.door import Door
 from elea.store.line import Line
 from elea.store.log import consumers
-from elea.store.log.block import HEADER
 from elea.store.log.density import BINS_COUNT_MAX, density
 from elea.store.log.log import Log
 from elea.store.log.ranges import ALL_TIME, block_start, checked_columns, rows_of, seek
@@ -323,7 +322,7 @@ class LogServer:
 
     def _blocks(self, reader: LogReader, shard: int, low: int, high: int) -> Iterator[_Piece]:
         """Whole blocks as they are on disk, several if they are small; parts of blocks as rows."""
-        gathered: list[bytes | pa.Buffer] = [HEADER]
+        gathered: list[bytes | pa.Buffer] = []  # the head of their segments, and blocks
         gathered_len, start, at = 0, low, low
         for segment, record in reader.blocks(shard, low, high):
             end = min(record.end_seq, high)
@@ -331,17 +330,19 @@ class LogServer:
             if (at, end) == (record.first_seq, record.end_seq):
                 # One that is damaged or gone is told by the reader, in its words.
                 with suppress(CorruptLogError, FileNotFoundError):
-                    octets = segment.octets(record)
+                    if segment.head.is_known:
+                        octets = segment.octets(record)
             too_much = gathered_len + record.length > self._limits.log_reply_len
-            if gathered_len and (octets is None or too_much):
+            is_other = octets is None or gathered[:1] != [segment.head.octets]
+            if gathered_len and (is_other or too_much):
                 yield start, at, b"".join(gathered)
-                gathered, gathered_len, start = [HEADER], 0, at
+                gathered, gathered_len, start = [], 0, at
             if octets is None:
                 rows = rows_of(reader, shard, at, end, SCHEMA.names)
                 yield from self._encoded(rows)
                 start = end
             else:
-                gathered.append(octets)
+                gathered += [octets] if gathered else [segment.head.octets, octets]
                 gathered_len += octets.size
             at = end
         if gathered_len:

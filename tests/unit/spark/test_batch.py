@@ -9,17 +9,22 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import _parse_datatype_string  # what Spark makes of a schema's text
 from tests.interop.ends import ELEA, free_endpoint, session
-from tests.unit.spark.logs import fill, log_at
+from tests.unit.spark.logs import fill, log_at, stream
+from tests.unit.store.log.rows import rows
 
 import elea
 from elea.errors import ConfigError, OffsetError, StoreError
 from elea.spark.batch import HistoryReader
 from elea.spark.live import LiveReader
+from elea.spark.offsets import Offset
 from elea.spark.options import Options
 from elea.spark.schema import LIVE_COLUMNS
 from elea.spark.sessions import close_all
 from elea.spark.source import ZenohSource
+from elea.spark.stream import Range
+from elea.store.log.log import Log
 from elea.store.log.reader import LogReader
+from elea.store.log.settings import LogSettings
 from pyspark_elea import DefaultSource
 
 
@@ -44,6 +49,28 @@ def test_all_rows_in_parts(tmp_path: Path) -> None:
         fill(log, 0, 100)
     assert history(tmp_path) == [*range(100)]
     assert history(tmp_path, minPartitions="7") == [*range(100)]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_log_whose_rows_are_in_one_of_its_shards_is_read_in_as_many_parts_as_asked_for(
+    tmp_path: Path, is_stream: bool
+) -> None:
+    settings = LogSettings(shards_count=4, low_water_percent=0)
+    with Log(tmp_path, settings) as log:
+        log.store(rows(0, 1_000, keys_count=1))
+        ends = log.ends()
+    [busy] = [shard for shard, end in enumerate(ends) if end]
+    if is_stream:
+        reader = stream(tmp_path, minPartitions="4")
+        log_id = LogReader(tmp_path).log_id
+        start, end = (Offset(log_id, dict(enumerate(one))) for one in ([0] * 4, ends))
+        parts = reader.partitions(start.to_json(), end.to_json())
+    else:
+        source = ZenohSource({"log": str(tmp_path), "minPartitions": "4"})
+        parts = list(source.reader(None).partitions())  # type: ignore[arg-type]
+    assert all(isinstance(part, Range) for part in parts)
+    spans = [(part.shard, part.first, part.end) for part in parts if isinstance(part, Range)]
+    assert spans == [(busy, first, first + 250) for first in range(0, 1_000, 250)]
 
 
 def test_a_span_of_time(tmp_path: Path) -> None:

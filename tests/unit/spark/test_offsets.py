@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elea.errors import InvalidValueError
-from elea.spark.offsets import Offset, shared, split
+from elea.spark.offsets import Offset, cut, shared, split
 
 NUMBERS = st.dictionaries(st.integers(0, 1_023), st.integers(0, 2**63 - 1), max_size=5)
 
@@ -59,3 +59,26 @@ def test_parts_cover_a_range(first: int, count: int, parts_count: int) -> None:
     ]
     assert len(parts) == min(parts_count, count)
     assert all(low < high for low, high in parts)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 100), st.integers(0, 200)), min_size=1, max_size=6),
+    st.integers(1, 40),
+)
+def test_ranges_of_shards_are_cut_where_they_are_long(
+    given_ranges: list[tuple[int, int]], parts_count: int
+) -> None:
+    ranges = {shard: (low, low + count) for shard, (low, count) in enumerate(given_ranges)}
+    parts = cut(ranges, parts_count)
+    for shard, (low, high) in ranges.items():
+        found = [(first, end) for one, first, end in parts if one == shard]
+        assert [row for first, end in found for row in range(first, end)] == [*range(low, high)]
+    lengths = [end - first for _, first, end in parts]
+    busy_count = sum(count > 0 for _, count in given_ranges)
+    rows_count = sum(count for _, count in given_ranges)
+    assert all(lengths)
+    assert len(parts) == min(max(busy_count, parts_count), rows_count)
+    for shard, (low, high) in ranges.items():
+        count = sum(one == shard for one, _, _ in parts)
+        if count > 1:  # with one part less it had had the longest of all
+            assert max(lengths) <= -(-(high - low) // (count - 1))

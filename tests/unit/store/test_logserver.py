@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from tests.interop.ends import WAIT_S, eventually
 from tests.unit.store.log.rows import numbers_of, rows
+from tests.unit.store.log.test_head import later_log
 
 import elea
 from elea.errors import InvalidValueError, StoreError
@@ -123,6 +124,21 @@ def test_a_range_comes_whole_and_in_order(
     assert [one["hi"] for one in places[:-1]] == [one["lo"] for one in places[1:]]
     assert places[-1] == {"lo": places[-1]["lo"], "hi": high, "last": True}
     assert numbers_of(batches) == [*range(low, high)]
+
+
+def test_segments_of_another_release_are_served_as_rows_of_this_one(
+    session: elea.Session, tmp_path: Path
+) -> None:
+    later_log(tmp_path)
+    with Log(tmp_path, SMALL) as log:
+        log.store(rows(10, 5))
+    server = LogServer(session, "fleet", tmp_path)
+    try:
+        _, batches = read(session, "lo=0;hi=15")
+        assert all(batch.schema == SCHEMA for batch in batches)
+        assert numbers_of(batches) == [*range(15)]
+    finally:
+        server.stop()
 
 
 def test_an_empty_range_has_an_end_too(session: elea.Session, server: LogServer) -> None:

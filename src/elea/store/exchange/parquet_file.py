@@ -29,8 +29,10 @@ _GROUP_LEN: Final = 64 * 1024 * 1024  # and its octets, which stay in memory unt
 class ParquetRows:
     """Writes rows as Parquet, compressed with zstd."""
 
-    def __init__(self, stream: BinaryIO, columns: Sequence[str]) -> None:
-        fields = [SCHEMA.field(name) for name in columns]
+    def __init__(
+        self, stream: BinaryIO, columns: Sequence[str], schema: pa.Schema = SCHEMA
+    ) -> None:
+        fields = [schema.field(name) for name in columns]
         # Texts are dictionaries in the file anyway; plain ones are what every reader knows.
         self._schema = pa.schema(
             [

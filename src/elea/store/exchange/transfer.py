@@ -75,11 +75,14 @@ def export_to(
         MissingDependencyError: it needs a package that is not there.
     """
     selection = selection or Selection()
+    schema = SCHEMA
+    if format == "parquet" and tuple(selection.columns) == tuple(SCHEMA.names):
+        schema = reader.schema()  # with what a later release added
     if format == "mcap" and len(selection.columns) < len(SCHEMA.names):
         raise InvalidValueError("columns", "MCAP holds whole rows; choose columns in other formats")
-    sink = sink or sink_of(format, stream, selection.columns)
+    sink = sink or sink_of(format, stream, selection.columns, schema)
     count = 0
-    for batch in _selected(reader, format, selection):
+    for batch in _selected(reader, format, selection, schema):
         sink.write(batch)
         count += batch.num_rows
         if progress is not None:
@@ -178,7 +181,9 @@ def _new_directory(directory: Path) -> Iterator[Path]:
     sync(directory.parent)
 
 
-def _selected(reader: LogReader, format: str, selection: Selection) -> Iterator[pa.RecordBatch]:
+def _selected(
+    reader: LogReader, format: str, selection: Selection, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     choice = Choice(
         (selection.key_expr,),
         since_ns=selection.since_ns,
@@ -190,15 +195,25 @@ def _selected(reader: LogReader, format: str, selection: Selection) -> Iterator[
             yield run.batch
         return
     for shard in range(reader.shards_count):
-        yield from chosen(reader, shard, choice)
+        yield from chosen(reader, shard, choice, schema.names if schema is not SCHEMA else None)
 
 
-def sink_of(format: str, stream: BinaryIO, columns: Sequence[str] = SCHEMA.names) -> RowSink:
-    """What writes a format to a stream."""
+def sink_of(
+    format: str,
+    stream: BinaryIO,
+    columns: Sequence[str] = SCHEMA.names,
+    schema: pa.Schema = SCHEMA,
+) -> RowSink:
+    """What writes a format to a stream.
+
+    Args:
+        schema: Of the rows; Parquet holds what a later release added to `SCHEMA`, too.
+    """
     if format == "parquet":
         from elea.store.exchange.parquet_file import ParquetRows
 
-        return ParquetRows(stream, columns)
+        added = [name for name in schema.names if name not in SCHEMA.names]
+        return ParquetRows(stream, [*columns, *added], schema)
     if format == "csv":
         from elea.store.exchange.csv_file import CsvRows
 

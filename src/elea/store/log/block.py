@@ -3,14 +3,18 @@
     ~ dictionary batches ~ record batch, with the metadata `elea.block` ~
 
 A segment is `schema message` + blocks, which is a legal Arrow stream: `pyarrow.ipc.open_stream`
-reads it. Each block brings its dictionaries, so that it is readable alone. The metadata is the
-block's own index record as text, so that an index can be made again from the segment alone.
+reads it. Each block brings its dictionaries, so that it is readable alone but for the schema. The
+metadata is the block's own index record as text, so that an index can be made again from the
+segment alone, and from format 3 on the name of its head.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -18,14 +22,15 @@ import pyarrow.compute as pc
 
 from elea.errors import StoreError
 from elea.store.log.checksum import crc32
+from elea.store.log.head import HEAD, KNOWN, NAME_LEN, Head
 from elea.store.log.record import TEXT_LEN, Record
-from elea.store.log.schema import SCHEMA, length_of, times
+from elea.store.log.schema import length_of, times
 from elea.store.log.single import Rows, Single, Stencils, batch_of
 
 _MARK: Final = b"elea.block:"
 _ZEROS: Final = b"0" * TEXT_LEN
-_METADATA: Final = pa.KeyValueMetadata({"elea": (_MARK + _ZEROS).decode()})
-HEADER: Final[bytes] = SCHEMA.serialize().to_pybytes()  # how every segment begins
+_NAME_MARK: Final = b":"  # between the record and the name of the head
+_NO_OTHERS: Final[Mapping[str, pa.Field]] = MappingProxyType({})
 
 BLOCK_LEN_MAX: Final = 1 << 30  # the format has four octets for it; Arrow offsets are signed
 _EXTRA_LEN: Final = 32 * 1024  # metadata, and what compressing may add to rows
@@ -53,6 +58,7 @@ def encode(
     offset: int,
     seed: int,
     compression: str,
+    head: Head = HEAD,
     *,
     hasty: bool = True,
     appended_s: int = 0,
@@ -62,10 +68,11 @@ def encode(
     When they are written, `recycle` takes their memory.
 
     Args:
+        head: Of the segment; it has the columns of the rows.
         hasty: Whether more rows are coming that must not wait until these are compressed.
         appended_s: When the rows were appended, by the writer's clock.
     """
-    data, marker, (time_min, time_max) = _block(rows, compression, hasty=hasty)
+    data, marker, (time_min, time_max) = _block(rows, compression, head, hasty=hasty)
     record = Record(
         *(first_seq, rows.num_rows, epoch, offset, len(data), marker, time_min, time_max),
         data_crc=crc32(data, seed),
@@ -76,10 +83,12 @@ def encode(
     return data, record, octets
 
 
-def _block(rows: Rows, compression: str, *, hasty: bool) -> tuple[memoryview, int, tuple[int, int]]:
+def _block(
+    rows: Rows, compression: str, head: Head, *, hasty: bool
+) -> tuple[memoryview, int, tuple[int, int]]:
     """The octets of a block, where its record goes, and the times of its rows."""
     if isinstance(rows, Single):
-        stencil = _STENCILS.of(rows)
+        stencil = _STENCILS[head.name].of(rows)
         if stencil is not None:
             bits = rows.bits
             return memoryview(stencil.filled(rows)), stencil.marker, (bits, bits)
@@ -95,7 +104,7 @@ def _block(rows: Rows, compression: str, *, hasty: bool) -> tuple[memoryview, in
         and length >= max(_HASTY_LEN, rows.num_rows * _HASTY_ROW_LEN)
     ):
         compression = "none"
-    data = _stream(batch, length, _OPTIONS[compression if length >= _PLAIN_LEN else "none"])
+    data = _stream(batch, length, _OPTIONS[compression if length >= _PLAIN_LEN else "none"], head)
     return data, _marker_of(data), _span(batch)
 
 
@@ -106,36 +115,49 @@ def recycle(data: memoryview) -> None:
         _SPARE.append(memory)
 
 
-def _stream(batch: pa.RecordBatch, length: int, options: pa.ipc.IpcWriteOptions) -> memoryview:
+def _stream(
+    batch: pa.RecordBatch, length: int, options: pa.ipc.IpcWriteOptions, head: Head
+) -> memoryview:
     """Rows as messages of a stream, without its beginning and its end."""
     try:
         memory = _SPARE.pop()
     except IndexError:  # all are in use
         memory = bytearray()
     room = length + length // 8 + _EXTRA_LEN
+    metadata = _metadata(head.name)
     while True:
         if len(memory) < room:
             memory = bytearray(room)
         sink = pa.FixedSizeBufferWriter(pa.py_buffer(memory))
         try:
-            with pa.ipc.new_stream(sink, SCHEMA, options=options) as stream:
-                stream.write_batch(batch, custom_metadata=_METADATA)
+            with pa.ipc.new_stream(sink, head.schema, options=options) as stream:
+                stream.write_batch(batch, custom_metadata=metadata)
                 end = sink.tell()
         except (pa.ArrowInvalid, OSError):  # it is longer than rows usually are
             room *= 2
             if room > 2 * BLOCK_LEN_MAX:
                 raise
             continue
-        return memoryview(memory)[len(HEADER) : end]
+        return memoryview(memory)[head.arrow_len : end]
 
 
-def _plain(batch: pa.RecordBatch) -> tuple[bytes, int]:
+@functools.cache
+def _metadata(name: bytes) -> pa.KeyValueMetadata:
+    """Of the record batch of a block, before its record is known."""
+    return pa.KeyValueMetadata({"elea": (_MARK + _ZEROS + _name_text(name)).decode()})
+
+
+def _name_text(name: bytes) -> bytes:
+    return _NAME_MARK + name if name else b""
+
+
+def _plain(head: Head, batch: pa.RecordBatch) -> tuple[bytes, int]:
     """A block that is not compressed, and where its record goes."""
-    data = _stream(batch, length_of(batch), _OPTIONS["none"])
+    data = _stream(batch, length_of(batch), _OPTIONS["none"], head)
     return bytes(data), _marker_of(data)
 
 
-_STENCILS: Final = Stencils(_plain)
+_STENCILS: Final = {head.name: Stencils(partial(_plain, head)) for head in KNOWN}
 
 
 def _span(batch: pa.RecordBatch) -> tuple[int, int]:
@@ -175,6 +197,13 @@ def marked(block: pa.Buffer, record: Record, seed: int) -> bool:
     return bool(text == record._replace(flags=0).to_bytes(seed).hex().encode())
 
 
+def head_name(block: pa.Buffer, record: Record) -> bytes:
+    """The name of the head that a whole block was written for; of formats 1 and 2 empty."""
+    at = record.marker + TEXT_LEN
+    text: bytes = block[at : at + len(_NAME_MARK) + NAME_LEN].to_pybytes()
+    return text[len(_NAME_MARK) :] if text.startswith(_NAME_MARK) else b""
+
+
 def find(data: pa.Buffer, start: int, seed: int) -> Iterator[Record]:
     """Every whole block of a segment from an octet on, whatever is between them."""
     view = bytes(data[start:])
@@ -197,28 +226,44 @@ def _read_text(text: bytes, seed: int) -> Record | None:
         return None
 
 
-def decode(block: pa.Buffer, columns: Sequence[str] | None = None) -> pa.RecordBatch:
-    """The rows of a block whose checksum holds; not copied, unless they are compressed."""
-    source = pa.PythonFile(_Pieces([_HEADER, block]), mode="r")
-    batch = pa.ipc.open_stream(source, options=_options(columns)).read_next_batch()
-    return batch if columns is None else batch.select(columns)
+def decode(
+    block: pa.Buffer,
+    head: Head,
+    columns: Sequence[str] | None = None,
+    others: Mapping[str, pa.Field] = _NO_OTHERS,
+) -> pa.RecordBatch:
+    """The rows of a block whose checksum holds; not copied, unless they are compressed.
+
+    Args:
+        head: Of the segment.
+        columns: None: those of `SCHEMA`; null where the segment has none of a name.
+        others: Columns that are not of `SCHEMA`, and may be among these.
+    """
+    source = pa.PythonFile(_Pieces([pa.py_buffer(head.prefix), block]), mode="r")
+    batch = pa.ipc.open_stream(source, options=_options(head, columns)).read_next_batch()
+    return head.shaped(batch, columns, others)
 
 
 def decode_all(
-    blocks: Sequence[pa.Buffer], columns: Sequence[str] | None = None
+    blocks: Sequence[pa.Buffer],
+    head: Head,
+    columns: Sequence[str] | None = None,
+    others: Mapping[str, pa.Field] = _NO_OTHERS,
 ) -> list[pa.RecordBatch]:
     """The rows of each of some blocks whose checksums hold; copied, which is soon done if small."""
-    source = pa.py_buffer(b"".join([HEADER, *blocks]))
-    batches = list(pa.ipc.open_stream(source, options=_options(columns)))
-    return batches if columns is None else [batch.select(columns) for batch in batches]
+    source = pa.py_buffer(b"".join([head.prefix, *blocks]))
+    batches = pa.ipc.open_stream(source, options=_options(head, columns))
+    return [head.shaped(batch, columns, others) for batch in batches]
 
 
-def _options(columns: Sequence[str] | None) -> pa.ipc.IpcReadOptions:
-    fields = None if columns is None else [SCHEMA.names.index(name) for name in columns]
-    return pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+def decode_as_they_are(blocks: Sequence[pa.Buffer], head: Head) -> list[pa.RecordBatch]:
+    """The rows of each of some blocks of a segment, with the columns that the segment has."""
+    source = pa.py_buffer(b"".join([head.prefix, *blocks]))
+    return list(pa.ipc.open_stream(source, options=_options(head, None)))
 
 
-_HEADER: Final = pa.py_buffer(HEADER)
+def _options(head: Head, columns: Sequence[str] | None) -> pa.ipc.IpcReadOptions:
+    return pa.ipc.IpcReadOptions(included_fields=head.included(columns), use_threads=False)
 
 
 class _Pieces:

@@ -98,12 +98,21 @@ def _entry(batch: pa.RecordBatch, row: int) -> KeyEntry:
 
 
 def build(disk: Disk, segment: Segment) -> None:
-    """List the keys of a closed segment. Blocks that are damaged are left out."""
+    """List the keys of a closed segment. Blocks that are damaged are left out.
+
+    Raises:
+        CorruptLogError: its head is.
+    """
+    _ = segment.head
     write(disk, segment.stem, key_blocks(segment, 0))
 
 
 def key_blocks(segment: Segment, start: int) -> pa.Table:
     """One row per key and block, from a block on: key, block, rows, time of the latest row."""
+    try:
+        head = segment.head
+    except CorruptLogError:
+        return NO_BLOCKS
     tables = []
     number = start
     for run in segment.runs(start, _RUN_ROWS_COUNT, _RUN_LEN):
@@ -113,7 +122,8 @@ def key_blocks(segment: Segment, start: int) -> pa.Table:
                 with contextlib.suppress(CorruptLogError):
                     found[place] = segment.octets(record)
         number += len(run)
-        tables.append(_listed(list(found), block.decode_all(list(found.values()), NEEDED)))
+        batches = block.decode_all(list(found.values()), head, NEEDED) if found else []
+        tables.append(_listed(list(found), batches))
     return pa.concat_tables(tables) if tables else NO_BLOCKS
 
 

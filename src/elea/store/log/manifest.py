@@ -10,10 +10,13 @@ from typing import Final
 
 from elea.errors import StoreError
 from elea.store.log.disk import Disk
+from elea.store.log.head import FIRST, HEAD, Head
 from elea.store.log.recovery import replace
 
-FORMAT: Final = 2  # 1 had no packed segments
-_READABLE: Final = (1, FORMAT)
+FORMAT: Final = 3
+_READABLE: Final = range(1, FORMAT + 1)
+_HEADS_FORMAT: Final = 3  # from which on each segment says which columns it has
+_PACKED_FORMAT: Final = 2  # from which on segments may be packed
 NAMES: Final = ("log.json", "log.copy.json")
 
 
@@ -25,6 +28,19 @@ class Manifest:
     shards_count: int
     epoch: int
     ends: tuple[int, ...] = ()  # of the shards, when it was closed last; () if it never was
+    format: int = FORMAT
+
+    @property
+    def head(self) -> Head:
+        """How segments begin that are written to it."""
+        return HEAD if self.format >= _HEADS_FORMAT else FIRST
+
+    @property
+    def written_format(self) -> int:
+        """The format that it has once this release wrote to it: the lowest that can hold that."""
+        if FIRST.schema.equals(HEAD.schema):
+            return max(self.format, _PACKED_FORMAT)
+        return FORMAT
 
     def end_of(self, shard: int) -> int:
         """The number after the last row that a shard is known to have had."""
@@ -34,7 +50,7 @@ class Manifest:
 def write_manifest(disk: Disk, manifest: Manifest) -> None:
     """Make both files durable, one after the other."""
     text: dict[str, str | int | list[int]] = {
-        "format": FORMAT,
+        "format": manifest.format,
         "log": str(manifest.log_id),
         "shards": manifest.shards_count,
         "epoch": manifest.epoch,
@@ -83,7 +99,9 @@ def _parse(octets: bytes) -> Manifest:
         seen = text["format"]
         raise StoreError(f"saw format {seen} of a log; legal are 1 to {FORMAT}: use a newer Elea")
     ends = tuple(int(end) for end in text.get("ends", ()))
-    return Manifest(uuid.UUID(text["log"]), int(text["shards"]), int(text["epoch"]), ends)
+    return Manifest(
+        *(uuid.UUID(text["log"]), int(text["shards"]), int(text["epoch"]), ends, text["format"])
+    )
 
 
 def _crc(text: dict[str, str | int | list[int]]) -> int:

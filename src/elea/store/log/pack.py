@@ -77,13 +77,14 @@ def _write(
     try:
         for file in (data, entries):
             file.truncate(0)
-        data.write(0, block.HEADER)
-        seq, offset, blocks_len = segment.first_seq, len(block.HEADER), 0
+        head = segment.head.writable()
+        data.write(0, head.octets)
+        seq, offset, blocks_len = segment.first_seq, len(head), 0
         for rows, epoch, appended_s in _groups(segment, limits):
             if is_ending():
                 return False
             octets, record, entry = block.encode(
-                *(rows, seq, epoch, offset, seed, compression),
+                *(rows, seq, epoch, offset, seed, compression, head),
                 hasty=False,
                 appended_s=appended_s,
             )
@@ -113,7 +114,8 @@ def _groups(segment: Segment, limits: Limits) -> Iterator[tuple[pa.RecordBatch, 
         for record in run:
             if record.flags & FLAG_LOST:
                 raise CorruptLogError(segment.stem + DATA, record.offset)
-        rows = joined(block.decode_all([segment.octets(record) for record in run]))
+        octets = [segment.octets(record) for record in run]
+        rows = joined(block.decode_as_they_are(octets, segment.head))
         # They may have been compressed: then they are longer than they were on disk.
         step = max(1, rows.num_rows * limits.log_block_len // max(1, rows.nbytes))
         for first in range(0, rows.num_rows, step):

@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from elea.errors import CorruptLogError, InvalidValueError, OffsetError, StoreError
 from elea.keyexpr.keyexpr import KeyExpr
-from elea.keyexpr.match_hot import intersects
 from elea.store.log import block
 from elea.store.log.disk import Disk, RealDisk
+from elea.store.log.filters import filtered, in_span, matching
 from elea.store.log.index import NEEDED, KeyEntry
 from elea.store.log.latest import Latest
 from elea.store.log.manifest import no_log, read_manifest
@@ -81,7 +81,10 @@ class LogReader:
         Bounds(first=0, end=0)
     """
 
-    __slots__ = ("_disk", "_on_damage", "_shards", "log_id", "lost_count", "shards_count")
+    __slots__ = (
+        *("_disk", "_on_damage", "_others", "_shards"),
+        *("log_id", "lost_count", "shards_count"),
+    )
 
     def __init__(
         self, disk: Disk | Path | str, on_damage: Callable[[Damage], None] | None = None
@@ -97,6 +100,7 @@ class LogReader:
         self.log_id: uuid.UUID = manifest.log_id
         self.shards_count = manifest.shards_count
         self.lost_count = 0  # rows that were passed because they are lost
+        self._others: dict[str, pa.Field] = {}  # columns that this release does not know
         self._shards = [
             Shelf(self._disk, number, seed_of(self.log_id, number))
             for number in range(self.shards_count)
@@ -121,7 +125,7 @@ class LogReader:
         The same numbers give the same rows, whenever and wherever they are read.
 
         Args:
-            columns: Of `SCHEMA`; all of them if not given. Others are not even decompressed.
+            columns: Of `schema()`; all of them if not given. Others are not even decompressed.
             position: Add the columns `shard` and `seq`.
             key_expr: Rows of keys that this matches, only.
 
@@ -134,13 +138,24 @@ class LogReader:
         if first < bounds.first or end > bounds.end:
             wrong = first if first < bounds.first else end
             raise OffsetError(shard, wrong, bounds.first, bounds.end)
+        columns = self._checked(columns, [self._shards[shard]])
         batches = self._rows(shard, first, end, columns, position=position)
         wanted = str(KeyExpr.of(key_expr))
         if wanted == "**":
             return batches
         if columns is not None and "key" not in columns:
             raise InvalidValueError("columns", "saw a key_expr and no column `key`; ask for both")
-        return (_filtered(batch, _matching(batch, wanted)) for batch in batches)
+        return (filtered(batch, matching(batch, wanted)) for batch in batches)
+
+    def schema(self) -> pa.Schema:
+        """The columns that rows have: those of `SCHEMA`, and those that a later release added.
+
+        Where rows were written without one of them, it is null.
+        """
+        for shard in self._shards:
+            shard.refresh()
+        self._checked(None, self._shards)
+        return pa.schema([*SCHEMA, *self._others.values()])
 
     def stat(self, shard: int) -> ShardStat:
         """What a shard has, by its indexes."""
@@ -234,6 +249,7 @@ class LogReader:
         Args:
             since: The 64 bits of a timestamp, from which on rows are wanted,
             until: and from which on no more are.
+            columns: Of `schema()`; those of `SCHEMA` if not given.
             shard: Of this shard only.
             position: Add the columns `shard` and `seq`.
             end: Only blocks that begin before this offset.
@@ -247,6 +263,8 @@ class LogReader:
             if shard is not None and one.number != shard:
                 continue
             one.refresh()
+            if columns is not None:
+                columns = self._checked(columns, [one])
             for segment in one.segments():
                 if end is not None and segment.first_seq >= end:
                     break
@@ -274,9 +292,15 @@ class LogReader:
         return found
 
     def latest(self, key: str, columns: Sequence[str] | None = None) -> pa.RecordBatch | None:
-        """The row of a key with the highest timestamp, the last one of those; None: no such key."""
+        """The row of a key with the highest timestamp, the last one of those; None: no such key.
+
+        Args:
+            columns: Of `schema()`; those of `SCHEMA` if not given.
+        """
         shard = self._shards[shard_of(key, self.shards_count)]
         shard.refresh()
+        if columns is not None:
+            columns = self._checked(columns, [shard])
         best: tuple[Segment, Record, int] | None = None
         best_time = -1
         for segment in reversed(shard.segments()):
@@ -385,9 +409,10 @@ class LogReader:
             return None
         try:
             blocks = [segment.octets(record) for record in records]
+            head = segment.head
         except (CorruptLogError, FileNotFoundError):
             return None
-        return joined(block.decode_all(blocks, columns))
+        return joined(block.decode_all(blocks, head, columns, self._others))
 
     def _block(
         self, segment: Segment, record: Record, columns: Sequence[str] | None
@@ -399,15 +424,40 @@ class LogReader:
                 self._on_damage(_damage(segment, record, "in quarantine since a repair"))
             return None
         try:
-            return segment.rows(record, columns)
+            return segment.rows(record, columns, self._others)
         except FileNotFoundError as error:
             raise self._trimmed(segment.shard, record.first_seq) from error
-        except CorruptLogError:
+        except CorruptLogError as error:
             if self._on_damage is None:
                 raise
             self.lost_count += record.rows_count
-            self._on_damage(_damage(segment, record, "the checksum of a block does not hold"))
+            reason = "the checksum of a block does not hold"
+            if error.offset == 0:
+                reason = "the schema of its segment is damaged"
+            self._on_damage(_damage(segment, record, reason))
             return None
+
+    def _checked(
+        self, columns: Sequence[str] | None, shards: Sequence[Shelf]
+    ) -> Sequence[str] | None:
+        """Columns that rows of some shards have; None: exactly those of `SCHEMA`.
+
+        Raises:
+            InvalidValueError: there is another.
+        """
+        if columns is not None and all(name in SCHEMA.names for name in columns):
+            return columns
+        for shard in shards:
+            for field in shard.others():
+                self._others.setdefault(field.name, field)
+        legal = [*SCHEMA.names, *self._others]
+        if columns is None:
+            return legal if self._others else None
+        unknown = [name for name in columns if name not in legal]
+        if unknown:
+            reason = f"saw {', '.join(unknown)}; legal are {', '.join(legal)}"
+            raise InvalidValueError("columns of a log", reason)
+        return columns
 
     def _trimmed(self, shard: int, seq: int) -> OffsetError | _MovedError:
         """Rows that went while they were read."""
@@ -473,8 +523,8 @@ class LogReader:
             if position:
                 batch = placed(batch, segment.shard, _offsets(records))
             if wanted != "**":
-                batch = _filtered(batch, _matching(batch, wanted))
-            batch = _in_span(batch, records, span)
+                batch = filtered(batch, matching(batch, wanted))
+            batch = in_span(batch, records, span)
             if batch.num_rows and columns is not None:
                 yield batch.select([*columns, *(_POSITION_NAMES if position else ())])
             elif batch.num_rows:
@@ -514,39 +564,6 @@ def _offsets(records: Sequence[Record]) -> pa.Array | int:
     if _is_gapless(records):
         return records[0].first_seq
     return pa.concat_arrays([numbered(one.first_seq, one.rows_count) for one in records])
-
-
-def _in_span(
-    batch: pa.RecordBatch, records: Sequence[Record], span: tuple[int, int]
-) -> pa.RecordBatch:
-    since, until = span
-    if all(since <= one.time_min and one.time_max < until for one in records):
-        return batch
-    stamps = times(batch)
-    low = pc.greater_equal(stamps, pa.scalar(since, pa.uint64()))
-    high = pc.less_equal(stamps, pa.scalar(min(until, 2**64) - 1, pa.uint64()))
-    return batch.filter(pc.and_(low, high))
-
-
-def _matching(batch: pa.RecordBatch, wanted: str) -> pa.Array:
-    """Of each key of a block, whether it is wanted."""
-    keys = batch.column("key").dictionary
-    if "*" not in wanted:
-        found = pc.equal(keys, pa.scalar(wanted, pa.string()))
-        # A row may be of many keys.
-        odd = pc.match_substring(keys, "*")
-        if not pc.any(odd).as_py():
-            return found
-    return pa.array([intersects(wanted, key) for key in keys.to_pylist()], pa.bool_())
-
-
-def _filtered(batch: pa.RecordBatch, wanted: pa.Array) -> pa.RecordBatch:
-    count = wanted.true_count
-    if count == len(wanted):
-        return batch
-    if not count:
-        return batch.slice(0, 0)
-    return batch.filter(wanted.take(batch.column("key").indices))
 
 
 assert set(NEEDED) <= set(SCHEMA.names)

@@ -12,8 +12,8 @@ import itertools
 from dataclasses import dataclass, field
 
 from elea import crash
-from elea.store.log import block
 from elea.store.log.disk import Disk
+from elea.store.log.head import HEAD, Head
 from elea.store.log.record import Record, parse_index
 from elea.store.log.segment import (
     DATA,
@@ -39,10 +39,13 @@ class Recovered:
     damage: list[Damage] = field(default_factory=list)
 
 
-def recover(disk: Disk, shard: int, seed: int, committed: int, end: int = 0) -> Recovered:
+def recover(
+    disk: Disk, shard: int, seed: int, committed: int, end: int = 0, head: Head = HEAD
+) -> Recovered:
     """Make a shard ready to be appended to.
 
     Args:
+        head: Of the segments that will be written.
         committed: What consumers have read: the shard had at least so many rows.
         end: What it has acknowledged, as far as that was written down elsewhere.
     """
@@ -52,7 +55,7 @@ def recover(disk: Disk, shard: int, seed: int, committed: int, end: int = 0) -> 
     for first_seq, next_seq in itertools.pairwise(seqs):
         found.damage += sealed_damage(disk, shard, first_seq, next_seq, seed)
     if seqs:
-        _last(disk, shard, seqs[-1], seed, found)
+        _last(disk, shard, seqs[-1], seed, found, head)
     known = [
         *((one.end_seq, one.reason) for one in headless),
         (end, "rows that were acknowledged are gone"),
@@ -102,11 +105,11 @@ def sealed_damage(disk: Disk, shard: int, first_seq: int, next_seq: int, seed: i
     return exam.damage
 
 
-def _last(disk: Disk, shard: int, first_seq: int, seed: int, found: Recovered) -> None:
+def _last(disk: Disk, shard: int, first_seq: int, seed: int, found: Recovered, head: Head) -> None:
     exam = Examination(disk, shard, first_seq, seed)
     name = exam.stem + DATA
     lost = [one for one in exam.damage if one.segment == name]
-    if not exam.unindexed:
+    if not exam.unindexed and (exam.head is not None or not exam.records):
         # The schema goes to the disk with the first block: without it, that was not finished.
         lost = [one for one in lost if one.offset > 0]
     if (end := exam.lost_end(name, first_seq)) is not None:
@@ -116,7 +119,7 @@ def _last(disk: Disk, shard: int, first_seq: int, seed: int, found: Recovered) -
     found.damage += lost
     if not exam.records and not lost:
         # Nothing was ever acknowledged in it. Its name says where rows go on.
-        found.cut_len = exam.data_len if exam.data_len > len(block.HEADER) else 0
+        found.cut_len = exam.data_len if exam.data_len > exam.begin else 0
         found.next_seq = found.first_seq = first_seq
         return
     if lost:
@@ -134,6 +137,19 @@ def _last(disk: Disk, shard: int, first_seq: int, seed: int, found: Recovered) -
     if not exam.index_whole:
         crash.sometimes("log.index_rebuilt")
         write_index(disk, exam.stem, seed, exam.records)
+    if exam.head is None or exam.head.octets != head.octets:
+        # Another release wrote it: it is closed as it is, and rows go on in a new one.
+        _synchronise(disk, exam.stem + INDEX)
+        found.first_seq = None
+        found.data_len = found.blocks_count = 0
+
+
+def _synchronise(disk: Disk, name: str) -> None:
+    file = disk.open(name)
+    try:
+        file.sync()
+    finally:
+        file.close()
 
 
 def _settle(disk: Disk, name: str, exam: Examination) -> None:
@@ -144,8 +160,8 @@ def _settle(disk: Disk, name: str, exam: Examination) -> None:
     crash.point("log.before_cut")
     start = fresh[0].offset if fresh else exam.tail
     octets = disk.read(name, start)[: exam.tail - start]
-    if start == len(block.HEADER):
-        start, octets = 0, block.HEADER + octets
+    if start == exam.begin and exam.head is not None:
+        start, octets = 0, exam.head.octets + octets
     file = disk.open(name)
     try:
         if exam.data_len > exam.tail:

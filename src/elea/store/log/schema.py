@@ -150,7 +150,7 @@ def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
         if pa.types.is_dictionary(column.type):
             column = column.cast(pa.string()).dictionary_encode()
         columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ blocks that are damaged are told, and those around them stay readable.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from elea.errors import CorruptLogError
 from elea.store.log import block
 from elea.store.log.disk import Disk
+from elea.store.log.head import HEAD, KNOWN, Head, named, read_head
 from elea.store.log.record import FLAG_LOST, RECORD_LEN, Record, Records, follows, parse_index
 
 DATA: Final = ".arrows"
@@ -95,7 +96,7 @@ class Segment:
     """
 
     __slots__ = (
-        *("_data", "_disk", "_index_len", "_seed"),
+        *("_data", "_disk", "_head", "_index_len", "_seed"),
         *("appended_s", "first_seq", "records", "shard", "stem", "time_max"),
     )
 
@@ -111,6 +112,7 @@ class Segment:
         self.time_max = 0  # the highest time of a row
         self.appended_s = 0  # when the last row was appended; 0: nobody wrote it down
         self._index_len = 0
+        self._head: Head | None = None
         self._data: pa.Buffer = pa.py_buffer(b"")
         self.refresh()
 
@@ -118,6 +120,20 @@ class Segment:
     def end_seq(self) -> int:
         """The number after that of the last row."""
         return self.records[-1].end_seq if self.records else self.first_seq
+
+    @property
+    def head(self) -> Head:
+        """How it begins.
+
+        Raises:
+            CorruptLogError: that is damaged, and this release does not know what was there.
+        """
+        if self._head is None:
+            data = self._data if self._data.size else self._disk.map(self.stem + DATA)
+            self._head = read_head(data) or lost_head(data, self.records, self._seed)
+            if self._head is None:
+                raise CorruptLogError(self.stem + DATA, 0)
+        return self._head
 
     @property
     def written_ns(self) -> int:
@@ -197,13 +213,18 @@ class Segment:
         if run:
             yield run
 
-    def rows(self, record: Record, columns: Sequence[str] | None = None) -> pa.RecordBatch:
-        """The rows of a block.
+    def rows(
+        self,
+        record: Record,
+        columns: Sequence[str] | None = None,
+        others: Mapping[str, pa.Field] | None = None,
+    ) -> pa.RecordBatch:
+        """The rows of a block, as `block.decode` gives them.
 
         Raises:
             CorruptLogError: its checksum does not hold.
         """
-        return block.decode(self.octets(record), columns)
+        return block.decode(self.octets(record), self.head, columns, others or {})
 
 
 def _last_seq(record: Record) -> int:
@@ -217,9 +238,11 @@ class Examination:
         "_file_len",
         "_has_index",
         "_slots_count",
+        "begin",
         "damage",
         "data_len",
         "has_schema",
+        "head",
         "index_whole",
         "records",
         "stem",
@@ -240,7 +263,15 @@ class Examination:
         self.damage: list[Damage] = []
         # Blocks in order, damaged ones too; those from `unindexed` on are in no index.
         self.records, self.unindexed = known_blocks(data, index, seed)
-        self.tail = self.records[-1].end if self.records else len(block.HEADER)
+        self.head = read_head(data)
+        self.has_schema = self.head is not None
+        if self.head is None:
+            self.head = lost_head(data, self.records, seed)
+        # Where the first block is, or would be.
+        self.begin = len(HEAD if self.head is None else self.head)
+        if self.records and self.records[0].first_seq == first_seq and not self.has_schema:
+            self.begin = self.records[0].offset
+        self.tail = self.records[-1].end if self.records else self.begin
         # Without the zeros that a writer leaves where the next blocks go.
         rest = data[min(self.tail, data.size) :].to_pybytes().rstrip(b"\0")
         self.data_len: int = min(self.tail, data.size) + len(rest)
@@ -249,10 +280,8 @@ class Examination:
 
     def _examine(self, data: pa.Buffer, index: bytes, stem: str, first_seq: int, seed: int) -> None:
         name = stem + DATA
-        self.has_schema = data[: len(block.HEADER)].to_pybytes() == block.HEADER
-        if not self.has_schema and self.records:
-            self._tell(name, 0, len(block.HEADER), first_seq, first_seq, "the schema is damaged")
-        seq, offset = first_seq, len(block.HEADER)
+        seq, offset = first_seq, self.begin
+        has_rows = False
         for record in self.records:
             if record.first_seq != seq or record.offset != offset:
                 reason = "blocks are damaged, and so is their index"
@@ -267,9 +296,15 @@ class Examination:
                     reason = f"the file ends after {data.size} octets"
                 span = (record.first_seq, record.end_seq)
                 self._tell(name, record.offset, record.length, *span, reason)
-            elif not block.marked(found, record, seed):
+                continue
+            has_rows = True
+            if not block.marked(found, record, seed):
                 reason = "the record in a block is damaged"
                 self._tell(name, record.offset + record.marker, 0, seq, seq, reason)
+        if not has_rows:
+            self.has_schema = True  # nothing is read by it
+        elif not self.has_schema:
+            self._tell(name, 0, self.begin, first_seq, first_seq, "the schema is damaged")
         whole = b"".join(record.to_bytes(seed) for record in self.records[: self.unindexed])
         self.index_whole = whole == index and self.unindexed == len(self.records)
         if whole != index[: len(whole)] or len(index) - len(whole) >= RECORD_LEN:
@@ -293,7 +328,7 @@ class Examination:
 
         Without it nobody knows whether rows are missing at the end.
         """
-        if self._has_index or self.data_len <= len(block.HEADER):
+        if self._has_index or self.data_len <= self.begin:
             return None
         seq = self.records[-1].end_seq if self.records else 0
         rest = self.data_len - self.tail
@@ -304,6 +339,17 @@ class Examination:
 
     def _tell(self, name: str, offset: int, length: int, first: int, end: int, reason: str) -> None:
         self.damage.append(Damage(name, offset, length, first, end, reason))
+
+
+def lost_head(
+    data: pa.Buffer, records: Sequence[Record], seed: int, heads: Sequence[Head] = KNOWN
+) -> Head | None:
+    """The head of a segment where it is damaged: the one of these that its blocks name."""
+    for record in records:
+        found = data[record.offset : record.end]
+        if not record.flags & FLAG_LOST and block.holds(found, record, seed):
+            return named(block.head_name(found, record), records[0].offset, heads)
+    return None
 
 
 def known_blocks(data: pa.Buffer, index: bytes, seed: int) -> tuple[list[Record], int]:

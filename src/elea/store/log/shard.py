@@ -14,12 +14,12 @@ from elea import crash
 from elea.errors import StoreError
 from elea.store.log import block
 from elea.store.log.disk import Disk, File
+from elea.store.log.head import HEAD, Head
 from elea.store.log.record import RECORD_LEN, Record
 from elea.store.log.segment import DATA, INDEX, directory_of, stem_of
 from elea.store.log.settings import LogSettings
 from elea.store.log.single import Rows
 
-_HEADER_LEN: Final = len(block.HEADER)
 # After a small block zeros are written where the next ones go: to synchronise octets of a file that
 # does not grow takes a quarter less time. To Arrow they are the end of the stream.
 _SMALL_LEN: Final = 8 * 1024
@@ -38,6 +38,7 @@ class ShardWriter:
         data_len: What that one has, in octets; 0: not even its schema,
         blocks_count: and in blocks.
         began_ns: When its first row came.
+        head: How segments begin.
     """
 
     __slots__ = (
@@ -48,6 +49,7 @@ class ShardWriter:
         "_disk",
         "_entry",
         "_epoch",
+        "_head",
         "_index",
         "_pending",
         "_seed",
@@ -73,8 +75,10 @@ class ShardWriter:
         data_len: int,
         blocks_count: int,
         began_ns: int,
+        head: Head = HEAD,
     ) -> None:
         self._disk = disk
+        self._head = head
         self._seed = seed
         self._epoch = epoch
         self._settings = settings
@@ -112,6 +116,7 @@ class ShardWriter:
         data, record, self._entry = block.encode(
             *(rows, self.next_seq, self._epoch, self.data_len, self._seed),
             self._settings.compression,
+            self._head,
             appended_s=min(max(now_ns // _NS, 0), _APPENDED_MAX),
         )
         crash.point("log.before_write")
@@ -232,17 +237,17 @@ class ShardWriter:
     def _open(self) -> None:
         data = self._disk.open(self.stem + DATA)
         index = self._disk.open(self.stem + INDEX)
-        if self.data_len < _HEADER_LEN:
+        if self.data_len < len(self._head):
             try:
                 data.truncate(0)
                 index.truncate(0)
-                data.write(0, block.HEADER)
+                data.write(0, self._head.octets)
                 self._disk.sync_directory(directory_of(self.shard))
             except BaseException:
                 data.close()
                 index.close()
                 raise
-            self.data_len = _HEADER_LEN
+            self.data_len = len(self._head)
         self._data, self._index = data, index
 
 

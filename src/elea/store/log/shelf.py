@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from elea.errors import CorruptLogError, OffsetError
 from elea.keyexpr.match_hot import intersects
 from elea.store.log.disk import Disk
+from elea.store.log.head import Head, read_head
 from elea.store.log.index import NO_BLOCKS, KeyEntry, KeyIndex, entries, key_blocks
-from elea.store.log.segment import Segment, stem_on, stems
+from elea.store.log.segment import DATA, Segment, stem_on, stems
 
 _RUN_COUNT: Final = 262_144  # keys of blocks that are sorted together
 _STEP_COUNT: Final = 1_024  # of those, looked at for one key
@@ -27,6 +28,7 @@ class Shelf:
     __slots__ = (
         "_disk",
         "_firsts",
+        "_heads",
         "_indexes",
         "_recent",
         "_seed",
@@ -44,13 +46,14 @@ class Shelf:
         self._segments: dict[str, Segment] = {}
         self._indexes: dict[str, KeyIndex] = {}
         self._recent: dict[str, _Recent] = {}
+        self._heads: dict[str, Head | None] = {}
 
     def refresh(self) -> tuple[int, int]:
         """Look at the directory, and at what was appended; the first row, and the one after all."""
         self._stems = stems(self._disk, self.number)
         self._firsts = list(self._stems)
         current = set(self._stems.values())
-        for known in (self._segments, self._indexes, self._recent):
+        for known in (self._segments, self._indexes, self._recent, self._heads):
             for gone in [one for one in known if one not in current]:
                 del known[gone]
         if not self._firsts:
@@ -66,6 +69,14 @@ class Shelf:
             with contextlib.suppress(FileNotFoundError):  # trimmed meanwhile
                 found.append(self._whole(first, limit))
         return found
+
+    def others(self) -> list[pa.Field]:
+        """The columns of segments that this release does not know."""
+        for stem in self._stems.values():
+            if self._heads.get(stem) is None:
+                with contextlib.suppress(FileNotFoundError):  # trimmed meanwhile
+                    self._heads[stem] = read_head(self._disk.map(stem + DATA))
+        return [field for head in self._heads.values() if head for field in head.others]
 
     def segment_of(self, seq: int, end: int) -> tuple[Segment, int]:
         """The segment that has a row, and the number at which the next one begins, or `end`."""

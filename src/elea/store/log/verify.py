@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from elea.errors import CorruptLogError, StoreError
-from elea.store.log import block
 from elea.store.log.disk import Disk
 from elea.store.log.ends import read_ends
+from elea.store.log.head import Head, read_head
 from elea.store.log.index import KeyIndex
 from elea.store.log.manifest import Manifest, no_log, read_manifest, write_manifest
 from elea.store.log.record import FLAG_LOST, Record, seed_of
@@ -26,6 +26,7 @@ from elea.store.log.segment import (
     Damage,
     Examination,
     directory_of,
+    lost_head,
     stems,
 )
 
@@ -78,6 +79,8 @@ def repair(disk: Disk, progress: Progress | None = None) -> Findings:
         disk.make_directory(QUARANTINE)
 
         def mend(shard: int, first_seq: int, exam: Examination) -> None:
+            if exam.records and exam.head is None:
+                exam.head = _head_of_others(disk, manifest, shard, exam)
             _mend(disk, findings, first_seq, seed_of(manifest.log_id, shard), exam)
 
         _each(disk, findings, progress, mend)
@@ -171,7 +174,7 @@ def _mend(disk: Disk, findings: Findings, first_seq: int, seed: int, exam: Exami
     stem = exam.stem
     lost = {one.offset: one for one in exam.damage if one.segment == stem + DATA and one.lost_count}
     records: list[Record] = []
-    seq, offset = first_seq, len(block.HEADER)
+    seq, offset = first_seq, exam.begin
     for record in exam.records:
         if record.first_seq != seq:
             # Blocks of which not even a record is left: one record stands for all of them.
@@ -189,8 +192,7 @@ def _mend(disk: Disk, findings: Findings, first_seq: int, seed: int, exam: Exami
     if records != exam.records or not exam.index_whole:
         write_index(disk, stem, seed, records)
         findings.repaired.append(f"{stem}: made the index again")
-    has_schema = exam.has_schema or not records
-    _mend_octets(disk, findings, stem, seed, exam, has_schema=has_schema)
+    _mend_octets(disk, findings, stem, seed, exam)
     if any(one.segment == stem + KEYS for one in findings.damage) or lost:
         disk.remove(stem + KEYS)
 
@@ -200,11 +202,29 @@ def _lost_record(gap: Damage, length: int) -> Record:
     return Record(gap.first_seq, rows_count, 0, gap.offset, length, 0, 0, 2**64 - 1, 0, FLAG_LOST)
 
 
-def _mend_octets(
-    disk: Disk, findings: Findings, stem: str, seed: int, exam: Examination, *, has_schema: bool
-) -> None:
+def _head_of_others(disk: Disk, manifest: Manifest, shard: int, exam: Examination) -> Head | None:
+    """The head that the blocks of a segment name, if another segment of the log begins with it."""
+    heads = []
+    for one in range(manifest.shards_count):
+        for stem in stems(disk, one).values():
+            head = read_head(disk.map(stem + DATA))
+            if head is not None:
+                heads.append(head)
+    data = disk.map(exam.stem + DATA)
+    return lost_head(data, exam.records, seed_of(manifest.log_id, shard), heads)
+
+
+def _mend_octets(disk: Disk, findings: Findings, stem: str, seed: int, exam: Examination) -> None:
     """Write again what is known to have been there: the schema, and records in blocks."""
-    due: list[tuple[int, bytes]] = [] if has_schema else [(0, block.HEADER)]
+    due: list[tuple[int, bytes]] = []
+    if not exam.has_schema:
+        if exam.head is None:
+            findings.repaired.append(
+                f"{stem}: the schema stays damaged, because no segment of this log has the same;"
+                " repair it with the release that wrote it"
+            )
+        else:
+            due.append((0, exam.head.octets))
     for one in exam.damage:
         if one.segment != stem + DATA or one.lost_count:
             continue

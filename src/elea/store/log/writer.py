@@ -374,7 +374,9 @@ class Writer:
         """Read what the log says of itself, and say that it is opened once more."""
         try:
             old = read_manifest(self._disk)
-            new = Manifest(old.log_id, old.shards_count, old.epoch + 1, old.ends)
+            new = Manifest(
+                *(old.log_id, old.shards_count, old.epoch + 1, old.ends, old.written_format)
+            )
         except FileNotFoundError:
             new = Manifest(new_id(), self._settings.shards_count, 1)
         for shard in range(new.shards_count):
@@ -401,7 +403,7 @@ class Writer:
             seed = seed_of(self.manifest.log_id, number)
             committed = max((one.offsets.get(number, 0) for one in known.consumers), default=0)
             end = max(self.manifest.end_of(number), ends[number])
-            found = recover(self._disk, number, seed, committed, end)
+            found = recover(self._disk, number, seed, committed, end, self.manifest.head)
             self._clean(number)
             self.report.damage += found.damage
             self.report.cut_len += found.cut_len
@@ -413,6 +415,7 @@ class Writer:
                     data_len=found.data_len,
                     blocks_count=found.blocks_count,
                     began_ns=found.began_ns,
+                    head=self.manifest.head,
                 )
             )
         return shards

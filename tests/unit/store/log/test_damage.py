@@ -16,6 +16,7 @@ from elea.errors import CorruptLogError, StoreError
 from elea.store.log import consumers
 from elea.store.log.disk import RealDisk
 from elea.store.log.ends import read_ends
+from elea.store.log.head import HEAD
 from elea.store.log.log import Log
 from elea.store.log.manifest import read_manifest, write_manifest
 from elea.store.log.reader import LogReader
@@ -269,7 +270,7 @@ def test_files_of_others_stay(octets: dict[str, bytes], tmp_path: Path) -> None:
 def test_a_cut_at_every_octet_opens_and_goes_on(octets: dict[str, bytes], tmp_path: Path) -> None:
     """The last segment and its index, cut as by a crash: whole blocks stay, the rest is cut."""
     data, index = files_of(octets, DATA)[-1], files_of(octets, INDEX)[-1]
-    half = 912 + (len(octets[data]) - 912) // 2
+    half = len(HEAD) + (len(octets[data]) - len(HEAD)) // 2
     for at in [*range(0, len(octets[data]), 37), *range(half - 20, half + 20), len(octets[data])]:
         restore(tmp_path, octets)
         unclose(tmp_path)

@@ -1,7 +1,7 @@
 """Logs that earlier versions wrote are read, opened and written on.
 
 `tests/vectors/log/format-N.tar.xz` was written by the first code that wrote this format: nine rows
-in three segments, and a consumer; in format 2 one segment is packed. Never write them anew.
+in three segments, and a consumer; from format 2 on one segment is packed. Never write them anew.
 """
 
 from __future__ import annotations
@@ -24,11 +24,16 @@ LOG_ID = "6a8fc660-0000-4000-8000-000000000001"
 TIME = 1_700_000_000
 
 
-@pytest.fixture(name="directory", params=[1, 2])
+def extracted(number: int, path: Path) -> Path:
+    """The log of a format, in a directory below this one."""
+    with tarfile.open(GOLDEN / f"format-{number}.tar.xz") as packed:
+        packed.extractall(path / "log", filter="data")
+    return path / "log"
+
+
+@pytest.fixture(name="directory", params=[1, 2, 3])
 def _directory(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    with tarfile.open(GOLDEN / f"format-{request.param}.tar.xz") as packed:
-        packed.extractall(tmp_path / "log", filter="data")
-    return tmp_path / "log"
+    return extracted(request.param, tmp_path)
 
 
 def check_rows(directory: Path) -> None:
