@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elea.limits import SERIAL_BATCH_LEN_MAX
+from elea.limits import SERIAL_BATCH_LEN_MAX, SERIAL_OFFERED_LEN
 from elea.link.serial_framing import (
     ACK,
     FRAME_LEN_MAX,
@@ -78,6 +78,11 @@ def test_the_longest_batch_is_the_longest_frame() -> None:
     frame = encode_frame(0, b"x" * SERIAL_BATCH_LEN_MAX)
     assert len(frame) - 1 <= FRAME_LEN_MAX
     assert opened().receive(frame) == [b"x" * SERIAL_BATCH_LEN_MAX]
+
+
+def test_the_longest_batch_offered_was_one_that_zenoh_pico_drops() -> None:
+    """It decodes into 1507 bytes, and refuses what is longer before COBS is undone."""
+    assert len(encode_frame(0, b"x" * SERIAL_OFFERED_LEN)) == 1_507
 
 
 @given(st.lists(BATCHES, max_size=6), st.data())

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Final, Self
 
 from elea.errors import ConfigError, LinkError
-from elea.limits import SERIAL_BATCH_LEN_MAX
+from elea.limits import SERIAL_BATCH_LEN_MAX, SERIAL_OFFERED_LEN
 from elea.link.address import Address
 from elea.link.base import (
     BUFFERED,
@@ -571,7 +571,7 @@ def _info(endpoint: Endpoint, local: Locator, remote: Locator) -> LinkInfo:
         remote=remote,
         stream=False,
         reliable=False if reliable is None else reliable,
-        batch_len_max=SERIAL_BATCH_LEN_MAX,
+        batch_len_max=SERIAL_OFFERED_LEN,
         leaves_host=True,
         interfaces=(os.path.basename(endpoint.address),),
         priorities=priorities_option(endpoint),

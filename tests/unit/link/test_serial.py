@@ -11,7 +11,7 @@ from tests.link.line import Line
 from tests.link.rig import turns
 
 from elea.errors import ConfigError, LinkError
-from elea.limits import SERIAL_BATCH_LEN_MAX
+from elea.limits import SERIAL_BATCH_LEN_MAX, SERIAL_OFFERED_LEN
 from elea.link.base import READ, Link, PendingLink
 from elea.link.endpoint_options import check_options, inert_options
 from elea.link.serial import Serial, SerialDialling, SerialLink, SerialListener
@@ -310,7 +310,7 @@ def test_a_batch_that_is_too_long_breaks_the_link(line: Line) -> None:
     listener = listen(line.far)
     line.send_to_far(encode_frame(INIT))
     far = accepted(listener)
-    assert far.info.batch_len_max == SERIAL_BATCH_LEN_MAX
+    assert far.info.batch_len_max == SERIAL_OFFERED_LEN
     assert far.info.interfaces == (os.path.basename(line.far),)
     with pytest.raises(LinkError, match="larger than the link"):
         far.write([b"x" * (SERIAL_BATCH_LEN_MAX + 1)])
