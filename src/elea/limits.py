@@ -16,6 +16,8 @@ from elea.records import dataclass
 VLE_LEN_MAX: Final = 9  # the ninth octet carries eight bits and no continuation
 ZID_LEN_MAX: Final = 16
 BATCH_LEN_MAX: Final = 65_535  # the stream length prefix is a u16
+SERIAL_BATCH_LEN_MAX: Final = 1_500  # of a frame of a serial line, as Eclipse has it
+SERIAL_OFFERED_LEN: Final = 1_493  # zenoh-pico drops frames that COBS makes longer than 1507
 KEY_SUFFIX_LEN_MAX: Final = 65_535
 EXPR_ID_MAX: Final = 65_535
 LOCATOR_LEN_MAX: Final = 255

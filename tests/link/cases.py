@@ -8,6 +8,7 @@ from tests.link.certificates import certificates
 from tests.link.rig import Case
 
 from elea.link.memory import Memory
+from elea.link.serial import Serial
 from elea.link.settings import LinkSettings
 from elea.link.tcp import Tcp
 from elea.link.tls import Tls
@@ -37,9 +38,17 @@ UNIX = Case("unixsock-stream", UnixStream(), lambda folder: f"unixsock-stream/{f
 MEMORY = Case("memory", Memory(), lambda _: "memory/0")
 WS = Case("ws", WebSocket(), lambda _: "ws/127.0.0.1:0")
 UDP = Case("udp", Udp(), lambda _: "udp/127.0.0.1:0", hello=INIT_SYN)
+SERIAL = Case(
+    "serial",
+    Serial(),
+    lambda _: "serial/{}#baudrate=115200",
+    connect=lambda _: "serial/{}#baudrate=115200",
+    line=True,
+)
 
 STREAMS = [TCP, *([TCP6] if HAS_IPV6 else []), TLS, MTLS, UNIX, MEMORY]
 RELIABLE = [*STREAMS, WS]
-BATCHES = [WS, UDP]  # one buffer is one batch
-EVERY = [*RELIABLE, UDP]
+BATCHES = [WS, UDP, SERIAL]  # one buffer is one batch
+NETWORKS = [*RELIABLE, UDP]  # many links to one listener, which is found or not
+EVERY = [*NETWORKS, SERIAL]
 OVER_TCP = [TCP, TLS, MTLS, WS]

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.link.line import Line
+
 from elea.errors import LinkError
 from elea.link.base import READ, WRITE, Link, Listener, PendingLink, Scheme
 from elea.link.settings import LinkSettings
@@ -27,6 +29,7 @@ class Case:
     settings: LinkSettings = field(default_factory=LinkSettings)
     connect: Callable[[str], str] = str  # from the listener's locator to what is dialled
     hello: bytes = b""  # what a datagram listener must hear before there is a link
+    line: bool = False  # over a serial line; its paths stand where the others have none
 
     def __str__(self) -> str:
         return self.name
@@ -38,17 +41,24 @@ class Rig:
 
     case: Case
     folder: Path
-    closing: list[Link | PendingLink | Listener] = field(default_factory=list)
+    closing: list[Link | PendingLink | Listener | Line] = field(default_factory=list)
+    line: Line | None = None
 
     def listen(self) -> Listener:
-        endpoint = Endpoint.parse(self.case.listen(self.folder))
+        where = self.case.listen(self.folder)
+        if self.case.line:
+            self.line = Line()
+            self.closing.append(self.line)
+            where = where.format(self.line.far)
+        endpoint = Endpoint.parse(where)
         [address, *_] = self.case.scheme.resolve(endpoint, listening=True)
         listener = self.case.scheme.listen(endpoint, address, self.case.settings)
         self.closing.append(listener)
         return listener
 
     def dial(self, listener: Listener, settings: LinkSettings | None = None) -> PendingLink:
-        endpoint = Endpoint.parse(self.case.connect(str(listener.locator)))
+        where = self.case.connect(str(listener.locator))
+        endpoint = Endpoint.parse(where if self.line is None else where.format(self.line.near))
         [address, *_] = self.case.scheme.resolve(endpoint, listening=False)
         made = self.case.scheme.connect(endpoint, address, settings or self.case.settings)
         self.closing.append(made)

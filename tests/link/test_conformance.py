@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from tests.link.cases import BATCHES, EVERY, OVER_TCP, RELIABLE, STREAMS, UNIX
+from tests.link.cases import BATCHES, EVERY, NETWORKS, OVER_TCP, RELIABLE, STREAMS, UNIX
 from tests.link.rig import Case, Pair, Rig, turns
 
 from elea.errors import LinkError
@@ -18,6 +18,7 @@ MakePair = Callable[[Case], Pair]
 MakeRig = Callable[[Case], Rig]
 
 every = pytest.mark.parametrize("case", EVERY, ids=str)
+networks = pytest.mark.parametrize("case", NETWORKS, ids=str)
 reliable = pytest.mark.parametrize("case", RELIABLE, ids=str)
 streams = pytest.mark.parametrize("case", STREAMS, ids=str)
 batches = pytest.mark.parametrize("case", BATCHES, ids=str)
@@ -181,7 +182,7 @@ def test_a_reset_is_an_error_that_says_what_to_do(case: Case, pair: MakePair) ->
         ends.next(ends.near)
 
 
-@every
+@networks
 def test_what_is_known_about_a_link(case: Case, pair: MakePair) -> None:
     ends = pair(case)
     near, far = ends.near.info, ends.far.info
@@ -196,7 +197,7 @@ def test_what_is_known_about_a_link(case: Case, pair: MakePair) -> None:
         assert near.interfaces == far.interfaces == ("lo",)
 
 
-@every
+@networks
 def test_a_listener_that_is_closed_is_not_found(case: Case, rig: MakeRig) -> None:
     one = rig(case)
     listener = one.listen()
@@ -217,7 +218,7 @@ def test_a_listener_that_is_closed_is_not_found(case: Case, rig: MakeRig) -> Non
     assert "listen" in str(caught.value)
 
 
-@every
+@networks
 def test_several_connections_to_one_listener_do_not_mix(case: Case, rig: MakeRig) -> None:
     one = rig(case)
     listener = one.listen()

@@ -169,7 +169,7 @@ def test_every_reason_is_told_when_none_works(world: World) -> None:
     world.connect("tcp/robot:1", "pigeon/coop", "tcp/broken:1", "tcp/nowhere.invalid:1")
     said = world.failure()
     assert said.count("nothing listens there") == 1  # the same address is dialled once
-    assert "no scheme 'pigeon'; there are memory, tcp" in said
+    assert "no scheme 'pigeon'; there are memory, serial, tcp" in said
     assert "tcp/broken:1: a scheme with a bug" in said
     assert "'nowhere.invalid' leads nowhere" in said
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.link.cases import EVERY, INIT_SYN, RELIABLE, UDP
+from tests.link.line import Line
 from tests.link.loops import Loop
 from tests.link.rig import Case
 
@@ -34,7 +35,9 @@ class Meeting:
         self.pumps: dict[str, LinkPump] = {}
         self.echo = False
         timers = Timers(loop.poller)
-        endpoint = Endpoint.parse(case.listen(folder))
+        self.line = Line() if case.line else None
+        near, far = (self.line.near, self.line.far) if self.line else ("", "")
+        endpoint = Endpoint.parse(case.listen(folder).format(far))
         [address, *_] = case.scheme.resolve(endpoint, listening=True)
         listener = case.scheme.listen(endpoint, address, case.settings)
         self.accepting = AcceptLoop(
@@ -47,7 +50,9 @@ class Meeting:
         )
         self.accepting.start()
         Connector(loop.poller, timers, case.settings, Registry(entries=())).connect(
-            [Endpoint.parse(str(listener.locator))], timeout_ns=TIMEOUT_NS, on_done=self._dialled
+            [Endpoint.parse(case.connect(str(listener.locator)).format(near))],
+            timeout_ns=TIMEOUT_NS,
+            on_done=self._dialled,
         )
         loop.until(lambda: "client" in self.pumps)
         if case is UDP:
@@ -68,6 +73,8 @@ class Meeting:
             pump.close()
         self.loop.until(lambda: all(self.closed.values()) or len(self.pumps) < 2)
         self.loop.run(self.accepting.close)
+        if self.line is not None:
+            self.line.close()
 
     def _dialled(self, outcome: Connected | LinkError) -> None:
         assert isinstance(outcome, Connected), outcome

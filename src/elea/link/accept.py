@@ -14,10 +14,11 @@ from typing import Final
 from elea.errors import ClosedError, LinkError
 from elea.limits import DEFAULT_LIMITS, Limits
 from elea.link.admission import Admission, Ticket
-from elea.link.base import Link, Listener, PendingLink
+from elea.link.base import Callback, Link, Listener, Lossy, PendingLink, Timed
 from elea.link.guests import GuestError
 from elea.link.poller_hot import Poller
 from elea.link.timers import Timer, Timers
+from elea.node.stats import Refusal
 
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _RECOVERY_NS: Final = 100_000_000  # without descriptors: let others close some, then look again
@@ -70,9 +71,11 @@ class AcceptLoop:
     def start(self) -> None:
         """Begin to listen."""
         self.listener.notify(self._watch)
-        self._poller.register(
-            self._fd, self._readable, self.listener.writable, self.listener.wants()
-        )
+        if isinstance(self.listener, Timed):
+            self.listener.use_timer(self._later)
+        if isinstance(self.listener, Lossy):
+            self.listener.on_dropped = self._dropped
+        self._register()
 
     def close(self) -> None:
         """Listen no more; call it on the poller. Handshakes are ended, links are not."""
@@ -135,8 +138,26 @@ class AcceptLoop:
         self._watch()
 
     def _watch(self) -> None:
-        if not (self._resting or self._closed):
+        if self._closed:
+            return
+        if self._fd != self.listener.fileno():
+            self._poller.unregister(self._fd)
+            self._fd = self.listener.fileno()
+            self._register()
+        elif not self._resting:
             self._poller.modify(self._fd, self.listener.wants())
+
+    def _register(self) -> None:
+        if self._fd >= 0:
+            self._poller.register(
+                self._fd, self._readable, self.listener.writable, self.listener.wants()
+            )
+
+    def _later(self, delay_ns: int, call: Callback) -> Timer:
+        return self._timers.call_at(self._clock() + delay_ns, call)
+
+    def _dropped(self, count: int) -> None:
+        self._admission.stats.refuse(Refusal.LINE, count)
 
     def _done(self, handshake: _Handshake, link: Link) -> None:
         self._handshakes.discard(handshake)

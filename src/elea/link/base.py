@@ -11,7 +11,7 @@ one buffer is one batch: `write` takes a buffer whole or not at all, `read` give
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from elea.link.address import Address
 from elea.link.settings import LinkSettings
@@ -78,6 +78,31 @@ class Fed(Protocol):
     def attach(self, on_readable: Callback, on_writable: Callback) -> None: ...
 
 
+class Alarm(Protocol):
+    """Something that will be called at its time."""
+
+    def cancel(self) -> None:
+        """Do not call it. Legal at any time."""
+
+
+# Calls something on the poller, after so many nanoseconds.
+Later = Callable[[int, Callback], Alarm]
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A pending link or a listener that also has something to do when nothing arrives."""
+
+    def use_timer(self, later: Later) -> None: ...
+
+
+@runtime_checkable
+class Lossy(Protocol):
+    """A link or a listener that drops what noise has spoilt, and tells how many frames it was."""
+
+    on_dropped: Callable[[int], None]
+
+
 class PendingLink(Protocol):
     """A link in the making."""
 
@@ -108,7 +133,8 @@ class Listener(Protocol):
     def locator(self) -> Locator:
         """Where it listens, with the port it was given."""
 
-    def fileno(self) -> int: ...
+    def fileno(self) -> int:
+        """The descriptor to watch, -1 for none now; `notify` tells when it is another one."""
 
     def wants(self) -> int: ...
 
@@ -120,7 +146,7 @@ class Listener(Protocol):
         """
 
     def notify(self, changed: Callback) -> None:
-        """Call this, from any thread, when `wants` answers something else than before."""
+        """Call this, from any thread, when `wants` or `fileno` answers something else."""
 
     def writable(self) -> None:
         """The descriptor can be written, which `wants` had asked for."""

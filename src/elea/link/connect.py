@@ -14,7 +14,7 @@ from typing import Final
 
 from elea.errors import ClosedError, ConfigError, EleaError, LinkError
 from elea.link.address import Address, is_literal
-from elea.link.base import Link, PendingLink, Scheme
+from elea.link.base import Callback, Link, PendingLink, Scheme, Timed
 from elea.link.learned import objection
 from elea.link.poller_hot import Poller
 from elea.link.registry import Registry
@@ -268,6 +268,12 @@ class _Dial:
         self._fd = -1  # the descriptor that is watched
         self.endpoint = endpoint
         self.address = address
+        if isinstance(pending, Timed):
+            pending.use_timer(self._later)
+
+    def _later(self, delay_ns: int, call: Callback) -> Timer:
+        connector = self._attempt._connector
+        return connector.timers.call_at(connector.clock() + delay_ns, call)
 
     def step(self) -> None:
         try:

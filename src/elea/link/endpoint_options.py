@@ -18,6 +18,7 @@ _INERT: Final = {
     "retry_period_max_ms": _RETRY,
     "retry_period_increase_factor": _RETRY,
     "exit_on_failure": "connect/exit_on_failure and listen/exit_on_failure say it for all",
+    "release_on_close": "a listener keeps its device, a connection gives it up when it ends",
     "join": "an endpoint that is a group joins it",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
 from typing import Final
 
 from elea.errors import LinkError
@@ -28,8 +29,8 @@ _ADVICE: Final = {
 }
 
 
-def link_error(doing: str, error: OSError) -> LinkError:
-    """What failed, why, and what can be done.
+def link_error(doing: str, error: OSError, of_scheme: Mapping[int, str] = _ADVICE) -> LinkError:
+    """What failed, why, and what can be done, as the scheme says or as it is for all.
 
     Example:
         >>> str(link_error("accept", OSError(errno.EMFILE, "Too many files"))).split(": ")
@@ -39,5 +40,5 @@ def link_error(doing: str, error: OSError) -> LinkError:
     code = error.errno or 0
     if code in errno.errorcode:
         reason = f"{reason} ({errno.errorcode[code]})"
-    advice = _ADVICE.get(code)
+    advice = of_scheme.get(code) or _ADVICE.get(code)
     return LinkError(f"{doing}: {reason}: {advice}" if advice else f"{doing}: {reason}")

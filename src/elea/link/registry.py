@@ -46,7 +46,7 @@ class Registry:
         <elea.link.tcp.Tcp object at ...>
         >>> Registry(entries=()).scheme("carrier-pigeon")
         Traceback (most recent call last):
-        elea.errors.LinkError: no scheme 'carrier-pigeon'; there are memory, tcp, tls, udp, ...
+        elea.errors.LinkError: no scheme 'carrier-pigeon'; there are memory, serial, tcp, tls, ...
     """
 
     def __init__(self, entries: Iterable[EntryPoint] | None = None) -> None:

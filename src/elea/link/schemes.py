@@ -67,6 +67,11 @@ SCHEMES: Final = {
         is_encrypted=True,
         is_over_tcp=True,
     ),
+    "serial": SchemeRow(
+        module="elea.link.serial",
+        name="Serial",
+        options=frozenset({"baudrate", "exclusive", "tout"}),
+    ),
     "udp": SchemeRow(
         module="elea.link.udp", name="Udp", options=_SOCKET, has_port=True, is_learnable=True
     ),

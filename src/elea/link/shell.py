@@ -21,7 +21,7 @@ from functools import partial
 from typing import TypeAlias
 
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.link.base import Link
+from elea.link.base import Link, Lossy
 from elea.link.flow_hot import Flow
 from elea.link.poller_hot import Poller
 from elea.link.pump_hot import LinkPump
@@ -29,6 +29,7 @@ from elea.link.pumps import Pumps
 from elea.link.timers import Timer, Timers
 from elea.node.node import Node
 from elea.node.ports import CloseLink, Effect
+from elea.node.stats import Refusal
 
 # Tells the node of a link: its number, the time, and what closes it for a reason.
 Opened: TypeAlias = Callable[[int, int, Callable[[str], None]], None]
@@ -81,6 +82,8 @@ class Shell(ABC):
 
     def adopt(self, link: Link, opened: Opened) -> bool:
         """Take a link; False if the node is closing: it is closed then."""
+        if isinstance(link, Lossy):
+            link.on_dropped = partial(self.node.stats.refuse, Refusal.LINE)
 
         def pump_of(link_id: int) -> LinkPump:
             return LinkPump(

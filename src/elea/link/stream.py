@@ -92,19 +92,19 @@ class PlainListener:
 
 
 class Outbox:
-    """Octets that a layer above the socket has made and the socket has not taken."""
+    """Octets that a layer above a descriptor has made and the descriptor has not taken."""
 
     __slots__ = ("_send", "unsent")
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._send = sock.send
+    def __init__(self, send: Callable[[bytes], int]) -> None:
+        self._send = send
         self.unsent = b""
 
     def send(self, data: bytes = b"") -> None:
-        """Give the socket what waits, and this after it, as far as it takes it.
+        """Give the descriptor what waits, and this after it, as far as it takes it.
 
         Raises:
-            OSError: if the socket broke.
+            OSError: if it broke.
         """
         if self.unsent:
             data = self.unsent + data

@@ -226,7 +226,7 @@ class _Machine:
         self.tls = context.wrap_bio(
             self._in, self._out, server_side=server_name is None, server_hostname=server_name
         )
-        self._outbox = Outbox(sock)
+        self._outbox = Outbox(sock.send)
         self.readable = False  # whether octets may wait inside, of which no descriptor tells
 
     @property

@@ -88,7 +88,7 @@ class WsHandshake:
         self._socket = sock
         self._protocol = protocol
         self._endpoint = endpoint
-        self._outbox = Outbox(sock)
+        self._outbox = Outbox(sock.send)
 
     def fileno(self) -> int:
         return self._socket.fileno()

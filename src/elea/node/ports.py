@@ -47,6 +47,7 @@ class LinkInfo:
     reliable: bool
     batch_len_max: int  # of a whole batch, the two length octets of a stream included
     group: Locator | None = None  # the multicast group, if it is one
+    leaves_host: bool = False  # a link without IP addresses, to another host
     interfaces: tuple[str, ...] = ()
     priorities: tuple[int, int] | None = None  # the range this link is kept for
     peer_common_name: str | None = None  # of a certificate that was verified
@@ -88,8 +89,8 @@ class Teller:
             host = link.remote.host_port()[0]
             # A link within this host has the same address at both ends.
             return cls.at(host, own_host=host == link.local.host_port()[0])
-        except ValueError:  # LocatorError: a path; whoever is there is on this host
-            return cls(loopback=True)
+        except ValueError:  # LocatorError: a path; whoever is there is on this host, mostly
+            return cls(loopback=not link.leaves_host)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ class Refusal(StrEnum):
     EXPIRED = "expired"  # a certificate of the link has ended
     HANDSHAKE = "handshake"  # pushed out of its handshake by others, or too slow (T09)
     COOKIE = "cookie"  # a datagram with a cookie that is not ours, too old or used (T10)
+    LINE = "line"  # a frame of a serial line that noise had spoilt, or of no conversation
     LEARNED = "learned"  # an address that others told of and that must not be dialled (T49)
 
 

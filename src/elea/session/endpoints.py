@@ -17,7 +17,7 @@ def check_endpoint(text: str) -> None:
         >>> check_endpoint("tcp/10.0.0.1:7447")
         >>> check_endpoint("warp/10.0.0.1:7447")
         Traceback (most recent call last):
-        elea.errors.LinkError: no scheme 'warp'; there are memory, tcp, tls, udp, ...
+        elea.errors.LinkError: no scheme 'warp'; there are memory, serial, tcp, tls, ...
     """
     endpoint = Endpoint.parse(text)
     check_scheme(endpoint)

@@ -110,7 +110,7 @@ def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["-m", "client", "--cfg", 'connect/endpoints:["warp/127.0.0.1:1"]'],
             "handshake warp/127.0.0.1:1",
-            "there are memory, tcp, tls",
+            "there are memory, serial, tcp, tls",
         ),
     ],
 )

@@ -40,7 +40,7 @@ NOWHERE = ["-e", "tcp/127.0.0.1:1"]
         (["put", "a", "b", "-e", "here"], "argument -e/--connect: expected an endpoint; locator"),
         (["put", "a", "b", "-e", "tcp/x"], "expected host:port, with a port of 0 to 65535"),
         (["sub", "a", "-l", "tcp/x:99999"], "ports end at 65535, got 99999"),
-        (["put", "a", "b", "-e", "warp/x:1"], "no scheme 'warp'; there are memory, tcp,"),
+        (["put", "a", "b", "-e", "warp/x:1"], "no scheme 'warp'; there are memory, serial, tcp,"),
         (["put", "a", "b", "-e", "TCP/x:1"], "no scheme 'TCP'; did you mean 'tcp'?"),
         (["put", "a", "b", "-e", "tcp://x:1"], "is no URL: write tcp/ADDRESS, without ://"),
         (["put", "a", "b", "-e", "tcp/x:1#bnd=y"], "unknown option 'bnd'; did you mean bind?"),

@@ -238,7 +238,7 @@ def test_an_unknown_scheme_ends_a_router_before_it_starts(
 ) -> None:
     arguments = ["router", "-l", "tcp/127.0.0.1:0", *connect("warp/127.0.0.1:9999")]
     assert main(arguments) == 1
-    assert "no scheme 'warp'; there are memory, tcp" in capsys.readouterr().err
+    assert "no scheme 'warp'; there are memory, serial, tcp" in capsys.readouterr().err
 
 
 def test_a_router_with_an_expired_certificate_said_nothing(

@@ -17,7 +17,7 @@ def entry(name: str, value: str) -> EntryPoint:
 
 def test_every_built_in_scheme_loads() -> None:
     registry = Registry(entries=())
-    assert registry.names() == ["memory", "tcp", "tls", "udp", "unixsock-stream", "ws"]
+    assert registry.names() == ["memory", "serial", "tcp", "tls", "udp", "unixsock-stream", "ws"]
     for name in registry.names():
         scheme = registry.scheme(name)
         assert scheme is registry.scheme(name)
@@ -26,7 +26,7 @@ def test_every_built_in_scheme_loads() -> None:
 
 def test_an_unknown_scheme_lists_the_known_ones() -> None:
     registry = Registry(entries=[entry("radio", "elea.link.memory:Memory")])
-    with pytest.raises(LinkError, match="no scheme 'quick'; there are memory, radio, tcp"):
+    with pytest.raises(LinkError, match="no scheme 'quick'; there are memory, radio, serial, tcp"):
         registry.scheme("quick")
 
 

@@ -1,0 +1,586 @@
+"""serial: a serial line by termios; one frame is one batch. wire.md 3.5.
+
+The device has one owner at a time: the listener until a conversation begins, then its link, then
+the listener again. Only the standard library is needed. The protocol is in `serial_framing`.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import itertools
+import logging
+import os
+import struct
+import termios
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, Self
+
+from elea.errors import ConfigError, LinkError
+from elea.limits import SERIAL_BATCH_LEN_MAX, SERIAL_OFFERED_LEN
+from elea.link.address import Address
+from elea.link.base import (
+    BUFFERED,
+    READ,
+    WRITE,
+    Alarm,
+    Buffer,
+    Callback,
+    Later,
+    Link,
+    LinkInfo,
+    PendingLink,
+)
+from elea.link.failure import link_error
+from elea.link.serial_framing import LineState, SerialLine, encode_frame
+from elea.link.settings import (
+    LinkSettings,
+    flag_option,
+    int_option,
+    priorities_option,
+)
+from elea.link.stream import Outbox, Ready
+from elea.locator import Endpoint, Locator
+from elea.records import dataclass
+
+_LOG: Final = logging.getLogger("elea.link")
+_NAME: Final = "serial"
+_NUMBERS: Final = itertools.count(1)
+_READ_LEN: Final = 4_096  # what the system keeps of a line
+_WRITE_LEN: Final = 16 * SERIAL_BATCH_LEN_MAX  # of one call
+_DIAL_NS: Final = 1_000_000_000  # after which INIT is sent once more: noise may have spoilt it
+_REOPEN_NS: Final = 1_000_000_000  # between attempts to find a device that was unplugged
+_CLOSE_S: Final = 1.0  # of unsent bytes on the line; closing waits in the kernel until they are out
+_INT: Final = struct.Struct("i")
+
+# As Eclipse has them.
+_BAUDRATE: Final = 9_600
+_TOUT_US: Final = 250_000  # as zenoh-pico; Eclipse's listener takes 100 ms until it listens again
+
+_ADVICE: Final = {
+    errno.ENOENT: "no such device; plug it in or check the path, /dev/serial/by-id lists adapters",
+    errno.ENODEV: "no such device; plug it in or check the path, /dev/serial/by-id lists adapters",
+    errno.ENXIO: "nothing is behind that device; plug it in, /dev/serial/by-id lists adapters",
+    errno.EACCES: "not permitted; add the user to the group of the device, often dialout",
+    errno.EBUSY: "another program uses it; `fuser -v` with the path names it",
+    errno.EAGAIN: "another program uses it; `fuser -v` with the path names it",
+    errno.ENOTTY: "it is no serial device; check the path",
+    errno.EIO: "the device is gone or was hung up; plug it in again",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SerialOptions:
+    """What an endpoint says of its line.
+
+    Example:
+        >>> SerialOptions.of(Endpoint.parse("serial//dev/ttyUSB0#baudrate=115200")).baudrate
+        115200
+    """
+
+    baudrate: int = _BAUDRATE
+    exclusive: bool = True
+    tout_ns: int = _TOUT_US * 1_000
+
+    @classmethod
+    def of(cls, endpoint: Endpoint) -> Self:
+        """The options of an endpoint.
+
+        Raises:
+            ConfigError: if one has no legal value, or the system knows no such speed.
+        """
+        baudrate = int_option(endpoint, "baudrate")
+        exclusive = flag_option(endpoint, "exclusive")
+        tout_us = int_option(endpoint, "tout")
+        baudrate = _BAUDRATE if baudrate is None else baudrate
+        if _speed(baudrate) is None:
+            known = ", ".join(map(str, _speeds()))
+            raise ConfigError(f"{endpoint}", f"baudrate is one of {known}, saw {baudrate}")
+        return cls(
+            baudrate=baudrate,
+            exclusive=True if exclusive is None else exclusive,
+            tout_ns=(_TOUT_US if tout_us is None else tout_us) * 1_000,
+        )
+
+
+class Serial:
+    """The scheme `serial`; the address is the path of a device."""
+
+    def resolve(self, endpoint: Endpoint, *, listening: bool) -> list[Address]:
+        return [Address(0, endpoint.address)]
+
+    def connect(self, endpoint: Endpoint, address: Address, settings: LinkSettings) -> PendingLink:
+        return SerialDialling(endpoint, address.host)
+
+    def listen(
+        self, endpoint: Endpoint, address: Address, settings: LinkSettings
+    ) -> SerialListener:
+        return SerialListener(endpoint, address.host)
+
+
+class SerialDevice:
+    """An open device: 8 data bits, no parity, 1 stop bit, no flow control, nothing translated.
+
+    Args:
+        path: Of the device.
+        options: Of the endpoint.
+
+    Raises:
+        OSError: if it cannot be opened, is no serial device, or is in use.
+    """
+
+    def __init__(self, path: str, options: SerialOptions) -> None:
+        self._baudrate = options.baudrate
+        self._exclusive = options.exclusive
+        self.has_failed = False
+        self._fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if options.exclusive:
+                # Other users of flock keep out, and by TIOCEXCL everybody but root.
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._configure()
+            if options.exclusive:
+                fcntl.ioctl(self._fd, termios.TIOCEXCL)
+        except termios.error as error:  # which is no OSError
+            os.close(self._fd)
+            raise OSError(*error.args) from error
+        except OSError:
+            os.close(self._fd)
+            raise
+
+    def _configure(self) -> None:
+        attributes = termios.tcgetattr(self._fd)
+        control = attributes[6]
+        control[termios.VMIN] = 1  # so that nothing to read is EAGAIN, and b"" a hang-up
+        control[termios.VTIME] = 0
+        cflag = attributes[2] & termios.HUPCL
+        speed = _speed(self._baudrate)
+        cflag |= termios.CS8 | termios.CREAD | termios.CLOCAL
+        termios.tcsetattr(self._fd, termios.TCSANOW, [0, 0, cflag, 0, speed, speed, control])
+        termios.tcflush(self._fd, termios.TCIOFLUSH)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def read(self) -> bytes | None:
+        """What has arrived; None if nothing has, b"" if the line was hung up.
+
+        Raises:
+            OSError: if the device is gone.
+        """
+        try:
+            data = os.read(self._fd, _READ_LEN)
+        except (BlockingIOError, InterruptedError):
+            return None
+        except OSError:
+            self.has_failed = True
+            raise
+        self.has_failed = not data
+        return data
+
+    def send(self, data: bytes) -> int:
+        """How many bytes were taken.
+
+        Raises:
+            OSError: if there is no room now, or the device is gone.
+        """
+        try:
+            return os.write(self._fd, data)
+        except (BlockingIOError, InterruptedError):
+            raise
+        except OSError:
+            self.has_failed = True
+            raise
+
+    def close(self) -> None:
+        """Give the device up. Legal twice."""
+        if self._fd < 0:
+            return
+        fd, self._fd = self._fd, -1
+        with suppress(OSError, termios.error):
+            waiting = _INT.unpack(fcntl.ioctl(fd, termios.TIOCOUTQ, bytes(_INT.size)))[0]
+            if waiting * 10 > self._baudrate * _CLOSE_S:
+                termios.tcflush(fd, termios.TCOFLUSH)
+            if self._exclusive:
+                fcntl.ioctl(fd, termios.TIOCNXCL)
+        os.close(fd)
+
+    def abort(self) -> None:
+        """Give up the descriptor and change nothing: the device is the parent's."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class SerialDialling:
+    """A PendingLink: INIT, until the other end answers with INIT and ACK.
+
+    With a timer INIT is sent once more now and then: a line may lose it, or its answer.
+    """
+
+    def __init__(self, endpoint: Endpoint, path: str) -> None:
+        self._endpoint = endpoint
+        self._doing = f"connect to {endpoint.locator()}"
+        self._options = SerialOptions.of(endpoint)
+        self.source = f"{_NAME} {path}"
+        self._line = SerialLine(listens=False)
+        self._later: Later | None = None
+        self._alarm: Alarm | None = None
+        self._device: SerialDevice | None = None
+        try:
+            self._device = SerialDevice(path, self._options)
+            self._outbox = Outbox(self._device.send)
+            self._dial()
+        except OSError as error:
+            self.close()
+            raise link_error(self._doing, error, _ADVICE) from error
+
+    def use_timer(self, later: Later) -> None:
+        self._later = later
+        self._wait(_DIAL_NS)
+
+    def fileno(self) -> int:
+        return -1 if self._device is None else self._device.fileno()
+
+    def wants(self) -> int:
+        return READ | WRITE if self._outbox.unsent else READ
+
+    def step(self) -> Link | None:
+        if self._device is None:
+            raise LinkError(f"{self._doing}: it was closed")
+        try:
+            self._outbox.send()
+            data = self._device.read()
+        except OSError as error:
+            raise link_error(self._doing, error, _ADVICE) from error
+        if data is None:
+            return None
+        if not data:
+            raise LinkError(f"{self._doing}: the line was hung up; is the cable plugged in?")
+        batches = self._line.receive(data)
+        if self._line.is_over:
+            raise LinkError(
+                f"{self._doing}: the other end sent INIT, too: the line is looped back, or both"
+                " ends connect; let one of them listen"
+            )
+        if self._line.state is LineState.RESTING:
+            self._wait(self._options.tout_ns)
+        if self._line.state is not LineState.OPEN:
+            return None
+        device, self._device = self._device, None
+        self.close()  # only the alarm is left
+        remote = self._endpoint.locator()
+        info = _info(self._endpoint, remote, remote)
+        return SerialLink(device, self._line, self._outbox, batches, info, SerialDevice.close)
+
+    def close(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._later = None
+        if self._device is not None:
+            self._device.close()
+            self._device = None
+
+    def _dial(self) -> None:
+        if not self._outbox.unsent:
+            self._line.dial()
+        self._outbox.send(self._line.take_output())
+
+    def _wait(self, delay_ns: int) -> None:
+        if self._later is None:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._later(delay_ns, self._again)
+
+    def _again(self) -> None:
+        if self._device is None:
+            return
+        with suppress(OSError):  # the next step tells of it
+            self._dial()
+        self._wait(_DIAL_NS)
+
+
+class SerialLink:
+    """A conversation on a line. Frames that noise spoils are dropped and counted.
+
+    Args:
+        device: The line; given to `release` when the link is closed.
+        line: The conversation, which is open.
+        outbox: What the device has not taken.
+        batches: What has come already.
+        info: Of the link.
+        release: Called once with the device.
+    """
+
+    __slots__ = (
+        "_device",
+        "_dropped_count",
+        "_inbox",
+        "_line",
+        "_lock",
+        "_outbox",
+        "_release",
+        "info",
+        "on_dropped",
+    )
+
+    def __init__(
+        self,
+        device: SerialDevice,
+        line: SerialLine,
+        outbox: Outbox,
+        batches: list[bytes],
+        info: LinkInfo,
+        release: Callable[[SerialDevice], None],
+    ) -> None:
+        self.info = info
+        self.on_dropped: Callable[[int], None] = _nothing
+        self._device: SerialDevice | None = device
+        self._line = line
+        self._outbox = outbox
+        self._inbox = deque(batches)
+        self._release = release
+        self._lock = threading.Lock()  # of the outbox
+        self._dropped_count = 0  # that `on_dropped` was told of
+
+    def fileno(self) -> int:
+        return -1 if self._device is None else self._device.fileno()
+
+    def wants(self, writing: bool) -> int:
+        flags = READ | WRITE if writing or self._outbox.unsent else READ
+        return flags | BUFFERED if self._inbox or self._line.is_over else flags
+
+    def read(self, limit: int) -> bytes | None:
+        if not (self._inbox or self._line.is_over):
+            try:
+                data = self._held("read from").read()
+                if not data:
+                    return data
+                self._inbox.extend(self._line.receive(data))
+                with self._lock:
+                    self._outbox.send(self._line.take_output())
+            except LinkError:
+                raise
+            except OSError as error:
+                raise link_error(f"read from {self.info.remote}", error, _ADVICE) from error
+            self._tell_dropped()
+        if self._inbox:
+            return self._inbox.popleft()
+        if self._line.is_over:  # now: no descriptor tells of it
+            raise LinkError(f"read from {self.info.remote}: {_END[self._line.state]}")
+        return None
+
+    def write(self, buffers: Sequence[Buffer]) -> int:
+        try:
+            with self._lock:
+                self._held("write to")
+                self._outbox.send()
+                taken = 0
+                for buffer in buffers:
+                    if self._outbox.unsent or taken >= _WRITE_LEN:
+                        break
+                    if len(buffer) > SERIAL_BATCH_LEN_MAX:
+                        raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
+                    if buffer:
+                        self._outbox.send(encode_frame(0, bytes(buffer)))
+                        taken += len(buffer)
+                return taken
+        except LinkError:
+            raise
+        except OSError as error:
+            raise link_error(f"write to {self.info.remote}", error, _ADVICE) from error
+
+    def part(self) -> bool:
+        return False  # a line has no end
+
+    def is_over(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        with self._lock:
+            device, self._device = self._device, None
+        if device is not None:
+            self._tell_dropped()
+            self._release(device)
+
+    def abort(self) -> None:
+        if self._device is not None:
+            self._device.abort()
+            self._device = None
+
+    def _held(self, doing: str) -> SerialDevice:
+        if self._device is None:
+            raise LinkError(f"{doing} {self.info.remote}: the link is closed")
+        return self._device
+
+    def _tell_dropped(self) -> None:
+        dropped_count = self._line.dropped_count
+        if dropped_count > self._dropped_count:
+            self.on_dropped(dropped_count - self._dropped_count)
+            self._dropped_count = dropped_count
+
+
+class SerialListener:
+    """A device that waits for INIT; one conversation at a time."""
+
+    def __init__(self, endpoint: Endpoint, path: str) -> None:
+        self.locator = endpoint.locator()
+        self.on_dropped: Callable[[int], None] = _nothing
+        self._endpoint = endpoint
+        self._path = path
+        self._options = SerialOptions.of(endpoint)
+        self._changed: Callback = _no_change
+        self._later: Later | None = None
+        self._alarm: Alarm | None = None
+        self._lock = threading.Lock()  # of the device: links are closed by any thread
+        self._is_closed = False
+        self._line = SerialLine(listens=True)
+        try:
+            self._device: SerialDevice | None = SerialDevice(path, self._options)
+        except OSError as error:
+            raise link_error(f"listen on {self.locator}", error, _ADVICE) from error
+
+    def use_timer(self, later: Later) -> None:
+        self._later = later
+
+    def fileno(self) -> int:
+        """The device; -1 while a link has it, and while it is unplugged."""
+        return -1 if self._device is None else self._device.fileno()
+
+    def wants(self) -> int:
+        return READ
+
+    def notify(self, changed: Callback) -> None:
+        self._changed = changed
+
+    def writable(self) -> None:
+        """Nothing of it waits."""
+
+    def reload(self, settings: LinkSettings) -> None:
+        """There are no certificates."""
+
+    def accept(self) -> PendingLink | None:
+        device, line = self._device, self._line
+        if device is None:
+            return None
+        outbox = Outbox(device.send)
+        dropped_count = line.dropped_count
+        try:
+            data = device.read()
+            if data is None:
+                return None
+            batches = line.receive(data)
+            outbox.send(line.take_output())
+        except OSError as error:
+            self._lose(device, str(link_error(f"listen on {self.locator}", error, _ADVICE)))
+            return None
+        if not data:
+            self._lose(device, f"listen on {self.locator}: the line was hung up")
+            return None
+        if line.dropped_count > dropped_count:
+            self.on_dropped(line.dropped_count - dropped_count)
+        if line.state is not LineState.OPEN:
+            return None
+        self._device = None
+        self._changed()  # before the link is watched, which has the same descriptor
+        info = _info(self._endpoint, self.locator, Locator(f"{_NAME}/unnamed-{next(_NUMBERS)}"))
+        link = SerialLink(device, line, outbox, batches, info, self._take_back)
+        return Ready(link, f"{_NAME} {self._path}")
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            device, self._device = self._device, None
+        if self._alarm is not None:
+            self._alarm.cancel()
+        if device is not None:
+            device.close()
+
+    def abort(self) -> None:
+        self._is_closed = True
+        if self._device is not None:
+            self._device.abort()
+            self._device = None
+
+    def _take_back(self, device: SerialDevice) -> None:
+        """A conversation is over, and the next one may begin."""
+        if device.has_failed:
+            self._lose(device, f"listen on {self.locator}: the device is gone or was hung up")
+            return
+        with self._lock:
+            if not self._is_closed:
+                self._line = SerialLine(listens=True)
+                self._device = device
+        if self._device is device:
+            self._changed()
+        else:
+            device.close()
+
+    def _lose(self, device: SerialDevice, why: str) -> None:
+        with self._lock:
+            self._device = None
+        self._changed()
+        device.close()
+        if not self._is_closed:
+            _LOG.warning("%s; looking for it every %g s", why, _REOPEN_NS / 1e9)
+            self._look_later()
+
+    def _look_later(self) -> None:
+        if self._later is not None and not self._is_closed:
+            self._alarm = self._later(_REOPEN_NS, self._look)
+
+    def _look(self) -> None:
+        if self._is_closed:
+            return
+        try:
+            device = SerialDevice(self._path, self._options)
+        except OSError:
+            self._look_later()
+            return
+        _LOG.info("listens at %s again", self.locator)
+        self._take_back(device)
+
+
+_END: Final = {
+    LineState.RESTARTED: "the other end began anew; its next INIT is answered",
+    LineState.REFUSED: "the other end does not know this conversation (RESET); it was restarted",
+    LineState.LOOPED: "the line is looped back",
+}
+
+
+def _speed(baudrate: int) -> int | None:
+    """What termios calls a speed."""
+    found = getattr(termios, f"B{baudrate}", None) if baudrate else None
+    return found if isinstance(found, int) else None
+
+
+def _speeds() -> list[int]:
+    """The speeds of this system."""
+    return sorted(int(name[1:]) for name in dir(termios) if name[:1] == "B" and name[1:].isdigit())
+
+
+def _info(endpoint: Endpoint, local: Locator, remote: Locator) -> LinkInfo:
+    reliable = flag_option(endpoint, "rel")
+    return LinkInfo(
+        scheme=_NAME,
+        local=local,
+        remote=remote,
+        stream=False,
+        reliable=False if reliable is None else reliable,
+        batch_len_max=SERIAL_OFFERED_LEN,
+        leaves_host=True,
+        interfaces=(os.path.basename(endpoint.address),),
+        priorities=priorities_option(endpoint),
+    )
+
+
+def _nothing(count: int) -> None:
+    """Nobody counts."""
+
+
+def _no_change() -> None:
+    """Nobody watches it yet."""
