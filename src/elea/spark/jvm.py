@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from elea.atomic_file import replace_text
 from elea.errors import EleaError, MissingDependencyError
@@ -137,9 +137,41 @@ def _tidy_flags() -> list[str]:
 def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
-    made = builder.getOrCreate()
+    with ending_java():
+        made = builder.getOrCreate()
     with_session(made)
     return made
+
+
+@contextlib.contextmanager
+def ending_java() -> Iterator[None]:
+    """Kill the Java process that is being launched within, if its launch is interrupted.
+
+    PySpark removes the folder where Java is to write its port: Java fails at that with a stack
+    trace and stays for ever, as its main thread no longer waits for the end of its input.
+    """
+    from pyspark import SparkContext, java_gateway
+
+    launched: list[subprocess.Popen[bytes]] = []
+    module: Any = java_gateway
+    launch = module.Popen
+
+    def noted(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = launch(*args, **kwargs)
+        launched.append(process)
+        return process
+
+    module.Popen = noted
+    try:
+        yield
+    except BaseException:
+        if SparkContext._gateway is None:  # else it serves this process, and ends with it
+            for process in launched:
+                process.kill()
+                process.wait()
+        raise
+    finally:
+        module.Popen = launch
 
 
 def with_session(spark: SparkSession) -> None:
