@@ -149,6 +149,9 @@ def ending_java() -> Iterator[None]:
 
     PySpark removes the folder where Java is to write its port: Java fails at that with a stack
     trace and stays for ever, as its main thread no longer waits for the end of its input.
+
+    Raises:
+        EleaError: it ended before it was there; how.
     """
     from pyspark import SparkContext, java_gateway
 
@@ -164,11 +167,14 @@ def ending_java() -> Iterator[None]:
     module.Popen = noted
     try:
         yield
-    except BaseException:
-        if SparkContext._gateway is None:  # else it serves this process, and ends with it
-            for process in launched:
-                process.kill()
-                process.wait()
+    except BaseException as error:
+        if SparkContext._gateway is None and launched:  # else it serves this process
+            process = launched[-1]
+            code = process.poll()
+            process.kill()
+            process.wait()
+            if code is not None and isinstance(error, Exception):
+                raise EleaError(_ended(process.pid, code, "it was starting; start again")) from None
         raise
     finally:
         module.Popen = launch
@@ -199,10 +205,16 @@ def jvm_end(error: BaseException | None = None) -> str | None:
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_END_S if is_broken else 0)
     code = process.poll()
-    if code is None:
-        return None
+    return (
+        None
+        if code is None
+        else _ended(process.pid, code, "start again: it goes on where it ended")
+    )
+
+
+def _ended(pid: int, code: int, more: str) -> str:
     how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-    return f"Spark's Java process {process.pid} {how}; start again: it goes on where it ended"
+    return f"Spark's Java process {pid} {how}; {more}"
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:

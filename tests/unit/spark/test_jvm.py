@@ -11,6 +11,7 @@ from pyspark import SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
 from elea.cli.exit_codes import Terminated
+from elea.errors import EleaError
 from elea.spark import jvm
 
 
@@ -53,3 +54,20 @@ def test_an_interrupted_start_leaves_no_java_behind(
             process.kill()
             process.wait()
     assert vars(java_gateway)["Popen"] is before
+
+
+def test_java_that_is_killed_as_it_starts_is_told_with_its_end(
+    launched: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was a traceback of PySpark: the gateway exited before sending its port number."""
+
+    class Killing:
+        @staticmethod
+        def sleep(_seconds: float) -> None:
+            launched[0].kill()
+            launched[0].wait()
+
+    monkeypatch.setattr(java_gateway, "time", Killing)
+    with pytest.raises(EleaError, match=r"Java process \d+ was killed by signal 9") as caught:
+        jvm._built(SparkSession.builder, {})
+    assert caught.value.__suppress_context__
