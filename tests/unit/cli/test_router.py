@@ -131,7 +131,8 @@ def test_every_option_reaches_the_daemon() -> None:
     long += " --allow-plain --adminspace-permissions rw --rest-http-port 8000 --ui --xrce udp/a:1"
     long += " --no-multicast-scouting"
     short = "-c f -l tcp/a:1 -e tcp/b:1 -i c1 --cfg id:null -P p --allow-plain"
-    short += " --adminspace-permissions rw --rest-http-port 8000 --ui --xrce udp/a:1 --no-multicast-scouting"
+    short += " --adminspace-permissions rw --rest-http-port 8000 --ui --xrce udp/a:1"
+    short += " --no-multicast-scouting"
     parser = build_parser(["router"])
     for line in (long, short):
         args = parser.parse_args(["router", *line.split(), "--no-timestamp"])
