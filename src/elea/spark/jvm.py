@@ -48,6 +48,10 @@ SMALL: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
 }
+# When a query is stopped, Spark looks for an interruption in the message of what was raised, by a
+# pattern that takes three frames for each character: 1 MiB, Java's own, is too little for a
+# traceback. A thread takes memory only for what it has used.
+_STACK_FLAG: Final = "-Xss16m"
 _SMALL_FLAGS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOG4J: Final = """\
@@ -265,7 +269,7 @@ def local_settings(java: Java) -> Path:
     """The SPARK_CONF_DIR there is, or one with which Spark's programs keep to this host."""
     if folder := os.environ.get("SPARK_CONF_DIR"):
         return Path(folder)
-    options = " ".join(java_flags(java, quick=False))
+    options = " ".join([_STACK_FLAG, *java_flags(java, quick=False)])
     settings = _SAFE | _CHECKPOINTS | {"spark.driver.defaultJavaOptions": options}
     text = "".join(f"{name} {value}\n" for name, value in settings.items() if value)
     path = cache_directory() / f"conf-{digest_of(text)}" / "spark-defaults.conf"
@@ -297,7 +301,7 @@ def java_flags(java: Java, *, quick: bool) -> list[str]:
 
 def _flags(java: Java, *, quick: bool) -> list[str]:
     flags = [f"-Dlog4j2.configurationFile={_log_settings().as_uri()}"]
-    flags += java_flags(java, quick=quick)
+    flags += [_STACK_FLAG, *java_flags(java, quick=quick)]
     cache = cache_file(java) if quick else None
     if cache is not None and cache.exists():
         kind = "AOTCache" if _has_aot(java) else "SharedArchiveFile"
