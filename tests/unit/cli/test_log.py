@@ -135,7 +135,7 @@ def test_pack(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_pack_of_what_cannot_be(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     writer = writer_on(log)
     assert main(["log", "pack", str(log)]) == 1
-    assert "another process is writing" in capsys.readouterr().err
+    assert "is writing to this log; stop it" in capsys.readouterr().err
     writer.close()
     assert main(["log", "pack", str(log / "consumers")]) == 1
     assert "not the directory of a log" in capsys.readouterr().err
