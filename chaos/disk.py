@@ -18,7 +18,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import pyarrow as pa
 
-from elea.store.log.disk import File
+from elea.store.log.disk import ANOTHER, File
 
 SECTOR_LEN = 512
 
@@ -254,6 +254,9 @@ class FaultDisk:
 
     def lock(self) -> File | None:
         return _FaultFile(self, _Inode(-1, b""))
+
+    def lock_holder(self) -> str:
+        return ANOTHER
 
     def has_file(self, name: str, file: File) -> bool:
         return True

@@ -62,6 +62,7 @@ BY_VERB: Final = {
         DONE: "it runs; it stopped",
         FAILED: "it does not run; it did not stop in time",
     },
+    "log ls, log cat": {FAILED: "no row was found, or the log cannot be read"},
     "ls, graph, top, trace, scout": {FAILED: "nothing was found, or nobody answers"},
     "router, up": {
         HUNG_UP: "not used: SIGHUP reads the configuration again",

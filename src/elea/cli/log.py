@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.cli import log_files
+from elea.cli.connection import note
+from elea.cli.exit_codes import DONE, FAILED, reading_arguments
 from elea.cli.output import Json, escape, is_full, json_line, octets_json
 from elea.errors import EleaError, MissingDependencyError
+from elea.keyexpr.keyexpr import KeyExpr
 
 if TYPE_CHECKING:
     from elea.store.log.verify import Findings
@@ -22,7 +25,8 @@ SUMMARY: Final = "list, print, check, repair, pack, export and import durable lo
 _EPILOG: Final = """\
 exit status:
   0  done; with verify, the log is whole
-  1  with verify and pack, the log is damaged; with any, it cannot be read
+  1  with verify and pack, the log is damaged; with ls and cat, there is no such
+     row; with any, the log cannot be read
   2  wrong usage
 
 examples:
@@ -109,13 +113,14 @@ def run(args: argparse.Namespace) -> int:
 def _ls(args: argparse.Namespace) -> int:
     from elea.store.log.reader import LogReader
 
-    keys = LogReader(args.directory, log_files.tell_damage).keys(args.key)
+    key_expr = _key_expr(args)
+    keys = LogReader(args.directory, log_files.tell_damage).keys(key_expr)
     for key, rows_count in sorted(keys.items()):
         if args.json:
             print(json_line({"key": key, "rows": rows_count}))
         else:
             print(f"{rows_count:>12}  {escape(key)}")
-    return 0
+    return DONE if keys else _nothing(args)
 
 
 def _stat(args: argparse.Namespace) -> int:
@@ -236,21 +241,38 @@ def _show(args: argparse.Namespace, found: Findings) -> None:
 def _cat(args: argparse.Namespace) -> int:
     from elea.store.log.reader import LogReader
 
+    key_expr = _key_expr(args)
     reader = LogReader(args.directory, log_files.tell_damage)
     left: int | None = args.limit
+    printed = False
     shards = range(reader.shards_count) if args.shard is None else [args.shard]
     if args.shard is not None and not 0 <= args.shard < reader.shards_count:
         raise EleaError(f"saw shard {args.shard}; legal are 0 to {reader.shards_count - 1}")
     for shard in shards:
         first = reader.bounds(shard).first if args.first is None else args.first
-        for batch in reader.read(shard, first, position=True, key_expr=args.key):
+        for batch in reader.read(shard, first, position=True, key_expr=key_expr):
             for row in batch.to_pylist():
                 if left is not None:
                     if left <= 0:
                         return 0
                     left -= 1
                 _print_row(row, as_json=args.json)
-    return 0
+                printed = True
+    return DONE if printed else _nothing(args)
+
+
+def _key_expr(args: argparse.Namespace) -> str:
+    with reading_arguments():
+        return str(KeyExpr(args.key))
+
+
+def _nothing(args: argparse.Namespace) -> int:
+    """Say that no row was found, and of which keys."""
+    is_part = any(getattr(args, name, None) is not None for name in ("shard", "first", "limit"))
+    such = " such" if is_part else ""
+    of = f" of keys that match {args.key}; `elea log ls` lists all keys" if args.key != "**" else ""
+    note(f"{args.directory} has no{such} rows{of}")
+    return FAILED
 
 
 def _print_row(row: dict[str, object], *, as_json: bool) -> None:

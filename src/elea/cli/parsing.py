@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
-from elea.errors import ConfigError, EleaError, MissingDependencyError
+from elea.errors import ConfigError, EleaError, InvalidValueError, MissingDependencyError
 
 
 class Parser(argparse.ArgumentParser):
@@ -155,6 +155,38 @@ def endpoint(text: str) -> str:
     except EleaError as error:
         raise argparse.ArgumentTypeError(f"expected an endpoint; {error}") from None
     return text
+
+
+def rest_address(text: str) -> str:
+    """Where REST is served, for argparse: `[IP:]PORT`, or `none`."""
+    from elea.web.settings import address_of  # late: most routers serve none
+
+    if text.lower() != "none":
+        try:
+            address_of(text)
+        except ConfigError as error:
+            raise argparse.ArgumentTypeError(error.reason) from None
+    return text
+
+
+def xrce_endpoint(text: str) -> str:
+    """Where XRCE devices are served, for argparse."""
+    from elea.devices.lines import endpoint_of  # late: most routers serve none
+
+    try:
+        endpoint_of(text)
+    except InvalidValueError as error:
+        raise argparse.ArgumentTypeError(error.reason) from None
+    return text
+
+
+def dds_domain(text: str) -> int:
+    """A DDS domain, for argparse."""
+    from elea.dds.settings_keys import DOMAIN_MAX  # late: most routers bridge none
+
+    if not (text.isascii() and text.isdigit() and int(text) <= DOMAIN_MAX):
+        raise argparse.ArgumentTypeError(f"expected 0 to {DOMAIN_MAX}, got {text!a}")
+    return int(text)
 
 
 def identity(text: str) -> str:

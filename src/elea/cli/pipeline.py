@@ -153,11 +153,12 @@ def _init(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> int:
     from elea.cli.samples import Printer
     from elea.spark.pipelines.graph import sources_of
-    from elea.spark.pipelines.reading import examined, missing_logs
+    from elea.spark.pipelines.reading import examined, missing_logs, unusable_storage
 
     printer, paint = Printer.of(args), painter(args.color, sys.stdout)
     pipeline, problems = examined(args.file)
     missing = [] if pipeline is None else missing_logs(pipeline)
+    problems.found += [] if pipeline is None else unusable_storage(pipeline)
     if problems.found:
         problems.found += missing
     for one in problems.found:

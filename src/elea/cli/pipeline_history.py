@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elea.cli.exit_codes import reading_arguments
 from elea.cli.output import Json
 from elea.errors import ConfigError
 
@@ -42,13 +43,14 @@ def backfill(args: argparse.Namespace) -> int:
     from elea.spark.pipelines import graph
     from elea.spark.pipelines.definition import Gold
 
+    with reading_arguments():
+        span = _span(args)
     pipeline = dp.load(args.file)
     wanted = graph.only(pipeline, [args.table]).table(args.table)
     tables: list[Table] = [wanted]
     if args.downstream:
         tables += graph.after(pipeline, args.table)
     printer = Printer.of(args)
-    span = _span(args)
     spark = _spark(pipeline) if any(isinstance(one, Gold) for one in tables) else None
     try:
         for one in tables:

@@ -14,7 +14,14 @@ from elea.choices import PERMISSIONS
 from elea.cli.exit_codes import Terminated
 from elea.cli.log_options import add_log_options, log_settings_of
 from elea.cli.output import printable
-from elea.cli.parsing import endpoint, identity, setting
+from elea.cli.parsing import (
+    dds_domain,
+    endpoint,
+    identity,
+    rest_address,
+    setting,
+    xrce_endpoint,
+)
 from elea.errors import LinkError
 from elea.ids import WhatAmI
 
@@ -94,6 +101,7 @@ def _add_service_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that start services."""
     parser.add_argument(
         "--rest-http-port",
+        type=rest_address,
         metavar="[IP:]PORT",
         help="serve REST, /metrics and /health over HTTP at this port of loopback, or at IP:PORT;"
         " none: do not",
@@ -106,6 +114,7 @@ def _add_service_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--xrce",
+        type=xrce_endpoint,
         action="append",
         default=[],
         metavar="ENDPOINT",
@@ -116,7 +125,7 @@ def _add_service_options(parser: argparse.ArgumentParser) -> None:
         "--dds",
         nargs="?",
         const=0,
-        type=int,
+        type=dds_domain,
         metavar="DOMAIN",
         help="bridge this DDS domain (default: 0) on loopback; needs elea[dds]",
     )

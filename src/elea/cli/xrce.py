@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.cli import xrce_device
+from elea.cli.exit_codes import reading_arguments
 from elea.cli.output import (
     Json,
     Painter,
@@ -74,7 +75,12 @@ def run(args: argparse.Namespace) -> int:
         return status
     if args.xrce_verb == "schema":
         return _check(args.check) if args.check is not None else _print_definitions()
-    data = _octets(args.hex)
+    said = " ".join(args.hex)
+    if said in ("", "-"):
+        data = _octets(sys.stdin.read())
+    else:
+        with reading_arguments():
+            data = _octets(said)
     shown = _Shown(None if args.json else painter(args.color, sys.stdout))
     if not args.stream:
         return int(not shown.frame(data, 0))
@@ -103,10 +109,7 @@ def _check(path: str) -> int:
     return 0
 
 
-def _octets(words: list[str]) -> bytes:
-    said = " ".join(words)
-    if said in ("", "-"):
-        said = sys.stdin.read()
+def _octets(said: str) -> bytes:
     if not _HEX.fullmatch(said.strip()):
         raise EleaError(f"{said[:40]!r} are no hex digits")
     digits = re.sub(r"[\s:]", "", said.strip().removeprefix("0x"))

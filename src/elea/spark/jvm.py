@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from elea.atomic_file import replace_text
 from elea.errors import EleaError, MissingDependencyError
@@ -48,6 +48,10 @@ SMALL: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
 }
+# When a query is stopped, Spark looks for an interruption in the message of what was raised, by a
+# pattern that takes three frames for each character: 1 MiB, Java's own, is too little for a
+# traceback. A thread takes memory only for what it has used.
+_STACK_FLAG: Final = "-Xss16m"
 _SMALL_FLAGS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOG4J: Final = """\
@@ -137,9 +141,47 @@ def _tidy_flags() -> list[str]:
 def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
-    made = builder.getOrCreate()
+    with ending_java():
+        made = builder.getOrCreate()
     with_session(made)
     return made
+
+
+@contextlib.contextmanager
+def ending_java() -> Iterator[None]:
+    """Kill the Java process that is being launched within, if its launch is interrupted.
+
+    PySpark removes the folder where Java is to write its port: Java fails at that with a stack
+    trace and stays for ever, as its main thread no longer waits for the end of its input.
+
+    Raises:
+        EleaError: it ended before it was there; how.
+    """
+    from pyspark import SparkContext, java_gateway
+
+    launched: list[subprocess.Popen[bytes]] = []
+    module: Any = java_gateway
+    launch = module.Popen
+
+    def noted(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = launch(*args, **kwargs)
+        launched.append(process)
+        return process
+
+    module.Popen = noted
+    try:
+        yield
+    except BaseException as error:
+        if SparkContext._gateway is None and launched:  # else it serves this process
+            process = launched[-1]
+            code = process.poll()
+            process.kill()
+            process.wait()
+            if code is not None and isinstance(error, Exception):
+                raise EleaError(_ended(process.pid, code, "it was starting; start again")) from None
+        raise
+    finally:
+        module.Popen = launch
 
 
 def with_session(spark: SparkSession) -> None:
@@ -167,10 +209,16 @@ def jvm_end(error: BaseException | None = None) -> str | None:
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_END_S if is_broken else 0)
     code = process.poll()
-    if code is None:
-        return None
+    return (
+        None
+        if code is None
+        else _ended(process.pid, code, "start again: it goes on where it ended")
+    )
+
+
+def _ended(pid: int, code: int, more: str) -> str:
     how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-    return f"Spark's Java process {process.pid} {how}; start again: it goes on where it ended"
+    return f"Spark's Java process {pid} {how}; {more}"
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
@@ -221,7 +269,7 @@ def local_settings(java: Java) -> Path:
     """The SPARK_CONF_DIR there is, or one with which Spark's programs keep to this host."""
     if folder := os.environ.get("SPARK_CONF_DIR"):
         return Path(folder)
-    options = " ".join(java_flags(java, quick=False))
+    options = " ".join([_STACK_FLAG, *java_flags(java, quick=False)])
     settings = _SAFE | _CHECKPOINTS | {"spark.driver.defaultJavaOptions": options}
     text = "".join(f"{name} {value}\n" for name, value in settings.items() if value)
     path = cache_directory() / f"conf-{digest_of(text)}" / "spark-defaults.conf"
@@ -253,7 +301,7 @@ def java_flags(java: Java, *, quick: bool) -> list[str]:
 
 def _flags(java: Java, *, quick: bool) -> list[str]:
     flags = [f"-Dlog4j2.configurationFile={_log_settings().as_uri()}"]
-    flags += java_flags(java, quick=quick)
+    flags += [_STACK_FLAG, *java_flags(java, quick=quick)]
     cache = cache_file(java) if quick else None
     if cache is not None and cache.exists():
         kind = "AOTCache" if _has_aot(java) else "SharedArchiveFile"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,10 +13,11 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from elea.errors import ConfigError, EleaError, MissingDependencyError, StoreError
+from elea.errors import ConfigError, EleaError, LinkError, MissingDependencyError, StoreError
 from elea.spark.options import FLIGHT, ZENOH, Source
 from elea.store.log import consumers
 from elea.store.log.disk import RealDisk
+from elea.store.log.location import Location
 from elea.store.log.ranges import ALL_TIME, Span, cut, rows_of, seek
 from elea.store.log.reader import Bounds, LogReader
 
@@ -84,12 +86,29 @@ def check_reached(source: Source) -> None:
 
     Raises:
         ConfigError: an endpoint or the configuration is wrong.
-        LinkError: nothing listens at the endpoints, or the connection is refused.
+        LinkError: nothing listens at the endpoints, or at the Flight port that is named, or the
+            connection is refused.
     """
+    location = source.flight.location
+    if location is not None and all(text.startswith(FLIGHT) for text in source.places):
+        _check_listens(location, source.reach.timeout_s)
     if all(text.startswith((ZENOH, FLIGHT)) for text in source.places):
         from elea.spark import sessions  # late: as below
 
         sessions.check_reached(source.reach)
+
+
+def _check_listens(location: Location, timeout_s: float) -> None:
+    """Connect to a Flight port. gRPC would go on trying until the timeout."""
+    try:
+        socket.create_connection((location.host, location.port), timeout_s).close()
+    except ConnectionRefusedError:
+        raise LinkError(
+            f"option flight: nothing listens at {location}; start the recorder with --flight, or"
+            " check host and port"
+        ) from None
+    except OSError:  # it may be on its way up: it is asked again for as long as the timeout says
+        pass
 
 
 def _open(text: str, source: Source) -> Place:

@@ -117,7 +117,7 @@ class RestSettings:
                 near = get_close_matches(name, KEYS, 1)
                 hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(KEYS[:17])}"
                 raise ConfigError(f"{PATH}/{name}", f"no such key; {hint}")
-        host, port = _address(section.get("http_port"))
+        host, port = address_of(section.get("http_port"))
         streams_count = _number(section, "streams_count", DEFAULT_LIMITS.web_streams_count, 10_000)
         made = cls(
             host=host,
@@ -170,8 +170,12 @@ class RestSettings:
             )
 
 
-def _address(value: Value) -> tuple[str, int]:
-    """`8000`, `"8000"`, `"0.0.0.0:8000"` or `"[::]:8000"`; a port alone is on loopback."""
+def address_of(value: Value) -> tuple[str, int]:
+    """`8000`, `"8000"`, `"0.0.0.0:8000"` or `"[::]:8000"`; a port alone is on loopback.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if isinstance(value, str):

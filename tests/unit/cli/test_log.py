@@ -62,6 +62,19 @@ def test_cat(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "legal are 0 to 0" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("verb", ["cat", "ls"])
+def test_a_key_that_is_not_in_a_log_is_told(
+    verb: str, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing was printed, and the exit code was 0."""
+    assert main(["log", verb, str(log), "--key", "nosuch/**"]) == 1
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert found.err.startswith(f"elea: {log} has no rows of keys that match nosuch/**; `elea log")
+    assert main(["log", "cat", str(log), "--from", "1000"]) == 1
+    assert capsys.readouterr().err == f"elea: {log} has no such rows\n"
+
+
 def test_cat_loses_no_octet_that_is_not_text(capsys: pytest.CaptureFixture[str]) -> None:
     row = {"shard": 0, "seq": 1, "ts": None, "key": "k", "attachment": b"\xfe"}
     for payload in (b"\xff", b"\\xff"):
@@ -122,7 +135,7 @@ def test_pack(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_pack_of_what_cannot_be(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     writer = writer_on(log)
     assert main(["log", "pack", str(log)]) == 1
-    assert "another process is writing" in capsys.readouterr().err
+    assert "is writing to this log; stop it" in capsys.readouterr().err
     writer.close()
     assert main(["log", "pack", str(log / "consumers")]) == 1
     assert "not the directory of a log" in capsys.readouterr().err

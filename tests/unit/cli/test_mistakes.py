@@ -101,6 +101,31 @@ def test_an_invalid_key_is_told_before_a_connection_is_tried(
     assert "elea: key expression " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["router", "--rest-http-port", "x"], "legal is a port up to 65535"),
+        (["router", "--dds", "999"], "expected 0 to 232, got '999'"),
+        (["router", "--xrce", "upd/127.0.0.1:1"], "udp/HOST:PORT and tcp/HOST:PORT are legal"),
+        (["log", "cat", "nolog", "--key", "a//b"], "a chunk is empty"),
+        (["log", "ls", "nolog", "--key", "a//b"], "a chunk is empty"),
+        (["xrce", "explain", "zz"], "'zz' are no hex digits"),
+        (["pipeline", "backfill", "--table", "t", "--from", "yesterday"], "legal are RFC 3339"),
+        (
+            ["pipeline", "backfill", "--table", "t", "--from", "now()", "--to", "now(-1s)"],
+            "not later",
+        ),
+    ],
+    ids=lambda one: one[-1] if isinstance(one, list) else "",
+)
+def test_a_value_that_is_wrong_anywhere_is_wrong_usage(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They ended with 1, as if the command had failed."""
+    assert main(arguments) == 2
+    assert told in capsys.readouterr().err
+
+
 def test_nothing_to_explain(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -128,12 +128,11 @@ def test_a_hangup_reads_the_file_again(tmp_path: Path) -> None:
 
 def test_every_option_reaches_the_daemon() -> None:
     long = "--config f --listen tcp/a:1 --connect tcp/b:1 --id c1 --cfg id:null --plugin p"
-    long += " --allow-plain --adminspace-permissions rw --rest-http-port 8000 --ui --xrce x"
+    long += " --allow-plain --adminspace-permissions rw --rest-http-port 8000 --ui --xrce udp/a:1"
     long += " --no-multicast-scouting"
     short = "-c f -l tcp/a:1 -e tcp/b:1 -i c1 --cfg id:null -P p --allow-plain"
-    short += (
-        " --adminspace-permissions rw --rest-http-port 8000 --ui --xrce x --no-multicast-scouting"
-    )
+    short += " --adminspace-permissions rw --rest-http-port 8000 --ui --xrce udp/a:1"
+    short += " --no-multicast-scouting"
     parser = build_parser(["router"])
     for line in (long, short):
         args = parser.parse_args(["router", *line.split(), "--no-timestamp"])
@@ -147,7 +146,7 @@ def test_every_option_reaches_the_daemon() -> None:
             adminspace_permissions="rw",
             rest_http_port="8000",
             ui=True,
-            xrce=("x",),
+            xrce=("udp/a:1",),
             no_multicast_scouting=True,
             no_timestamp=True,
             allow_plain=True,

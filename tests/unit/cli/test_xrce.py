@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from elea.cli.exit_codes import WRONG_USAGE
 from elea.cli.main import main
 from elea.xrce.schema.load import text
 
@@ -83,7 +84,7 @@ def test_explain_says_why_a_stream_ends(
 
 @pytest.mark.parametrize("words", [["zz"], ["0"]])
 def test_what_is_no_hex_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["xrce", "explain", *words]) == 1
+    assert main(["xrce", "explain", *words]) == WRONG_USAGE
     assert "hex digits" in capsys.readouterr().err
 
 

@@ -28,10 +28,10 @@ from tests.unit.spark.logs import (
 from tests.unit.store.log.rows import stamp
 
 import elea
-from elea.errors import ConfigError, OffsetError, StoreError
+from elea.errors import ConfigError, LinkError, OffsetError, StoreError
 from elea.spark import flights
 from elea.spark.flights import FlightPlace
-from elea.spark.places import FilePlace, open_place
+from elea.spark.places import FilePlace, check_reached, open_place
 from elea.spark.rows import raw_range, read_range
 from elea.spark.served import ServedPlace
 from elea.spark.sessions import close_all
@@ -170,6 +170,15 @@ def test_nobody_is_there(served: Served) -> None:
     location = f"grpc://{free_endpoint().removeprefix('tcp/')}"
     with pytest.raises(StoreError, match=f"fleet at {location}, from row 0 of shard 0 on: "):
         open_place(source("flight:fleet", served.endpoint, flight=location, timeout="0.3"))
+
+
+def test_a_closed_flight_port_fails_a_query_at_its_start(served: Served) -> None:
+    """Each was tried until the timeout, 30 s."""
+    location = f"grpc://{free_endpoint().removeprefix('tcp/')}"
+    with pytest.raises(LinkError, match=f"nothing listens at {location}; start the recorder"):
+        check_reached(source("flight:fleet", served.endpoint, flight=location))
+    several = f"flight:fleet,{served.directory}"
+    check_reached(source(several, served.endpoint, flight=location))  # the next place is taken
 
 
 def test_trimmed_rows_are_an_error_unless_loss_is_allowed(

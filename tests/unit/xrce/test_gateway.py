@@ -14,6 +14,7 @@ from elea.xrce.declarations_hot import (
     Property,
     ResourceDecl,
     ResultDecl,
+    SelectionDecl,
     SubscriberDecl,
 )
 from elea.xrce.encode_hot import encode
@@ -332,6 +333,25 @@ def test_a_pattern_of_another_vendor_is_never_sent_ids_it_does_not_follow() -> N
         one for one in answers(world) if isinstance(one, StreamData) and one.payload == b"down"
     ]
     assert (last.id, last.prid) == (4, 2)
+
+
+@pytest.mark.parametrize("ids", [(2, 4, 6), (6, 4, 2), (3, 4, 5)])
+def test_patterns_of_another_vendor_that_overlap_get_a_sample_once(ids: tuple[int, ...]) -> None:
+    """An existing client gives what comes by name to all of its subscribers that match."""
+    world = hand_made()
+    names = ("/lab/t", "/lab/*", "/**")
+    declared = [
+        ResourceDecl(rid=one, resource=name.encode())
+        if one % 2 == 0
+        else SelectionDecl(sid=one, query=name.encode(), global_=False)
+        for one, name in zip(ids, names, strict=True)
+    ]
+    subscribers = (SubscriberDecl(id=one, mode=1) for one in ids)
+    raw(world, *declared, *subscribers, committed=True)
+    world.put("lab/t", b"a")
+    [only] = [one for one in answers(world) if isinstance(one, WriteData | StreamData)]
+    assert isinstance(only, WriteData)
+    assert (only.resource, only.payload, only.reliable) == (b"/lab/t", b"a", True)
 
 
 @pytest.mark.line("X-105")

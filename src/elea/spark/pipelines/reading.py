@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -165,6 +167,18 @@ def missing_logs(pipeline: Pipeline) -> list[Problem]:
         for one in pipeline.log.split(",")
         if one and not one.startswith((ZENOH, FLIGHT)) and not Path(_local(one)).is_dir()
     ]
+
+
+def unusable_storage(pipeline: Pipeline) -> list[Problem]:
+    """A storage below which nothing could be made; found by making a directory, and removing it."""
+    storage = Path(pipeline.storage)
+    there = next(one for one in (storage, *storage.absolute().parents) if one.exists())
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".elea-check-", dir=there))
+    except OSError as error:
+        reason = f"{storage}: nothing can be written below {there}: {error.strerror or error}"
+        return [Problem("storage", f"{reason}; name another directory")]
+    return []
 
 
 def _local(text: str) -> str:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from elea.errors import StoreError
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")
+ANOTHER: Final = "another process"
 _MODE: Final = 0o640
 _DIRECTORY_MODE: Final = 0o750
 
@@ -78,6 +79,9 @@ class Disk(Protocol):
 
     def lock(self) -> File | None:
         """Keep other writers out; None: there is one."""
+
+    def lock_holder(self) -> str:
+        """Which process has the lock, for people; at least that it is another one."""
 
     def has_file(self, name: str, file: File) -> bool:
         """Whether an open file is the one of this name, by the path that the log was opened with.
@@ -189,6 +193,16 @@ class RealDisk:
             file.close()
             return None
         return file
+
+    def lock_holder(self) -> str:
+        try:
+            found = os.stat("lock", dir_fd=self._directories[""])
+            text = Path("/proc/locks").read_text(encoding="ascii")
+        except OSError:  # not every system tells
+            return ANOTHER
+        place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+        holders = re.findall(rf"\bFLOCK +\w+ +WRITE +([1-9][0-9]*) +{place} ", text)
+        return f"{ANOTHER} ({holders[0]})" if holders else ANOTHER
 
     def has_file(self, name: str, file: File) -> bool:
         assert isinstance(file, RealFile)

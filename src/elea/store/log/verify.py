@@ -71,7 +71,7 @@ def repair(disk: Disk, progress: Progress | None = None) -> Findings:
     """
     lock = disk.lock()
     if lock is None:
-        raise StoreError("another process is writing to this log; stop it first")
+        raise StoreError(f"{disk.lock_holder()} is writing to this log; stop it first")
     try:
         findings = Findings()
         manifest = _manifest(disk)

@@ -137,7 +137,9 @@ class Writer:
         self.report = Report()
         lock = disk.lock()
         if lock is None:
-            raise StoreError("another process is writing to this log; one writer is legal")
+            raise StoreError(
+                f"{disk.lock_holder()} is writing to this log; stop it, or write elsewhere"
+            )
         self._lock: File = lock
         crash.point("log.after_lock")
         try:

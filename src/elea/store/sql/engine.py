@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +27,7 @@ from elea.store.tables.dataset import dataset
 _BATCH_ROWS: Final = 4_096
 _SCANNED_ROWS: Final = 8_192  # of a table, at once
 _OUT_OF_MEMORY: Final = re.compile(r"out of memory|bad.?alloc|malloc of size", re.IGNORECASE)
+_NO_TABLE: Final = re.compile(r"^Catalog Error: Table with name (.+?) does not exist!")
 _CONFIG: Final = {
     "allow_community_extensions": "false",
     "autoinstall_known_extensions": "false",
@@ -82,7 +83,7 @@ class Engine:
             for name in self._named(own, text):
                 own.register(name, _frugal(dataset(self.tables[name])))
             own.execute("SET lock_configuration = true")
-            return Answer(own, text, bounds)
+            return Answer(own, text, bounds, self.tables)
         except BaseException:
             own.close()
             raise
@@ -133,12 +134,16 @@ class Answer:
 
     Args:
         own: The database, which is closed with it.
+        text: The question.
+        bounds: What it may use.
+        tables: The names that a question may use.
     """
 
-    def __init__(self, own: Any, text: str, bounds: Bounds) -> None:
+    def __init__(self, own: Any, text: str, bounds: Bounds, tables: Iterable[str]) -> None:
         self.is_cut = False  # it has more rows than may be given
         self._own = own
         self._bounds = bounds
+        self._tables = tables
         self._is_late = False
         self._clock = threading.Timer(bounds.time_s, self._late)
         self._clock.daemon = True
@@ -186,6 +191,10 @@ class Answer:
         if isinstance(error, duckdb.Error):
             if _OUT_OF_MEMORY.search(str(error)):  # of Arrow, or of the heap
                 return InvalidValueError("SQL", frames.too_much_memory(self._bounds.memory_len))
+            missing = _NO_TABLE.search(str(error))
+            if missing is not None:  # DuckDB would suggest tables of its own
+                there = ", ".join(sorted(self._tables)) or "none"
+                return InvalidValueError("SQL", f"saw the table {missing[1]!a}; there are {there}")
             return InvalidValueError("SQL", str(error))
         if isinstance(error, pa.ArrowMemoryError):
             return InvalidValueError("SQL", frames.too_much_memory(self._bounds.memory_len))

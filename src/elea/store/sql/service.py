@@ -33,6 +33,15 @@ class SqlService:
         """Whether a section is legal; nothing is opened."""
         SqlSettings.read(settings)
 
+    @classmethod
+    def check_parts(cls, settings: Mapping[str, Value]) -> None:
+        """Whether there is what may be asked about.
+
+        Raises:
+            ConfigError: a directory is not there.
+        """
+        SqlSettings.read(settings).check_there()
+
     def status(self) -> Mapping[str, Json]:
         """Values below `status/plugins/sql`."""
         return {"version": VERSION, "sql": self._door.status()}

@@ -64,6 +64,21 @@ class SqlSettings:
             _number(settings, "memory_mb", limits.sql_memory_len // _MIB, 16) * _MIB,
         )
 
+    def check_there(self) -> None:
+        """Check that the directories exist; without them the door opens, and has no table.
+
+        Raises:
+            ConfigError: one of them does not.
+        """
+        given = self.tables
+        named = {"": given} if isinstance(given, Path) else {f"/{k}": v for k, v in given.items()}
+        for name, path in named.items():
+            if not path.is_dir():
+                reason = (
+                    f"there is no directory {str(path)!a}; make it (a pipeline does), or name one"
+                )
+                raise ConfigError(f"{PATH}/tables{name}", reason)
+
 
 def _tables(value: Value) -> Mapping[str, Path] | Path:
     if isinstance(value, str) and value:

@@ -467,6 +467,12 @@ class Device:
             return  # it goes on by name
         self.asked_rids = with_id(self.asked_rids, rid, there=True)
 
+    def hears_by_name(self, id_: int, named: Named, path: str) -> bool:
+        """Whether a device of another vendor gets a sample for a subscriber by its name (12.3)."""
+        if self.outlet.is_named or named.resource.is_trivial or id_ not in self.table.names:
+            return False
+        return not self.outlet.uses_prids or self.rid_of(path) is None
+
     def serve(self, now_ns: int) -> None:
         """Send what is due of stores and answers, as far as the window takes it."""
         outlet = self.outlet

@@ -139,6 +139,7 @@ class Flow:
 
         Peers hear others, and not themselves.
         """
+        wanting: list[tuple[Device, Subscription]] = []
         for pid, id_ in list(self._readers.matching(sample.path)):
             device = self._devices.get(pid)
             sub = device.subscriptions.get(id_) if device is not None else None
@@ -149,7 +150,9 @@ class Flow:
             if device is None or sub is None or not sub.wants(sample, self._settings.layout_of):
                 continue
             if not sample.deleted or device.can(EMPTY_IS_DELETE):
-                self._deliver(device, sub, sample, now_ns)
+                wanting.append((device, sub))
+        for device, sub in _once_by_name(wanting, sample.path) if len(wanting) > 1 else wanting:
+            self._deliver(device, sub, sample, now_ns)
 
     def _deliver(self, device: Device, sub: Subscription, sample: Sample, now_ns: int) -> None:
         store = sub.store if sub.held is None else sub.held
@@ -329,3 +332,26 @@ class Flow:
 def _has_heard(device: Device | None, writer: Device | None, group: bytes) -> bool:
     """Whether a device wrote a sample to a group itself, or is a member of it."""
     return device is not None and (device is writer or group in device.locators)
+
+
+def _once_by_name(
+    wanting: list[tuple[Device, Subscription]], path: str
+) -> list[tuple[Device, Subscription]]:
+    """Leave out copies for a device that gets the sample by its name (A-24).
+
+    A device of another vendor gives such a message to all of its subscribers that match, so that a
+    second one would come twice to each of them.
+    """
+    by_name: dict[bytes, Subscription] = {}
+    for device, sub in wanting:
+        if sub.is_direct and device.hears_by_name(sub.id, sub.named, path):
+            first = by_name.get(device.pid)
+            if first is None or first.qualities.reliable is False:
+                by_name[device.pid] = sub
+    return [
+        (device, sub)
+        for device, sub in wanting
+        if by_name.get(device.pid, sub) is sub
+        or not sub.is_direct
+        or sub.id not in device.table.names
+    ]

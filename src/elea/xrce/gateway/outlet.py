@@ -77,11 +77,11 @@ class Outlet:
         "_letters",
         "_limits",
         "_message_len",
-        "_named",
         "_serial",
         "_unnamed",
         "_waiting_len",
         "_way",
+        "is_named",
         "sent_count",
         "style",
         "too_long_count",
@@ -106,7 +106,7 @@ class Outlet:
         self._way = way
         self._serial = Serial.of(bits)
         self._frame_len = frame_len
-        self._named = named
+        self.is_named = named  # whether names are given ids
         self._message_len = message_len
         self._batch = Batch(frame_len, self._serial) if batches else None
         self._limits = limits
@@ -191,7 +191,7 @@ class Outlet:
                 reliable=reliable, sync=False, sn=0, id=id_, prid=rid, payload=sample.payload
             )
         self._data(message, now_ns)
-        often = name is not None and self._named and self._counted(sample.path)
+        often = name is not None and self.is_named and self._counted(sample.path)
         return sample.path if often else None
 
     def end_of_pull(self, id_: int, now_ns: int) -> None:

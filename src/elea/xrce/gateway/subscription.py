@@ -90,6 +90,11 @@ class Subscription:
         """Whether it hears nothing outside of its windows."""
         return self.schedule is not None
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether samples are sent as they come: nothing is stored, and no history comes first."""
+        return self.store is None and self.held is None and not self.backlog
+
     def is_open(self, now_ns: int) -> bool:
         """Whether samples may be sent now."""
         return self.schedule is None or self.schedule.is_open(now_ns)

@@ -228,6 +228,27 @@ def test_check_tells_everything_in_one_pass(
     )
 
 
+@pytest.mark.parametrize("storage", ["/proc/x", "/dev/null/x", "{file}"])
+def test_a_storage_that_cannot_be_made_fails_the_check(
+    storage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It passed, and the pipeline failed at its start."""
+    head = f"pipeline: a\nlog: ./log\nstorage: {storage.format(file=tmp_path / 'pipeline.yaml')}\n"
+    file = written(tmp_path, 'raw: {archive: "**"}', head)
+    assert main(["pipeline", "check", str(file), "--quick", "--json"]) == 1
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    problems = {one["place"]: one["problem"] for one in told}
+    assert problems.keys() == {"storage", "log"}, "beside the log that is not there yet"
+    assert "nothing can be written below" in problems["storage"]
+
+
+def test_a_storage_is_left_as_it_is_by_the_check(tmp_path: Path) -> None:
+    file = written(tmp_path, 'raw: {archive: "**"}', "pipeline: a\nlog: ./log\nstorage: ./lake\n")
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["pipeline", "check", str(file), "--quick"]) == 0
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_what_hid_behind_another_mistake_is_told_in_the_same_pass(tmp_path: Path) -> None:
     """`publish` beside a wrong schema, and options of the source beside a wrong endpoint."""
     publish = 'publish: {key: "g//{x}", ack: perhaps, kee: 1}'

@@ -230,6 +230,17 @@ def test_wrong_columns_are_refused(tmp_path: Path) -> None:
         log.append(rows(0, 1))
 
 
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the system tells no holders")
+def test_the_process_that_has_the_lock_of_a_log_is_named(tmp_path: Path) -> None:
+    """It was `another process`, which one had to be found."""
+    writer = writer_on(tmp_path)
+    try:
+        with pytest.raises(StoreError, match=rf"another process \({os.getpid()}\) is writing"):
+            writer_on(tmp_path)
+    finally:
+        writer.close()
+
+
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     with Log(tmp_path, FREE) as log:
         with pytest.raises(StoreError, match="another process"):

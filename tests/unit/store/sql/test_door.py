@@ -148,6 +148,23 @@ def test_only_tables_that_are_named_in_the_section(session: elea.Session, lake: 
         assert "imu" in told["detail"]
 
 
+def test_an_unknown_table_is_answered_with_those_there_are(
+    session: elea.Session, lake: Path
+) -> None:
+    """DuckDB suggested its own, such as pg_constraint."""
+    with opened(session, {"imu": str(lake / "imu"), "other": str(lake / "imu")}):
+        [told] = refusals(session, "@sql/lake", "select * from imus")
+        assert told["detail"] == "no SQL: saw the table 'imus'; there are imu, other"
+
+
+@pytest.mark.parametrize("tables", ["nolake", {"imu": "nolake"}], ids=["one", "named"])
+def test_a_directory_of_tables_that_is_not_there_fails_the_check(tables: Value) -> None:
+    """The configuration could be used, and the door had no table."""
+    with pytest.raises(ConfigError, match="there is no directory 'nolake'") as caught:
+        SqlService.check_parts({"tables": tables})
+    assert caught.value.path.startswith("plugins/sql/tables")
+
+
 _REFUSED = (
     "create table x as select 1",
     "drop view imu",
