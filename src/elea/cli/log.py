@@ -14,7 +14,6 @@ from elea.cli.connection import note
 from elea.cli.exit_codes import DONE, FAILED, reading_arguments
 from elea.cli.output import Json, escape, is_full, json_line, octets_json
 from elea.errors import EleaError, MissingDependencyError
-from elea.keyexpr.keyexpr import KeyExpr
 
 if TYPE_CHECKING:
     from elea.store.log.verify import Findings
@@ -262,6 +261,8 @@ def _cat(args: argparse.Namespace) -> int:
 
 
 def _key_expr(args: argparse.Namespace) -> str:
+    from elea.keyexpr.keyexpr import KeyExpr
+
     with reading_arguments():
         return str(KeyExpr(args.key))
 
