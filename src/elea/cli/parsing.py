@@ -31,6 +31,7 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse; an argument that is not known ends the program."""
         given = self._in_order(sys.argv[1:] if args is None else list(args))
+        self._refuse_early(given)
         actions = self._actions
         # With -k KEY the first argument is not the key: `put -k a on` has a payload.
         replaced = {
@@ -78,6 +79,16 @@ class Parser(argparse.ArgumentParser):
                     return given
                 options.append(value)
         return [*options, *rest]
+
+    def _refuse_early(self, given: Sequence[str]) -> None:
+        """Refuse an option of a sub-verb before it: its value would be taken for the sub-verb."""
+        verbs = self.verbs()
+        name = given[0].partition("=")[0] if given else ""
+        if not verbs or not name.startswith("-") or name in self._option_string_actions:
+            return
+        named = next((one for one in given if one in verbs), next(iter(verbs)))
+        if any(name in one.option_strings for one in verbs[named].options()):
+            self.error(f"{name} comes after the verb: {self.prog} {named} {name} ...")
 
     def options(self) -> Iterator[argparse.Action]:
         """What may be given with a leading dash."""

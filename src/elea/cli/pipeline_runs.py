@@ -139,20 +139,22 @@ def _finished(
     from elea.spark import pipelines as dp
     from elea.spark.jvm import jvm_end
 
-    try:
-        made = dp.run(pipeline, spark, once=args.once, final=args.final, on_status=progress.status)
-        with _Interrupts() as asked:
+    with _Interrupts() as asked:  # until Spark has ended: what the run did is told after that
+        try:
+            made = dp.run(
+                pipeline, spark, once=args.once, final=args.final, on_status=progress.status
+            )
             end_s = None if args.duration is None else time.monotonic() + args.duration
             while not made.wait(_POLL_S):
                 if gone.is_set():  # and the router with it, most likely
                     made.stop(last_round=False)
                 if asked.is_set() or (end_s is not None and time.monotonic() >= end_s):
                     made.stop()
-    finally:
-        end = jvm_end(sys.exception())
-        if end is not None:
-            _die(end)
-        spark.stop()
+        finally:
+            end = jvm_end(sys.exception())
+            if end is not None:
+                _die(end)
+            spark.stop()
     return made
 
 

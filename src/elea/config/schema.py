@@ -268,7 +268,12 @@ _TRANSPORT: Final = (
         "links that a neighbour may open to this node",
         inert=Inert("a second link to the same node is not negotiated", _REMOVE),
     ),
-    Key("transport/unicast/lowlatency", FLAG, False, "no batching, fragments or priorities"),
+    Key(
+        "transport/unicast/lowlatency",
+        FLAG,
+        False,
+        "no batching, fragments or priorities; messages longer than a batch are dropped, counted",
+    ),
     Key("transport/unicast/qos/enabled", FLAG, True, "whether priorities are offered"),
     Key("transport/unicast/compression/enabled", FLAG, False, "whether LZ4 is offered"),
     Key("transport/multicast/join_interval", Integer(1), 2_500, "ms between JOINs"),

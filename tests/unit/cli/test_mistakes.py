@@ -44,6 +44,8 @@ NOWHERE = ["-e", "tcp/127.0.0.1:1"]
         (["put", "a", "b", "-e", "TCP/x:1"], "no scheme 'TCP'; did you mean 'tcp'?"),
         (["put", "a", "b", "-e", "tcp://x:1"], "is no URL: write tcp/ADDRESS, without ://"),
         (["put", "a", "b", "-e", "tcp/x:1#bnd=y"], "unknown option 'bnd'; did you mean bind?"),
+        (["throughput", "-c", "f", "send"], "-c comes after the verb: elea throughput send -c ..."),
+        (["log", "--json", "ls"], "--json comes after the verb: elea log ls --json ..."),
         (["-e", "tcp/x:1", "put", "a", "b"], "no verb 'tcp/x:1'; options come after the verb"),
         (["router", "-l", "tcp"], "argument -l/--listen: expected an endpoint; locator 'tcp'"),
         (["router", "--cfg", "a"], "argument --cfg: expected KEY:VALUE, such as scouting/gossip"),
