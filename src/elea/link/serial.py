@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import itertools
 import logging
 import os
 import struct
@@ -43,12 +42,11 @@ from elea.link.settings import (
     priorities_option,
 )
 from elea.link.stream import Outbox, Ready
-from elea.locator import Endpoint, Locator
+from elea.locator import Endpoint
 from elea.records import dataclass
 
 _LOG: Final = logging.getLogger("elea.link")
 _NAME: Final = "serial"
-_NUMBERS: Final = itertools.count(1)
 _READ_LEN: Final = 4_096  # what the system keeps of a line
 _WRITE_LEN: Final = 16 * SERIAL_BATCH_LEN_MAX  # of one call
 _DIAL_NS: Final = 1_000_000_000  # after which INIT is sent once more: noise may have spoilt it
@@ -272,8 +270,7 @@ class SerialDialling:
             return None
         device, self._device = self._device, None
         self.close()  # only the alarm is left
-        remote = self._endpoint.locator()
-        info = _info(self._endpoint, remote, remote)
+        info = _info(self._endpoint)
         return SerialLink(device, self._line, self._outbox, batches, info, SerialDevice.close)
 
     def close(self) -> None:
@@ -487,7 +484,7 @@ class SerialListener:
             return None
         self._device = None
         self._changed()  # before the link is watched, which has the same descriptor
-        info = _info(self._endpoint, self.locator, Locator(f"{_NAME}/unnamed-{next(_NUMBERS)}"))
+        info = _info(self._endpoint)
         link = SerialLink(device, line, outbox, batches, info, self._take_back)
         return Ready(link, f"{_NAME} {self._path}")
 
@@ -560,15 +557,17 @@ def _speed(baudrate: int) -> int | None:
 
 def _speeds() -> list[int]:
     """The speeds of this system."""
-    return sorted(int(name[1:]) for name in dir(termios) if name[:1] == "B" and name[1:].isdigit())
+    names = (name[1:] for name in dir(termios) if name[:1] == "B" and name[1:].isdigit())
+    return sorted(speed for speed in map(int, names) if speed)
 
 
-def _info(endpoint: Endpoint, local: Locator, remote: Locator) -> LinkInfo:
+def _info(endpoint: Endpoint) -> LinkInfo:
+    device = endpoint.locator()  # of both ends: for logs and rules, the other one has no name
     reliable = flag_option(endpoint, "rel")
     return LinkInfo(
         scheme=_NAME,
-        local=local,
-        remote=remote,
+        local=device,
+        remote=device,
         stream=False,
         reliable=False if reliable is None else reliable,
         batch_len_max=SERIAL_OFFERED_LEN,

@@ -174,7 +174,7 @@ def test_no_descriptor_is_left_of_what_failed(line: Line, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("baudrate=12345", "baudrate is one of .*9600.*115200.*, saw 12345"),
+        ("baudrate=12345", "baudrate is one of 50, .*9600.*115200.*, saw 12345"),
         ("baudrate=0", "saw 0"),
         ("baudrate=fast", "baudrate is a number"),
         ("exclusive=maybe", "exclusive is true or false"),
@@ -311,6 +311,7 @@ def test_a_batch_that_is_too_long_breaks_the_link(line: Line) -> None:
     line.send_to_far(encode_frame(INIT))
     far = accepted(listener)
     assert far.info.batch_len_max == SERIAL_OFFERED_LEN
+    assert far.info.remote == far.info.local == listener.locator  # what logs and rules name
     assert far.info.interfaces == (os.path.basename(line.far),)
     with pytest.raises(LinkError, match="larger than the link"):
         far.write([b"x" * (SERIAL_BATCH_LEN_MAX + 1)])
