@@ -34,7 +34,7 @@ from elea.link.base import (
     PendingLink,
 )
 from elea.link.failure import link_error
-from elea.link.serial_framing import LineState, SerialLine, encode_frame
+from elea.link.serial_framing import RESET, LineState, SerialLine, encode_frame
 from elea.link.settings import (
     LinkSettings,
     flag_option,
@@ -323,6 +323,7 @@ class SerialLink:
         "_release",
         "info",
         "on_dropped",
+        "on_recall",
     )
 
     def __init__(
@@ -336,6 +337,7 @@ class SerialLink:
     ) -> None:
         self.info = info
         self.on_dropped: Callable[[int], None] = _nothing
+        self.on_recall: Callable[[str], None] = _not_recalled
         self._device: SerialDevice | None = device
         self._line = line
         self._outbox = outbox
@@ -391,6 +393,13 @@ class SerialLink:
         except OSError as error:
             raise link_error(f"write to {self.info.remote}", error, _ADVICE) from error
 
+    def recall(self, reason: str) -> None:
+        """Tell the other end that the conversation is over, and close the link on its loop."""
+        with self._lock, suppress(OSError):
+            if self._device is not None:
+                self._outbox.send(encode_frame(RESET))
+        self.on_recall(reason)
+
     def part(self) -> bool:
         return False  # a line has no end
 
@@ -435,6 +444,7 @@ class SerialListener:
         self._alarm: Alarm | None = None
         self._lock = threading.Lock()  # of the device: links are closed by any thread
         self._is_closed = False
+        self._link: SerialLink | None = None  # that has the device
         self._line = SerialLine(listens=True)
         try:
             self._device: SerialDevice | None = SerialDevice(path, self._options)
@@ -459,6 +469,10 @@ class SerialListener:
 
     def reload(self, settings: LinkSettings) -> None:
         """There are no certificates."""
+
+    def recall(self, reason: str) -> None:
+        if self._link is not None:
+            self._link.recall(reason)
 
     def accept(self) -> PendingLink | None:
         device, line = self._device, self._line
@@ -486,6 +500,7 @@ class SerialListener:
         self._changed()  # before the link is watched, which has the same descriptor
         info = _info(self._endpoint)
         link = SerialLink(device, line, outbox, batches, info, self._take_back)
+        self._link = link
         return Ready(link, f"{_NAME} {self._path}")
 
     def close(self) -> None:
@@ -505,6 +520,7 @@ class SerialListener:
 
     def _take_back(self, device: SerialDevice) -> None:
         """A conversation is over, and the next one may begin."""
+        self._link = None
         if device.has_failed:
             self._lose(device, f"listen on {self.locator}: the device is gone or was hung up")
             return
@@ -579,6 +595,10 @@ def _info(endpoint: Endpoint) -> LinkInfo:
 
 def _nothing(count: int) -> None:
     """Nobody counts."""
+
+
+def _not_recalled(reason: str) -> None:
+    """Nobody has taken it over."""
 
 
 def _no_change() -> None:

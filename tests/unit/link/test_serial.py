@@ -371,13 +371,19 @@ def test_an_unplugged_device_is_listened_to_again_when_it_is_back(
     assert listener.fileno() == -1
 
 
-def test_a_link_outlives_its_listener_and_then_frees_the_device(line: Line) -> None:
+def test_a_link_outlives_its_listener_until_it_is_recalled(line: Line) -> None:
+    seen = seen_on(line)
     listener = listen(line.far)
     line.send_to_far(encode_frame(INIT))
     far = accepted(listener)
+    reasons: list[str] = []
+    far.on_recall = reasons.append
     listener.close()
     line.send_to_far(encode_frame(0, b"still"))
     assert batch_of(far) == b"still"
+    listener.recall("another one comes")
+    assert reasons == ["another one comes"]
+    until(lambda: bytes(seen) == encode_frame(INIT | ACK) + encode_frame(RESET))
     far.close()
     assert listener.fileno() == -1
     listen(line.far).close()
