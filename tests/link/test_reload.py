@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.link.certificates import certificates
+from tests.link.line import Line
 from tests.link.test_driver import until
 
 from elea.config.config import Config
@@ -158,3 +159,17 @@ def test_a_newcomer_that_comes_as_the_loop_stops_is_closed(
             assert is_open(endpoint)
     gc.collect()  # a socket that nobody closed is a warning, which fails the test
     assert caplog.records == []
+
+
+def test_the_speed_of_a_line_could_not_change_while_somebody_was_on_it() -> None:
+    """A device has one descriptor: the link of a listener that goes has to go, too."""
+    line = Line()
+    slow, fast = (f"serial/{line.far}#baudrate={speed}" for speed in (9_600, 115_200))
+    connect = f"serial/{line.near}#baudrate=9600;tout=20000"
+    with node(slow) as here, node(connect=(connect,)) as there:
+        until(lambda: zids(here) == [there.node.zid])
+        here.change_endpoints(groups(fast), ())
+        # Pseudo-terminals have no speed, so the other end comes back.
+        until(lambda: zids(here) == [there.node.zid] and zids(there) == [here.node.zid])
+        assert here.locators() == (f"serial/{line.far}",)
+    line.close()

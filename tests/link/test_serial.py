@@ -5,15 +5,24 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.link.line import Line
+from tests.link.loops import Loop
 from tests.link.rig import turns
 
 import elea
+from elea.link.accept import AcceptLoop
+from elea.link.admission import Admission, Ticket
+from elea.link.base import Link
 from elea.link.driver import Driver
+from elea.link.serial import Serial
 from elea.link.serial_framing import INIT, encode_frame
+from elea.link.settings import LinkSettings
+from elea.link.timers import Timers
+from elea.locator import Endpoint
 
 ALONE: dict[str, Any] = {
     "scouting": {"multicast": {"enabled": False}},
@@ -131,3 +140,46 @@ def test_the_listener_may_be_gone_for_a_while(line: Line) -> None:
     with sessions(line) as (router, client):
         channel = router.declare_subscriber("line/key", elea.handlers.FifoChannel(100))
         exchange(client, channel, b"second")
+
+
+def test_a_listener_on_a_loop_finds_its_device_again(
+    loop: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elea.link.serial._REOPEN_NS", 10_000_000)
+    path = tmp_path / "tty"
+    first, second = Line(), Line()
+    path.symlink_to(first.far)
+    endpoint = Endpoint.parse(f"serial/{path}#baudrate=115200")
+    [address] = Serial().resolve(endpoint, listening=True)
+    listener = Serial().listen(endpoint, address, LinkSettings())
+    links: list[Link] = []
+    admission = Admission()
+
+    def on_link(link: Link, ticket: Ticket) -> None:
+        ticket.settle()
+        links.append(link)
+
+    accepting = AcceptLoop(
+        listener,
+        loop.poller,
+        Timers(loop.poller),
+        admission,
+        on_link=on_link,
+        on_failure=lambda who, error: loop.errors.append(error),
+    )
+    loop.run(accepting.start)
+    first.close()
+    loop.until(lambda: listener.fileno() == -1)
+    path.unlink()
+    path.symlink_to(second.far)
+    loop.until(lambda: listener.fileno() >= 0)
+    for number in range(1, 4):
+        second.send_to_far(b"noise\0" + encode_frame(INIT))
+        loop.until(lambda number=number: len(links) == number)  # type: ignore[misc]
+        assert listener.fileno() == -1
+        loop.run(links[-1].close)
+        assert listener.fileno() >= 0
+    assert admission.stats.refused() == {"line": 3}
+    loop.run(accepting.close)
+    second.close()
+    assert loop.errors == []

@@ -103,6 +103,21 @@ class Lossy(Protocol):
     on_dropped: Callable[[int], None]
 
 
+@runtime_checkable
+class Lender(Protocol):
+    """A listener whose descriptor its link has: another listener there has to wait for it."""
+
+    def recall(self, reason: str) -> None:
+        """End that link, at the loop's next turn."""
+
+
+@runtime_checkable
+class Leased(Protocol):
+    """The link of a `Lender`."""
+
+    on_recall: Callable[[str], None]  # closes the link, on its loop, for a reason
+
+
 class PendingLink(Protocol):
     """A link in the making."""
 

@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from elea.errors import LinkError
+from elea.errors import ClosedError, LinkError
 from elea.limits import Limits
 from elea.link.accept import AcceptLoop, OnFailure, OnLink
 from elea.link.admission import Admission
+from elea.link.base import Lender
 from elea.link.guests import Guests
 from elea.link.interfaces import advertised
 from elea.link.poller_hot import Poller
@@ -109,7 +110,7 @@ class Listeners:
         """Listen at these from now on; listeners that stay read their certificates again.
 
         Links that came in elsewhere stay, except those of a datagram listener, whose socket they
-        share. Not on the poller's thread.
+        share, and those that have the device of one. Not on the poller's thread.
 
         Raises:
             LinkError, ConfigError: as `open`; then it listens where it did before.
@@ -162,8 +163,13 @@ class Listeners:
 
         def close() -> None:
             for _, loop in pairs:
+                if isinstance(loop.listener, Lender):
+                    loop.listener.recall("its listener was closed")
                 loop.close()
-            done.set()
+            try:  # after the ends of links that had the descriptors of these
+                self._poller.call_soon_threadsafe(done.set)
+            except ClosedError:
+                done.set()
 
         self._loops = tuple(pair for pair in self._loops if pair not in pairs)
         self._poller.call_soon_threadsafe(close)

@@ -78,6 +78,7 @@ SCHEMES: Final = {
     "unixsock-stream": SchemeRow(
         module="elea.link.unix", name="UnixStream", options=_SOCKET, is_local=True
     ),
+    "vsock": SchemeRow(module="elea.link.vsock", name="Vsock"),
     "ws": SchemeRow(
         module="elea.link.ws",
         name="WebSocket",
@@ -87,7 +88,6 @@ SCHEMES: Final = {
     ),
     "quic": SchemeRow(is_learnable=True, is_encrypted=True),
     "unixpipe": SchemeRow(is_local=True),
-    "vsock": SchemeRow(is_local=True),
     "wss": SchemeRow(is_encrypted=True),
 }
 _UNKNOWN: Final = SchemeRow()  # of another package: nothing is taken for granted

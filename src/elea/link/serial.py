@@ -7,19 +7,15 @@ the listener again. Only the standard library is needed. The protocol is in `ser
 from __future__ import annotations
 
 import errno
-import fcntl
-import itertools
 import logging
 import os
-import struct
-import termios
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, Self
+from typing import Final
 
-from elea.errors import ConfigError, LinkError
+from elea.errors import LinkError
 from elea.limits import SERIAL_BATCH_LEN_MAX, SERIAL_OFFERED_LEN
 from elea.link.address import Address
 from elea.link.base import (
@@ -35,75 +31,21 @@ from elea.link.base import (
     PendingLink,
 )
 from elea.link.failure import link_error
-from elea.link.serial_framing import LineState, SerialLine, encode_frame
+from elea.link.serial_device import ADVICE, SerialDevice, SerialOptions
+from elea.link.serial_framing import RESET, LineState, SerialLine, encode_frame
 from elea.link.settings import (
     LinkSettings,
     flag_option,
-    int_option,
     priorities_option,
 )
 from elea.link.stream import Outbox, Ready
-from elea.locator import Endpoint, Locator
-from elea.records import dataclass
+from elea.locator import Endpoint
 
 _LOG: Final = logging.getLogger("elea.link")
 _NAME: Final = "serial"
-_NUMBERS: Final = itertools.count(1)
-_READ_LEN: Final = 4_096  # what the system keeps of a line
 _WRITE_LEN: Final = 16 * SERIAL_BATCH_LEN_MAX  # of one call
 _DIAL_NS: Final = 1_000_000_000  # after which INIT is sent once more: noise may have spoilt it
 _REOPEN_NS: Final = 1_000_000_000  # between attempts to find a device that was unplugged
-_CLOSE_S: Final = 1.0  # of unsent bytes on the line; closing waits in the kernel until they are out
-_INT: Final = struct.Struct("i")
-
-# As Eclipse has them.
-_BAUDRATE: Final = 9_600
-_TOUT_US: Final = 250_000  # as zenoh-pico; Eclipse's listener takes 100 ms until it listens again
-
-_ADVICE: Final = {
-    errno.ENOENT: "no such device; plug it in or check the path, /dev/serial/by-id lists adapters",
-    errno.ENODEV: "no such device; plug it in or check the path, /dev/serial/by-id lists adapters",
-    errno.ENXIO: "nothing is behind that device; plug it in, /dev/serial/by-id lists adapters",
-    errno.EACCES: "not permitted; add the user to the group of the device, often dialout",
-    errno.EBUSY: "another program uses it; `fuser -v` with the path names it",
-    errno.EAGAIN: "another program uses it; `fuser -v` with the path names it",
-    errno.ENOTTY: "it is no serial device; check the path",
-    errno.EIO: "the device is gone or was hung up; plug it in again",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SerialOptions:
-    """What an endpoint says of its line.
-
-    Example:
-        >>> SerialOptions.of(Endpoint.parse("serial//dev/ttyUSB0#baudrate=115200")).baudrate
-        115200
-    """
-
-    baudrate: int = _BAUDRATE
-    exclusive: bool = True
-    tout_ns: int = _TOUT_US * 1_000
-
-    @classmethod
-    def of(cls, endpoint: Endpoint) -> Self:
-        """The options of an endpoint.
-
-        Raises:
-            ConfigError: if one has no legal value, or the system knows no such speed.
-        """
-        baudrate = int_option(endpoint, "baudrate")
-        exclusive = flag_option(endpoint, "exclusive")
-        tout_us = int_option(endpoint, "tout")
-        baudrate = _BAUDRATE if baudrate is None else baudrate
-        if _speed(baudrate) is None:
-            known = ", ".join(map(str, _speeds()))
-            raise ConfigError(f"{endpoint}", f"baudrate is one of {known}, saw {baudrate}")
-        return cls(
-            baudrate=baudrate,
-            exclusive=True if exclusive is None else exclusive,
-            tout_ns=(_TOUT_US if tout_us is None else tout_us) * 1_000,
-        )
 
 
 class Serial:
@@ -118,101 +60,7 @@ class Serial:
     def listen(
         self, endpoint: Endpoint, address: Address, settings: LinkSettings
     ) -> SerialListener:
-        return SerialListener(endpoint, address.host)
-
-
-class SerialDevice:
-    """An open device: 8 data bits, no parity, 1 stop bit, no flow control, nothing translated.
-
-    Args:
-        path: Of the device.
-        options: Of the endpoint.
-
-    Raises:
-        OSError: if it cannot be opened, is no serial device, or is in use.
-    """
-
-    def __init__(self, path: str, options: SerialOptions) -> None:
-        self._baudrate = options.baudrate
-        self._exclusive = options.exclusive
-        self.has_failed = False
-        self._fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            if options.exclusive:
-                # Other users of flock keep out, and by TIOCEXCL everybody but root.
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._configure()
-            if options.exclusive:
-                fcntl.ioctl(self._fd, termios.TIOCEXCL)
-        except termios.error as error:  # which is no OSError
-            os.close(self._fd)
-            raise OSError(*error.args) from error
-        except OSError:
-            os.close(self._fd)
-            raise
-
-    def _configure(self) -> None:
-        attributes = termios.tcgetattr(self._fd)
-        control = attributes[6]
-        control[termios.VMIN] = 1  # so that nothing to read is EAGAIN, and b"" a hang-up
-        control[termios.VTIME] = 0
-        cflag = attributes[2] & termios.HUPCL
-        speed = _speed(self._baudrate)
-        cflag |= termios.CS8 | termios.CREAD | termios.CLOCAL
-        termios.tcsetattr(self._fd, termios.TCSANOW, [0, 0, cflag, 0, speed, speed, control])
-        termios.tcflush(self._fd, termios.TCIOFLUSH)
-
-    def fileno(self) -> int:
-        return self._fd
-
-    def read(self) -> bytes | None:
-        """What has arrived; None if nothing has, b"" if the line was hung up.
-
-        Raises:
-            OSError: if the device is gone.
-        """
-        try:
-            data = os.read(self._fd, _READ_LEN)
-        except (BlockingIOError, InterruptedError):
-            return None
-        except OSError:
-            self.has_failed = True
-            raise
-        self.has_failed = not data
-        return data
-
-    def send(self, data: bytes) -> int:
-        """How many bytes were taken.
-
-        Raises:
-            OSError: if there is no room now, or the device is gone.
-        """
-        try:
-            return os.write(self._fd, data)
-        except (BlockingIOError, InterruptedError):
-            raise
-        except OSError:
-            self.has_failed = True
-            raise
-
-    def close(self) -> None:
-        """Give the device up. Legal twice."""
-        if self._fd < 0:
-            return
-        fd, self._fd = self._fd, -1
-        with suppress(OSError, termios.error):
-            waiting = _INT.unpack(fcntl.ioctl(fd, termios.TIOCOUTQ, bytes(_INT.size)))[0]
-            if waiting * 10 > self._baudrate * _CLOSE_S:
-                termios.tcflush(fd, termios.TCOFLUSH)
-            if self._exclusive:
-                fcntl.ioctl(fd, termios.TIOCNXCL)
-        os.close(fd)
-
-    def abort(self) -> None:
-        """Give up the descriptor and change nothing: the device is the parent's."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        return SerialListener(endpoint)
 
 
 class SerialDialling:
@@ -236,7 +84,7 @@ class SerialDialling:
             self._dial()
         except OSError as error:
             self.close()
-            raise link_error(self._doing, error, _ADVICE) from error
+            raise link_error(self._doing, error, ADVICE) from error
 
     def use_timer(self, later: Later) -> None:
         self._later = later
@@ -255,7 +103,7 @@ class SerialDialling:
             self._outbox.send()
             data = self._device.read()
         except OSError as error:
-            raise link_error(self._doing, error, _ADVICE) from error
+            raise link_error(self._doing, error, ADVICE) from error
         if data is None:
             return None
         if not data:
@@ -272,8 +120,7 @@ class SerialDialling:
             return None
         device, self._device = self._device, None
         self.close()  # only the alarm is left
-        remote = self._endpoint.locator()
-        info = _info(self._endpoint, remote, remote)
+        info = _info(self._endpoint)
         return SerialLink(device, self._line, self._outbox, batches, info, SerialDevice.close)
 
     def close(self) -> None:
@@ -326,6 +173,7 @@ class SerialLink:
         "_release",
         "info",
         "on_dropped",
+        "on_recall",
     )
 
     def __init__(
@@ -339,6 +187,7 @@ class SerialLink:
     ) -> None:
         self.info = info
         self.on_dropped: Callable[[int], None] = _nothing
+        self.on_recall: Callable[[str], None] = _not_recalled
         self._device: SerialDevice | None = device
         self._line = line
         self._outbox = outbox
@@ -366,7 +215,7 @@ class SerialLink:
             except LinkError:
                 raise
             except OSError as error:
-                raise link_error(f"read from {self.info.remote}", error, _ADVICE) from error
+                raise link_error(f"read from {self.info.remote}", error, ADVICE) from error
             self._tell_dropped()
         if self._inbox:
             return self._inbox.popleft()
@@ -392,7 +241,14 @@ class SerialLink:
         except LinkError:
             raise
         except OSError as error:
-            raise link_error(f"write to {self.info.remote}", error, _ADVICE) from error
+            raise link_error(f"write to {self.info.remote}", error, ADVICE) from error
+
+    def recall(self, reason: str) -> None:
+        """Tell the other end that the conversation is over, and close the link on its loop."""
+        with self._lock, suppress(OSError):
+            if self._device is not None:
+                self._outbox.send(encode_frame(RESET))
+        self.on_recall(reason)
 
     def part(self) -> bool:
         return False  # a line has no end
@@ -427,22 +283,22 @@ class SerialLink:
 class SerialListener:
     """A device that waits for INIT; one conversation at a time."""
 
-    def __init__(self, endpoint: Endpoint, path: str) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         self.locator = endpoint.locator()
         self.on_dropped: Callable[[int], None] = _nothing
         self._endpoint = endpoint
-        self._path = path
         self._options = SerialOptions.of(endpoint)
         self._changed: Callback = _no_change
         self._later: Later | None = None
         self._alarm: Alarm | None = None
         self._lock = threading.Lock()  # of the device: links are closed by any thread
         self._is_closed = False
+        self._link: SerialLink | None = None  # that has the device
         self._line = SerialLine(listens=True)
         try:
-            self._device: SerialDevice | None = SerialDevice(path, self._options)
+            self._device: SerialDevice | None = SerialDevice(endpoint.address, self._options)
         except OSError as error:
-            raise link_error(f"listen on {self.locator}", error, _ADVICE) from error
+            raise link_error(f"listen on {self.locator}", error, ADVICE) from error
 
     def use_timer(self, later: Later) -> None:
         self._later = later
@@ -463,6 +319,10 @@ class SerialListener:
     def reload(self, settings: LinkSettings) -> None:
         """There are no certificates."""
 
+    def recall(self, reason: str) -> None:
+        if self._link is not None:
+            self._link.recall(reason)
+
     def accept(self) -> PendingLink | None:
         device, line = self._device, self._line
         if device is None:
@@ -476,7 +336,7 @@ class SerialListener:
             batches = line.receive(data)
             outbox.send(line.take_output())
         except OSError as error:
-            self._lose(device, str(link_error(f"listen on {self.locator}", error, _ADVICE)))
+            self._lose(device, str(link_error(f"listen on {self.locator}", error, ADVICE)))
             return None
         if not data:
             self._lose(device, f"listen on {self.locator}: the line was hung up")
@@ -487,9 +347,10 @@ class SerialListener:
             return None
         self._device = None
         self._changed()  # before the link is watched, which has the same descriptor
-        info = _info(self._endpoint, self.locator, Locator(f"{_NAME}/unnamed-{next(_NUMBERS)}"))
+        info = _info(self._endpoint)
         link = SerialLink(device, line, outbox, batches, info, self._take_back)
-        return Ready(link, f"{_NAME} {self._path}")
+        self._link = link
+        return Ready(link, f"{_NAME} {self._endpoint.address}")
 
     def close(self) -> None:
         with self._lock:
@@ -508,6 +369,7 @@ class SerialListener:
 
     def _take_back(self, device: SerialDevice) -> None:
         """A conversation is over, and the next one may begin."""
+        self._link = None
         if device.has_failed:
             self._lose(device, f"listen on {self.locator}: the device is gone or was hung up")
             return
@@ -537,7 +399,7 @@ class SerialListener:
         if self._is_closed:
             return
         try:
-            device = SerialDevice(self._path, self._options)
+            device = SerialDevice(self._endpoint.address, self._options)
         except OSError:
             self._look_later()
             return
@@ -552,23 +414,13 @@ _END: Final = {
 }
 
 
-def _speed(baudrate: int) -> int | None:
-    """What termios calls a speed."""
-    found = getattr(termios, f"B{baudrate}", None) if baudrate else None
-    return found if isinstance(found, int) else None
-
-
-def _speeds() -> list[int]:
-    """The speeds of this system."""
-    return sorted(int(name[1:]) for name in dir(termios) if name[:1] == "B" and name[1:].isdigit())
-
-
-def _info(endpoint: Endpoint, local: Locator, remote: Locator) -> LinkInfo:
+def _info(endpoint: Endpoint) -> LinkInfo:
+    device = endpoint.locator()  # of both ends: for logs and rules, the other one has no name
     reliable = flag_option(endpoint, "rel")
     return LinkInfo(
         scheme=_NAME,
-        local=local,
-        remote=remote,
+        local=device,
+        remote=device,
         stream=False,
         reliable=False if reliable is None else reliable,
         batch_len_max=SERIAL_OFFERED_LEN,
@@ -580,6 +432,10 @@ def _info(endpoint: Endpoint, local: Locator, remote: Locator) -> LinkInfo:
 
 def _nothing(count: int) -> None:
     """Nobody counts."""
+
+
+def _not_recalled(reason: str) -> None:
+    """Nobody has taken it over."""
 
 
 def _no_change() -> None:

@@ -21,7 +21,7 @@ from functools import partial
 from typing import TypeAlias
 
 from elea.limits import DEFAULT_LIMITS, Limits
-from elea.link.base import Link, Lossy
+from elea.link.base import Leased, Link, Lossy
 from elea.link.flow_hot import Flow
 from elea.link.poller_hot import Poller
 from elea.link.pump_hot import LinkPump
@@ -101,6 +101,8 @@ class Shell(ABC):
                 link.close()
                 return False
             link_id, pump = self.pumps.add(pump_of)
+            if isinstance(link, Leased):
+                link.on_recall = partial(pump.close, drain=True)
             opened(link_id, self.now_ns(), pump.close)
         pump.start()
         with self.lock:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from elea.errors import LinkError
@@ -148,21 +149,25 @@ class Connecting:
         remote: the same, for messages.
         source: the same, as an address.
         finish: called once when it is connected; what it gives takes over from there.
+        of_scheme: what to do about an error, where the scheme knows better.
 
     Raises:
         LinkError: if the connection is refused at once.
     """
 
-    __slots__ = ("_connected", "_finish", "_next", "_remote", "_socket", "source")
+    __slots__ = ("_connected", "_finish", "_next", "_of_scheme", "_remote", "_socket", "source")
 
     def __init__(
         self,
         sock: socket.socket,
-        sockaddr: SocketAddress,
+        sockaddr: SocketAddress | tuple[int, int],
         remote: Locator,
         source: str,
         finish: Callable[[socket.socket], PendingLink],
+        *,
+        of_scheme: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
+        self._of_scheme = of_scheme
         self._socket = sock
         self._remote = remote
         self._finish = finish
@@ -214,7 +219,7 @@ class Connecting:
     def _failed(self, error: OSError) -> LinkError:
         if isinstance(error, LinkError):
             return error
-        return link_error(f"connect to {self._remote}", error)
+        return link_error(f"connect to {self._remote}", error, self._of_scheme)
 
 
 def shut(sock: socket.socket) -> bool:

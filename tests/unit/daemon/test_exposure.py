@@ -31,6 +31,7 @@ def config_of(*listen: str, **more: object) -> Config:
         ("ws/host.example:80", True),
         ("udp/224.0.0.224:7446", True),
         ("serial//dev/ttyUSB0", True),
+        ("vsock/VMADDR_CID_ANY:7447", True),
     ],
 )
 def test_who_can_reach_an_endpoint(endpoint: str, beyond: bool) -> None:

@@ -17,7 +17,16 @@ def entry(name: str, value: str) -> EntryPoint:
 
 def test_every_built_in_scheme_loads() -> None:
     registry = Registry(entries=())
-    assert registry.names() == ["memory", "serial", "tcp", "tls", "udp", "unixsock-stream", "ws"]
+    assert registry.names() == [
+        "memory",
+        "serial",
+        "tcp",
+        "tls",
+        "udp",
+        "unixsock-stream",
+        "vsock",
+        "ws",
+    ]
     for name in registry.names():
         scheme = registry.scheme(name)
         assert scheme is registry.scheme(name)

@@ -174,7 +174,7 @@ def test_no_descriptor_is_left_of_what_failed(line: Line, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("baudrate=12345", "baudrate is one of .*9600.*115200.*, saw 12345"),
+        ("baudrate=12345", "baudrate is one of 50, .*9600.*115200.*, saw 12345"),
         ("baudrate=0", "saw 0"),
         ("baudrate=fast", "baudrate is a number"),
         ("exclusive=maybe", "exclusive is true or false"),
@@ -311,6 +311,7 @@ def test_a_batch_that_is_too_long_breaks_the_link(line: Line) -> None:
     line.send_to_far(encode_frame(INIT))
     far = accepted(listener)
     assert far.info.batch_len_max == SERIAL_OFFERED_LEN
+    assert far.info.remote == far.info.local == listener.locator  # what logs and rules name
     assert far.info.interfaces == (os.path.basename(line.far),)
     with pytest.raises(LinkError, match="larger than the link"):
         far.write([b"x" * (SERIAL_BATCH_LEN_MAX + 1)])
@@ -370,13 +371,19 @@ def test_an_unplugged_device_is_listened_to_again_when_it_is_back(
     assert listener.fileno() == -1
 
 
-def test_a_link_outlives_its_listener_and_then_frees_the_device(line: Line) -> None:
+def test_a_link_outlives_its_listener_until_it_is_recalled(line: Line) -> None:
+    seen = seen_on(line)
     listener = listen(line.far)
     line.send_to_far(encode_frame(INIT))
     far = accepted(listener)
+    reasons: list[str] = []
+    far.on_recall = reasons.append
     listener.close()
     line.send_to_far(encode_frame(0, b"still"))
     assert batch_of(far) == b"still"
+    listener.recall("another one comes")
+    assert reasons == ["another one comes"]
+    until(lambda: bytes(seen) == encode_frame(INIT | ACK) + encode_frame(RESET))
     far.close()
     assert listener.fileno() == -1
     listen(line.far).close()
