@@ -97,7 +97,7 @@ def test_what_cannot_be_made_anew_is_told(
     assert main(["pipeline", "backfill", file, "--table", "x"]) == 1
     assert 'saw "x"; legal are bronze, imu, imu_bad, v' in capsys.readouterr().err
     times = ["--from", "2026-11-14T00:00:00Z", "--to", "2026-11-13T00:00:00Z"]
-    assert main(["pipeline", "backfill", file, "--table", "imu", *times]) == 1
+    assert main(["pipeline", "backfill", file, "--table", "imu", *times]) == 2
     assert "which is not later" in capsys.readouterr().err
 
 
