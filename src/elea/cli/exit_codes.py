@@ -58,6 +58,10 @@ BY_VERB: Final = {
         INTERRUPTED: "what was received is on disk, and the summary tells what was dropped",
         TERMINATED: "what was received is on disk, and the summary tells what was dropped",
     },
+    "pipeline run": {
+        INTERRUPTED: "before the run began; once it runs, Ctrl-C ends it in order, with 0",
+        TERMINATED: "before the run began; once it runs, SIGTERM ends it in order, with 0",
+    },
     "pipeline status, pipeline stop": {
         DONE: "it runs; it stopped",
         FAILED: "it does not run; it did not stop in time",
