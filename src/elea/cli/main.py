@@ -289,9 +289,18 @@ def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(unraisable)
         return
     number = stop.code - _SIGNALLED if isinstance(stop, Terminated) else int(signal.SIGINT)
-    again = threading.Timer(_AGAIN_S, interrupt_main, [number])
+    again = threading.Timer(_AGAIN_S, _signal_main_thread, [number])
     again.daemon = True
     again.start()
+
+
+def _signal_main_thread(number: int) -> None:
+    """Send the main thread a signal, which also ends its wait for a lock."""
+    main_thread = threading.main_thread().ident
+    if main_thread is not None and hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(main_thread, number)
+    else:
+        interrupt_main(signal.Signals(number))  # Windows: handled when the wait is over
 
 
 def _told(error: OSError) -> str:
