@@ -179,6 +179,15 @@ class Target:
             **self.client,
         }
 
+    def overflowed(self) -> int:
+        """How many datagrams the kernel dropped because the router's socket was full (Linux)."""
+        try:
+            with open("/proc/net/udp", encoding="ascii") as file:
+                rows = [line.split() for line in file.readlines()[1:]]
+        except FileNotFoundError:
+            return 0
+        return sum(int(row[-1]) for row in rows if int(row[1].split(":")[1], 16) == self.port)
+
     def counter(self, name: str, **labels: str) -> float:
         """The sum of what an Elea router counted under a name; 0 for any other."""
         if self.peer != "elea":
