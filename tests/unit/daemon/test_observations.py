@@ -30,11 +30,12 @@ def test_traffic_is_counted_by_key_from_the_first_question_on(rules: tuple[str, 
         running(options(*rules)) as daemon,
         client_of(daemon) as sender,
         client_of(daemon) as taker,
-        taker.declare_subscriber("**", elea.handlers.FifoChannel(1_000)),
+        taker.declare_subscriber("**", elea.handlers.FifoChannel(1_000)) as taken,
         sender.declare_publisher("f/a") as publisher,
     ):
         assert eventually(lambda: publisher.matching_status.matching)
         publisher.put("before")
+        assert taken.recv().payload.to_string() == "before"  # so the daemon has passed it on
         assert counted(taker, daemon) == {}  # it begins now
         for _ in range(20):
             publisher.put("12345")
